@@ -20,15 +20,15 @@ NIC = "CUSTOM_PCI_8086_154C"
 ALIAS = '{"name": "nic", "vendor_id": "8086", "product_id": "154c", "device_type": "type-VF"}'
 
 
-def settings(*enabled):
-    """Give settings by which Placement is asked for devices."""
+def settings(*filters):
+    """Return settings with PCI devices in Placement."""
     return Settings(
-        filter_scheduler=FilterScheduler(enabled_filters=enabled, pci_in_placement=True), pci=Pci(alias=(ALIAS,))
+        filter_scheduler=FilterScheduler(enabled_filters=filters, pci_in_placement=True), pci=Pci(alias=(ALIAS,))
     )
 
 
 def host(name, *kinds, traits=()):
-    """Give a host with a provider for each device; the kind says what its pool has it for."""
+    """Return a host with one provider per device; each kind is the device type of its pool."""
     root = ProviderSpec(
         uuid=uuid_named(name),
         name=name,
@@ -53,67 +53,67 @@ def host(name, *kinds, traits=()):
     return Fleet(providers=[root, *devices], hosts=[spec])
 
 
-def wish(told="nic:1", **more):
-    """Give a request for devices by the alias."""
-    flavor = Flavor(name="small", vcpus=1, memory_mb=1, extra_specs={"pci_passthrough:alias": told} if told else {})
+def wish(alias="nic:1", **more):
+    """Return a request for devices by their alias."""
+    flavor = Flavor(name="small", vcpus=1, memory_mb=1, extra_specs={"pci_passthrough:alias": alias} if alias else {})
     return Request(flavor=flavor, **more)
 
 
-def held(decision: Decision):
-    """Give the providers that devices are taken from, per instance."""
+def device_providers(decision: Decision):
+    """Return the providers of the allocated devices, per instance."""
     return [sorted(uuid for uuid, amounts in pick.allocations.items() if amounts.get(NIC)) for pick in decision.picks]
 
 
-def test_the_first_way_whose_devices_will_do_is_claimed():
+def test_first_candidate_with_matching_devices_is_claimed():
     with roost_on(settings=settings("pci_passthrough")) as roost:
         roost.install(host("a", "type-PF", "type-VF", "type-VF"))
-        assert held(roost.decide(wish())) == [[uuid_named("a 1")]]
-        assert held(roost.decide(wish())) == [[uuid_named("a 2")]]
-        refused = roost.decide(wish())
-        assert refused.outcome == "refused"
-        assert [stage.rule for stage in refused.stages if stage.before > stage.after] == ["pci_passthrough"]
+        assert device_providers(roost.decide(wish())) == [[uuid_named("a 1")]]
+        assert device_providers(roost.decide(wish())) == [[uuid_named("a 2")]]
+        refusal = roost.decide(wish())
+        assert refusal.outcome == "refused"
+        assert [stage.rule for stage in refusal.stages if stage.before > stage.after] == ["pci_passthrough"]
 
 
-def test_without_the_filter_any_provider_will_do():
+def test_any_device_provider_is_accepted_without_the_filter():
     with roost_on(settings=settings()) as roost:
         roost.install(host("a", "type-PF", "type-VF"))
-        assert held(roost.decide(wish())) == [[uuid_named("a 0")]]
+        assert device_providers(roost.decide(wish())) == [[uuid_named("a 0")]]
 
 
-def test_several_devices_of_several_instances_are_each_of_a_provider():
+def test_each_device_comes_from_a_separate_provider():
     with roost_on(settings=settings("pci_passthrough")) as roost:
         roost.install(host("a", "type-VF", "type-VF", "type-PF", "type-VF", "type-VF"))
-        taken = [uuid for each in held(roost.decide(wish("nic:2", count=2))) for uuid in each]
-        assert sorted(taken) == sorted(uuid_named(f"a {at}") for at in (0, 1, 3, 4))
+        uuids = [uuid for each in device_providers(roost.decide(wish("nic:2", count=2))) for uuid in each]
+        assert sorted(uuids) == sorted(uuid_named(f"a {at}") for at in (0, 1, 3, 4))
         assert roost.decide(wish("nic:1")).outcome == "refused"
 
 
-def test_the_devices_of_the_providers_that_serve_an_instance_are_taken():
+def test_devices_of_the_allocated_providers_are_taken():
     fleet = host("a", "type-VF", "type-VF")
     (spec,) = fleet.hosts
-    # Of what more is said is not taken first, unless its provider is asked.
+    # The pool with additional tags is not the first choice, unless its provider holds the allocation.
     pools = (msgspec.structs.replace(spec.facts.pci_pools[0], tags={"kind": "x"}), spec.facts.pci_pools[1])
     facts = msgspec.structs.replace(spec.facts, pci_pools=pools)
     fleet = msgspec.structs.replace(fleet, hosts=[msgspec.structs.replace(spec, facts=facts)])
     with roost_on(settings=settings("pci_passthrough")) as roost:
         roost.install(fleet)
-        assert held(roost.decide(wish(count=2))) == [[uuid_named("a 0")], [uuid_named("a 1")]]
+        assert device_providers(roost.decide(wish(count=2))) == [[uuid_named("a 0")], [uuid_named("a 1")]]
 
 
-def test_devices_belong_to_nova_where_every_host_does():
+def test_devices_need_the_owner_trait_if_every_host_has_it():
     with roost_on(settings=settings()) as roost:
         roost.install(host("a", "type-PF", "type-VF", traits=("OWNER_NOVA",)))
-        assert held(roost.decide(wish())) == [[uuid_named("a 1")]]
+        assert device_providers(roost.decide(wish())) == [[uuid_named("a 1")]]
 
 
-def test_devices_of_ports_are_not_asked_of_placement():
+def test_port_devices_are_not_requested_from_placement():
     port = PciRequest(alternatives=({"vendor_id": "8086", "dev_type": "type-VF"},), source="port")
     with roost_on(settings=settings("pci_passthrough")) as roost:
         roost.install(host("a", "type-VF"))
-        assert held(roost.decide(wish(None, pci_requests=(port,)))) == [[]]
+        assert device_providers(roost.decide(wish(None, pci_requests=(port,)))) == [[]]
 
 
-def test_a_suffix_that_is_taken_ends_the_request():
+def test_duplicate_group_suffix_is_an_error():
     group = ResourceGroup(suffix="pci0-0", resources={NIC: 1})
     with roost_on(settings=settings()) as roost:
         roost.install(host("a", "type-VF"))
@@ -121,30 +121,30 @@ def test_a_suffix_that_is_taken_ends_the_request():
             roost.decide(wish(groups=(group,)))
 
 
-@pytest.mark.parametrize("enabled", [(), ("pci_passthrough",)])
-def test_a_decision_says_by_which_providers_each_device_is_served_alternates_too(enabled):
-    with roost_on(settings=settings(*enabled)) as roost:
+@pytest.mark.parametrize("filters", [(), ("pci_passthrough",)])
+def test_picks_and_alternates_map_devices_to_providers(filters):
+    with roost_on(settings=settings(*filters)) as roost:
         roost.install(host("a", "type-VF", "type-VF"))
         roost.install(host("b", "type-VF", "type-VF"))
         decision = roost.decide(wish("nic:2"))
         (pick,), (alternate,) = decision.picks, decision.alternates[""]
         for each in (pick, alternate):
-            mine = (uuid_named(f"{each.node} 0"), uuid_named(f"{each.node} 1"))
+            uuids = (uuid_named(f"{each.node} 0"), uuid_named(f"{each.node} 1"))
             assert {suffix: each.mappings[suffix] for suffix in ("pci0-0", "pci0-1")} == {
-                "pci0-0": (mine[0],),
-                "pci0-1": (mine[1],),
+                "pci0-0": (uuids[0],),
+                "pci0-1": (uuids[1],),
             }
         stored = roost.decision(decision.uuid)
         assert (stored.picks, stored.alternates) == (decision.picks, decision.alternates)
 
 
-def test_the_claim_that_novas_classes_are_given_says_by_which_providers_each_device_is_served():
+def test_nova_allocation_request_maps_devices_to_providers():
     with roost_on(settings=settings("pci_passthrough")) as roost:
         roost.install(host("a", "type-PF", "type-VF"))
         ((selection,),) = selections_of(roost.decide(wish()), roost.state)
-        asked = json.loads(selection.allocation_request)
-        assert asked["allocations"][uuid_named("a 1")] == {"resources": {NIC: 1}}
-        assert asked["mappings"]["pci0-0"] == [uuid_named("a 1")]
+        allocation_request = json.loads(selection.allocation_request)
+        assert allocation_request["allocations"][uuid_named("a 1")] == {"resources": {NIC: 1}}
+        assert allocation_request["mappings"]["pci0-0"] == [uuid_named("a 1")]
 
 
 def test_a_decision_without_devices_has_no_mappings():
@@ -153,11 +153,11 @@ def test_a_decision_without_devices_has_no_mappings():
         assert [pick.mappings for pick in roost.decide(wish(None)).picks] == [{}]
 
 
-def test_a_stored_decision_explains_and_replays_itself():
+def test_stored_decision_can_be_explained_and_replayed():
     with roost_on(settings=settings("pci_passthrough")) as roost:
         roost.install(host("a", "type-PF", "type-VF"))
         decision = roost.decide(wish())
         assert roost.replay(decision.uuid).is_same
-        refused = roost.decide(wish())
-        assert roost.why(refused.uuid).explanation is not None
+        refusal = roost.decide(wish())
+        assert roost.why(refusal.uuid).explanation is not None
         assert roost.capacity(wish()).count == 0

@@ -27,41 +27,41 @@ from tests.support.fleets.worlds import (
     wish,
 )
 
-# --- many at once ----------------------------------------------------------------------------------------------------
+# --- requests for many instances -------------------------------------------------------------------------------------
 
 
 @pytest.mark.shows("S005", "S006", "S168")
-def test_each_instance_sees_those_before_it():
+def test_each_instance_sees_the_claims_of_earlier_ones():
     roost = roost_with(host("h0", VCPU=8, MEMORY_MB=10), host("h1", VCPU=8, MEMORY_MB=9))
     assert chosen(roost.decide(wish(count=4))) == ["h0", "h1", "h0", "h1"]
 
 
 @pytest.mark.shows("S006", "S168")
 @pytest.mark.parametrize("count", [2, 9, 1000])
-def test_a_request_for_many_is_what_so_many_requests_for_one_are(count):
+def test_request_for_many_equals_many_requests_for_one(count):
     fleets = [hosts(230, VCPU=6, MEMORY_MB=40), host("large", VCPU=20, MEMORY_MB=300)]
-    # Only for those of one request are the others operations in flight.
+    # Only instances of the same request count as operations in flight.
     settings = settings_of(options={"io_ops_weight_multiplier": 0.0})
     together = roost_with(*fleets, settings=settings).decide(wish(count=count))
     one_by_one = roost_with(*fleets, settings=settings).work([wish()] * count)
     assert chosen(together) == [each.picks[0].host for each in one_by_one]
 
 
-def test_all_or_nothing_leaves_no_trace():
+def test_refused_request_for_many_changes_nothing():
     store = MemoryStore()
     roost = roost_with(hosts(200, VCPU=4, MEMORY_MB=100), group("g", "anti-affinity", limit=3), store=store)
     roost.decide(wish(count=7, in_group="g"))
     before = digest(roost.state)
     decision = roost.decide(wish(count=794))
     assert decision.reason == "0 of 200 hosts: 200 lack 1 VCPU or more; room for 793 of 794 instances"
-    grouped = roost.decide(wish(count=600, in_group="g"))
-    assert "200 hold 3 members of the server group; room for 593 of 600 instances" in grouped.reason
+    group_decision = roost.decide(wish(count=600, in_group="g"))
+    assert "200 hold 3 members of the server group; room for 593 of 600 instances" in group_decision.reason
     assert digest(roost.state) == before
     assert digest(Current(store).state) == before
     assert roost.decide(wish(count=793)).is_granted
 
 
-def test_the_evidence_of_many_is_one_record():
+def test_request_for_many_has_one_evidence_record():
     store = MemoryStore()
     roost = roost_with(hosts(5), store=store)
     decision = roost.decide(wish(count=10))
@@ -72,12 +72,12 @@ def test_the_evidence_of_many_is_one_record():
 
 
 @pytest.mark.shows("S015", "S177")
-def test_alternates_of_many_are_hosts_that_none_of_them_took():
+def test_alternates_of_many_are_unused_hosts():
     decision = roost_with(hosts(6)).decide(wish(count=3))
     assert (chosen(decision), [pick.host for pick in decision.alternates[""]]) == (["h0", "h1", "h2"], ["h3", "h4"])
 
 
-def test_departures_give_everything_back():
+def test_departures_release_all_resources():
     store = MemoryStore()
     roost = roost_with(hosts(7), group("g", "affinity"), group("f", "fault-domain"), store=store)
     before = {**digest(roost.state), "generations": {}}
@@ -90,12 +90,12 @@ def test_departures_give_everything_back():
 # --- server groups ---------------------------------------------------------------------------------------------------
 
 
-def racked(*racks):
+def hosts_in_racks(*racks):
     return [host(f"h{number}", facts=HostFacts(rack=rack)) for number, rack in enumerate(racks)]
 
 
 @pytest.mark.shows("S215")
-def test_affinity_keeps_one_request_and_later_ones_on_one_host():
+def test_affinity_keeps_all_members_on_one_host():
     roost = roost_with(hosts(4, VCPU=4, MEMORY_MB=40), group("g", "affinity"))
     first = chosen(roost.decide(wish(in_group="g", count=2)))
     roost.decide(wish(count=3))
@@ -105,7 +105,7 @@ def test_affinity_keeps_one_request_and_later_ones_on_one_host():
     assert "3 hold no member of the server group" in full.reason
 
 
-def test_an_affinity_group_whose_members_left_is_free_again():
+def test_empty_affinity_group_may_use_any_host():
     roost = roost_with(hosts(2), group("g", "affinity"))
     uuid = roost.decide(wish(in_group="g", force_hosts=("h1",))).picks[0].instance_uuid
     roost.work([Departure(instance_uuids=(uuid,))])
@@ -114,7 +114,7 @@ def test_an_affinity_group_whose_members_left_is_free_again():
 
 @pytest.mark.shows("S038", "S215")
 @pytest.mark.parametrize(("limit", "room"), [(1, 3), (2, 6), (3, 9)])
-def test_anti_affinity_allows_so_many_on_a_host(limit, room):
+def test_anti_affinity_limits_the_members_per_host(limit, room):
     roost = roost_with(hosts(3), group("g", "anti-affinity", limit=limit))
     assert roost.decide(wish(in_group="g", count=room + 1)).outcome == "refused"
     decisions = [roost.decide(wish(in_group="g")) for _ in range(room - 2)] + [
@@ -131,7 +131,7 @@ def in_domain(name, **request):
 @pytest.mark.parametrize("filters", [("compute", "fault_domain"), ("compute",)], ids=["enabled", "not enabled"])
 def test_fault_domains_share_no_rack(filters):
     settings = settings_of(enabled_filters=filters)
-    roost = roost_with(*racked("r1", "r1", "r2", "r3", ""), group("g", "fault-domain"), settings=settings)
+    roost = roost_with(*hosts_in_racks("r1", "r1", "r2", "r3", ""), group("g", "fault-domain"), settings=settings)
     first = roost.decide(in_domain("a", count=2))
     second = roost.decide(in_domain("b", count=3))
     assert (chosen(first), chosen(second)) == (["h0", "h1"], ["h2", "h3", "h2"])
@@ -140,7 +140,7 @@ def test_fault_domains_share_no_rack(filters):
     assert "5 share a rack with another fault domain of the server group, or are in no known rack" in third.reason
 
 
-def test_a_forced_host_obeys_the_rule_of_the_group_that_the_commit_guards():
+def test_forced_host_obeys_the_server_group_policy():
     roost = roost_with(hosts(2), group("g", "anti-affinity"))
     roost.decide(wish(in_group="g", force_hosts=("h1",)))
     again = roost.decide(wish(in_group="g", force_hosts=("h1",)))
@@ -149,12 +149,12 @@ def test_a_forced_host_obeys_the_rule_of_the_group_that_the_commit_guards():
 
 
 @pytest.mark.shows("S103", "S104")
-def test_soft_affinity_prefers_company_and_soft_anti_affinity_avoids_it():
+def test_soft_policies_prefer_or_avoid_hosts_with_members():
     options = {"soft_affinity_weight_multiplier": 10.0, "soft_anti_affinity_weight_multiplier": 10.0}
     together, apart = group("t", "soft-affinity"), group("a", "soft-anti-affinity")
     roost = roost_with(hosts(3, VCPU=4, MEMORY_MB=40), together, apart, settings=settings_of(options=options))
     assert chosen(roost.decide(wish(in_group="t", count=4))) == ["h0"] * 4
-    assert chosen(roost.decide(wish(in_group="t"))) == ["h1"]  # A wish gives way where there is no room.
+    assert chosen(roost.decide(wish(in_group="t"))) == ["h1"]  # h0 is full, so the soft policy yields.
     assert sorted(chosen(roost.decide(wish(in_group="a", count=4)))) == ["h1", "h1", "h2", "h2"]
 
 
@@ -162,7 +162,7 @@ def test_soft_affinity_prefers_company_and_soft_anti_affinity_avoids_it():
 
 
 class ForkLedger:
-    """A ledger over a copy of the columns, with nothing behind it: what a dry run works on."""
+    """A ledger for dry runs: a fork of the columns without a store."""
 
     is_shared = False
     ahead = 0
@@ -174,35 +174,35 @@ class ForkLedger:
         self._next = next_id
 
     def refresh(self):
-        """Do nothing: nobody else is there."""
+        """Return False, because no other process writes."""
         return False
 
     def new_id(self, kind):
-        """Return an identity."""
+        """Return a new identity."""
         self._next += 1
         return self._next
 
     def occupy(self, claim):
-        """Let a claim take its amounts."""
+        """Add the amounts of a claim to the columns."""
         occupy(self.state, claim)
 
     def withdraw(self, claims, left=None):
-        """Take claims back."""
+        """Undo claims, the last one first."""
         assert left is None
         for claim in reversed(claims):
             undo_claim(self.state, claim, was_counted=False)
 
     def stage(self, item, left=None):
-        """Count an item."""
+        """Count an item and return its index."""
         self.staged_count += 1
         return self.staged_count - 1
 
     def release(self, consumer_uuids):
-        """Refuse."""
-        raise BadRequest("a dry run ends nobody")
+        """Raise an error."""
+        raise BadRequest("a dry run ends no instance")
 
     def flush(self):
-        """Accept all."""
+        """Accept all items."""
         count, self.staged_count = self.staged_count, 0
         return [None] * count
 
@@ -210,7 +210,7 @@ class ForkLedger:
         """Do nothing."""
 
     def document(self, kind, body):
-        """Store nothing."""
+        """Return a number without storing the document."""
         return 1
 
 
@@ -232,17 +232,17 @@ def dry_run(roost, settings, requests, *, seed):
 
 
 def bits(decisions):
-    """Give all of decisions but where documents and the feed stand."""
-    told = [
+    """Return decisions as bytes, without document numbers, feed position and durations."""
+    comparable = [
         msgspec.structs.replace(each, request_id=0, settings_id=0, position=0, search_s=0.0, rank_s=0.0)
         for each in decisions
     ]
-    return msgspec.msgpack.encode(told)
+    return msgspec.msgpack.encode(comparable)
 
 
-@pytest.mark.parametrize("drawn", [{}, {"host_subset_size": 3}, {"shuffle": True}], ids=str)
-def test_a_dry_run_equals_reality_bit_for_bit(drawn):
-    settings = settings_of(options={"ram_weight_multiplier": -1.0}, **drawn)
+@pytest.mark.parametrize("draw_settings", [{}, {"host_subset_size": 3}, {"shuffle": True}], ids=str)
+def test_dry_run_equals_the_real_decisions_bit_for_bit(draw_settings):
+    settings = settings_of(options={"ram_weight_multiplier": -1.0}, **draw_settings)
     fleets = [
         hosts(30),
         host("large", VCPU=64, MEMORY_MB=256),
@@ -271,12 +271,12 @@ def test_a_dry_run_equals_reality_bit_for_bit(drawn):
 
 @pytest.mark.shows("S012")
 @pytest.mark.parametrize("hint", [uuid_named("g"), [uuid_named("g").upper()]], ids=["text", "list"])
-def test_the_hint_names_a_server_group_too(hint):
+def test_group_hint_selects_a_server_group(hint):
     roost = roost_with(hosts(2), group("g", "anti-affinity"))
-    joining = wish(hints={"group": hint})
-    assert [chosen(roost.decide(joining)) for _ in range(2)] == [["h0"], ["h1"]]
-    refused = roost.decide(joining)
-    assert "2 hold a member of the server group" in refused.reason
-    assert [change.kind for change in roost.explain(joining).changes if change.kind == "server_group"]
+    request = wish(hints={"group": hint})
+    assert [chosen(roost.decide(request)) for _ in range(2)] == [["h0"], ["h1"]]
+    refusal = roost.decide(request)
+    assert "2 hold a member of the server group" in refusal.reason
+    assert [change.kind for change in roost.explain(request).changes if change.kind == "server_group"]
     with pytest.raises(NotFound, match="no such server group: nobody"):
         roost.decide(wish(hints={"group": "nobody"}))

@@ -1,4 +1,4 @@
-"""What happens when another process, or the disk, is in the way of a commit."""
+"""Commits that lose a race to another process, or that fail in the store."""
 
 import pytest
 
@@ -10,22 +10,22 @@ from tests.support.databases.racing_stores import BreakableStore, RacyStore
 from tests.support.fleets.worlds import chosen, digest, group, host, hosts, roost_on, roost_with, uuid_named, wish
 
 
-def racing(*fleets):
-    """Give a Roost, its store, and a rival Roost on the same rows."""
+def roost_and_rival(*fleets):
+    """Return a Roost, its store, and a rival Roost on the same rows."""
     store = RacyStore()
     roost = roost_with(*fleets, store=store)
     return roost, store, roost_on(store.peer(), seed=99)
 
 
 def agrees_with_store(roost, store) -> bool:
-    """Say whether the columns are what the rows say."""
-    roost.work([])  # reads what others committed
+    """Return whether the columns equal the stored rows."""
+    roost.work([])  # reads the commits of other processes
     return digest(roost.state) == digest(Current(store.peer()).state)
 
 
 @pytest.mark.shows("S171")
 def test_a_lost_race_moves_on_to_the_next_best_host():
-    roost, store, rival = racing(host("best", VCPU=1, MEMORY_MB=64), host("next", VCPU=1, MEMORY_MB=32))
+    roost, store, rival = roost_and_rival(host("best", VCPU=1, MEMORY_MB=64), host("next", VCPU=1, MEMORY_MB=32))
     store.rivals = [lambda: rival.decide(wish(force_hosts=("best",)))]
     decision = roost.decide(wish())
     assert chosen(decision) == ["next"]
@@ -34,8 +34,8 @@ def test_a_lost_race_moves_on_to_the_next_best_host():
     assert agrees_with_store(roost, store)
 
 
-def test_a_lost_race_doubles_nothing():
-    roost, store, rival = racing(hosts(3, VCPU=2, MEMORY_MB=8))
+def test_lost_race_stores_nothing_twice():
+    roost, store, rival = roost_and_rival(hosts(3, VCPU=2, MEMORY_MB=8))
     store.rivals = [lambda: rival.decide(wish(vcpus=2)), lambda: rival.decide(wish(vcpus=2))]
     decision = roost.decide(wish(vcpus=2, instance_uuids=(uuid_named("mine"),)))
     assert (decision.is_granted, len(decision.conflicts)) == (True, 2)
@@ -50,8 +50,8 @@ def uuid_bytes(name):
 
 
 @pytest.mark.shows("S171")
-def test_a_race_lost_to_the_last_host_is_a_refusal():
-    roost, store, rival = racing(hosts(1, VCPU=1, MEMORY_MB=8))
+def test_lost_race_for_the_last_host_is_a_refusal():
+    roost, store, rival = roost_and_rival(hosts(1, VCPU=1, MEMORY_MB=8))
     store.rivals = [lambda: rival.decide(wish())]
     decision = roost.decide(wish())
     assert (decision.outcome, decision.reason) == ("refused", "0 of 1 hosts: 1 lack 1 VCPU or more")
@@ -59,32 +59,32 @@ def test_a_race_lost_to_the_last_host_is_a_refusal():
     assert agrees_with_store(roost, store)
 
 
-def test_a_request_for_many_that_loses_a_race_on_many_hosts_is_tried_again():
-    roost, store, rival = racing(hosts(150, VCPU=1, MEMORY_MB=8))
+def test_request_for_many_is_retried_after_a_lost_race():
+    roost, store, rival = roost_and_rival(hosts(150, VCPU=1, MEMORY_MB=8))
     store.rivals = [lambda: rival.decide(wish())]
     decision = roost.decide(wish(count=120))
     assert (decision.is_granted, len(decision.picks)) == (True, 120)
     assert agrees_with_store(roost, store)
 
 
-def test_a_request_that_only_loses_gives_up_and_leaves_nothing():
-    roost, store, rival = racing(hosts(1))
+def test_request_that_loses_every_race_fails_and_changes_nothing():
+    roost, store, rival = roost_and_rival(hosts(1))
     before = digest(roost.state)
-    held = []
+    instance_uuids = []
 
     def take_everything():
-        held.append(rival.decide(wish(vcpus=8)).picks[0].instance_uuid)
+        instance_uuids.append(rival.decide(wish(vcpus=8)).picks[0].instance_uuid)
 
     store.rivals = [take_everything] * 100
-    store.afterwards = [lambda: rival.work([Departure(instance_uuids=(held.pop(),))])] * 100
+    store.afterwards = [lambda: rival.work([Departure(instance_uuids=(instance_uuids.pop(),))])] * 100
     with pytest.raises(Conflict, match="lost 96 races"):
         roost.decide(wish())
     assert agrees_with_store(roost, store)
     assert {**digest(roost.state), "generations": {}} == {**before, "generations": {}}
 
 
-def test_members_of_a_group_meet_in_the_commit_and_part():
-    roost, store, rival = racing(hosts(3), group("g", "anti-affinity"))
+def test_concurrent_members_of_a_group_obey_anti_affinity():
+    roost, store, rival = roost_and_rival(hosts(3), group("g", "anti-affinity"))
     store.rivals = [lambda: rival.decide(wish(in_group="g"))]
     decision = roost.decide(wish(in_group="g"))
     assert (chosen(decision), decision.conflicts) == (["h1"], ["h0"])
@@ -92,16 +92,16 @@ def test_members_of_a_group_meet_in_the_commit_and_part():
     assert agrees_with_store(roost, store)
 
 
-def test_the_first_member_of_an_affinity_group_decides_for_both_processes():
-    roost, store, rival = racing(hosts(3), group("g", "affinity"))
+def test_first_member_of_an_affinity_group_binds_both_processes():
+    roost, store, rival = roost_and_rival(hosts(3), group("g", "affinity"))
     store.rivals = [lambda: rival.decide(wish(in_group="g", force_hosts=("h2",)))]
     decision = roost.decide(wish(in_group="g", count=2))
     assert (chosen(decision), decision.conflicts) == (["h2", "h2"], ["h0"])
     assert agrees_with_store(roost, store)
 
 
-def test_one_act_of_a_batch_that_loses_its_race_leaves_the_others_alone():
-    roost, store, rival = racing(host("big", VCPU=1, MEMORY_MB=64), hosts(4, VCPU=1, MEMORY_MB=8))
+def test_lost_race_of_one_act_does_not_affect_the_batch():
+    roost, store, rival = roost_and_rival(host("big", VCPU=1, MEMORY_MB=64), hosts(4, VCPU=1, MEMORY_MB=8))
     store.rivals = [lambda: rival.decide(wish(force_hosts=("big",)))]
     decisions = roost.work([wish() for _ in range(4)])
     assert sorted(pick.host for each in decisions for pick in each.picks) == ["h0", "h1", "h2", "h3"]
@@ -109,8 +109,8 @@ def test_one_act_of_a_batch_that_loses_its_race_leaves_the_others_alone():
     assert agrees_with_store(roost, store)
 
 
-def test_an_instance_ends_even_if_its_claim_lost_the_first_race():
-    roost, store, rival = racing(hosts(2, VCPU=1, MEMORY_MB=8))
+def test_instance_ends_even_if_its_claim_lost_the_first_race():
+    roost, store, rival = roost_and_rival(hosts(2, VCPU=1, MEMORY_MB=8))
     store.rivals = [lambda: rival.decide(wish())]
     short = wish(instance_uuids=(uuid_named("short"),))
     decision, _ = roost.work([short, Departure(instance_uuids=(uuid_named("short"),))])
@@ -120,37 +120,37 @@ def test_an_instance_ends_even_if_its_claim_lost_the_first_race():
 
 
 def test_a_uuid_taken_by_another_process_is_a_conflict():
-    roost, store, rival = racing(hosts(2))
-    mine = wish(instance_uuids=(uuid_named("both"),))
-    store.rivals = [lambda: rival.decide(mine)]
+    roost, store, rival = roost_and_rival(hosts(2))
+    request = wish(instance_uuids=(uuid_named("both"),))
+    store.rivals = [lambda: rival.decide(request)]
     with pytest.raises(Conflict, match="exists already"):
-        roost.decide(mine)
+        roost.decide(request)
     assert agrees_with_store(roost, store)
     assert len(roost.state.holders) == 1
 
 
-def test_what_another_process_claimed_and_gave_back_is_seen():
-    roost, store, rival = racing(hosts(1, VCPU=1, MEMORY_MB=8))
-    theirs = rival.decide(wish())
+def test_claims_and_releases_of_another_process_are_seen():
+    roost, store, rival = roost_and_rival(hosts(1, VCPU=1, MEMORY_MB=8))
+    rival_decision = rival.decide(wish())
     assert roost.decide(wish()).outcome == "refused"
-    rival.work([Departure(instance_uuids=(theirs.picks[0].instance_uuid,))])
+    rival.work([Departure(instance_uuids=(rival_decision.picks[0].instance_uuid,))])
     assert roost.decide(wish()).outcome == "granted"
     assert agrees_with_store(roost, store)
 
 
 def test_both_processes_may_end_the_same_instance():
-    roost, store, rival = racing(hosts(1), group("g", "anti-affinity"))
+    roost, store, rival = roost_and_rival(hosts(1), group("g", "anti-affinity"))
     uuid = roost.decide(wish(in_group="g")).picks[0].instance_uuid
-    gone = Departure(instance_uuids=(uuid,))
+    departure = Departure(instance_uuids=(uuid,))
     rival.work([])
-    roost.work([gone])
-    assert rival.work([gone]) == [None]
+    roost.work([departure])
+    assert rival.work([departure]) == [None]
     assert agrees_with_store(roost, store)
     assert agrees_with_store(rival, store)
     assert roost.state.holders == {}
 
 
-def test_a_broken_store_surfaces_and_nothing_is_acknowledged():
+def test_store_failure_is_raised_and_nothing_is_stored():
     store = BreakableStore()
     roost = roost_with(hosts(2), store=store)
     before = digest(roost.state)
@@ -163,7 +163,7 @@ def test_a_broken_store_surfaces_and_nothing_is_acknowledged():
     assert digest(roost.state) == before
 
 
-def test_the_call_after_a_broken_commit_works_on_what_is_stored():
+def test_call_after_a_failed_commit_uses_the_stored_state():
     store = BreakableStore()
     roost = roost_with(hosts(2, VCPU=2, MEMORY_MB=8), store=store)
     roost.decide(wish(vcpus=2))
@@ -177,7 +177,7 @@ def test_the_call_after_a_broken_commit_works_on_what_is_stored():
     assert len(store.evidence(newest=10)) == 2
 
 
-def test_a_refused_decision_needs_no_place_in_the_store_but_is_kept_there():
+def test_refused_decision_is_stored():
     store = MemoryStore()
     roost = roost_with(hosts(1), store=store)
     decision = roost.decide(wish(vcpus=100))

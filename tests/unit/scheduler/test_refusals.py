@@ -1,4 +1,4 @@
-"""A refusal is never wrong, whatever another process commits between a choice and its commit."""
+"""A refusal is never wrong, even if another process commits between a choice and its commit."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ from tests.support.fleets.products import fleet, request
 
 
 class Pair:
-    """Two processes on one database; the first is interrupted by what the second does."""
+    """Two processes on one database; the second acts between commits of the first."""
 
     def __init__(
         self, hosts: int, *, vcpus: int, settings: Settings | None = None, groups: Sequence[ServerGroup] = ()
@@ -25,8 +25,8 @@ class Pair:
         self.first.install(fleet(hosts, vcpus=vcpus, groups=groups))
         self.second = Roost(self.store.peer(), settings)
 
-    def meddle(self, *acts: Callable[[Roost], object]) -> None:
-        """Let the second process act before each of the first's next commits."""
+    def interrupt(self, *acts: Callable[[Roost], object]) -> None:
+        """Run one act of the second process before each of the next commits of the first."""
         self.store.rivals = [lambda act=act: act(self.second) for act in acts]
 
 
@@ -34,58 +34,58 @@ def outcomes(results: Sequence[object]) -> list[object]:
     return [getattr(result, "outcome", result) for result in results]
 
 
-def test_a_refusal_never_rests_on_a_claim_that_was_lost():
-    two = Pair(1, vcpus=8)
-    two.meddle(lambda other: other.decide(request(1)))
-    large, small = two.first.work([request(8), request(1)])
+def test_refusal_is_not_based_on_a_lost_claim():
+    pair = Pair(1, vcpus=8)
+    pair.interrupt(lambda other: other.decide(request(1)))
+    large, small = pair.first.work([request(8), request(1)])
     assert outcomes([large, small]) == ["refused", "granted"]
 
 
-def test_a_refusal_sees_what_was_given_back_before_the_claims_ahead_of_it_were_made():
-    two = Pair(1, vcpus=4)
-    held = two.second.decide(request(2)).picks[0].instance_uuid
-    two.meddle(lambda other: other.work([Departure(instance_uuids=(held,))]))
-    assert outcomes(two.first.work([request(2), request(2)])) == ["granted", "granted"]
+def test_second_request_sees_a_release_before_the_first_claim():
+    pair = Pair(1, vcpus=4)
+    instance_uuid = pair.second.decide(request(2)).picks[0].instance_uuid
+    pair.interrupt(lambda other: other.work([Departure(instance_uuids=(instance_uuid,))]))
+    assert outcomes(pair.first.work([request(2), request(2)])) == ["granted", "granted"]
 
 
-def test_a_refusal_in_a_later_group_sees_what_was_given_back_since_the_first():
+def test_later_group_commit_sees_a_concurrent_release():
     settings = Settings(store=StoreSettings(group_max=2))
-    two = Pair(1, vcpus=4, settings=settings)
-    held = two.second.decide(request(2)).picks[0].instance_uuid
-    two.meddle(lambda other: other.work([Departure(instance_uuids=(held,))]))
+    pair = Pair(1, vcpus=4, settings=settings)
+    instance_uuid = pair.second.decide(request(2)).picks[0].instance_uuid
+    pair.interrupt(lambda other: other.work([Departure(instance_uuids=(instance_uuid,))]))
     acts = [request(1), request(1), request(2), request(1)]
-    assert outcomes(two.first.work(acts)) == ["granted", "granted", "granted", "refused"]
+    assert outcomes(pair.first.work(acts)) == ["granted", "granted", "granted", "refused"]
 
 
-def test_acts_keep_their_order_while_nobody_else_writes():
-    two = Pair(1, vcpus=4)
-    held = two.first.decide(request(4)).picks[0].instance_uuid
-    acts = [request(1), Departure(instance_uuids=(held,)), request(4), request(1)]
-    assert outcomes(two.first.work(acts)) == ["refused", None, "granted", "refused"]
+def test_acts_keep_their_order_without_other_writers():
+    pair = Pair(1, vcpus=4)
+    instance_uuid = pair.first.decide(request(4)).picks[0].instance_uuid
+    acts = [request(1), Departure(instance_uuids=(instance_uuid,)), request(4), request(1)]
+    assert outcomes(pair.first.work(acts)) == ["refused", None, "granted", "refused"]
 
 
-def test_each_answer_has_one_record_whatever_was_lost_on_the_way():
-    two = Pair(1, vcpus=8)
-    two.meddle(lambda other: other.decide(request(1)))
-    answers = two.first.work([request(8), request(8), request(1), request(9)])
-    own = {decision.uuid: decision.outcome for decision in answers}
-    stored = {row.uuid.hex(): row.outcome for row in two.store.evidence(newest=100)}
-    assert len(stored) == len(answers) + 1
+def test_each_decision_has_one_evidence_record_after_a_lost_race():
+    pair = Pair(1, vcpus=8)
+    pair.interrupt(lambda other: other.decide(request(1)))
+    decisions = pair.first.work([request(8), request(8), request(1), request(9)])
+    own = {decision.uuid: decision.outcome for decision in decisions}
+    stored = {row.uuid.hex(): row.outcome for row in pair.store.evidence(newest=100)}
+    assert len(stored) == len(decisions) + 1
     assert {uuid.replace("-", ""): outcome for uuid, outcome in own.items()}.items() <= stored.items()
 
 
-def test_one_lost_race_of_many_instances_is_one_race():
-    two = Pair(121, vcpus=1)
-    two.meddle(lambda other: other.decide(request(1, force_hosts=("host-60",))))
-    decision = two.first.decide(request(1, count=120))
+def test_lost_race_of_many_instances_is_one_conflict():
+    pair = Pair(121, vcpus=1)
+    pair.interrupt(lambda other: other.decide(request(1, force_hosts=("host-60",))))
+    decision = pair.first.decide(request(1, count=120))
     assert decision.is_granted
     assert decision.conflicts == ["host-60"]
 
 
-def test_the_error_of_one_act_leaves_the_others_alone():
-    two = Pair(1, vcpus=4)
+def test_error_of_one_act_does_not_affect_the_others():
+    pair = Pair(1, vcpus=4)
     twin = request(1, instance_uuids=(uuid_of("twin"),))
-    results = two.first.outcomes(
+    results = pair.first.outcomes(
         [
             request(1),
             request(1, group=uuid_of("nobody")),
@@ -98,4 +98,4 @@ def test_the_error_of_one_act_leaves_the_others_alone():
     )
     kinds = [getattr(result, "outcome", type(result)) for result in results]
     assert kinds == ["granted", NotFound, BadRequest, BadRequest, "granted", Conflict, "granted"]
-    assert two.first.utilisation()["VCPU"] == (3, 4)
+    assert pair.first.utilisation()["VCPU"] == (3, 4)

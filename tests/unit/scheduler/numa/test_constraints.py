@@ -1,4 +1,4 @@
-"""What flavors and images ask of memory nodes; the values are what Nova makes of the same."""
+"""NUMA needs of flavors and images; Nova gives the expected values for the same ones."""
 
 import pytest
 
@@ -11,19 +11,19 @@ from roost.scheduler.numa.constraints import networks_of, topology_of
 
 DEDICATED, MIXED = {"hw:cpu_policy": "dedicated"}, {"hw:cpu_policy": "mixed"}
 TWO = {"hw:numa_nodes": "2"}
-WRITTEN = TWO | {"hw:numa_cpus.0": "0", "hw:numa_mem.0": "256", "hw:numa_cpus.1": "1-3", "hw:numa_mem.1": "768"}
+EXPLICIT = TWO | {"hw:numa_cpus.0": "0", "hw:numa_mem.0": "256", "hw:numa_cpus.1": "1-3", "hw:numa_mem.1": "768"}
 REAL_TIME = {"hw:cpu_realtime": "yes", "hw:cpu_realtime_mask": "^0"}
 
 
-def asked(extra_specs, image=None):
-    """Give the topology of four processors and 1,024 MiB."""
+def topology_for(extra_specs, image=None):
+    """Return the topology of an instance with four processors and 1,024 MiB."""
     flavor = Flavor(name="f", vcpus=4, memory_mb=1024, extra_specs=extra_specs)
     return topology_of(Request(flavor=flavor, image=Image(properties=image or {})))
 
 
 def cells(*args):
-    """Give, of each cell, its shared processors, its own, and its memory."""
-    return [(sorted(cell.cpus), sorted(cell.pcpus), cell.memory_mb) for cell in asked(*args).cells]
+    """Return the shared processors, the dedicated processors and the memory of each cell."""
+    return [(sorted(cell.cpus), sorted(cell.pcpus), cell.memory_mb) for cell in topology_for(*args).cells]
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,13 @@ def cells(*args):
         ({}, {"hw_cpu_policy": "shared"}),
     ],
 )
-def test_most_instances_may_be_anywhere_on_a_host(extra_specs, image):
-    assert asked(extra_specs, image) is None
+def test_request_without_numa_needs_has_no_topology(extra_specs, image):
+    assert topology_for(extra_specs, image) is None
 
 
 @pytest.mark.shows("S016")
 @pytest.mark.parametrize(
-    ("extra_specs", "image", "found"),
+    ("extra_specs", "image", "expected"),
     [
         (TWO, {}, [([0, 1], [], 512), ([2, 3], [], 512)]),
         ({}, {"hw_numa_nodes": "2"}, [([0, 1], [], 512), ([2, 3], [], 512)]),
@@ -59,7 +59,7 @@ def test_most_instances_may_be_anywhere_on_a_host(extra_specs, image):
         (MIXED | {"hw:cpu_dedicated_mask": "^0"}, {}, [([0], [1, 2, 3], 1024)]),
         (MIXED | TWO | {"hw:cpu_dedicated_mask": "0,2"}, {}, [([1], [0], 512), ([3], [2], 512)]),
         (MIXED | REAL_TIME, {}, [([0], [1, 2, 3], 1024)]),
-        (WRITTEN, {}, [([0], [], 256), ([1, 2, 3], [], 768)]),
+        (EXPLICIT, {}, [([0], [], 256), ([1, 2, 3], [], 768)]),
         (
             TWO,
             {"hw_numa_cpus.0": "0-3", "hw_numa_mem.0": "24", "hw_numa_cpus.1": "", "hw_numa_mem.1": "1000"},
@@ -68,8 +68,8 @@ def test_most_instances_may_be_anywhere_on_a_host(extra_specs, image):
         (TWO | {"hw:numa_cpus.1": "x"}, {}, [([0, 1], [], 512), ([2, 3], [], 512)]),
     ],
 )
-def test_processors_and_memory_are_divided(extra_specs, image, found):
-    assert cells(extra_specs, image) == found
+def test_processors_and_memory_are_divided_among_cells(extra_specs, image, expected):
+    assert cells(extra_specs, image) == expected
 
 
 @pytest.mark.parametrize(
@@ -86,15 +86,15 @@ def test_processors_and_memory_are_divided(extra_specs, image, found):
         ("large", "small", "small"),
     ],
 )
-def test_sizes_of_pages_are_read(flavor, image, size):
+def test_page_sizes_are_parsed(flavor, image, size):
     properties = {} if image is None else {"hw_mem_page_size": image}
-    assert asked({"hw:mem_page_size": flavor}, properties).cells[0].page_size == size
+    assert topology_for({"hw:mem_page_size": flavor}, properties).cells[0].page_size == size
 
 
-def test_policies_of_threads_go_into_the_topology():
-    found = asked(DEDICATED | {"hw:emulator_threads_policy": "isolate"}, {"hw_cpu_thread_policy": "require"})
-    assert (found.isolates_emulator, found.cells[0].threads) == (True, "require")
-    assert [found.reserved_cpus(at) for at in (0, 1)] == [1, 0]
+def test_topology_has_the_thread_policies():
+    topology = topology_for(DEDICATED | {"hw:emulator_threads_policy": "isolate"}, {"hw_cpu_thread_policy": "require"})
+    assert (topology.isolates_emulator, topology.cells[0].threads) == (True, "require")
+    assert [topology.reserved_cpus(at) for at in (0, 1)] == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -138,25 +138,25 @@ def test_policies_of_threads_go_into_the_topology():
         (DEDICATED | {"resources:PCPU": "4"}, {}, "do not go together with a policy of processors"),
         ({"hw:locked_memory": "yes"}, {}, "hw:locked_memory needs hw:mem_page_size"),
         ({"hw:locked_memory": "no"}, {"hw_locked_memory": "yes"}, "contradicts"),
-        (WRITTEN, {"hw_numa_cpus.0": "0"}, "hw_numa_cpus.0 may not replace extra spec hw:numa_cpus.0"),
+        (EXPLICIT, {"hw_numa_cpus.0": "0"}, "hw_numa_cpus.0 may not replace extra spec hw:numa_cpus.0"),
         (TWO | {"hw:numa_cpus.0": "0-3"}, {}, "NUMA node 0 needs both hw:numa_cpus.0 and hw:numa_mem.0"),
-        (WRITTEN | {"hw:numa_cpus.1": "1-4"}, {}, "hw:numa_cpus.1 names processor 4, the flavor has 4"),
-        (WRITTEN | {"hw:numa_cpus.1": "0-3"}, {}, "processor 0 is given to two NUMA nodes"),
-        (WRITTEN | {"hw:numa_cpus.1": "2-3"}, {}, "processor 1 is given to no NUMA node"),
-        (WRITTEN | {"hw:numa_cpus.1": "x"}, {}, "'x' is neither a processor"),
-        (WRITTEN | {"hw:numa_mem.1": "x"}, {}, "hw:numa_mem.1 must be a whole number of MiB, got 'x'"),
-        (WRITTEN | {"hw:numa_mem.1": "512"}, {}, "are given 768 MiB in all, the flavor has 1024"),
-        (WRITTEN | {"hw:numa_mem.2": "0"}, {}, "are given to NUMA node 2, but there are 2"),
+        (EXPLICIT | {"hw:numa_cpus.1": "1-4"}, {}, "hw:numa_cpus.1 names processor 4, the flavor has 4"),
+        (EXPLICIT | {"hw:numa_cpus.1": "0-3"}, {}, "processor 0 is given to two NUMA nodes"),
+        (EXPLICIT | {"hw:numa_cpus.1": "2-3"}, {}, "processor 1 is given to no NUMA node"),
+        (EXPLICIT | {"hw:numa_cpus.1": "x"}, {}, "'x' is neither a processor"),
+        (EXPLICIT | {"hw:numa_mem.1": "x"}, {}, "hw:numa_mem.1 must be a whole number of MiB, got 'x'"),
+        (EXPLICIT | {"hw:numa_mem.1": "512"}, {}, "are given 768 MiB in all, the flavor has 1024"),
+        (EXPLICIT | {"hw:numa_mem.2": "0"}, {}, "are given to NUMA node 2, but there are 2"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_the_reason(extra_specs, image, problem):
-    with pytest.raises(BadRequest) as raised:
-        asked(extra_specs, image)
-    assert problem in str(raised.value)
+def test_invalid_numa_settings_are_refused_with_a_reason(extra_specs, image, problem):
+    with pytest.raises(BadRequest) as error:
+        topology_for(extra_specs, image)
+    assert problem in str(error.value)
 
 
-def test_networks_of_a_request_are_taken_together():
+def test_networks_of_a_request_are_combined():
     networks = (Network(physnet="a"), Network(physnet="b"), Network(is_tunneled=True), Network(physnet="a"))
-    wanted = Request(flavor=Flavor(name="f"), networks=networks)
-    assert networks_of(wanted) == NetworkNeeds(physnets=frozenset("ab"), is_tunneled=True)
+    request = Request(flavor=Flavor(name="f"), networks=networks)
+    assert networks_of(request) == NetworkNeeds(physnets=frozenset("ab"), is_tunneled=True)
     assert networks_of(Request(flavor=Flavor(name="f"), networks=(Network(name="n"),))) is None
