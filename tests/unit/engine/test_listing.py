@@ -11,17 +11,17 @@ FILTERS = frozenset({*FEATURES} - {"suffixed", "same_subtree", "isolate", "root"
 
 
 @given(st.integers(1, 12), st.integers(0, 2**32))
-def test_a_provider_is_listed_if_it_alone_has_everything(size, seed):
+def test_provider_is_listed_if_it_alone_satisfies_the_group(size, seed):
     random = Random(seed)
     forest = random_forest(random, size, FILTERS)
     group = random_group(random, forest, list(forest), suffix="", features=FILTERS, empty=False)
     if random.random() < 0.3:
         group = type(group)(**{**vars(group), "resources": {}})
     state = state_of(forest)
-    wanted = query_of(Query((group, type(group)("_", {"VCPU": 1})))).groups[0]
-    found = {state.providers.names[row] for row in find_matching(state, wanted)}
+    filter_group = query_of(Query((group, type(group)("_", {"VCPU": 1})))).groups[0]
+    names = {state.providers.names[row] for row in find_matching(state, filter_group)}
     trees = {root(forest, name) for name in forest if name == group.in_tree}
-    assert found == {
+    assert names == {
         name
         for name, node in forest.items()
         if all(each in node.stocks and node.stocks[each].serves(amount) for each, amount in group.resources.items())

@@ -134,8 +134,8 @@ def test_picks_and_alternates_map_devices_to_providers(filters):
                 "pci0-0": (uuids[0],),
                 "pci0-1": (uuids[1],),
             }
-        stored = roost.decision(decision.uuid)
-        assert (stored.picks, stored.alternates) == (decision.picks, decision.alternates)
+        stored_decision = roost.decision(decision.uuid)
+        assert (stored_decision.picks, stored_decision.alternates) == (decision.picks, decision.alternates)
 
 
 def test_nova_allocation_request_maps_devices_to_providers():

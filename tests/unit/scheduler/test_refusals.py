@@ -68,10 +68,12 @@ def test_each_decision_has_one_evidence_record_after_a_lost_race():
     pair = Pair(1, vcpus=8)
     pair.interrupt(lambda other: other.decide(request(1)))
     decisions = pair.first.work([request(8), request(8), request(1), request(9)])
-    own = {decision.uuid: decision.outcome for decision in decisions}
-    stored = {row.uuid.hex(): row.outcome for row in pair.store.evidence(newest=100)}
-    assert len(stored) == len(decisions) + 1
-    assert {uuid.replace("-", ""): outcome for uuid, outcome in own.items()}.items() <= stored.items()
+    outcomes_by_uuid = {decision.uuid: decision.outcome for decision in decisions}
+    stored_outcomes = {row.uuid.hex(): row.outcome for row in pair.store.evidence(newest=100)}
+    assert len(stored_outcomes) == len(decisions) + 1
+    assert {
+        uuid.replace("-", ""): outcome for uuid, outcome in outcomes_by_uuid.items()
+    }.items() <= stored_outcomes.items()
 
 
 def test_lost_race_of_many_instances_is_one_conflict():

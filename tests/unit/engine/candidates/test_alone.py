@@ -16,7 +16,7 @@ PLAIN = frozenset(FEATURES) - {"suffixed", "same_subtree", "isolate", "one_provi
 
 
 @given(st.integers(1, 60), st.integers(0, 2**32))
-def test_hosts_that_stand_alone_are_those_that_the_search_finds_while_consumers_come_and_go(size, seed):
+def test_flat_index_equals_the_search_after_claims_and_releases(size, seed):
     random = Random(seed)
     forest = {
         name: replace(node, parent=None, traits=node.traits - {SHARING_TRAIT})
@@ -25,13 +25,13 @@ def test_hosts_that_stand_alone_are_those_that_the_search_finds_while_consumers_
     query = random_query(random, forest, PLAIN)
     state = state_of(forest)
     compiled, history = compiled_of(state, query), History(state, random, first=1_000)
-    alone, epoch, before = FlatIndex(), state.changes.epoch, None
+    index, epoch, before = FlatIndex(), state.changes.epoch, None
     for _ in range(8):
-        version = alone.version
-        found = alone.find_rows(state, compiled)
-        assert found == [each.anchor for each in search(state, compiled)]
-        assert (before == found) == (version == alone.version) or before is None
-        before = list(found)
+        version = index.version
+        rows = index.find_rows(state, compiled)
+        assert rows == [each.anchor for each in search(state, compiled)]
+        assert (before == rows) == (version == index.version) or before is None
+        before = list(rows)
         for _ in range(random.choice((0, 1, 3, 100))):
             write = random.choice((history.claim, history.release))()
             if write is not None:
@@ -40,7 +40,7 @@ def test_hosts_that_stand_alone_are_those_that_the_search_finds_while_consumers_
 
 
 @given(st.integers(1, 8), st.integers(0, 2**32))
-def test_it_says_nothing_where_more_than_one_provider_may_have_a_part(size, seed):
+def test_flat_index_returns_none_for_trees_sharing_or_suffixes(size, seed):
     random = Random(seed)
     features = frozenset(FEATURES)
     forest = random_forest(random, size, features)
@@ -53,17 +53,17 @@ def test_it_says_nothing_where_more_than_one_provider_may_have_a_part(size, seed
 
 
 @given(st.integers(0, 2**32))
-def test_it_follows_whatever_else_changes(seed):
+def test_flat_index_follows_all_other_changes(seed):
     random = Random(seed)
     forest = random_forest(random, 5, PLAIN)
     query = random_query(random, forest, PLAIN)
     state = state_of(forest)
     for number in (1, 2):
         apply(state, PutGroup(number, uuid_of(f"group-{number}").bytes, "g", "anti-affinity", 1))
-    alone, history = FlatIndex(), History(state, random, first=1_000)
+    index, history = FlatIndex(), History(state, random, first=1_000)
     for _ in range(20):
         compiled = compiled_of(state, query)
-        found = alone.find_rows(state, compiled)
-        if found is not None:
-            assert found == [each.anchor for each in search(state, compiled)]
+        rows = index.find_rows(state, compiled)
+        if rows is not None:
+            assert rows == [each.anchor for each in search(state, compiled)]
         history.run(random.choice((1, 3)))

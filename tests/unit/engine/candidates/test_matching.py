@@ -21,21 +21,21 @@ def all_matchings(options, places):
 @given(graphs())
 def test_a_perfect_matching_is_found_if_there_is_one(graph):
     options, places = graph
-    matched = Matching(options=options, places=places).find_perfect()
-    wanted = all_matchings(options, places)
-    assert (tuple(matched) in wanted) if matched is not None else not wanted
+    assignment = Matching(options=options, places=places).find_perfect()
+    expected = all_matchings(options, places)
+    assert (tuple(assignment) in expected) if assignment is not None else not expected
 
 
 @given(graphs(), st.randoms(use_true_random=False))
-def test_forcing_member_after_member_never_meets_a_dead_end(graph, random):
+def test_force_succeeds_exactly_where_a_matching_exists(graph, random):
     options, places = graph
-    matching, wanted = Matching(options=options, places=places), all_matchings(options, places)
-    matched = matching.find_perfect()
-    for member in range(len(options) if matched is not None else 0):
-        fixed = tuple(matched[:member])
-        open_to = {each[member] for each in wanted if each[:member] == fixed}
-        tried = {at: matching.force(matched, member, at) for at in range(len(places)) if options[member] >> at & 1}
-        assert {at for at, each in tried.items() if each is not None} == open_to
-        for at, each in tried.items():
-            assert each is None or (tuple(each) in wanted and each[: member + 1] == [*fixed, at])
-        matched = tried[random.choice(sorted(open_to))]
+    matching, expected = Matching(options=options, places=places), all_matchings(options, places)
+    assignment = matching.find_perfect()
+    for member in range(len(options) if assignment is not None else 0):
+        prefix = tuple(assignment[:member])
+        possible = {each[member] for each in expected if each[:member] == prefix}
+        results = {at: matching.force(assignment, member, at) for at in range(len(places)) if options[member] >> at & 1}
+        assert {at for at, each in results.items() if each is not None} == possible
+        for at, each in results.items():
+            assert each is None or (tuple(each) in expected and each[: member + 1] == [*prefix, at])
+        assignment = results[random.choice(sorted(possible))]

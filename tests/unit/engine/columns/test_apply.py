@@ -15,7 +15,7 @@ seeds = st.integers(0, 2**32)
 
 @settings(max_examples=150)
 @given(seeds, st.integers(1, 60))
-def test_after_any_history_everything_derived_is_as_if_computed_anew(seed, writes):
+def test_derived_columns_equal_a_recomputation_after_any_history(seed, writes):
     state = new_state()
     history = History(state, Random(seed))
     for _ in range(3):
@@ -25,7 +25,7 @@ def test_after_any_history_everything_derived_is_as_if_computed_anew(seed, write
 
 @settings(max_examples=100)
 @given(seeds, st.integers(20, 60))
-def test_undoing_a_claim_leaves_what_was_before(seed, writes):
+def test_undo_claim_restores_the_previous_state(seed, writes):
     state = new_state()
     history = History(state, Random(seed))
     history.run(writes)
@@ -42,7 +42,7 @@ def test_undoing_a_claim_leaves_what_was_before(seed, writes):
 
 @settings(max_examples=100)
 @given(seeds, st.integers(5, 40))
-def test_a_fork_and_its_origin_go_their_own_ways(seed, writes):
+def test_fork_and_origin_are_independent(seed, writes):
     state = new_state()
     History(state, Random(seed)).run(writes)
     before = content(state)
@@ -60,18 +60,18 @@ def test_a_fork_and_its_origin_go_their_own_ways(seed, writes):
     assert content(state) == after == content(fork)
 
 
-def test_a_release_that_is_read_again_changes_nothing():
+def test_repeated_release_changes_nothing():
     state = new_state()
     history = History(state, Random(5))
     history.run(60)
-    freed = history.release()
-    apply(state, freed)
+    release = history.release()
+    apply(state, release)
     before = content(state)
-    apply(state, freed)
+    apply(state, release)
     assert content(state) == before
 
 
-def test_a_release_raises_the_generations_that_it_says():
+def test_release_raises_the_listed_generations():
     state = new_state()
     put_provider(state, 1, "p1", None)
     apply(state, model_writes.PutInventories(1, 0, [inventory_row("VCPU", Stock(total=8))]))
@@ -82,7 +82,7 @@ def test_a_release_raises_the_generations_that_it_says():
     assert state.inventory(1).free.view[0] == 8
 
 
-def test_the_older_of_two_inventories_does_not_win_when_it_is_read_later():
+def test_older_inventory_that_is_read_later_is_ignored():
     state = new_state()
     put_provider(state, 1, "p1", None)
     apply(state, model_writes.PutInventories(1, 1, [inventory_row("VCPU", Stock(total=8))]))
@@ -91,16 +91,16 @@ def test_the_older_of_two_inventories_does_not_win_when_it_is_read_later():
     assert state.providers.generation.view[0] == 2
 
 
-def host_of(state, provider_id):
+def put_host(state, provider_id):
     facts = msgspec.Raw(msgspec.msgpack.encode(HostFacts()))
     apply(state, model_writes.PutHost(provider_id, provider_id, f"host-{provider_id}", f"node-{provider_id}", facts, 0))
 
 
-def test_a_provider_that_moves_takes_its_totals_from_the_old_host_to_the_new_one():
+def test_moved_provider_moves_its_totals_to_the_new_host():
     state = new_state()
     for number in (1, 2):
         put_provider(state, number, f"p{number}", None)
-        host_of(state, number)
+        put_host(state, number)
     put_provider(state, 3, "p3", 1)
     apply(state, model_writes.PutInventories(3, 0, [inventory_row("MEMORY_MB", Stock(total=512))]))
     recount_hosts(state)
@@ -111,7 +111,7 @@ def test_a_provider_that_moves_takes_its_totals_from_the_old_host_to_the_new_one
     check(state)
 
 
-def test_a_name_passed_on_stays_with_its_new_owner_when_the_renaming_is_read_late():
+def test_reused_name_stays_with_its_new_owner_after_a_late_rename():
     state = new_state()
     put_provider(state, 1, "old", None)
     put_provider(state, 2, "old", None)  # committed after provider 1 was renamed, but read before
@@ -119,7 +119,7 @@ def test_a_name_passed_on_stays_with_its_new_owner_when_the_renaming_is_read_lat
     assert state.providers.row_of_name == {"old": 1, "new": 0}
 
 
-def test_a_uuid_used_again_stays_with_its_new_owner_when_the_deletion_is_read_late():
+def test_reused_uuid_stays_with_its_new_owner_after_a_late_deletion():
     state = new_state()
     put_provider(state, 1, "p", None)
     put_provider(state, 2, "p", None)  # the same uuid and name, created after provider 1 was deleted
@@ -128,7 +128,7 @@ def test_a_uuid_used_again_stays_with_its_new_owner_when_the_deletion_is_read_la
     assert state.providers.row_of_name == {"p": 1}
 
 
-def test_a_ratio_as_large_as_the_api_allows_is_no_overflow():
+def test_largest_allowed_ratio_does_not_overflow():
     state = new_state()
     put_provider(state, 1, "p1", None)
     stock = inventory_row("VCPU", Stock(total=2_147_483_647, ratio=3.40282e38))

@@ -15,7 +15,7 @@ from tests.reference.candidates import Stock
 from tests.support.fleets.forests import inventory_row
 
 
-def test_what_readers_see_grows_with_the_column_and_cannot_be_written():
+def test_view_grows_with_the_column_and_is_read_only():
     column = Column(np.int64, fill=-1)
     for rows in (1, 17, 40):
         column.grow(rows)
@@ -52,21 +52,21 @@ def _take(columns, row, amount):
 
 
 @given(st.lists(st.none() | stocks, min_size=1, max_size=4), st.integers(1, 12))
-def test_able_says_what_the_plain_rule_says(inventories, amount):
+def test_fit_mask_and_can_take_equal_the_plain_rule(inventories, amount):
     columns = ClassColumns(0)
     columns.grow(len(inventories))
     for row, stock in enumerate(inventories):
         if stock is not None:
             columns.put(row, inventory_row("VCPU", stock))
             _take(columns, row, stock.used)
-    wanted = [stock is not None and stock.serves(amount) for stock in inventories]
-    assert columns.fit_mask(amount).tolist() == wanted
-    assert [columns.can_take(row, amount) for row in range(len(inventories))] == wanted
-    assert columns.fork().fit_mask(amount).tolist() == wanted
+    expected = [stock is not None and stock.serves(amount) for stock in inventories]
+    assert columns.fit_mask(amount).tolist() == expected
+    assert [columns.can_take(row, amount) for row in range(len(inventories))] == expected
+    assert columns.fork().fit_mask(amount).tolist() == expected
 
 
 @given(st.lists(stocks, min_size=1, max_size=4), st.integers(1, 12))
-def test_fits_says_what_the_plain_rule_says_of_stocks_without_unit_bounds(inventories, amount):
+def test_fits_equals_the_plain_rule_without_unit_bounds(inventories, amount):
     plain = [Stock(total=each.total, reserved=each.reserved, ratio=each.ratio, used=each.used) for each in inventories]
     verdict = fits(
         total=np.array([each.total for each in plain]),
@@ -78,7 +78,7 @@ def test_fits_says_what_the_plain_rule_says_of_stocks_without_unit_bounds(invent
     assert verdict.tolist() == [each.serves(amount) for each in plain]
 
 
-def test_unit_bounds_are_judged_anew_when_an_inventory_changes():
+def test_unit_mask_follows_a_changed_inventory():
     columns = ClassColumns(1)
     columns.put(0, inventory_row("VCPU", Stock(8, step_size=2)))
     assert [columns.unit_mask(amount).tolist() for amount in (2, 3)] == [[True], [False]]
@@ -86,7 +86,7 @@ def test_unit_bounds_are_judged_anew_when_an_inventory_changes():
     assert [columns.unit_mask(amount).tolist() for amount in (2, 3)] == [[False], [True]]
 
 
-def test_an_inventory_taken_away_and_given_back_keeps_its_use():
+def test_restored_inventory_keeps_its_usage():
     columns = ClassColumns(1)
     columns.put(0, inventory_row("VCPU", Stock(8)))
     _take(columns, 0, 3)
@@ -101,7 +101,7 @@ def test_an_inventory_taken_away_and_given_back_keeps_its_use():
     st.lists(st.tuples(st.integers(0, 3), st.frozensets(st.integers(0, 3))), max_size=12),
     st.sampled_from([1, 2, 3, 32]),
 )
-def test_labels_say_what_the_rows_wear_whether_they_have_columns_or_not(writes, column_min):
+def test_labels_of_rows_are_correct_with_and_without_columns(writes, column_min):
     with patch.object(engine_labels, "COLUMN_MIN", column_min):
         _check_labels(writes)
 
@@ -109,43 +109,43 @@ def test_labels_say_what_the_rows_wear_whether_they_have_columns_or_not(writes, 
 def _check_labels(writes):
     labels = Labels()
     labels.grow(4)
-    worn = dict.fromkeys(range(4), frozenset())
+    expected = dict.fromkeys(range(4), frozenset())
     for row, new in writes:
         before = labels.version
-        assert labels.put(row, new) == (worn[row] != new) == (labels.version != before)
-        worn[row] = new
+        assert labels.put(row, new) == (expected[row] != new) == (labels.version != before)
+        expected[row] = new
     fork = labels.fork()
-    labels.put(0, worn[0] ^ {1})
+    labels.put(0, expected[0] ^ {1})
     for label in range(4):
-        assert fork.mask_of(label).tolist() == [label in worn[row] for row in range(4)]
-    assert fork.mask_of_any({0, 2}).tolist() == [bool(worn[row] & {0, 2}) for row in range(4)]
-    assert fork.find_used() == frozenset().union(*worn.values())
+        assert fork.mask_of(label).tolist() == [label in expected[row] for row in range(4)]
+    assert fork.mask_of_any({0, 2}).tolist() == [bool(expected[row] & {0, 2}) for row in range(4)]
+    assert fork.find_used() == frozenset().union(*expected.values())
     fork.grow(6)
-    assert fork.mask_of(1).tolist() == [1 in worn.get(row, ()) for row in range(6)]
+    assert fork.mask_of(1).tolist() == [1 in expected.get(row, ()) for row in range(6)]
 
 
-def test_labels_that_few_wear_take_no_room_for_every_provider():
-    """As columns these would fill a hundred gigabytes."""
+def test_rare_labels_need_no_memory_per_provider():
+    """As columns, these labels would need a hundred gigabytes."""
     labels = Labels()
     labels.grow(1_000_000)
     labels.put(7, range(100_000))
     assert np.flatnonzero(labels.mask_of(99_999)).tolist() == [7]
 
 
-def test_changes_tell_the_rows_since_a_position_until_the_log_no_longer_reaches_back():
+def test_changes_since_a_position_are_none_once_the_log_is_truncated():
     changes = Changes()
-    seen = changes.hosts.position
+    position = changes.hosts.position
     for row in (3, 1, 3):
         changes.hosts.add(row)
     changes.providers.add(5)
-    assert changes.hosts.since(seen) == [3, 1, 3]
+    assert changes.hosts.since(position) == [3, 1, 3]
     fork = changes.fork()
     for _ in range(10_000):
         changes.hosts.add(0)
-    assert changes.hosts.since(seen) is None
+    assert changes.hosts.since(position) is None
     assert changes.hosts.since(changes.hosts.position) == []
     assert changes.hosts.position == 10_003
-    assert fork.hosts.since(seen) == [3, 1, 3]
+    assert fork.hosts.since(position) == [3, 1, 3]
     assert changes.providers.since(0) == fork.providers.since(0) == [5]
     epoch = changes.epoch
     changes.touch_all()

@@ -19,35 +19,35 @@ _NO_FACTS = msgspec.Raw(msgspec.msgpack.encode({}))
 
 
 class AllHosts(Random):
-    """Leaves no root without a host."""
+    """A random source for which ``put_hosts`` puts a host on every root."""
 
     def choice(self, seq):
-        """Return the first."""
+        """Return the first element."""
         return seq[0]
 
 
 def put_hosts(state: State, random: Random) -> None:
-    """Put a host on every root, or on nearly every one."""
-    left_out = random.choice((0.0, 0.0, 0.3))
+    """Put a host on every root, or on most of them."""
+    share_without_host = random.choice((0.0, 0.0, 0.3))
     roots = np.flatnonzero(state.providers.parent.view < 0).tolist()
     random.shuffle(roots)
     for row in roots:
-        if random.random() >= left_out:
+        if random.random() >= share_without_host:
             number, name = state.providers.ids[row], state.providers.names[row]
             apply(state, PutHost(number, number, name, name, _NO_FACTS, 0))
     recount_hosts(state)
 
 
 def claim_anything(state: State, random: Random, number: int) -> None:
-    """Take amounts of any inventories, fitting or not."""
-    held = [
+    """Claim amounts of random inventories, whether they fit or not."""
+    amounts = [
         (state.providers.ids[row] << CLASS_BITS | class_id, random.choice((1, 1, 2, 5)))
         for class_id, columns in state.classes.items()
         for row in columns.holders
         if random.random() < 0.2
     ]
     consumer = ConsumerRow(number, uuid_of(f"claim-{number}").bytes, "", "")
-    apply(state, Claim([consumer], [(number, inventory_id, amount) for inventory_id, amount in held]))
+    apply(state, Claim([consumer], [(number, inventory_id, amount) for inventory_id, amount in amounts]))
 
 
 def verdicts_of_all(state: State, fit: Feasibility) -> list[bool]:
@@ -59,7 +59,7 @@ def verdicts_of_all(state: State, fit: Feasibility) -> list[bool]:
 
 
 def first_refusals(state: State, fit: Feasibility) -> list[int]:
-    """Give the first check that refuses each host, as the masks tell it."""
+    """Return the number of the first check that refuses each host, from the masks."""
     out = [np.zeros(len(state.hosts), dtype=np.bool_) for _ in range(len(fit))]
     masks = fit.judge_all(state, out, {})
     return [
@@ -67,14 +67,14 @@ def first_refusals(state: State, fit: Feasibility) -> list[int]:
     ]
 
 
-def agree(state: State, query) -> None:
-    """Compare the verdicts on all hosts, on each host, and of the search."""
+def assert_agreement(state: State, query) -> None:
+    """Assert that the masks of all hosts, the check of each host and the search agree."""
     compiled = compiled_of(state, query)
     fit = compile_feasibility(state, query_of(query), compiled)
     roots = state.hosts.provider_row.view.tolist()
-    searched = [has_candidate(state, compiled, row) for row in roots]
+    expected = [has_candidate(state, compiled, row) for row in roots]
     names = [state.providers.names[row] for row in roots]
-    assert dict(zip(names, verdicts_of_all(state, fit), strict=True)) == dict(zip(names, searched, strict=True))
+    assert dict(zip(names, verdicts_of_all(state, fit), strict=True)) == dict(zip(names, expected, strict=True))
     assert [fit.judge_host(state, host) for host in range(len(roots))] == first_refusals(state, fit)
     assert len(fit.reasons) == len(fit)
 
@@ -83,24 +83,24 @@ def compare(forest, query, seed: int) -> None:
     random = Random(seed)
     state = state_of(forest)
     put_hosts(state, random)
-    agree(state, query)
-    living = []
+    assert_agreement(state, query)
+    consumers = []
     for number in range(1000, 1006):
-        if living and random.random() < 0.4:
-            apply(state, Release([living.pop(random.randrange(len(living)))], []))
+        if consumers and random.random() < 0.4:
+            apply(state, Release([consumers.pop(random.randrange(len(consumers)))], []))
         else:
             claim_anything(state, random, number)
-            living.append(number)
-        agree(state, query)
+            consumers.append(number)
+        assert_agreement(state, query)
 
 
 def without_version_rule(question):
-    """The rule of old Placement versions, one provider a tree, is no part of requests."""
+    """Return the question without the one-provider rule of old Placement versions; requests never have it."""
     forest, query = question
     return forest, query.__class__(**{**vars(query), "one_provider_a_tree": False})
 
 
-def test_a_tree_that_is_asked_for_may_serve_the_trees_it_shares_with():
+def test_requested_tree_may_serve_the_trees_it_shares_with():
     lender = Node(stocks={"CUSTOM_DEVICE": Stock(4)}, traits=frozenset({SHARES}), aggregates=frozenset({"agg-1"}))
     borrower = Node(stocks={"VCPU": Stock(4)}, aggregates=frozenset({"agg-1"}))
     stranger = Node(stocks={"VCPU": Stock(4)})
@@ -108,13 +108,13 @@ def test_a_tree_that_is_asked_for_may_serve_the_trees_it_shares_with():
     query = Query(groups=(Group(resources={"VCPU": 1}), device))
     state = state_of({"lender": lender, "borrower": borrower, "stranger": stranger})
     put_hosts(state, AllHosts())
-    agree(state, query)
+    assert_agreement(state, query)
     fit = compile_feasibility(state, query_of(query), compiled_of(state, query))
-    found = dict(zip((state.hosts.names[row] for row in range(3)), verdicts_of_all(state, fit), strict=True))
-    assert found == {"lender": False, "borrower": True, "stranger": False}
+    verdicts = dict(zip((state.hosts.names[row] for row in range(3)), verdicts_of_all(state, fit), strict=True))
+    assert verdicts == {"lender": False, "borrower": True, "stranger": False}
 
 
-def test_a_tree_that_shares_something_else_serves_nobody_with_what_it_keeps():
+def test_requested_tree_does_not_lend_unshared_inventory():
     forest = {
         "lender": Node(stocks={"DISK_GB": Stock(4)}, traits=frozenset({SHARES}), aggregates=frozenset({"agg-1"})),
         "kept": Node(parent="lender", stocks={"CUSTOM_DEVICE": Stock(4)}),
@@ -123,10 +123,10 @@ def test_a_tree_that_shares_something_else_serves_nobody_with_what_it_keeps():
     device = Group(suffix="_1", resources={"CUSTOM_DEVICE": 1}, in_tree="lender")
     state = state_of(forest)
     put_hosts(state, AllHosts())
-    agree(state, Query(groups=(Group(resources={"VCPU": 1}), device)))
+    assert_agreement(state, Query(groups=(Group(resources={"VCPU": 1}), device)))
 
 
-def test_a_provider_in_debt_takes_no_places_from_the_others():
+def test_overused_provider_takes_no_slots_from_the_others():
     root_and_two = {
         "root": Node(stocks={"VCPU": Stock(1)}),
         "a": Node(parent="root", stocks={"CUSTOM_DEVICE": Stock(1, used=3)}),
@@ -136,7 +136,7 @@ def test_a_provider_in_debt_takes_no_places_from_the_others():
     devices = tuple(Group(suffix=suffix, resources={"CUSTOM_DEVICE": 1}) for suffix in ("_1", "_2"))
     state = state_of(root_and_two)
     put_hosts(state, AllHosts())
-    agree(state, Query(groups=(Group(resources={"VCPU": 1}), *devices), policy="isolate"))
+    assert_agreement(state, Query(groups=(Group(resources={"VCPU": 1}), *devices), policy="isolate"))
 
 
 @settings(max_examples=400)
@@ -148,5 +148,5 @@ def test_a_host_passes_if_and_only_if_its_tree_has_a_candidate(question, seed):
 @pytest.mark.soak
 @settings(max_examples=20_000)
 @given(questions(most=9).map(without_version_rule), st.integers(0, 2**32))
-def test_a_host_passes_if_and_only_if_its_tree_has_a_candidate_for_long(question, seed):
+def test_a_host_passes_if_and_only_if_its_tree_has_a_candidate_in_long_runs(question, seed):
     compare(*question, seed)

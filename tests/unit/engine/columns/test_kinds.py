@@ -7,42 +7,42 @@ from roost.model.host import HostFacts
 CHANGES = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["QEMU", "xen", "", "1"])), max_size=40)
 
 
-def told(column):
-    """Give what each host says, in row order."""
+def decode(column):
+    """Return the value of each host, in row order."""
     values, codes = column.view
     return [values[code] for code in codes.tolist()]
 
 
 @given(CHANGES)
-def test_each_host_says_what_it_said_last(changes):
-    said = []
+def test_column_has_the_last_value_of_each_host(changes):
+    expected = []
     column = InternedColumn(lambda facts: (facts.hypervisor_type,), ())
     for at, name in changes:
-        row = min(at, len(said))
-        said[row : row + 1] = [(name,)]
+        row = min(at, len(expected))
+        expected[row : row + 1] = [(name,)]
         column.put(row, HostFacts(hypervisor_type=name))
-    assert told(column) == said
+    assert decode(column) == expected
     values, _ = column.view
     assert len(values) == len(set(values))
 
 
-def test_what_is_equal_and_not_the_same_is_told_apart():
+def test_equal_values_of_different_types_stay_distinct():
     column = InternedColumn(
         lambda facts: facts.stats["x"], [HostFacts(stats={"x": each}) for each in (1, True, 1.0, "1")]
     )
-    assert [type(each) for each in told(column)] == [int, bool, float, str]
+    assert [type(each) for each in decode(column)] == [int, bool, float, str]
 
 
-def test_a_copy_goes_its_own_way():
+def test_fork_and_origin_are_independent():
     column = InternedColumn(lambda facts: facts.rack, [HostFacts(rack="a")])
     copy = column.fork()
     copy.put(0, HostFacts(rack="b"))
     copy.put(1, HostFacts(rack="a"))
-    assert told(column) == ["a"]
-    assert told(copy) == ["b", "a"]
+    assert decode(column) == ["a"]
+    assert decode(copy) == ["b", "a"]
 
 
-def test_it_is_worn_when_most_it_knows_is_of_the_past():
+def test_column_is_stale_when_most_of_its_values_are_unused():
     column = InternedColumn(lambda facts: facts.rack, [HostFacts(rack="a")])
     for number in range(100):
         column.put(0, HostFacts(rack=str(number)))

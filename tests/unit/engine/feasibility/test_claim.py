@@ -10,8 +10,10 @@ VCPU, MEMORY_MB = 1, 2
 
 def verdict(stock, *amounts, frees=()):
     state = state_of({"host": Node(stocks={"VCPU": stock})})
-    found = check_claim(state, [(0, VCPU, amount) for amount in amounts], frees=[(0, VCPU, amount) for amount in frees])
-    return found and found.reason
+    refusal = check_claim(
+        state, [(0, VCPU, amount) for amount in amounts], frees=[(0, VCPU, amount) for amount in frees]
+    )
+    return refusal and refusal.reason
 
 
 @pytest.mark.parametrize(
@@ -30,11 +32,11 @@ def verdict(stock, *amounts, frees=()):
         (Stock(8, min_unit=2, step_size=2), (2, 4), None),
     ],
 )
-def test_each_amount_is_held_against_the_units_and_the_sum_against_what_is_left(stock, amounts, reason):
+def test_amounts_obey_unit_bounds_and_their_sum_obeys_capacity(stock, amounts, reason):
     assert verdict(stock, *amounts) == reason
 
 
-def test_what_is_freed_counts_and_use_above_capacity_may_shrink_but_not_grow():
+def test_freed_amounts_count_and_overuse_may_shrink_but_not_grow():
     assert verdict(Stock(8, used=8), 6, frees=(6,)) is None
     assert verdict(Stock(8, used=8), 7, frees=(6,)) == "capacity"
     assert verdict(Stock(8, used=12), 5, frees=(6,)) is None
@@ -42,23 +44,23 @@ def test_what_is_freed_counts_and_use_above_capacity_may_shrink_but_not_grow():
     assert verdict(Stock(8, used=12), 7, frees=(6,)) == "capacity"
 
 
-def test_a_class_that_the_provider_does_not_have_is_named():
+def test_refusal_names_provider_class_and_amount():
     state = state_of({"host": Node(stocks={"VCPU": Stock(8)}), "other": Node(stocks={"MEMORY_MB": Stock(8)})})
-    found = check_claim(state, [(0, VCPU, 1), (0, VCPU, 100), (0, MEMORY_MB, 2)])
-    assert found is not None
-    assert (found.reason, found.row, found.class_id, found.amount) == ("capacity", 0, VCPU, 100)
-    found = check_claim(state, [(0, VCPU, 1), (0, MEMORY_MB, 2)])
-    assert found is not None
-    assert (found.reason, found.row, found.class_id, found.amount) == ("missing", 0, MEMORY_MB, 2)
+    refusal = check_claim(state, [(0, VCPU, 1), (0, VCPU, 100), (0, MEMORY_MB, 2)])
+    assert refusal is not None
+    assert (refusal.reason, refusal.row, refusal.class_id, refusal.amount) == ("capacity", 0, VCPU, 100)
+    refusal = check_claim(state, [(0, VCPU, 1), (0, MEMORY_MB, 2)])
+    assert refusal is not None
+    assert (refusal.reason, refusal.row, refusal.class_id, refusal.amount) == ("missing", 0, MEMORY_MB, 2)
 
 
-def test_other_inventories_may_stand_instead_of_those_in_the_columns():
+def test_other_inventories_can_replace_those_in_the_columns():
     state = state_of({"host": Node(stocks={"VCPU": Stock(8, used=4)})})
     smaller = {
         (0, VCPU): InventoryRow(VCPU, 5, 0, 1, 8, 1, 1.0),
         (0, MEMORY_MB): InventoryRow(MEMORY_MB, 4, 0, 2, 8, 1, 1.0),
     }
     assert check_claim(state, [(0, VCPU, 2)]) is None
-    found = [check_claim(state, [take], instead=smaller) for take in ((0, VCPU, 2), (0, MEMORY_MB, 1))]
-    assert [each and each.reason for each in found] == ["capacity", "units"]
+    refusals = [check_claim(state, [take], instead=smaller) for take in ((0, VCPU, 2), (0, MEMORY_MB, 1))]
+    assert [each and each.reason for each in refusals] == ["capacity", "units"]
     assert check_claim(state, [(0, VCPU, 1), (0, MEMORY_MB, 4)], instead=smaller) is None

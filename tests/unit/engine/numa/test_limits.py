@@ -1,4 +1,4 @@
-"""What the scheduler told a host of its memory nodes."""
+"""The limits that the scheduler sets for the NUMA cells of a host."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from roost.model.devices.topology import NetworkNeeds
 RATIOS = {"cpu_allocation_ratio": 4.0, "ram_allocation_ratio": 1.5}
 
 
-def test_limits_say_how_much_of_a_cell_may_be_given_out_and_what_it_is_to_be_near_to():
+def test_limits_contain_overcommit_and_network_needs():
     networks = {"physnets": ["red", "blue"], "tunneled": True}
     limits = {"numa_topology": {**RATIOS, "network_metadata": networks}, "vcpu": 8.0}
     assert read_overcommit(limits) == Overcommit(cpu=4.0, memory=1.5)
@@ -19,19 +19,19 @@ def test_limits_say_how_much_of_a_cell_may_be_given_out_and_what_it_is_to_be_nea
 
 
 @pytest.mark.parametrize("limits", [{}, {"vcpu": 8.0}, {"numa_topology": 1.0}])
-def test_limits_that_say_nothing_of_cells_are_none(limits):
+def test_limits_without_a_numa_topology_are_none(limits):
     assert read_overcommit(limits) is None
     assert read_networks(limits) is None
 
 
 @pytest.mark.parametrize(
-    ("told", "problem"),
+    ("numa_limits", "problem"),
     [
         ({"cpu_allocation_ratio": 4.0}, "ram_allocation_ratio"),
         ({**RATIOS, "cpu_allocation_ratio": "many"}, r"\$.cpu_allocation_ratio"),
         ({**RATIOS, "network_metadata": {"physnets": 1}}, r"\$.network_metadata.physnets"),
     ],
 )
-def test_limits_that_cannot_be_meant_are_refused(told, problem):
+def test_malformed_numa_limits_are_refused(numa_limits, problem):
     with pytest.raises(BadRequest, match=f"limits of numa_topology are invalid: .*{problem}"):
-        read_overcommit({"numa_topology": told})
+        read_overcommit({"numa_topology": numa_limits})

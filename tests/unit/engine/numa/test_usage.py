@@ -1,4 +1,4 @@
-"""Cells of a host with those of an instance on them."""
+"""Usage of host cells after an instance is placed on them."""
 
 from roost.engine.numa.cell_usage import add_instance
 from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
@@ -8,8 +8,8 @@ CORES = ((0, 4), (1, 5), (2, 6), (3, 7))
 PAGES = (MemoryPages(size_kb=2048, total=100, used=1), MemoryPages(size_kb=4, total=2**20))
 
 
-def used(wanted, **placed):
-    """Give two cells of a host with one of an instance on the second."""
+def cell_with(instance_cell, **placement):
+    """Return the second of two host cells after an instance cell is placed on it."""
     cells = [
         NumaCell(
             id=number,
@@ -24,24 +24,26 @@ def used(wanted, **placed):
         )
         for number in range(2)
     ]
-    found = add_instance(NumaTopology(cells=tuple(cells)), [PlacedCell(cell=wanted, host_cell=1, **placed)])
-    assert found.cells[0] == cells[0]
-    return found.cells[1]
+    topology = add_instance(
+        NumaTopology(cells=tuple(cells)), [PlacedCell(cell=instance_cell, host_cell=1, **placement)]
+    )
+    assert topology.cells[0] == cells[0]
+    return topology.cells[1]
 
 
 def test_shared_processors_and_memory_are_counted():
-    found = used(InstanceCell(id=0, cpus=frozenset({0, 1, 2}), memory_mb=8))
-    assert (found.cpu_usage, found.memory_usage, found.pinned_cpus) == (5, 72, (7,))
-    # Memory on no pages in particular is on the smallest.
-    assert [pages.used for pages in found.mempages] == [1, 2048]
-    assert [pages.used for pages in used(InstanceCell(id=0, memory_mb=8), page_size=2048).mempages] == [5, 0]
+    cell = cell_with(InstanceCell(id=0, cpus=frozenset({0, 1, 2}), memory_mb=8))
+    assert (cell.cpu_usage, cell.memory_usage, cell.pinned_cpus) == (5, 72, (7,))
+    # Memory without a page size uses the smallest pages.
+    assert [pages.used for pages in cell.mempages] == [1, 2048]
+    assert [pages.used for pages in cell_with(InstanceCell(id=0, memory_mb=8), page_size=2048).mempages] == [5, 0]
 
 
-def test_pinned_processors_are_taken_and_those_of_the_emulator_too():
-    wanted = InstanceCell(id=0, pcpus=frozenset({0, 1}), memory_mb=8, policy="dedicated")
-    assert used(wanted, pins=Pins(pairs=((0, 0), (1, 4)), reserved=(1,))).pinned_cpus == (0, 1, 4, 7)
+def test_pinned_and_emulator_processors_are_taken():
+    instance_cell = InstanceCell(id=0, pcpus=frozenset({0, 1}), memory_mb=8, policy="dedicated")
+    assert cell_with(instance_cell, pins=Pins(pairs=((0, 0), (1, 4)), reserved=(1,))).pinned_cpus == (0, 1, 4, 7)
 
 
-def test_nobody_else_is_on_the_cores_of_isolated_processors():
-    wanted = InstanceCell(id=0, pcpus=frozenset({0}), memory_mb=8, policy="dedicated", threads="isolate")
-    assert used(wanted, pins=Pins(pairs=((0, 2),), reserved=(1,))).pinned_cpus == (1, 2, 5, 6, 7)
+def test_isolated_processors_take_whole_cores():
+    instance_cell = InstanceCell(id=0, pcpus=frozenset({0}), memory_mb=8, policy="dedicated", threads="isolate")
+    assert cell_with(instance_cell, pins=Pins(pairs=((0, 2),), reserved=(1,))).pinned_cpus == (1, 2, 5, 6, 7)

@@ -1,4 +1,4 @@
-"""Free devices of one host, and what instances want of them."""
+"""Free devices of one host, and the device requests of instances."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.support.fleets.devices import ask, pool
 
 
 @pytest.mark.parametrize(
-    ("devices", "wanted", "has"),
+    ("devices", "device_request", "has"),
     [
         (pool("AB"), ask({"product_id": "ab"}), True),
         (pool(), ask({"product_id": "b"}, {"product_id": "a"}), True),
@@ -29,11 +29,11 @@ from tests.support.fleets.devices import ask, pool
         (pool(), ask({"live_migratable": "true"}), False),
     ],
 )
-def test_a_pool_will_do_or_not(devices, wanted, has):
-    assert supports([devices], [wanted]) is has
+def test_pool_supports_only_matching_requests(devices, device_request, has):
+    assert supports([devices], [device_request]) is has
 
 
-def test_devices_of_which_least_is_said_go_first():
+def test_pool_with_the_fewest_tags_is_used_first():
     pools = [pool(tags={"physical_network": "red"}), pool()]
     free = FreePools(pools)
     assert free.take(ask())
@@ -42,7 +42,7 @@ def test_devices_of_which_least_is_said_go_first():
     assert not free.take(ask())
 
 
-NEAR, FAR, NOWHERE = pool(numa_node=0), pool(numa_node=1), pool()
+NEAR, FAR, UNKNOWN = pool(numa_node=0), pool(numa_node=1), pool()
 SOCKETS = {0: 0, 1: 0, 2: 1}
 
 
@@ -50,46 +50,46 @@ SOCKETS = {0: 0, 1: 0, 2: 1}
     ("policy", "pools", "sockets", "has"),
     [
         ("required", [NEAR], {}, True),
-        ("required", [NOWHERE, FAR], {}, False),
-        ("legacy", [NOWHERE], {}, True),
+        ("required", [UNKNOWN, FAR], {}, False),
+        ("legacy", [UNKNOWN], {}, True),
         ("legacy", [FAR], {}, False),
         ("preferred", [FAR], {}, True),
         ("socket", [FAR], SOCKETS, True),
         ("socket", [pool(numa_node=2)], SOCKETS, False),
         ("socket", [FAR], {0: 0, 1: None}, False),
         ("socket", [NEAR], {0: None}, True),
-        ("socket", [NOWHERE], SOCKETS, False),
+        ("socket", [UNKNOWN], SOCKETS, False),
     ],
 )
-def test_devices_are_as_near_as_the_policy_wants(policy, pools, sockets, has):
-    wanted = ask(numa_policy=policy)
-    assert supports(pools, [wanted], cells=[0], sockets=sockets) is has
-    assert supports(pools, [wanted], cells=None)
+def test_numa_policy_limits_the_distance_of_devices(policy, pools, sockets, has):
+    device_request = ask(numa_policy=policy)
+    assert supports(pools, [device_request], cells=[0], sockets=sockets) is has
+    assert supports(pools, [device_request], cells=None)
 
 
 def test_near_devices_are_taken_before_far_ones():
-    free = FreePools([FAR, NOWHERE, pool(numa_node=0, tags={"x": "y"})])
+    free = FreePools([FAR, UNKNOWN, pool(numa_node=0, tags={"x": "y"})])
     assert free.take(ask(numa_policy="preferred", count=2), cells=[0])
     assert free.counts == [1, 0, 0]
 
 
 def test_devices_are_taken_from_the_providers_of_the_mapping():
     pools = [pool(count=2, rp_uuids=("one",)), pool(count=1, rp_uuids=("two",))]
-    wanted = ask(count=2, request_id="r")
-    assert supports(pools, [wanted], mappings={"r-0": ["one"], "r-1": ["two"]})
-    assert not supports(pools, [wanted], mappings={"r-0": ["two"], "r-1": ["two"]})
+    device_request = ask(count=2, request_id="r")
+    assert supports(pools, [device_request], mappings={"r-0": ["one"], "r-1": ["two"]})
+    assert not supports(pools, [device_request], mappings={"r-0": ["two"], "r-1": ["two"]})
     free = FreePools(pools)
-    assert free.take(wanted, mappings={"r-0": ["one"], "r-1": ["two"]})
+    assert free.take(device_request, mappings={"r-0": ["one"], "r-1": ["two"]})
     assert free.counts == [1, 0]
     port = ask(count=2, request_id="r", source="port")
     assert supports(pools, [port], mappings={"r-0": ["two"], "r-1": ["two"]})
-    assert supports(pools, [wanted], mappings={"s-0": ["two"], "s-1": ["two"]})
+    assert supports(pools, [device_request], mappings={"s-0": ["two"], "s-1": ["two"]})
 
 
-def test_what_requests_take_is_so_many_of_each_pool():
+def test_choose_devices_returns_the_count_of_each_pool():
     pools = [pool(count=1, numa_node=0), pool(count=3), pool("b")]
-    where = {"cells": [0], "sockets": {}, "mappings": {}}
-    found = choose_devices(pools, [ask(count=3, numa_policy="preferred")], **where)
-    assert found == (pool(count=1, numa_node=0), pool(count=2))
-    assert choose_devices(pools, [], **where) == ()
-    assert choose_devices(pools, [ask(), ask(count=4)], **where) is None
+    options = {"cells": [0], "sockets": {}, "mappings": {}}
+    devices = choose_devices(pools, [ask(count=3, numa_policy="preferred")], **options)
+    assert devices == (pool(count=1, numa_node=0), pool(count=2))
+    assert choose_devices(pools, [], **options) == ()
+    assert choose_devices(pools, [ask(), ask(count=4)], **options) is None

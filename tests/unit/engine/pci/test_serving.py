@@ -1,4 +1,4 @@
-"""Which provider serves which device, as what is held tells it."""
+"""The match of devices with the providers of an allocation."""
 
 from itertools import permutations
 
@@ -12,35 +12,35 @@ CLASS = "CUSTOM_PCI_8086_A"
 WIDE = {"vendor_id": "8086", "product_id": "a"}
 
 
-def held(*providers):
+def allocations_on(*providers):
     return {name: {CLASS: 1} for name in providers}
 
 
-def test_each_device_is_of_a_provider_that_is_held_and_whose_devices_will_do():
+def test_each_device_maps_to_an_allocated_matching_provider():
     pools = [pool(rp_uuids=("near",), numa_node=0), pool(rp_uuids=("far",), dev_type="type-VF")]
     any_kind = ask(WIDE, request_id="pci0")
     function = ask({**WIDE, "dev_type": "type-VF"}, request_id="pci1")
-    # Who takes any must leave the one that alone will do for the other.
+    # The request for any function must leave the only suitable one to the other request.
     for first, second in permutations(pools):
-        assert match_providers([any_kind, function], held("far", "near", "root"), [first, second]) == {
+        assert match_providers([any_kind, function], allocations_on("far", "near", "root"), [first, second]) == {
             "pci0-0": ("near",),
             "pci1-0": ("far",),
         }
 
 
-def test_nothing_is_said_where_not_all_devices_are_held():
+def test_mapping_is_empty_unless_all_devices_are_allocated():
     pools = [pool(rp_uuids=("one",)), pool(rp_uuids=("two",))]
-    assert match_providers([ask(WIDE, count=2, request_id="pci0")], held("one"), pools) == {}
+    assert match_providers([ask(WIDE, count=2, request_id="pci0")], allocations_on("one"), pools) == {}
     assert match_providers([ask(WIDE, request_id="pci0")], {"one": {"CUSTOM_OTHER": 1}}, pools) == {}
-    assert match_providers([ask(WIDE, request_id="pci0", source="port")], held("one"), pools) == {}
-    assert match_providers([ask(WIDE)], held("one"), pools) == {}
+    assert match_providers([ask(WIDE, request_id="pci0", source="port")], allocations_on("one"), pools) == {}
+    assert match_providers([ask(WIDE)], allocations_on("one"), pools) == {}
 
 
-def test_devices_may_be_asked_for_by_a_class_of_their_own():
+def test_device_request_may_name_its_resource_class():
     pools = [pool(rp_uuids=("one",))]
-    asked = ask({**WIDE, "resource_class": "nic"}, request_id="pci0")
-    assert match_providers([asked], {"one": {"CUSTOM_NIC": 1}}, pools) == {"pci0-0": ("one",)}
-    assert match_providers([asked], held("one"), pools) == {}
+    request = ask({**WIDE, "resource_class": "nic"}, request_id="pci0")
+    assert match_providers([request], {"one": {"CUSTOM_NIC": 1}}, pools) == {"pci0-0": ("one",)}
+    assert match_providers([request], allocations_on("one"), pools) == {}
 
 
 def test_functions_of_one_provider_serve_several_devices():
@@ -52,17 +52,17 @@ def test_functions_of_one_provider_serve_several_devices():
 
 
 @given(st.lists(st.sets(st.integers(0, 3)), min_size=1, max_size=4))
-def test_all_are_served_whenever_some_order_serves_all(wishes):
+def test_all_devices_are_matched_if_any_order_matches_all(choices):
     pools = [pool(rp_uuids=(str(at),), numa_node=at, address=f"{at}") for at in range(4)]
     requests = [
-        ask(*({**WIDE, "address": str(at)} for at in sorted(wish)), request_id=f"pci{n}")
-        for n, wish in enumerate(wishes)
-        if wish
+        ask(*({**WIDE, "address": str(at)} for at in sorted(choice)), request_id=f"pci{n}")
+        for n, choice in enumerate(choices)
+        if choice
     ]
-    wanted = [sorted(wish) for wish in wishes if wish]
-    could = any(
-        all(seat in wish for seat, wish in zip(order, wanted, strict=True))
-        for order in permutations(range(4), len(wanted))
+    usable = [sorted(choice) for choice in choices if choice]
+    is_possible = any(
+        all(seat in choice for seat, choice in zip(order, usable, strict=True))
+        for order in permutations(range(4), len(usable))
     )
-    found = match_providers(requests, held(*"0123"), pools)
-    assert (len(found) == len(wanted)) == could
+    mappings = match_providers(requests, allocations_on(*"0123"), pools)
+    assert (len(mappings) == len(usable)) == is_possible

@@ -12,7 +12,7 @@ BOUNDS = st.sampled_from([(None, None), (0.0, None), (None, 5.0), (0.0, 5.0)])
 
 
 class Fleet:
-    """Hosts whose raw weights somebody changes, and the board over them."""
+    """Hosts with changing raw weights, and a score cache over them."""
 
     def __init__(self, columns, *, alive, bounds, multipliers):
         self.columns = columns
@@ -20,23 +20,23 @@ class Fleet:
         self.bounds = bounds
         self.multipliers = multipliers
         self.log = ChangeLog()
-        self.board = ScoreCache(
+        self.cache = ScoreCache(
             alive=alive,
             columns=columns,
             scales=[Scale(str(at), 0.0, 0.0, each) for at, each in enumerate(multipliers)],
             bounds=bounds,
-            raws_of=lambda row: [float(clamped[row]) for clamped in self.raws()],
+            raws_of=lambda row: [float(raw[row]) for raw in self.raws()],
             log=self.log,
         )
 
     def raws(self):
-        """Give the raw weights of all hosts within their bounds, one array a weigher."""
+        """Return the raw weights of all hosts, clamped to their bounds: one array per weigher."""
         return [
             clamp(each, minval=low, maxval=high) for each, (low, high) in zip(self.columns, self.bounds, strict=True)
         ]
 
-    def weighed(self, passing):
-        """Give scales and sums of some hosts, made anew."""
+    def weigh(self, passing):
+        """Return the scales and totals of some hosts, computed from scratch."""
         raws = [raw[passing] for raw in self.raws()]
         scales = [
             scale_of(raw, weigher=str(at), minval=low, maxval=high, multiplier=multiplier)
@@ -61,7 +61,7 @@ def fleets(draw):
 
 
 @given(fleets(), st.data())
-def test_a_board_gives_what_weighing_anew_gives_to_the_last_bit(fleet, data):
+def test_score_cache_equals_a_recomputation_bit_for_bit(fleet, data):
     hosts = len(fleet.alive)
     rows = [row for row in range(hosts) if fleet.alive[row]]
     for _ in range(data.draw(st.integers(0, 6))):
@@ -69,34 +69,34 @@ def test_a_board_gives_what_weighing_anew_gives_to_the_last_bit(fleet, data):
             for column in fleet.columns:
                 column[row] = data.draw(NUMBERS)
             fleet.log.add(row)
-        fleet.board.catch_up()
+        fleet.cache.catch_up()
         passing = fleet.alive & np.array(data.draw(st.lists(st.booleans(), min_size=hosts, max_size=hosts)))
-        for these in (fleet.alive, passing):
-            if these.any() and fleet.board.holds_for(these):
-                scales, totals = fleet.weighed(these)
-                assert fleet.board.scales == scales
-                assert (fleet.board.totals[these] + 0.0).tobytes() == totals.tobytes()
-        assert fleet.board.holds_for(fleet.alive)
+        for mask in (fleet.alive, passing):
+            if mask.any() and fleet.cache.holds_for(mask):
+                scales, totals = fleet.weigh(mask)
+                assert fleet.cache.scales == scales
+                assert (fleet.cache.totals[mask] + 0.0).tobytes() == totals.tobytes()
+        assert fleet.cache.holds_for(fleet.alive)
 
 
-def made(hosts):
-    """Give hosts of which each weighs something else."""
-    everyone = np.ones(hosts, dtype=np.bool_)
-    return Fleet([np.arange(float(hosts))], alive=everyone, bounds=[(None, None)], multipliers=[1.0])
+def fleet_of(hosts):
+    """Return a fleet in which each host has a different weight."""
+    all_hosts = np.ones(hosts, dtype=np.bool_)
+    return Fleet([np.arange(float(hosts))], alive=all_hosts, bounds=[(None, None)], multipliers=[1.0])
 
 
-def test_it_holds_only_where_the_hosts_at_the_ends_pass():
-    fleet = made(4)
-    assert fleet.board.holds_for(np.array([True, False, True, True]))
-    assert not fleet.board.holds_for(np.array([False, True, True, True]))
-    assert not fleet.board.holds_for(np.array([True, True, True, False]))
+def test_cache_holds_only_if_the_hosts_at_both_ends_pass():
+    fleet = fleet_of(4)
+    assert fleet.cache.holds_for(np.array([True, False, True, True]))
+    assert not fleet.cache.holds_for(np.array([False, True, True, True]))
+    assert not fleet.cache.holds_for(np.array([True, True, True, False]))
 
 
-def test_after_more_than_the_log_remembers_everything_is_weighed_anew():
-    fleet = made(500)
+def test_cache_is_recomputed_after_the_log_is_truncated():
+    fleet = fleet_of(500)
     for _ in range(20_000):
         fleet.log.add(3)
     fleet.columns[0][3] = 499.0
-    fleet.columns[0][7] = 499.0  # Which nobody noted: only weighing anew can know.
-    fleet.board.catch_up()
-    assert fleet.board.totals[[3, 7]].tolist() == [1.0, 1.0]
+    fleet.columns[0][7] = 499.0  # Not in the log, so only a full recomputation sees it.
+    fleet.cache.catch_up()
+    assert fleet.cache.totals[[3, 7]].tolist() == [1.0, 1.0]

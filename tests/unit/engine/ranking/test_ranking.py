@@ -16,21 +16,21 @@ def scores(values):
     st.sampled_from([1, 2, 4, 5, 40, 700]),
     st.booleans(),
 )
-def test_the_best_are_the_first_of_a_stable_sort(seed, hosts, wanted, are_some_endless):
+def test_find_best_equals_a_stable_sort(seed, hosts, count, has_infinite_values):
     random = np.random.default_rng(seed)
-    drawn = random.integers(0, random.choice([1, 3, 50, 10**6]) + 1, hosts) / 7
-    if are_some_endless:
-        drawn[random.random(hosts) < 0.99] = random.choice([-np.inf, np.inf])
-    order = sorted(range(hosts), key=lambda at: -drawn[at])
-    assert ranks.find_best(drawn, wanted).tolist() == order[:wanted]
+    values = random.integers(0, random.choice([1, 3, 50, 10**6]) + 1, hosts) / 7
+    if has_infinite_values:
+        values[random.random(hosts) < 0.99] = random.choice([-np.inf, np.inf])
+    order = sorted(range(hosts), key=lambda at: -values[at])
+    assert ranks.find_best(values, count).tolist() == order[:count]
 
 
-def test_nobody_is_the_best_of_nobody():
+def test_find_best_of_no_hosts_is_empty():
     assert ranks.find_best(scores([]), 3).tolist() == []
 
 
 @pytest.mark.parametrize(
-    ("values", "low", "high", "normalised"),
+    ("values", "low", "high", "expected"),
     [
         ([5, 10, 20], 5, 20, [0, 1 / 3, 1]),
         ([10, 20], 0, 20, [0.5, 1]),
@@ -40,24 +40,26 @@ def test_nobody_is_the_best_of_nobody():
         ([], 0, 1, []),
     ],
 )
-def test_raw_weights_are_brought_to_the_scale_of_zero_to_one(values, low, high, normalised):
-    assert ranks.normalise(scores(values), low=low, high=high).tolist() == pytest.approx(normalised)
+def test_raw_weights_are_scaled_from_zero_to_one(values, low, high, expected):
+    assert ranks.normalise(scores(values), low=low, high=high).tolist() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("values", "minval", "contributed"),
+    ("values", "minval", "expected"),
     [
-        ([10, 20], 0.0, [0.5, 1.0]),  # a class minimum is the lower end, not the least host
+        ([10, 20], 0.0, [0.5, 1.0]),  # the class minimum is the low end, not the lowest host
         ([10, 20], None, [0.0, 1.0]),
         ([10, 10], 0.0, [1.0, 1.0]),  # equal and not zero
-        ([-5, -10], 0.0, None),  # held to the minimum, all are equal to it
+        ([-5, -10], 0.0, None),  # clamped to the minimum, all are equal
         ([-5, 10], 0.0, [0.0, 1.0]),
     ],
 )
-def test_a_class_minimum_holds_weights_and_is_the_lower_end(values, minval, contributed):
+def test_class_minimum_clamps_weights_and_is_the_low_end(values, minval, expected):
     raw = ranks.clamp(scores(values), minval=minval, maxval=None)
-    found = ranks.contributions(raw, ranks.scale_of(raw, minval=minval, maxval=None, multiplier=1.0, weigher="w"))
-    assert (None if found is None else found.tolist()) == contributed
+    contributions = ranks.contributions(
+        raw, ranks.scale_of(raw, minval=minval, maxval=None, multiplier=1.0, weigher="w")
+    )
+    assert (None if contributions is None else contributions.tolist()) == expected
 
 
 @given(
@@ -65,12 +67,12 @@ def test_a_class_minimum_holds_weights_and_is_the_lower_end(values, minval, cont
     st.sampled_from([1.0, -1.0, 0.3, 1e6, 0.0]),
     st.sampled_from([None, 0.0]),
 )
-def test_one_contribution_is_to_the_last_bit_what_all_are(values, multiplier, minval):
+def test_single_contribution_equals_the_array_bit_for_bit(values, multiplier, minval):
     raw = ranks.clamp(scores(values), minval=minval, maxval=None)
     scale = ranks.scale_of(raw, minval=minval, maxval=None, multiplier=multiplier, weigher="w")
-    found = ranks.contributions(raw, scale)
+    contributions = ranks.contributions(raw, scale)
     each = [scale.contribution(value) for value in raw.tolist()]
-    assert each == ([0.0] * len(each) if found is None else found.tolist())
+    assert each == ([0.0] * len(each) if contributions is None else contributions.tolist())
 
 
 def test_contributions_add_up_in_order():
@@ -78,5 +80,5 @@ def test_contributions_add_up_in_order():
     assert ranks.total([], 2).tolist() == [0.0, 0.0]
 
 
-def test_the_leading_run_is_all_that_are_as_good_as_the_best():
+def test_leading_run_is_all_hosts_that_tie_for_the_best():
     assert ranks.leading_run(scores([3, 1, 3, 2])).tolist() == [0, 2]

@@ -1,4 +1,4 @@
-"""The filters of virtual CPUs, memory and disk, and the limits that they give to chosen hosts."""
+"""The filters of virtual CPUs, memory and disk, and the limits that they set for chosen hosts."""
 
 import numpy as np
 import pytest
@@ -110,8 +110,8 @@ def test_picks_alternates_and_evidence_carry_the_limits():
     assert chosen(decision) == ["a"]
     assert decision.picks[0].limits == {"vcpu": 128.0, "memory_mb": 3072.0}
     assert [pick.limits for pick in decision.alternates[""]] == [{"vcpu": 64.0, "memory_mb": 1536.0}]
-    stored = roost.decision(decision.uuid)
-    assert (stored.picks, stored.alternates) == (decision.picks, decision.alternates)
+    stored_decision = roost.decision(decision.uuid)
+    assert (stored_decision.picks, stored_decision.alternates) == (decision.picks, decision.alternates)
 
 
 def test_forced_host_has_no_limits():

@@ -247,8 +247,8 @@ def test_failed_filter_refuses_the_host_or_the_request(monkeypatch):
             assert decision.warnings == ["odd raised ValueError: no number, about host-1"]
             assert decision.stages[-1] == Stage("odd", 3, host_count, "are odd")
         assert decision.is_granted or decision.reason == decision.warnings[0]
-        stored = product.decision(decision.uuid)
-        assert (stored.warnings, stored.reason) == (decision.warnings, decision.reason)
+        stored_decision = product.decision(decision.uuid)
+        assert (stored_decision.warnings, stored_decision.reason) == (decision.warnings, decision.reason)
         assert product.replay(decision.uuid).is_same
 
 

@@ -1,4 +1,4 @@
-"""NUMA needs of flavors and images; Nova gives the expected values for the same ones."""
+"""NUMA needs of flavors and images. The expected values are those of Nova for the same ones."""
 
 import pytest
 

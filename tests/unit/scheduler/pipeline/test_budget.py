@@ -105,9 +105,9 @@ def test_search_over_budget_is_an_error_for_that_request_only():
     assert isinstance(error, OverBudget)
     assert "scheduler.search_budget_s" in str(error)
     assert digest(roost.state) == before
-    refused, granted = roost.outcomes([two_amounts("other"), wish(memory_mb=0)])
-    assert isinstance(refused, OverBudget)
-    assert granted.is_granted
+    error_of_first, decision = roost.outcomes([two_amounts("other"), wish(memory_mb=0)])
+    assert isinstance(error_of_first, OverBudget)
+    assert decision.is_granted
 
 
 def test_budget_applies_to_dry_runs():

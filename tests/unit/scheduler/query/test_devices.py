@@ -1,4 +1,4 @@
-"""Device requirements in the query; Nova gives the expected values for the same flavors and images."""
+"""Device requirements in the query. The expected values are those of Nova for the same flavors and images."""
 
 import pytest
 

@@ -92,16 +92,16 @@ HOST_QUERY = {"query": '["in", "$host", "h0", "h4"]'}
 
 @pytest.mark.shows("S002", "S010", "S208")
 @pytest.mark.parametrize(
-    ("enabled", "stages"),
+    ("filters", "stages"),
     [
         (["JsonFilter", "ComputeFilter"], [("json", 5, 2), ("compute", 2, 1)]),
         (["ComputeFilter", "JsonFilter"], [("compute", 5, 4), ("json", 4, 1)]),
     ],
     ids=["selective first", "selective last"],
 )
-def test_each_filter_sees_only_the_hosts_the_previous_one_accepted(enabled, stages):
+def test_each_filter_sees_only_the_hosts_the_previous_one_accepted(filters, stages):
     fleet = joined(*(host(f"h{number}", facts=HostFacts(is_disabled=number == 4)) for number in range(5)))
-    decision = roost_with(fleet, settings=settings_of(enabled_filters=enabled)).decide(wish(hints=HOST_QUERY))
+    decision = roost_with(fleet, settings=settings_of(enabled_filters=filters)).decide(wish(hints=HOST_QUERY))
     assert chosen(decision) == ["h0"]
     assert [(stage.rule, stage.before, stage.after) for stage in decision.stages if stage.rule != "search"] == stages
 
