@@ -30,8 +30,8 @@ from roost.errors import (
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_arrives_in_another_process_as_it_was_sent(error):
-    arrived = pickle.loads(pickle.dumps(error))
-    assert type(arrived) is type(error)
-    assert str(arrived) == str(error)
-    assert vars(arrived) == vars(error)
+def test_error_is_unchanged_after_pickling(error):
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    assert vars(copy) == vars(error)

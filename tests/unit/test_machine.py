@@ -1,4 +1,4 @@
-"""What a machine knows of itself."""
+"""The address of this machine."""
 
 import socket
 
@@ -6,7 +6,7 @@ import pytest
 
 from roost.machine import find_address
 
-# Nothing may connect to it without the option for broadcasts, so it stands for a network without a route.
+# A connection to it needs the broadcast option, so it acts as a network without a route.
 NOWHERE = (socket.AF_INET, "255.255.255.255")
 
 
@@ -19,11 +19,11 @@ NOWHERE = (socket.AF_INET, "255.255.255.255")
         ([], "127.0.0.1"),
     ],
 )
-def test_the_address_is_that_of_the_first_route_or_of_the_loopback(destinations, address):
+def test_address_is_of_the_first_route_or_the_loopback(destinations, address):
     assert find_address(destinations) == address
 
 
-def test_a_machine_without_ipv4_has_an_address_of_ipv6():
+def test_machine_without_ipv4_has_an_ipv6_address():
     if not socket.has_ipv6:
         pytest.skip("this Python has no IPv6")
     try:

@@ -1,4 +1,4 @@
-"""A database that is opened for reading: seen as it is, beside its server, and never written."""
+"""A read-only database: it can be open beside its server, and is never written."""
 
 import pytest
 
@@ -7,13 +7,13 @@ from roost.errors import StoreBroken, Unavailable
 from tests.support.fleets.products import fleet, request, settings_for
 
 
-def test_a_reader_sees_what_a_server_committed_and_writes_nothing(tmp_path):
+def test_reader_sees_commits_of_the_server_and_writes_nothing(tmp_path):
     with open_roost(data=tmp_path) as server:
         server.install(fleet(2, vcpus=4))
-        made = server.decide(request())
+        decision = server.decide(request())
         with open_reader(None, tmp_path, environ={}) as reader:
             assert reader.utilisation() == server.utilisation()
-            assert reader.decision(made.uuid) == made
+            assert reader.decision(decision.uuid) == decision
             assert [flavor.name for flavor in reader.flavors()] == ["1 cores"]
             assert reader.decide(request(), dry_run=True).is_granted
             assert reader.prune() == 0
@@ -29,9 +29,9 @@ def test_a_reader_creates_no_database(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reader_of_postgresql_sees_what_others_commit(postgres_url, tmp_path):
+def test_reader_of_postgresql_sees_commits_of_others(postgres_url, tmp_path):
     config = settings_for(postgres_url, tmp_path)
-    with open_reader(config, None, environ={}) as reader:  # Nobody has ever served it.
+    with open_reader(config, None, environ={}) as reader:  # No server has used it yet.
         assert reader.capacity(request()).count == 0
     with open_roost(config, environ={}) as server:
         server.install(fleet(2, vcpus=4))

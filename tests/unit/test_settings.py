@@ -6,27 +6,27 @@ from roost.errors import BadSettings
 from roost.settings import data_folder, find_settings, load_settings, read_settings, schema
 
 
-def chosen(argument=None, environ=None, existing=()):
+def settings_path(argument=None, environ=None, existing=()):
     return find_settings(argument, environ or {}, lambda path: str(path) in existing)
 
 
-def test_the_first_file_named_or_found_is_read():
+def test_settings_file_is_the_first_one_named_or_found():
     everything = ("a.toml", "b.toml", "roost.toml", "/etc/roost/roost.toml")
     environ = {"ROOST_CONFIG": "b.toml"}
-    assert chosen("a.toml", environ, everything) == Path("a.toml")
-    assert chosen(None, environ, everything) == Path("b.toml")
-    assert chosen(None, {}, everything) == Path("roost.toml")
-    assert chosen(None, {}, everything[3:]) == Path("/etc/roost/roost.toml")
-    assert chosen() is None
+    assert settings_path("a.toml", environ, everything) == Path("a.toml")
+    assert settings_path(None, environ, everything) == Path("b.toml")
+    assert settings_path(None, {}, everything) == Path("roost.toml")
+    assert settings_path(None, {}, everything[3:]) == Path("/etc/roost/roost.toml")
+    assert settings_path() is None
 
 
 @pytest.mark.parametrize(("argument", "environ"), [("x.toml", {}), (None, {"ROOST_CONFIG": "x.toml"})])
-def test_a_file_that_was_asked_for_must_be_there(argument, environ):
+def test_named_settings_file_must_exist(argument, environ):
     with pytest.raises(BadSettings, match=r"there is no file x\.toml"):
-        chosen(argument, environ, ("roost.toml",))
+        settings_path(argument, environ, ("roost.toml",))
 
 
-def test_data_is_where_it_is_wanted_or_where_the_user_may_write():
+def test_data_folder_is_the_named_one_or_a_writable_default():
     environ = {"ROOST_DATA": "/d", "HOME": "/u"}
     assert data_folder("/a", environ, is_root=True) == Path("/a")
     assert data_folder(None, environ, is_root=True) == Path("/d")
@@ -37,7 +37,7 @@ def test_data_is_where_it_is_wanted_or_where_the_user_may_write():
 
 
 @pytest.mark.shows("S156")
-def test_without_a_file_everything_is_default():
+def test_settings_without_a_file_are_the_defaults():
     settings = load_settings(None)
     assert settings.filter_scheduler.host_subset_size == 1
     assert settings.tables["DEFAULT"] == {
@@ -50,7 +50,7 @@ def test_without_a_file_everything_is_default():
     assert settings.default.default_availability_zone == "nova"
 
 
-def test_owners_of_one_section_each_get_their_keys():
+def test_owners_of_a_shared_section_get_their_own_keys():
     settings = read_settings("""
         [DEFAULT]
         service_down_time = 30
@@ -133,13 +133,13 @@ def test_owners_of_one_section_each_get_their_keys():
         ('[agent]\nperiodic_reshape = "no"', "agent.periodic_reshape: must be die or log, got 'no'"),
     ],
 )
-def test_a_wrong_setting_is_named_with_its_file_and_place(text, problem):
+def test_invalid_setting_error_names_the_file_and_the_key(text, problem):
     with pytest.raises(BadSettings) as caught:
         read_settings(text)
     assert problem in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_unreadable_settings_file_is_named(tmp_path):
     with pytest.raises(BadSettings, match="cannot be read"):
         load_settings(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b"# \xff")
@@ -155,14 +155,14 @@ def test_equal_settings_have_equal_fingerprints():
     assert default.fingerprint() == same.fingerprint() != other.fingerprint()
 
 
-def test_the_address_of_the_store_stays_out_of_the_evidence():
+def test_store_url_is_not_in_the_evidence():
     settings = read_settings('[store]\nurl = "postgresql://u:secret@h/d"')
     assert b"secret" not in settings.body()
     assert settings.fingerprint() == load_settings(None).fingerprint()
 
 
-def test_every_setting_can_be_described():
-    listed = {(each.section, each.key): each for each in schema()}
-    assert listed["filter_scheduler", "ram_weight_multiplier"].owners == ("ram",)
-    assert listed["filter_scheduler", "host_subset_size"].owners == ()
-    assert [each.key for each in listed.values() if not each.description.endswith(".")] == []
+def test_every_setting_has_a_description():
+    options = {(each.section, each.key): each for each in schema()}
+    assert options["filter_scheduler", "ram_weight_multiplier"].owners == ("ram",)
+    assert options["filter_scheduler", "host_subset_size"].owners == ()
+    assert [each.key for each in options.values() if not each.description.endswith(".")] == []

@@ -6,7 +6,7 @@ PAGE, DATA = "text/html", "application/json"
 
 
 @pytest.mark.parametrize(
-    ("header", "liked"),
+    ("header", "accepted"),
     [
         (None, [PAGE, DATA]),
         ("", [PAGE, DATA]),
@@ -24,10 +24,10 @@ PAGE, DATA = "text/html", "application/json"
         ('text/html;a="x,y";q=0.2, application/*;q=0.3;ext=1', [DATA]),
     ],
 )
-def test_a_client_takes_what_its_header_says(header, liked):
-    assert acceptable_types(header, [PAGE, DATA]) == liked
+def test_accept_header_selects_and_orders_types(header, accepted):
+    assert acceptable_types(header, [PAGE, DATA]) == accepted
 
 
 @pytest.mark.parametrize("header", ["bogus", "*", "a/b/c", "text/html,;", ";q=1", "text/html bogus", "text/html;q=2"])
-def test_a_header_without_sense_takes_everything(header):
+def test_malformed_accept_header_accepts_every_type(header):
     assert acceptable_types(header, [PAGE, DATA]) == [PAGE, DATA]

@@ -11,13 +11,13 @@ from roost.store.memory_store import MemoryStore
 
 @pytest.fixture
 def serving():
-    found = Serving(Current(MemoryStore()))
-    yield found
-    found.stop()
+    serving = Serving(Current(MemoryStore()))
+    yield serving
+    serving.stop()
 
 
-async def asked(application, path="/healthz"):
-    """Give status and body."""
+async def get(application, path="/healthz"):
+    """Return the status and the body."""
     messages = []
 
     async def send(message):
@@ -28,44 +28,44 @@ async def asked(application, path="/healthz"):
 
 
 @pytest.fixture
-def held(serving):
-    """Hold the thread up until the test lets it go on."""
-    gate, begun = threading.Event(), threading.Event()
+def gate(serving):
+    """Block the thread that answers, until the test sets the event."""
+    gate, started = threading.Event(), threading.Event()
 
     def wait(_current):
-        begun.set()
+        started.set()
         gate.wait()
 
-    holding = threading.Thread(target=serving.run, args=(wait,))
-    holding.start()
-    begun.wait()
+    blocker = threading.Thread(target=serving.run, args=(wait,))
+    blocker.start()
+    started.wait()
     yield gate
     gate.set()
-    holding.join()
+    blocker.join()
 
 
-def test_health_is_told_while_the_thread_is_at_work(serving, held):
+def test_health_is_reported_while_the_thread_is_busy(serving, gate):
     async def watch():
-        observing = Probes(HealthCheck(serving), serving)
-        found = await asked(observing)
-        while "busy" not in found[1]:
-            found = await asked(observing)
-        held.set()
-        while (after := await asked(observing))[1] != "ok\n":
+        probes = Probes(HealthCheck(serving), serving)
+        response = await get(probes)
+        while "busy" not in response[1]:
+            response = await get(probes)
+        gate.set()
+        while (later := await get(probes))[1] != "ok\n":
             pass
-        return found, after
+        return response, later
 
-    busy, after = asyncio.run(watch())
+    busy, later = asyncio.run(watch())
     assert (busy[0], busy[1].startswith("ok, busy for ")) == (200, True)
-    assert after == (200, "ok\n")
+    assert later == (200, "ok\n")
 
 
-@pytest.mark.usefixtures("held")
-def test_a_thread_that_does_not_answer_for_long_is_told_to_be_dead(serving):
+@pytest.mark.usefixtures("gate")
+def test_unresponsive_thread_is_reported_as_a_problem(serving):
     problem = asyncio.run(HealthCheck(serving, dead_s=0.0)())
     assert problem.startswith("the thread that answers has not done so for")
 
 
-def test_a_thread_that_has_ended_is_a_problem_at_once(serving):
+def test_stopped_thread_is_a_problem_at_once(serving):
     serving.stop()
     assert "stopping" in asyncio.run(HealthCheck(serving)())

@@ -14,7 +14,7 @@ class Clock:
     now_s = 100.0
 
     def __call__(self):
-        """Give its time."""
+        """Return the time."""
         return self.now_s
 
 
@@ -33,61 +33,61 @@ def outages(clock):
 
 
 @pytest.fixture
-def logged(capfd):
-    """Give the lines of the log since the last call, without their times."""
+def log_lines(capfd):
+    """Return a function that returns the log lines since its last call, without times."""
 
-    def logged():
+    def log_lines():
         lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
         return [{name: value for name, value in line.items() if name != "time_s"} for line in lines]
 
-    return logged
+    return log_lines
 
 
-def begun(requests):
+def outage_line(requests):
     return {"event": "database_unusable", "request_id": "req-1", "problem": "it is away", "requests": requests}
 
 
-def test_an_outage_is_a_line_at_its_begin_one_a_minute_and_one_at_its_end(outages, clock, logged):
+def test_outage_is_logged_at_its_start_each_minute_and_at_its_end(outages, clock, log_lines):
     for _ in range(1_000):
         outages.record_failure(request(), StoreGone("it is away"))
-    assert logged() == [begun(1)]
+    assert log_lines() == [outage_line(1)]
     clock.now_s += 60
     outages.record_failure(request(), StoreGone("it is away"))
     outages.record_failure(request(), StoreGone("it is away"))
-    assert logged() == [begun(1_000)]
+    assert log_lines() == [outage_line(1_000)]
     clock.now_s += 5
     outages.record_success(request())
     outages.record_success(request())
-    assert logged() == [{"event": "database_usable", "seconds": 65.0, "requests": 1}]
+    assert log_lines() == [{"event": "database_usable", "seconds": 65.0, "requests": 1}]
 
 
-def test_reads_do_not_end_an_outage_of_writes(outages, clock, logged):
+def test_reads_do_not_end_an_outage_of_writes(outages, clock, log_lines):
     outages.record_failure(request(is_write=True), StoreBroken("it is away"))
     clock.now_s += 7
     outages.record_success(request())
     outages.record_failure(request(is_write=True), StoreBroken("it is away"))
     clock.now_s += 7
     assert outages.note() == "the last write failed 7 s ago; the log says why"
-    assert logged() == [begun(1)]
+    assert log_lines() == [outage_line(1)]
     outages.record_success(request(is_write=True))
     assert outages.note() == ""
-    assert [line["event"] for line in logged()] == ["database_usable"]
+    assert [line["event"] for line in log_lines()] == ["database_usable"]
 
 
-def test_what_is_no_fault_of_the_database_is_no_outage(outages, logged):
+def test_conflict_is_not_an_outage(outages, log_lines):
     outages.record_failure(request(is_write=True), Conflict("others were faster"))
-    assert (outages.note(), logged()) == ("", [])
+    assert (outages.note(), log_lines()) == ("", [])
 
 
 @pytest.mark.parametrize(
-    ("found", "is_write"),
+    ("result", "is_write"),
     [
         (Response(), False),
         (Plan(answer=Response()), False),
         (Plan(answer=Response(), create=lambda _first: ()), True),
     ],
 )
-def test_a_request_knows_whether_it_writes(outages, found, is_write):
-    asked = request()
-    assert outages.track(asked, lambda _current: found)(None) is found
-    assert asked.is_write == is_write
+def test_plan_with_writes_marks_the_request_as_a_write(outages, result, is_write):
+    tracked = request()
+    assert outages.track(tracked, lambda _current: result)(None) is result
+    assert tracked.is_write == is_write

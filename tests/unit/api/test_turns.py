@@ -6,8 +6,8 @@ from roost.api.reader_client import Turns
 from roost.errors import Unavailable
 
 
-def played(asks, *, cancelled=(), **limits):
-    """Let identities ask one after the other while one question is at work; give the order in which they came on."""
+def play_turns(owners, *, cancelled=(), **limits):
+    """Queue requests of these owners behind a running one; return the order of the turns, and the results."""
 
     async def play():
         turns, order = Turns(1, **limits), []
@@ -19,7 +19,7 @@ def played(asks, *, cancelled=(), **limits):
                 await gate.wait()
 
         tasks = []
-        for owner in asks:
+        for owner in owners:
             tasks.append(asyncio.create_task(ask(owner)))
             await asyncio.sleep(0)
         for at in cancelled:
@@ -30,25 +30,25 @@ def played(asks, *, cancelled=(), **limits):
     return asyncio.run(play())
 
 
-def test_each_identity_has_its_turn_however_many_questions_one_has():
-    assert played("aaaabbc")[0] == list("aabcaba")
+def test_identities_take_turns_regardless_of_their_queue_length():
+    assert play_turns("aaaabbc")[0] == list("aabcaba")
 
 
-def test_who_leaves_is_passed_over_and_keeps_nothing():
-    order, results = played("aabbc", cancelled=(1, 2))
+def test_cancelled_waiter_is_skipped_and_holds_no_slot():
+    order, results = play_turns("aabbc", cancelled=(1, 2))
     assert order == list("abc")
     assert [type(each) for each in results if each] == [asyncio.CancelledError] * 2
 
 
-def test_more_than_may_wait_are_refused():
-    order, results = played("abbb", each_max=2)
+def test_waiters_beyond_the_limit_are_refused():
+    order, results = play_turns("abbb", each_max=2)
     assert order == list("abb")
     assert isinstance(results[3], Unavailable)
-    assert [type(each) for each in played("abcd", waiting_max=2)[1]][3] is Unavailable
+    assert [type(each) for each in play_turns("abcd", waiting_max=2)[1]][3] is Unavailable
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
-def test_all_turns_come_back(at_once):
+def test_all_turns_are_released(at_once):
     async def play():
         turns = Turns(at_once)
         for _ in range(3 * at_once):

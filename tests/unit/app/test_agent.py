@@ -16,29 +16,29 @@ cell = [{id = 0, memory_mb = 4096, cpus = [0, 1]}, {id = 1, memory_mb = 4096, cp
 """
 
 
-def asked(settings):
-    """Give how many questions name aggregates, and whether what is known is read again after a day."""
+def placement_queries(settings):
+    """Return the number of aggregate queries, and whether an agent queries again after a day."""
     with PlacementDirect("sqlite://") as placement:
         world = World(DirectHttp(placement))
         world.provider("host")
         world.put("host", "aggregates", [world.u(f"aggregate {number}") for number in range(5)])
         client = report_client(world.network, settings, clock=world.clock)
         client.get_provider_tree_and_ensure_root(world.u("host"))
-        questions = [path for path in world.network.paths("GET") if "member_of" in path]
+        queries = [path for path in world.network.paths("GET") if "member_of" in path]
         world.network.asked.clear()
         world.clock.time_s += 86_400
         client.get_provider_tree_and_ensure_root(world.u("host"))
-        return len(questions), bool(world.network.asked)
+        return len(queries), bool(world.network.asked)
 
 
-def test_how_an_agent_asks_its_placement_is_set():
-    assert asked(Agent()) == (1, True)
-    seldom = Agent(resource_provider_association_refresh=0.0, sharing_providers_max_uuids_per_request=2)
-    assert asked(seldom) == (3, False)
+def test_settings_control_the_placement_queries_of_an_agent():
+    assert placement_queries(Agent()) == (1, True)
+    rare = Agent(resource_provider_association_refresh=0.0, sharing_providers_max_uuids_per_request=2)
+    assert placement_queries(rare) == (3, False)
 
 
 @pytest.mark.parametrize(("is_packing", "cells"), [(False, [0, 1]), (True, [0, 0])])
-def test_whether_guests_go_onto_the_fullest_cells_is_set(tmp_path, is_packing, cells):
+def test_packing_setting_prefers_the_fullest_numa_cells(tmp_path, is_packing, cells):
     script = tmp_path / "cells.toml"
     script.write_text(CELLS)
     options = AgentOptions(
@@ -46,8 +46,8 @@ def test_whether_guests_go_onto_the_fullest_cells_is_set(tmp_path, is_packing, c
     )
     needs = GuestNeeds(topology=InstanceTopology(cells=(InstanceCell(id=0, cpus=frozenset({0}), memory_mb=64),)))
     with ExitStack() as stack, PlacementDirect("sqlite://") as placement:
-        made = _build_resident(options, "host-1", server=None, placement=DirectHttp(placement), stack=stack)
-        made.driver.start("host-1")
-        assert made.tracker.update("host-1", is_startup=True) is not None
-        use = made.tracker.use("host-1")
+        resident = _build_resident(options, "host-1", server=None, placement=DirectHttp(placement), stack=stack)
+        resident.driver.start("host-1")
+        assert resident.tracker.update("host-1", is_startup=True) is not None
+        use = resident.tracker.use("host-1")
         assert [use.claim(name, needs).use.cells[0].host_cell for name in "ab"] == cells

@@ -1,4 +1,4 @@
-"""A conductor beside a server: it hears of what is asked, takes over from one that died, and ends when it is told."""
+"""The conductor thread of a server: wake-ups, takeover from a dead process, and the end of the thread."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.support.waiting import until
 
 @pytest.fixture
 def site(tmp_path):
-    """Give a server with a conductor that looks about once in a minute for what nobody tells it of."""
+    """Return a server with a conductor that polls only once a minute, so that wake-ups drive it."""
     operating = ConductorThread(poll_s=60.0)
     with server(SqliteStore(tmp_path / "roost.db"), ladder(2), clock=SystemClock(), heed=operating.heed) as here:
         here.operating = operating
@@ -27,12 +27,12 @@ def site(tmp_path):
 
 def orders(agent):
     """Wait for the orders of an agent."""
-    found = []
-    until(lambda: found or found.extend(agent.poll().orders))
-    return found
+    received = []
+    until(lambda: received or received.extend(agent.poll().orders))
+    return received
 
 
-def test_what_is_asked_and_answered_goes_on_at_once(site):
+def test_requests_and_replies_wake_the_conductor_at_once(site):
     h0 = hand(site, "h0")
     site.operating.start(site.roost, site.serving)
     site.build("one")
@@ -45,24 +45,24 @@ def test_what_is_asked_and_answered_goes_on_at_once(site):
     assert (site.used()["VCPU"], site.open_operations()) == (0, [])
 
 
-def test_alone_on_its_database_it_goes_on_with_what_a_process_that_died_had_taken(site):
+def test_conductor_takes_over_operations_of_a_dead_process(site):
     h0 = hand(site, "h0")
-    asked = site.build("one")
-    taken = next_version(asked, owner="dead", owned_until_s=site.clock.now_s() + 3600)
-    site.run(lambda current: current.commit([Item(writes=(), work=(replace_row(taken),))]))
+    operation = site.build("one")
+    foreign = next_version(operation, owner="dead", owned_until_s=site.clock.now_s() + 3600)
+    site.run(lambda current: current.commit([Item(writes=(), work=(replace_row(foreign),))]))
     site.operating.start(site.roost, site.serving)
     h0.act(orders(h0)[0])
     until(lambda: site.status("one").status == "ACTIVE")
 
 
-def test_a_database_that_fails_for_a_while_does_not_end_it(site, monkeypatch, capfd):
+def test_conductor_survives_temporary_database_failures(site, monkeypatch, capfd):
     h0 = hand(site, "h0")
     site.operating._poll_s = 0.01
-    commit, failed = site.store.commit, []
+    commit, failures = site.store.commit, []
 
     def full(items):
-        if len(failed) < 5:
-            failed.append(items)
+        if len(failures) < 5:
+            failures.append(items)
             raise StoreBroken("no space left")
         return commit(items)
 
@@ -70,20 +70,20 @@ def test_a_database_that_fails_for_a_while_does_not_end_it(site, monkeypatch, ca
     monkeypatch.setattr(site.store, "commit", full)
     site.terms = None
     site.operating.start(site.roost, site.serving)
-    until(lambda: len(failed) == 5)
+    until(lambda: len(failures) == 5)
     h0.act(orders(h0)[0])
     until(lambda: site.status("one").status == "ACTIVE")
     assert "database_is_well" in capfd.readouterr().err
 
 
-def test_a_server_without_a_conductor_watches_agents_and_a_conductor_that_they_do_not_ask_does_not(tmp_path):
+def test_only_the_process_that_hears_agents_takes_the_watch_lease(tmp_path):
     with server(SqliteStore(tmp_path / "roost.db"), ladder(2), clock=SystemClock()) as here:
         h0 = hand(here, "h0")
         here.build("one")
-        beside, conductor = ConductorThread(cells=(), poll_s=0.01), ConductorThread(is_hearing=False, poll_s=0.01)
-        beside.start(here.roost, here.serving)
+        watcher, conductor = ConductorThread(cells=(), poll_s=0.01), ConductorThread(is_hearing=False, poll_s=0.01)
+        watcher.start(here.roost, here.serving)
         until(lambda: here.reader.lease("watch") is not None)
-        beside.join()
+        watcher.join()
         lease, (build,) = here.reader.lease("watch"), here.open_operations()
         assert (build.step, build.owner) == ("choose", "")
         conductor.start(here.roost, here.serving)
@@ -93,11 +93,11 @@ def test_a_server_without_a_conductor_watches_agents_and_a_conductor_that_they_d
         assert here.reader.lease("watch") == lease
 
 
-def test_one_that_never_began_ends_at_once():
+def test_join_of_an_unstarted_conductor_returns_at_once():
     ConductorThread().join()
 
 
-def test_terms_are_what_the_settings_say():
+def test_operation_terms_come_from_the_settings():
     terms = operation_terms(Settings(conductor=Conductor(build_timeout_s=1.5, act_timeout_s=2.5, owner_s=3.5)))
     assert (terms.attempts_max, terms.build_timeout_s, terms.act_timeout_s, terms.owner_s) == (3, 1.5, 2.5, 3.5)
     for name in ("build_timeout_s", "act_timeout_s", "owner_s"):

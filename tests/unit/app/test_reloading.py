@@ -28,24 +28,24 @@ def reloader(product, file):
 
 @pytest.fixture
 def events(capfdbinary):
-    """Give what the log said since the last look."""
+    """Return a function that returns the log events since its last call."""
     return lambda: [json.loads(line) for line in capfdbinary.readouterr().err.splitlines()]
 
 
-def test_new_settings_decide_from_then_on(product, reloader, file, events):
+def test_reloaded_settings_apply_to_later_decisions(product, reloader, file, events):
     assert [product.decide(request()).picks[0].host for _ in range(2)] == ["host-0", "host-1"]
     file.write_text("[filter_scheduler]\nram_weight_multiplier = -1.0\ncpu_weight_multiplier = -1.0\n")
     assert reloader.reload()
     packed = [product.decide(request()).picks[0].host for _ in range(3)]
     assert packed == [packed[0]] * 3
-    told = events()
-    assert [(each["event"], each["fingerprint"]) for each in told] == [
+    logged = events()
+    assert [(each["event"], each["fingerprint"]) for each in logged] == [
         ("settings_loaded", product.settings.fingerprint().hex())
     ]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("[scheduler]\nmax_attempts = 0", "scheduler.max_attempts: must be 1 or more, got 0"),
         ("[scheduler]\nmax_attempts = 2\nbogus = 1", "scheduler.bogus: is not a setting"),
@@ -53,7 +53,7 @@ def test_new_settings_decide_from_then_on(product, reloader, file, events):
         ("nonsense", "is not TOML"),
     ],
 )
-def test_wrong_settings_are_refused_as_a_whole(product, reloader, file, events, text, told):
+def test_invalid_settings_are_refused_as_a_whole(product, reloader, file, events, text, problem):
     before = product.settings, product.rules, product.scheduler
     file.write_text(text)
     assert not reloader.reload()
@@ -61,10 +61,10 @@ def test_wrong_settings_are_refused_as_a_whole(product, reloader, file, events, 
     (event,) = events()
     assert event["event"] == "settings_refused"
     assert event["error"].startswith(str(file))
-    assert told in event["error"]
+    assert problem in event["error"]
 
 
-def test_a_file_that_is_gone_leaves_all_as_it_is(product, reloader, file, events):
+def test_missing_file_keeps_the_settings(product, reloader, file, events):
     before = product.settings
     file.unlink()
     assert not reloader.reload()
@@ -79,27 +79,27 @@ def test_equal_settings_change_nothing(product, reloader, events):
     assert events()[0]["event"] == "settings_unchanged"
 
 
-def test_the_store_stays_as_it_was_opened(product, reloader, file, events):
+def test_store_settings_need_a_restart(product, reloader, file, events):
     file.write_text("[store]\ngroup_max = 3\n[filter_scheduler]\nram_weight_multiplier = 2.0\n")
     assert reloader.reload()
     assert product.settings.store.group_max == 64
     assert events()[0]["needs_restart"] == "store"
 
 
-def test_whether_a_server_works_on_operations_is_read_at_the_start_alone(reloader, file, events):
+def test_in_server_setting_needs_a_restart(reloader, file, events):
     file.write_text("[conductor]\nin_server = false\nact_timeout_s = 9.0\n")
     assert reloader.reload()
     assert events()[0]["needs_restart"] == "conductor.in_server"
 
 
-def test_a_nova_conf_is_read_anew_too(product, file, tmp_path):
+def test_reload_reads_nova_conf_too(product, file, tmp_path):
     nova = tmp_path / "nova.conf"
     nova.write_text("[scheduler]\nmax_attempts = 4\n")
     assert Reloader(product, config=file, environ={"ROOST_NOVA_CONF": str(nova)}).reload()
     assert product.settings.scheduler.max_attempts == 4
 
 
-def test_a_signal_asks_and_the_owner_reloads(product, reloader, file, events):
+def test_signal_requests_a_reload_and_the_owner_performs_it(product, reloader, file, events):
     before = signal.getsignal(signal.SIGHUP)
     try:
         reloader.watch()

@@ -1,4 +1,4 @@
-"""What happens is told, each line once, whatever becomes of another one."""
+"""Story lines become events, each once, also when another line fails."""
 
 import json
 
@@ -10,13 +10,13 @@ from tests.support.conductors.work_rows import event
 
 
 class Reader:
-    """Knows no operation, and fails as often as it was told to."""
+    """Finds no operation; the first ``failures`` reads fail."""
 
     def __init__(self, failures=0):
         self.failures = failures
 
     def operation(self, _number):
-        """Give none, or fail."""
+        """Return None, or fail."""
         if self.failures:
             self.failures -= 1
             raise Unavailable("the database is away")
@@ -27,35 +27,35 @@ def kinds(events):
     return [line.removeprefix("event: ") for line in frames if line.startswith("event: ")]
 
 
-def telling(*rows):
+def publisher_of(*rows):
     events = Events(Notifications(), run="test")
-    found = StoryPublisher(events)
-    found._pending.extend(rows)
-    return found, events
+    publisher = StoryPublisher(events)
+    publisher._pending.extend(rows)
+    return publisher, events
 
 
-def test_a_line_that_cannot_be_understood_keeps_no_other_from_being_told(capfd):
+def test_unreadable_line_does_not_block_the_others(capfd):
     rows = [event(number, kind=f"kind{number}", body=b"{" if number == 2 else b"") for number in (1, 2, 3)]
-    found, events = telling(*rows)
-    found._publish_all(Reader())
+    publisher, events = publisher_of(*rows)
+    publisher._publish_all(Reader())
     assert [kind.rpartition(".")[2] for kind in kinds(events)] == ["kind1", "kind3"]
     assert [json.loads(line)["request_id"] for line in capfd.readouterr().err.splitlines()] == ["telling"]
 
 
-def test_an_agent_that_is_ready_is_told_as_one_whichever_operation_saw_to_that():
+def test_agent_ready_event_keeps_its_kind_within_an_operation():
     lines = ("agent.gone", 0), ("agent.ready", 1), ("drain.asked", 1)
     rows = [event(number, kind=kind, operation_id=of, instance_uuid=None) for number, (kind, of) in enumerate(lines, 1)]
-    found, events = telling(*rows)
-    found._publish_all(Reader())
+    publisher, events = publisher_of(*rows)
+    publisher._publish_all(Reader())
     assert kinds(events) == ["agent.gone", "agent.ready", "operation.drain.asked"]
 
 
-def test_lines_wait_while_the_database_cannot_be_asked():
-    found, events = telling(*(event(number, kind=f"kind{number}") for number in (1, 2)))
+def test_lines_wait_while_the_database_is_unavailable():
+    publisher, events = publisher_of(*(event(number, kind=f"kind{number}") for number in (1, 2)))
     reader = Reader(failures=1)
     try:
-        found._publish_all(reader)
+        publisher._publish_all(reader)
     except Unavailable:
         assert kinds(events) == []
-    found._publish_all(reader)
+    publisher._publish_all(reader)
     assert [kind.rpartition(".")[2] for kind in kinds(events)] == ["kind1", "kind2"]

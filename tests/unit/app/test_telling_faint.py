@@ -1,4 +1,4 @@
-"""Whoever follows the events of a process is told each line of the story, also where the database fails in between."""
+"""Subscribers receive each line of the story once, also when the database fails in between."""
 
 from roost.app.story_events import StoryPublisher
 from roost.errors import Unavailable
@@ -10,8 +10,8 @@ from tests.support.fleets.worlds import hosts
 from tests.support.waiting import until
 
 
-class Faint:
-    """A reader that has no answer about an operation at first."""
+class FailingReader:
+    """A reader whose first two reads of an operation fail."""
 
     def __init__(self, reader):
         self._reader, self.failures = reader, 2
@@ -27,27 +27,27 @@ class Faint:
         return self._reader.operation(number)
 
 
-class Heard:
-    """Keeps the numbers of lines that are told."""
+class Recorder:
+    """Records the numbers of published lines."""
 
     def __init__(self):
         self.numbers = []
 
-    def publish(self, _type, payload, **_told):
+    def publish(self, _type, payload, **_options):
         """See ``Events.publish``."""
         self.numbers.append(payload.number)
 
 
-def test_a_line_is_told_once_also_where_the_database_fails_in_between():
-    heard = Heard()
+def test_line_is_published_once_despite_database_failures():
+    recorder = Recorder()
     with server(None, hosts(1)) as here:
-        reader = Faint(here.reader)
+        reader = FailingReader(here.reader)
         here.store.work_reader = lambda _clock: reader
-        telling = StoryPublisher(heard, poll_s=0.01)
-        telling.start(here.serving)
+        publisher = StoryPublisher(recorder, poll_s=0.01)
+        publisher.start(here.serving)
         now_s = here.clock.now_s()
         rows = [operation(1), *(event(number, operation_id=1, at_s=now_s) for number in (1, 2, 3))]
         assert here.run(lambda current: current.commit([Item(writes=(), work=tuple(map(Put, rows)))])) == [None]
-        until(lambda: len(heard.numbers) >= 3)
-        telling.join()
-    assert (heard.numbers, reader.failures) == ([1, 2, 3], -1)
+        until(lambda: len(recorder.numbers) >= 3)
+        publisher.join()
+    assert (recorder.numbers, reader.failures) == ([1, 2, 3], -1)

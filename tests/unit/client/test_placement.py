@@ -8,16 +8,16 @@ from roost.model.request import CandidateQuery, ResourceGroup
 ONE = CandidateQuery(groups=(ResourceGroup(resources={"VCPU": 1}),))
 
 
-class Told:
-    """A connection that answers one thing."""
+class FixedConnection:
+    """A connection with one fixed answer."""
 
     def __init__(self, body, *, minor=39, status=200):
         self.minor, self._answer = minor, Answer(status, body, is_repeated=False)
-        self.asked = []
+        self.paths = []
 
     def ask(self, _method, path, _body=None):
-        """Answer it."""
-        self.asked.append(path)
+        """Return the answer."""
+        self.paths.append(path)
         return self._answer
 
 
@@ -26,7 +26,7 @@ def summary(root, **used):
     return {"root_provider_uuid": root, "resources": resources}
 
 
-def test_a_tree_holds_a_request_in_the_first_way_that_is_told():
+def test_first_candidate_of_a_tree_is_used():
     requests = [
         {"allocations": {"child": {"resources": {"VCPU": 1}}, "root": {"resources": {"MEMORY_MB": 2}}}},
         {"allocations": {"other": {"resources": {"VCPU": 1}}, "root": {"resources": {"MEMORY_MB": 2}}}},
@@ -36,33 +36,35 @@ def test_a_tree_holds_a_request_in_the_first_way_that_is_told():
         "child": summary("root", VCPU=3),
         "other": summary("root", VCPU=4),
     }
-    told = Told({"allocation_requests": requests, "provider_summaries": summaries})
-    (host,) = RemotePlacement(told).candidates(ONE).hosts.values()
+    connection = FixedConnection({"allocation_requests": requests, "provider_summaries": summaries})
+    (host,) = RemotePlacement(connection).candidates(ONE).hosts.values()
     assert host.allocations == {"child": {"VCPU": 1}, "root": {"MEMORY_MB": 2}}
     assert host.used == {"MEMORY_MB": 5, "VCPU": 7}
 
 
-def test_what_is_lent_by_another_tree_is_held_by_both():
+def test_candidate_with_a_sharing_provider_counts_for_both_trees():
     requests = [{"allocations": {"host": {"resources": {"VCPU": 1}}, "disk": {"resources": {"DISK_GB": 2}}}}]
     summaries = {"host": summary("host", VCPU=0), "disk": summary("disk", DISK_GB=9)}
-    told = Told({"allocation_requests": requests, "provider_summaries": summaries})
-    hosts = RemotePlacement(told).candidates(ONE).hosts
+    connection = FixedConnection({"allocation_requests": requests, "provider_summaries": summaries})
+    hosts = RemotePlacement(connection).candidates(ONE).hosts
     assert set(hosts) == {"host", "disk"}
     assert hosts["host"].allocations == {"host": {"VCPU": 1}, "disk": {"DISK_GB": 2}}
     assert hosts["host"].used == {"VCPU": 0}
 
 
 @pytest.mark.parametrize("minor", [38, 39])
-def test_any_of_several_traits_is_asked_where_it_can_be(minor):
+def test_any_of_several_traits_needs_microversion_1_39(minor):
     wanted = (frozenset({"CUSTOM_A", "CUSTOM_B"}), frozenset({"CUSTOM_C"}))
     query = CandidateQuery(groups=(ResourceGroup(resources={"VCPU": 1}, required=wanted),))
-    told = Told({"allocation_requests": [], "provider_summaries": {}}, minor=minor)
-    answer = RemotePlacement(told).candidates(query)
+    connection = FixedConnection({"allocation_requests": [], "provider_summaries": {}}, minor=minor)
+    answer = RemotePlacement(connection).candidates(query)
     if minor == 39:
-        assert told.asked == ["/allocation_candidates?required=CUSTOM_C&required=in:CUSTOM_A,CUSTOM_B&resources=VCPU:1"]
+        assert connection.paths == [
+            "/allocation_candidates?required=CUSTOM_C&required=in:CUSTOM_A,CUSTOM_B&resources=VCPU:1"
+        ]
         assert not answer.problem
     else:
-        assert not told.asked
+        assert not connection.paths
         assert answer.problem == "any one of several traits needs microversion 1.39, and it has 1.38"
 
 
@@ -78,11 +80,11 @@ def test_any_of_several_traits_is_asked_where_it_can_be(minor):
         },
     ],
 )
-def test_candidates_that_make_no_sense_are_not_guessed_at(body):
+def test_malformed_candidates_are_an_error(body):
     with pytest.raises(PlacementGone):
-        RemotePlacement(Told(body)).candidates(ONE)
+        RemotePlacement(FixedConnection(body)).candidates(ONE)
 
 
-def test_a_question_that_is_refused_says_why():
-    told = Told({"errors": [{"detail": "No such trait(s): CUSTOM_A."}]}, status=400)
-    assert RemotePlacement(told).candidates(ONE).problem == "No such trait(s): CUSTOM_A."
+def test_refused_query_gives_the_reason():
+    connection = FixedConnection({"errors": [{"detail": "No such trait(s): CUSTOM_A."}]}, status=400)
+    assert RemotePlacement(connection).candidates(ONE).problem == "No such trait(s): CUSTOM_A."

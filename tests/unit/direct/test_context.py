@@ -19,11 +19,11 @@ UUID = "4e8e5957-649f-477b-9e5b-f1f75b21c03c"
 
 @pytest.fixture(params=["keystoneauth", "own"])
 def kind(request, monkeypatch):
-    """Let the tests run with each client."""
+    """Return the kind of client: the one of keystoneauth1, or our own without it."""
     if request.param == "keystoneauth":
         pytest.importorskip("keystoneauth1", reason="the extra keystone is not installed")
     else:
-        # Whoever imports a module that is None finds that it is not there.
+        # A None in sys.modules makes the import fail.
         for name in ("keystoneauth1.adapter", "keystoneauth1", "requests"):
             monkeypatch.setitem(sys.modules, name, None)
         monkeypatch.delitem(sys.modules, "roost.direct.keystone_adapter", raising=False)
@@ -31,19 +31,19 @@ def kind(request, monkeypatch):
 
 
 @pytest.mark.shows("S130")
-def test_the_whole_way_of_a_provider(kind):
+def test_provider_is_created_and_read_back(kind):
     with roost.PlacementDirect("sqlite://") as client:
         assert isinstance(client, Client) == (kind == "own")
-        made = client.post("/resource_providers", json={"name": "one", "uuid": UUID}, microversion="1.20")
-        assert (made.status_code, made.json()["uuid"]) == (200, UUID)
-        assert made.headers["Location"].endswith(f"/resource_providers/{UUID}")
+        created = client.post("/resource_providers", json={"name": "one", "uuid": UUID}, microversion="1.20")
+        assert (created.status_code, created.json()["uuid"]) == (200, UUID)
+        assert created.headers["Location"].endswith(f"/resource_providers/{UUID}")
         shown = client.get(f"/resource_providers/{UUID}", microversion="1.20")
-        assert shown.json() == made.json()
+        assert shown.json() == created.json()
         assert shown.headers["openstack-api-version"] == "placement 1.20"
 
 
 @pytest.mark.usefixtures("kind")
-def test_an_error_is_an_answer():
+def test_error_status_is_returned_as_a_response():
     with roost.PlacementDirect("sqlite://") as client:
         missing = client.get("/resource_providers/none", microversion="1.23")
         assert missing.status_code == 404
@@ -53,14 +53,14 @@ def test_an_error_is_an_answer():
 
 @pytest.mark.parametrize(("latest", "version"), [(False, "1.0"), (True, "1.39")])
 @pytest.mark.usefixtures("kind")
-def test_which_version_is_asked_where_none_is_named(latest, version):
+def test_default_microversion_is_the_oldest_or_the_latest(latest, version):
     with roost.PlacementDirect("sqlite://", latest_microversion=latest) as client:
         answer = client.get("/resource_providers")
         assert answer.headers["openstack-api-version"] == f"placement {version}"
 
 
 @pytest.mark.usefixtures("kind")
-def test_names_in_a_path_and_a_query_arrive_as_they_were_meant():
+def test_escaped_query_and_params_find_the_same_provider():
     with roost.PlacementDirect("sqlite://", latest_microversion=True) as client:
         client.post("/resource_providers", json={"name": "a b&ü", "uuid": UUID})
         found = client.get("/resource_providers?name=a%20b%26%C3%BC").json()["resource_providers"]
@@ -69,14 +69,14 @@ def test_names_in_a_path_and_a_query_arrive_as_they_were_meant():
 
 
 @pytest.mark.usefixtures("kind")
-def test_headers_of_the_caller_go_before():
+def test_headers_of_the_caller_take_precedence():
     with roost.PlacementDirect("sqlite://") as client:
         assert client.get("/resource_providers", headers={"x-auth-token": "bob"}).status_code == 403
 
 
 @pytest.mark.shows("S130")
 @pytest.mark.usefixtures("kind")
-def test_it_leaves_nothing_behind(tmp_path):
+def test_exit_ends_all_threads_and_leaves_only_the_database(tmp_path):
     path, before = tmp_path / "roost.db", threading.active_count()
     for _ in range(2):  # The second one finds the lock free.
         with roost.PlacementDirect(str(path)) as client:
@@ -90,7 +90,7 @@ def test_it_leaves_nothing_behind(tmp_path):
 
 
 @pytest.mark.usefixtures("kind")
-def test_it_lets_go_of_the_database_when_the_block_fails(tmp_path):
+def test_failed_block_releases_the_database(tmp_path):
     with pytest.raises(ZeroDivisionError), roost.PlacementDirect(tmp_path / "roost.db"):
         raise ZeroDivisionError
     with roost.PlacementDirect(tmp_path / "roost.db"):
@@ -98,12 +98,12 @@ def test_it_lets_go_of_the_database_when_the_block_fails(tmp_path):
 
 
 @pytest.mark.usefixtures("kind")
-def test_many_threads_ask_at_once():
+def test_threads_send_requests_concurrently():
     with roost.PlacementDirect("sqlite://", latest_microversion=True) as client:
-        made = []
+        created = []
         threads = [
             threading.Thread(
-                target=lambda number=number: made.append(
+                target=lambda number=number: created.append(
                     client.post("/resource_providers", json={"name": f"n{number}"}).status_code
                 )
             )
@@ -113,12 +113,12 @@ def test_many_threads_ask_at_once():
             each.start()
         for each in threads:
             each.join()
-        assert made == [200] * 8
+        assert created == [200] * 8
         assert len(client.get("/resource_providers").json()["resource_providers"]) == 8
 
 
 def configurations(folder):
-    """Give configurations of every kind that name one database."""
+    """Return one configuration of each kind, all for the same database."""
     path = folder / "one.db"
     (folder / "roost.toml").write_text(f'[store]\nurl = "sqlite:///{path}"\n')
     (folder / "placement.conf").write_text(f"[placement_database]\nconnection = sqlite:///{path}\n[api]\n")
@@ -141,7 +141,7 @@ def test_every_kind_of_configuration_names_the_same_database(tmp_path):
             client.post("/resource_providers", json={"name": f"n{number}"})
 
 
-def test_a_loaded_configuration_of_oslo_names_a_database(tmp_path):
+def test_loaded_oslo_configuration_names_the_database(tmp_path):
     cfg = pytest.importorskip("oslo_config.cfg", reason="the extra keystone is not installed")
     conf = cfg.ConfigOpts()
     conf.register_opts([cfg.StrOpt("connection")], group="placement_database")
@@ -152,7 +152,7 @@ def test_a_loaded_configuration_of_oslo_names_a_database(tmp_path):
     assert (tmp_path / "one.db").exists()
 
 
-def test_settings_of_the_api_are_those_of_the_configuration(tmp_path):
+def test_api_settings_come_from_the_configuration(tmp_path):
     (tmp_path / "placement.conf").write_text(
         f"[placement_database]\nconnection = sqlite:///{tmp_path}/a.db\n[api]\nauth_strategy = keystone\n"
         "[oslo_policy]\npolicy_file = rules.yaml\n"
@@ -177,7 +177,7 @@ def test_a_configuration_that_names_no_database_is_refused(config, tmp_path, mon
         pass
 
 
-def test_a_file_that_is_served_already_is_refused(tmp_path):
+def test_database_file_in_use_is_refused(tmp_path):
     with (
         roost.PlacementDirect(tmp_path / "roost.db"),
         pytest.raises(StoreBusy),
@@ -187,18 +187,18 @@ def test_a_file_that_is_served_already_is_refused(tmp_path):
 
 
 @pytest.mark.usefixtures("kind")
-def test_it_works_on_postgresql(postgres_url):
+def test_client_works_on_postgresql(postgres_url):
     with roost.PlacementDirect(postgres_url, latest_microversion=True) as client:
         assert client.post("/resource_providers", json={"name": "one"}).status_code == 200
 
 
-def test_the_package_is_imported_without_it():
+def test_package_import_loads_no_submodules():
     code = "import sys, roost; sys.exit(any(name.startswith('roost.') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.usefixtures("kind")
-def test_one_context_is_entered_once_at_a_time_and_ended_once():
+def test_context_is_reusable_but_not_reentrant():
     before = threading.active_count()
     context = roost.PlacementDirect("sqlite://", latest_microversion=True)
     with context as client:

@@ -1,4 +1,4 @@
-"""Instances are healed on either database, and what cannot be understood is told."""
+"""Healing on both databases, and the error for an unreadable flavor."""
 
 from contextlib import closing
 
@@ -36,7 +36,7 @@ FLAVOR = Flavor(
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request, tmp_path):
-    """Give a database with a host."""
+    """Return the URL of a database with one host."""
     found = str(tmp_path / "roost.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
     with PlacementDirect(found) as client:
         world = World(DirectHttp(client))
@@ -49,7 +49,7 @@ def url(request, tmp_path):
 
 
 def populate(url, *, flavor=b"", is_bfv=False):
-    """Let an instance of a flavor be lost on the host; give its uuid."""
+    """Store an active instance without allocations on the host; return its UUID."""
     body = flavor or msgspec.json.encode(FLAVOR)
     request = Request(flavor=FLAVOR, is_bfv=is_bfv).body()
     documents = [document_of("flavor", body, body), document_of("request", request, request)]
@@ -70,19 +70,19 @@ def populate(url, *, flavor=b"", is_bfv=False):
 
 
 @pytest.mark.parametrize("is_bfv", [False, True])
-def test_an_instance_holds_all_that_its_flavor_and_its_request_say(url, is_bfv):
-    uuid, said = populate(url, is_bfv=is_bfv), []
-    assert heal(url, Settings(), HealOptions(), echo=said.append) == HealResult("healed", 1)
+def test_heal_allocates_all_resources_of_flavor_and_request(url, is_bfv):
+    uuid, messages = populate(url, is_bfv=is_bfv), []
+    assert heal(url, Settings(), HealOptions(), echo=messages.append) == HealResult("healed", 1)
     with PlacementDirect(url) as client:
         world = World(DirectHttp(client))
         wanted = {"PCPU": 2, "MEMORY_MB": 512, "DISK_GB": 1 if is_bfv else 3, "CUSTOM_CARD": 2}
         assert world.held("lost") == world.amounts(host=wanted)
         found = world.ask("GET", f"/allocations/{uuid}")
-    assert (found["project_id"], found["user_id"], len(said)) == ("project", "user", 1)
-    assert heal(url, Settings(), HealOptions(), echo=said.append) == HealResult("nothing", 0)
+    assert (found["project_id"], found["user_id"], len(messages)) == ("project", "user", 1)
+    assert heal(url, Settings(), HealOptions(), echo=messages.append) == HealResult("nothing", 0)
 
 
-def test_a_flavor_that_cannot_be_understood_says_so(url):
+def test_unreadable_flavor_is_a_clear_error(url):
     uuid = populate(url, flavor=b"{}")
     with pytest.raises(StoreBroken, match=f"the flavor of instance {uuid} cannot be understood"):
         heal(url, Settings(), HealOptions(), echo=lambda _: None)

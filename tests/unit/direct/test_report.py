@@ -1,4 +1,4 @@
-"""The way of a report client in process, with keystoneauth1 and without."""
+"""The report client over a Placement in this process, with keystoneauth1 and without."""
 
 import sys
 
@@ -12,7 +12,7 @@ from tests.support.agents.report_clients import World
 
 @pytest.fixture(params=["keystoneauth", "own"])
 def direct(request, monkeypatch):
-    """Let the tests run with each client."""
+    """Return a Placement in this process, with keystoneauth1 and without."""
     if request.param == "keystoneauth":
         pytest.importorskip("keystoneauth1", reason="the extra keystone is not installed")
     else:
@@ -22,22 +22,22 @@ def direct(request, monkeypatch):
     return PlacementDirect("sqlite://")
 
 
-def test_a_report_client_may_do_everything_there(direct):
+def test_report_client_updates_the_provider_tree(direct):
     with direct as client:
         world = World(DirectHttp(client))
-        ours, tree = world.rooted()
+        report, tree = world.rooted()
         tree.new_child(world.n("cell"), world.u("host"), world.u("cell"))
-        ours.update_from_provider_tree(tree, {})
+        report.update_from_provider_tree(tree, {})
         assert world.children("host") == ["cell", "host"]
 
 
-def test_an_error_is_an_answer(direct):
+def test_error_status_is_returned_as_a_response(direct):
     with direct as client:
         answer = DirectHttp(client).ask("PUT", "/traits/NONSENSE", version="1.36")
         assert (answer.status, answer.code) == (400, "placement.undefined_code")
 
 
-def test_after_the_end_of_the_context_nobody_answers(direct):
+def test_request_after_the_end_of_the_context_raises_placement_gone(direct):
     with direct as client:
         http = DirectHttp(client)
     with pytest.raises(PlacementGone, match="has ended"):

@@ -35,9 +35,9 @@ def picks(instance_uuid):
 
 @st.composite
 def decisions(draw):
-    found = draw(scales)
+    drawn = draw(scales)
     best = [
-        HostScore(f"host-{number}", draw(weights), [draw(weights) for _ in found], draw(st.sampled_from(([], [1.0]))))
+        HostScore(f"host-{number}", draw(weights), [draw(weights) for _ in drawn], draw(st.sampled_from(([], [1.0]))))
         for number in range(draw(st.integers(0, 3)))
     ]
     stages, before = [], 9
@@ -55,7 +55,7 @@ def decisions(draw):
         picks=draw(st.lists(picks(st.just(UUID)), max_size=3)),
         alternates={"cell": alternates} if alternates else {},
         stages=stages,
-        scales=found,
+        scales=drawn,
         best=best,
         reason="why",
         warnings=["so"],
@@ -69,7 +69,7 @@ def decisions(draw):
 
 
 @given(decisions())
-def test_a_packed_decision_comes_back_as_it_was(decision):
+def test_packed_decision_unpacks_to_the_same_decision(decision):
     checks = Checks(
         [(stage.rule, stage.reason) for stage in decision.stages], [scale.weigher for scale in decision.scales]
     )
@@ -89,7 +89,7 @@ def test_a_packed_decision_comes_back_as_it_was(decision):
     assert checks_of(row) == 5
 
 
-def test_what_was_stored_before_there_were_mappings_is_read_without():
+def test_pick_stored_without_mappings_unpacks_with_empty_mappings():
     chosen = StoredPick("a", "", "cell", uuid_bytes(UUID), [(uuid_bytes(PROVIDERS[0]), 0)])
     decision = Decision(uuid=UUID, decided_at_s=1.5, outcome="granted", request_id=7)
     record = msgspec.msgpack.decode(pack(decision, checks_id=5))

@@ -7,7 +7,7 @@ from roost.model.settings.notification_settings import Notifications
 from roost.observe.event_buffer import Events
 
 
-def test_one_identity_takes_its_own_places_alone_and_gets_them_back():
+def test_subscriber_limits_hold_per_identity_and_in_total():
     async def follow():
         events = Events(Notifications(subscribers_max=4, subscribers_each_max=2), run="test")
         first, _ = events.open("", owner="joe"), events.open("", owner="joe")

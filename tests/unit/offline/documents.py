@@ -1,4 +1,4 @@
-"""Small documents for tests: only what matters is said."""
+"""Small documents for tests; fields that are not given have defaults."""
 
 import msgspec
 
@@ -13,22 +13,22 @@ from tests.support.fleets.worlds import settings_of
 ABC = [{"host": "a"}, {"host": "b"}, {"host": "c"}]
 
 
-def fleet(**said: object) -> FleetDocument:
-    """Give a fleet as its JSON says it; hosts a, b and c where nothing is said."""
-    return parse_document(msgspec.json.encode({"hosts": ABC} | said), FleetDocument, name="fleet.json")
+def fleet(**fields: object) -> FleetDocument:
+    """Return a fleet, parsed from JSON; by default with hosts a, b and c."""
+    return parse_document(msgspec.json.encode({"hosts": ABC} | fields), FleetDocument, name="fleet.json")
 
 
-def request(**said: object) -> RequestDocument:
-    """Give a request as its JSON says it, for 2 virtual CPUs and 1 GiB where nothing is said."""
-    whole = {"flavor": {"vcpus": 2, "memory_mb": 1024}} | said
+def request(**fields: object) -> RequestDocument:
+    """Return a request, parsed from JSON; by default for 2 virtual CPUs and 1 GiB."""
+    whole = {"flavor": {"vcpus": 2, "memory_mb": 1024}} | fields
     return parse_document(msgspec.json.encode(whole), RequestDocument, name="request.json")
 
 
-def answer(fleet: FleetDocument, settings: Settings | None = None, *, seed: int = 0, **said: object) -> Answer:
-    """Decide about a request."""
+def answer(fleet: FleetDocument, settings: Settings | None = None, *, seed: int = 0, **fields: object) -> Answer:
+    """Return the answer to a request."""
     return decide(
         fleet,
-        request(**said),
+        request(**fields),
         settings or settings_of(),
         seed=seed,
         fleet_name="fleet.json",
@@ -36,17 +36,17 @@ def answer(fleet: FleetDocument, settings: Settings | None = None, *, seed: int 
     )
 
 
-def refused(answer: Answer) -> dict[str, tuple[str, str]]:
-    """Give who refused each host, and why."""
+def refusals(answer: Answer) -> dict[str, tuple[str, str]]:
+    """Return the rule and the reason for each refused host."""
     return {host.nodename: (stage.rule, host.reason) for stage in answer.stages for host in stage.refused}
 
 
-def chosen(answer: Answer) -> list[str]:
-    """Give the nodes of an answer, one an instance."""
+def chosen_nodes(answer: Answer) -> list[str]:
+    """Return the chosen nodes of an answer, one for each instance."""
     return [pick.nodename for pick in answer.picks]
 
 
-def provider(name: str, **said: object) -> dict[str, object]:
-    """Give a provider with 8 virtual CPUs and 4 GiB where nothing is said."""
-    offers = {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 4096}}
-    return {"name": name, "inventories": offers} | said
+def provider(name: str, **fields: object) -> dict[str, object]:
+    """Return a provider; by default with 8 virtual CPUs and 4 GiB."""
+    inventories = {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 4096}}
+    return {"name": name, "inventories": inventories} | fields

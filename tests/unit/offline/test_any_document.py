@@ -1,4 +1,4 @@
-"""Whatever a document says, there is an answer, or one sentence that names the file."""
+"""Any document leads to an answer, or to an error of one sentence that names the file."""
 
 import copy
 import json
@@ -126,22 +126,22 @@ ODD = (
 )
 
 
-def places(document, path=()):
-    """Yield the path of everything in a document."""
-    inside = (
+def paths(document, path=()):
+    """Yield the path of each value in a document."""
+    children = (
         document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     )
-    for key, value in inside:
+    for key, value in children:
         yield (*path, key)
-        yield from places(value, (*path, key))
+        yield from paths(value, (*path, key))
 
 
-def spoilt(random: Random, document: dict) -> dict:
-    """Give a document of which a few places are otherwise, gone, doubled or renamed."""
-    made = copy.deepcopy(document)
+def mutate(random: Random, document: dict) -> dict:
+    """Return a copy with a few values changed, removed, duplicated or renamed."""
+    mutant = copy.deepcopy(document)
     for _ in range(random.choice((1, 1, 2, 4))):
-        path = random.choice(list(places(made)))
-        above = made
+        path = random.choice(list(paths(mutant)))
+        above = mutant
         for key in path[:-1]:
             above = above[key]
         key, act = path[-1], random.choice(("change", "change", "drop", "rename", "double"))
@@ -153,11 +153,11 @@ def spoilt(random: Random, document: dict) -> dict:
             above.append(copy.deepcopy(above[key]))
         else:
             above[key] = copy.deepcopy(random.choice(ODD))
-    return made
+    return mutant
 
 
-def decided(fleet: dict, request: dict) -> Answer | BadFile:
-    """Give the answer, or the error in its place."""
+def decide_or_error(fleet: dict, request: dict) -> Answer | BadFile:
+    """Return the answer, or the error."""
     try:
         return decide(
             parse_document(json.dumps(fleet).encode(), FleetDocument, name="fleet.json"),
@@ -177,17 +177,17 @@ def test_any_document_is_answered_or_refused_in_one_sentence(seed):
     if random.random() < 0.5:
         del fleet["providers"]
     which = random.choice(("fleet", "request", "both"))
-    found = decided(
-        fleet if which == "request" else spoilt(random, fleet), request if which == "fleet" else spoilt(random, request)
+    result = decide_or_error(
+        fleet if which == "request" else mutate(random, fleet), request if which == "fleet" else mutate(random, request)
     )
-    if isinstance(found, BadFile):
-        # A request may name what is gone from the fleet; a fleet names nothing of a request.
-        assert found.path == "request.json" or (found.path == "fleet.json" and which != "request")
-        assert len(str(found)) < 1000
+    if isinstance(result, BadFile):
+        # A request may refer to removed parts of the fleet; a fleet never refers to a request.
+        assert result.path == "request.json" or (result.path == "fleet.json" and which != "request")
+        assert len(str(result)) < 1000
     else:
-        assert found.outcome == "refused" or len(found.picks) == found.count
+        assert result.outcome == "refused" or len(result.picks) == result.count
 
 
-def test_what_is_spoilt_is_granted_as_it_is():
+def test_unmodified_documents_are_granted():
     for fleet in (FLEET, {key: value for key, value in FLEET.items() if key != "providers"}):
-        assert [pick.host for pick in decided(fleet, REQUEST).picks] == ["b", "b"]
+        assert [pick.host for pick in decide_or_error(fleet, REQUEST).picks] == ["b", "b"]

@@ -1,4 +1,4 @@
-"""What is wrong with a document is told in one sentence, with the file and the place in it."""
+"""Errors of malformed documents: one sentence, with the file and the place in it."""
 
 import io
 import json
@@ -14,13 +14,13 @@ from tests.unit.offline.documents import answer, fleet, provider
 ONE = "00000000-0000-4000-8000-000000000001"
 
 
-def said(body: bytes, kind: type = FleetDocument) -> str:
-    """Give what is said of a document that is wrong."""
-    with pytest.raises(BadFile) as found:
+def error_of(body: bytes, kind: type = FleetDocument) -> str:
+    """Return the error for a malformed document."""
+    with pytest.raises(BadFile) as caught:
         parse_document(body, kind, name="f.json")
-    assert found.value.exit_code == 2
-    assert "\n" not in str(found.value)
-    return str(found.value)
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,8 @@ def said(body: bytes, kind: type = FleetDocument) -> str:
         ),
     ],
 )
-def test_what_is_no_document_is_told_with_its_place(body, error):
-    found = said(body)
-    assert found == f"f.json{error}"
+def test_malformed_document_error_names_the_position_or_path(body, error):
+    assert error_of(body) == f"f.json{error}"
 
 
 @pytest.mark.parametrize(
@@ -66,9 +65,9 @@ def test_what_is_no_document_is_told_with_its_place(body, error):
         ({"host": None}, ".host: must be text, got null"),
     ],
 )
-def test_a_host_that_cannot_be_meant_is_told_with_its_place(host, error):
+def test_invalid_host_error_names_the_path(host, error):
     body = json.dumps({"hosts": [{"host": "fine"}, {"host": "a"} | host]}).encode()
-    assert said(body) == f"f.json: $.hosts[1]{error}"
+    assert error_of(body) == f"f.json: $.hosts[1]{error}"
 
 
 @pytest.mark.parametrize(
@@ -150,29 +149,32 @@ def test_a_host_that_cannot_be_meant_is_told_with_its_place(host, error):
         ({"resource_classes": ["x"]}, "$.resource_classes: 'x' is neither a standard resource class"),
     ],
 )
-def test_a_fleet_that_cannot_be_meant_is_told_with_its_place(wrong, error):
-    with pytest.raises(BadFile) as found:
+def test_inconsistent_fleet_error_names_the_path(wrong, error):
+    with pytest.raises(BadFile) as caught:
         answer(fleet(**wrong))
-    assert str(found.value).startswith(f"fleet.json: {error}")
-    assert "\n" not in str(found.value)
+    assert str(caught.value).startswith(f"fleet.json: {error}")
+    assert "\n" not in str(caught.value)
 
 
-def test_bounds_of_an_inventory_are_kept():
+def test_inventory_bounds_are_checked():
     body = {"hosts": [{"host": "a"}], "providers": [provider("a", inventories={"VCPU": {"total": 1, "reserved": 2}})]}
-    assert said(json.dumps(body).encode()) == "f.json: $.providers[0].inventories['VCPU']: reserved must be 0..1, got 2"
+    assert (
+        error_of(json.dumps(body).encode())
+        == "f.json: $.providers[0].inventories['VCPU']: reserved must be 0..1, got 2"
+    )
     body["providers"] = [provider("a", inventories={"VCPU": {"total": 1, "used": -1}})]
     assert (
-        said(json.dumps(body).encode())
+        error_of(json.dumps(body).encode())
         == "f.json: $.providers[0].inventories['VCPU'].used: must be a whole number >= 0"
     )
 
 
 def test_an_empty_fleet_is_refused():
-    assert said(b'{"hosts": []}') == "f.json: $.hosts: must be a list of length >= 1"
-    assert said(b"{}") == "f.json: $: the key 'hosts' is missing"
+    assert error_of(b'{"hosts": []}') == "f.json: $.hosts: must be a list of length >= 1"
+    assert error_of(b"{}") == "f.json: $: the key 'hosts' is missing"
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path):
+def test_unreadable_file_is_a_clear_error(tmp_path):
     for path, problem in (
         (tmp_path / "absent", "cannot be read: No such file or directory"),
         (tmp_path, "cannot be read: Is a directory"),
@@ -190,7 +192,7 @@ def test_a_file_that_is_too_long_is_refused(tmp_path):
         read_document(str(path), RequestDocument, bytes_max=13)
 
 
-def test_a_dash_is_standard_input(monkeypatch):
+def test_dash_means_standard_input(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"flavor": {"vcpus": 3}}')))
     assert read_document("-", RequestDocument).flavor.vcpus == 3
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"{")))

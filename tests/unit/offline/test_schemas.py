@@ -13,27 +13,31 @@ from tests.unit.offline.documents import answer, fleet, provider, request
 
 
 def validator(document: str) -> Draft202012Validator:
-    """Give what judges a document."""
+    """Return the validator of a kind of document."""
     return Draft202012Validator(schema_of(document))
 
 
 def as_json(document: object) -> object:
-    """Give a document as a reader of its JSON has it."""
+    """Return a document as decoded JSON."""
     return msgspec.json.decode(msgspec.json.encode(document))
 
 
 def objects(schema: dict) -> list[tuple[str, str, dict]]:
-    """Give every key of every object in a schema."""
+    """Return every key of every object in a schema, with its definition."""
     return [
-        (name, key, said) for name, part in schema["$defs"].items() for key, said in part.get("properties", {}).items()
+        (name, key, definition)
+        for name, part in schema["$defs"].items()
+        for key, definition in part.get("properties", {}).items()
     ]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_a_schema_is_one_and_describes_every_key(document):
+def test_schema_is_valid_and_describes_every_key(document):
     schema = schema_of(document)
     Draft202012Validator.check_schema(schema)
-    assert [(name, key) for name, key, said in objects(schema) if not said.get("description", "").endswith(".")] == []
+    assert [
+        (name, key) for name, key, definition in objects(schema) if not definition.get("description", "").endswith(".")
+    ] == []
 
 
 @pytest.mark.parametrize("document", ["fleet", "request"])
@@ -42,21 +46,21 @@ def test_every_object_of_a_document_refuses_unknown_keys(document):
     assert [name for name, part in parts.items() if part.get("additionalProperties") is not False] == []
 
 
-def test_what_is_exported_and_answered_is_as_the_schemas_say():
+def test_exported_fleets_requests_and_answers_match_their_schemas():
     workload = generate(Recipe(hosts=20, requests=60, seed=2), Options())
     roost = roost_on()
     roost.install(workload.fleet)
     roost.outcomes([event.act for event in workload.events])
     exported = export_fleet(roost.state, now_s=1.0)
     validator("fleet").validate(as_json(exported))
-    for said in ({}, {"count": 3}, {"flavor": {"vcpus": 999}}):
-        validator("request").validate(as_json(request(**said)))
-        validator("answer").validate(as_json(answer(exported, **said)))
-        validator("answer").validate(as_json(answer(fleet(), **said)))
+    for fields in ({}, {"count": 3}, {"flavor": {"vcpus": 999}}):
+        validator("request").validate(as_json(request(**fields)))
+        validator("answer").validate(as_json(answer(exported, **fields)))
+        validator("answer").validate(as_json(answer(fleet(), **fields)))
 
 
 @pytest.mark.parametrize(
-    "said",
+    "fields",
     [
         {},
         {"hosts": []},
@@ -69,13 +73,13 @@ def test_what_is_exported_and_answered_is_as_the_schemas_say():
         {"hosts": [{"host": "a"}], "version": 2},
     ],
 )
-def test_what_the_program_refuses_the_schema_refuses(said):
-    assert not validator("fleet").is_valid(said)
+def test_schema_and_parser_refuse_the_same_documents(fields):
+    assert not validator("fleet").is_valid(fields)
     with pytest.raises(msgspec.ValidationError):
-        msgspec.convert(said, DOCUMENTS["fleet"])
+        msgspec.convert(fields, DOCUMENTS["fleet"])
 
 
-def test_what_is_left_out_is_what_the_schema_says():
+def test_schema_defaults_equal_the_parser_defaults():
     kinds = {kind.__name__: kind for kind in map(type, (fleet(), fleet().hosts[0], request(), request().flavor))}
     for document in ("fleet", "request"):
         for name, part in schema_of(document)["$defs"].items():
@@ -87,5 +91,5 @@ def test_what_is_left_out_is_what_the_schema_says():
                     for field in msgspec.structs.fields(kinds[name])
                     if not field.required
                 }
-                told = {key: said["default"] for key, said in part["properties"].items() if "default" in said}
-                assert told == defaults
+                published = {key: each["default"] for key, each in part["properties"].items() if "default" in each}
+                assert published == defaults

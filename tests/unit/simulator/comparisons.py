@@ -14,23 +14,23 @@ PACK = "[filter_scheduler]\ncpu_weight_multiplier = -1.0\nram_weight_multiplier 
 
 
 def policies() -> list[Policy]:
-    """Give the two policies."""
+    """Return the two policies."""
     return [Policy(name="spread", settings=read_settings(SPREAD)), Policy(name="pack", settings=read_settings(PACK))]
 
 
-def generated(*, hosts: int = 5, requests: int = 40) -> Source:
-    """Give a generated workload."""
+def generated_source(*, hosts: int = 5, requests: int = 40) -> Source:
+    """Return a generated workload."""
     return Source(recipe=Recipe(hosts=hosts, requests=requests, mix="few"))
 
 
 def broken_policy(module: str) -> Policy:
-    """Give a policy whose filters come from a module."""
-    chosen = msgspec.structs.replace(Settings().filter_scheduler, available_filters=(f"{module}.filters",))
-    return Policy(name="broken", settings=msgspec.structs.replace(Settings(), filter_scheduler=chosen))
+    """Return a policy whose filters come from a module."""
+    section = msgspec.structs.replace(Settings().filter_scheduler, available_filters=(f"{module}.filters",))
+    return Policy(name="broken", settings=msgspec.structs.replace(Settings(), filter_scheduler=section))
 
 
-def with_figures(*placed: int, name: str = "a", **changes: object) -> PolicyRuns:
-    """Give a policy whose runs placed so many, and refused the rest."""
+def policy_runs(*placed: int, name: str = "a", **changes: object) -> PolicyRuns:
+    """Return a policy with one run for each count of placed requests; the other requests were refused."""
     reports = [
         msgspec.structs.replace(REPORT, placed=each, refused=REPORT.requests - each, **changes) for each in placed
     ]
@@ -38,7 +38,7 @@ def with_figures(*placed: int, name: str = "a", **changes: object) -> PolicyRuns
 
 
 def without_durations(comparison: Comparison) -> object:
-    """Give all of a comparison that must be the same whenever it is made."""
+    """Return a comparison without its durations, for tests of equality."""
     plain = msgspec.to_builtins(comparison)
     plain["figures"] = [figure for figure in plain["figures"] if figure["unit"] in ("count", "share")]
     for policy in plain["policies"]:

@@ -1,4 +1,4 @@
-"""A small real scheduler: the first host in order that fits, with capacity kept by provider."""
+"""A small real scheduler: it takes the first host that fits and tracks capacity by provider."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -10,20 +10,20 @@ from roost.model.fleet import Departure, Fleet
 from roost.model.provider import ProviderSpec
 from roost.model.request import Request, ResourceGroup
 
-Taken = dict[str, dict[str, int]]
+Claim = dict[str, dict[str, int]]
 
 
 class FirstFit:
-    """Satisfies ``Scheduling``; knows flavors, resource groups, required traits and isolation."""
+    """Implements ``Scheduling`` for flavors, resource groups, required traits and isolation."""
 
     def __init__(self):
         self.chunks: list[int] = []
-        self.held: dict[str, Taken] = {}
-        self.free: Taken = {}
+        self.claims: dict[str, Claim] = {}
+        self.free: Claim = {}
         self._serial = count()
 
     def install(self, fleet: Fleet) -> None:
-        """Remember the fleet, all of it free."""
+        """Store the fleet, with all capacity free."""
         self.fleet = fleet
         self.free = {p.uuid: {c: i.capacity for c, i in p.inventories.items()} for p in fleet.providers}
         self.trees: dict[str, list[ProviderSpec]] = {}
@@ -31,7 +31,7 @@ class FirstFit:
             self.trees.setdefault(provider.parent_uuid or provider.uuid, []).append(provider)
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | None]:
-        """Do the acts in order."""
+        """Perform the acts in order."""
         self.chunks.append(len(acts))
         return [self._leave(act) if isinstance(act, Departure) else self._decide(act) for act in acts]
 
@@ -46,16 +46,16 @@ class FirstFit:
         return totals
 
     def free_by_provider(self, resource_class: str) -> np.ndarray:
-        """Return what each provider that offers the class has free."""
-        offering = [p.uuid for p in self.fleet.providers if resource_class in p.inventories]
-        return np.array([self.free[uuid][resource_class] for uuid in offering], dtype=np.int64)
+        """Return the free amount of each provider with the class."""
+        uuids = [p.uuid for p in self.fleet.providers if resource_class in p.inventories]
+        return np.array([self.free[uuid][resource_class] for uuid in uuids], dtype=np.int64)
 
     def _leave(self, departure: Departure) -> None:
         for instance in departure.instance_uuids:
-            self._give_back(self.held.pop(instance, {}))
+            self._release(self.claims.pop(instance, {}))
 
-    def _give_back(self, taken: Taken) -> None:
-        for provider, amounts in taken.items():
+    def _release(self, claim: Claim) -> None:
+        for provider, amounts in claim.items():
             for name, amount in amounts.items():
                 self.free[provider][name] += amount
 
@@ -65,7 +65,7 @@ class FirstFit:
             pick = self._pick(request, instance)
             if pick is None:
                 for placed in picks:
-                    self._give_back(self.held.pop(placed.instance_uuid))
+                    self._release(self.claims.pop(placed.instance_uuid))
                 reason = f"0 of {len(self.trees):,} hosts: {len(self.trees):,} lack room for {request.flavor.name}"
                 return self._decision("refused", reason=reason)
             picks.append(pick)
@@ -77,19 +77,19 @@ class FirstFit:
 
     def _pick(self, request: Request, instance: str) -> Pick | None:
         for host in self.fleet.hosts:
-            taken = self._fit(request, self.trees[host.provider_uuid])
-            if taken is None:
+            claim = self._fit(request, self.trees[host.provider_uuid])
+            if claim is None:
                 continue
-            self.held[instance] = taken
-            return Pick(host.host, host.node, "", instance, taken)
+            self.claims[instance] = claim
+            return Pick(host.host, host.node, "", instance, claim)
         return None
 
-    def _fit(self, request: Request, tree: list[ProviderSpec]) -> Taken | None:
+    def _fit(self, request: Request, tree: list[ProviderSpec]) -> Claim | None:
         flavor = request.flavor
         own = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": flavor.root_gb}
         single = [ResourceGroup(resources={name: amount}) for name, amount in own.items() if amount]
         is_isolated = flavor.extra_specs.get("group_policy") == "isolate"
-        taken: Taken = {}
+        claim: Claim = {}
         busy: set[str] = set()
         for group in (*single, *request.groups):
             for provider in tree:
@@ -97,15 +97,15 @@ class FirstFit:
                     continue
                 for name, amount in group.resources.items():
                     self.free[provider.uuid][name] -= amount
-                    held = taken.setdefault(provider.uuid, {})
-                    held[name] = held.get(name, 0) + amount
+                    sums = claim.setdefault(provider.uuid, {})
+                    sums[name] = sums.get(name, 0) + amount
                 if group.suffix:
                     busy.add(provider.uuid)
                 break
             else:
-                self._give_back(taken)
+                self._release(claim)
                 return None
-        return taken
+        return claim
 
     def _serves(self, provider: ProviderSpec, group: ResourceGroup) -> bool:
         free = self.free[provider.uuid]

@@ -1,4 +1,4 @@
-"""A report of a replay that has something of everything."""
+"""A replay report with a value in every field."""
 
 from roost.simulator.report import ClassUse, RefusedReason, ReplayReport
 

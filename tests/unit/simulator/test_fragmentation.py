@@ -23,7 +23,7 @@ def free_of(gpus, *, vcpus=(8000, 8000, 8000), memory_mb=(1000, 1000, 1000)):
     return lambda resource_class: np.array(amounts[resource_class], dtype=np.int64)
 
 
-def test_a_piece_that_holds_the_typical_amount_is_not_stranded():
+def test_free_piece_of_the_typical_amount_is_not_stranded():
     assert compute_stranded_share(np.array([3, 4, 5, 0]), 4) == 3 / 12
     assert compute_stranded_share(np.array([0, 0]), 4) == 0.0
     assert compute_stranded_share(np.array([], dtype=np.int64), 4) == 0.0
@@ -44,17 +44,17 @@ def test_the_typical_amount_is_the_lower_median_over_instances():
     [
         # One whole GPU: 600 are left on one of a's two, the others are whole.
         (["1000,10,1,1000,"], free_of([600, 1000, 1000]), 600),
-        # Two whole GPUs: a has not two of them, b neither.
+        # Two whole GPUs: neither a nor b has two.
         (["1000,10,2,1000,"], free_of([600, 1000, 1000]), 2600),
-        # A fraction fits everywhere that has as much.
+        # A fraction fits wherever as much is free.
         (["1000,10,1,500,"], free_of([600, 1000, 400]), 400),
-        # The model is on b only, so what a has is of no use.
+        # Only b has the model, so the GPUs of a are useless.
         (["1000,10,1,500,P100"], free_of([600, 1000, 1000]), 1600),
         (["1000,10,1,500,P100|T4"], free_of([600, 1000, 1000]), 0),
-        # No processor, or no memory, is left beside a's GPUs.
+        # a has too few processors, or too little memory, beside its GPUs.
         (["1000,10,1,500,"], free_of([1000, 1000, 1000], vcpus=(999, 8000, 8000)), 2000),
         (["1000,10,1,500,"], free_of([1000, 1000, 1000], memory_mb=(9, 8000, 8000)), 2000),
-        # Who asks no GPU can use none; needs are weighted by how often they are asked.
+        # A pod without GPUs can use none; each need is weighted by its frequency.
         (["1000,10,0,0,"], free_of([1000, 1000, 1000]), 3000),
         (["1000,10,0,0,", "1000,10,1,1000,"], free_of([1000, 1000, 600]), (2600 + 600) / 2),
     ],
@@ -63,7 +63,7 @@ def test_gpu_fragmentation_is_the_expected_useless_share(tmp_path, pods, free, f
     assert GpuFragmentation(openb(tmp_path, *pods)).share(free) == pytest.approx(fragment / 3000)
 
 
-def test_the_free_amounts_of_a_scheduler_come_in_the_order_of_the_fleet(tmp_path):
+def test_free_amounts_are_in_fleet_order(tmp_path):
     workload = openb(tmp_path, "1000,10,1,1000,", "1000,10,1,400,P100")
     scheduling = FirstFit()
     scheduling.install(workload.fleet)

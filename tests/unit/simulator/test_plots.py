@@ -38,49 +38,49 @@ def size_of(path):
     return size
 
 
-def generated(seed, **recipe):
+def replay_report(seed, **recipe):
     return replay(generate(Recipe(**{"hosts": 5, "requests": 90, "seed": seed, **recipe}), Options()), FirstFit())
 
 
-def test_every_plot_is_a_whole_picture_of_its_size(tmp_path):
-    reports = {name: [generated(seed, mix="few") for seed in (1, 2)] for name in ("spread", "pack")}
+def test_every_plot_is_a_complete_png_of_the_expected_size(tmp_path):
+    reports = {name: [replay_report(seed, mix="few") for seed in (1, 2)] for name in ("spread", "pack")}
     paths = draw(reports, tmp_path / "plots", title="generated")
     assert {path.name for path in paths} == ALL
     assert {path.name for path in (tmp_path / "plots").iterdir()} == ALL
     assert {size_of(path) for path in paths} == {(1200, 800)}
 
 
-def test_one_run_alone_is_drawn_too_with_gpus_and_hosts_that_have_none(tmp_path):
+def test_single_run_is_drawn_with_gpus_on_some_hosts_only(tmp_path):
     workload = open_workload(write(tmp_path, nodes=NODES, pods=PODS), Options(has_departures=False))
     paths = draw({"only": [replay(workload, FirstFit(), chunk=1)]}, tmp_path, title="pods")
     assert {path.name for path in paths} == ALL
 
 
 def test_more_policies_than_colours_are_drawn(tmp_path):
-    reports = {f"policy-{number}": [generated(number, requests=20)] for number in range(9)}
+    reports = {f"policy-{number}": [replay_report(number, requests=20)] for number in range(9)}
     assert {path.name for path in draw(reports, tmp_path, title="many")} == ALL
 
 
 def test_the_same_reports_give_the_same_files(tmp_path):
-    reports = {"a": [generated(1)]}
+    reports = {"a": [replay_report(1)]}
     first, second = ([path.read_bytes() for path in draw(reports, tmp_path / each, title="t")] for each in "ab")
     assert first == second
 
 
-def test_a_report_without_figures_along_the_way_gives_no_plot(tmp_path):
+def test_report_without_a_series_gives_no_plot(tmp_path):
     assert draw({"old": [REPORT]}, tmp_path, title="old") == []
-    bare = msgspec.structs.replace(generated(1), host_use=None)
+    bare = msgspec.structs.replace(replay_report(1), host_use=None)
     assert "hosts.png" not in {path.name for path in draw({"a": [bare]}, tmp_path, title="bare")}
 
 
-def test_a_missing_library_is_told_before_any_work(tmp_path, monkeypatch):
+def test_missing_matplotlib_is_an_error_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(Unavailable, match=r"^plots need matplotlib: install roost\[plot\], or leave --plot out$"):
         prepare(tmp_path / "plots")
     assert not (tmp_path / "plots").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_any_work(tmp_path):
+def test_unwritable_folder_is_an_error_before_any_work(tmp_path):
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "plots"):
         with pytest.raises(BadFile, match="cannot be written"):
@@ -89,7 +89,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_any_work(tmp_path):
     assert list((tmp_path / "new" / "plots").iterdir()) == []
 
 
-def test_a_curve_has_its_mean_and_its_spread_where_all_runs_are_known():
+def test_curve_has_mean_and_spread_where_all_runs_have_values():
     curve = build_curve([([1, 3, 5], [10.0, None, 30.0]), ([1, 2, 5, 9], [20.0, 20.0, 50.0, 0.0])])
     assert curve.requests.tolist() == [1, 5]
     assert (curve.mean.tolist(), curve.least.tolist(), curve.most.tolist()) == ([15, 40], [10, 30], [20, 50])

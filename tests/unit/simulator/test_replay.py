@@ -14,8 +14,8 @@ from tests.unit.simulator.traces.files import HOSTS, NODES, PODS, RACKS, SEQUENC
 from tests.unit.simulator.values import request
 
 
-def ticking(step_s):
-    """Return a clock that advances by a step whenever it is read."""
+def step_clock(step_s):
+    """Return a clock that advances by one step at each read."""
     now_s = 0.0
 
     def elapsed_s():
@@ -26,8 +26,8 @@ def ticking(step_s):
     return elapsed_s
 
 
-def small():
-    """Two hosts of 8 cores: two VMs of 6 fit, a third comes too early, one more comes after a departure."""
+def small_workload():
+    """Return a workload for two hosts of 8 cores: two VMs of 6 fit, a third is too early, a fourth fits later."""
     stays = [
         Stay(request("a", vcpus=6, memory_mb=4), 0.0, 3.0),
         Stay(request("b", "c", vcpus=1, memory_mb=1), 1.0, 9.0),
@@ -39,8 +39,8 @@ def small():
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 64])
-def test_figures_are_those_worked_out_by_hand(chunk):
-    report = replay(small(), FirstFit(), chunk=chunk, elapsed_s=ticking(0.5))
+def test_report_equals_figures_computed_by_hand(chunk):
+    report = replay(small_workload(), FirstFit(), chunk=chunk, elapsed_s=step_clock(0.5))
     assert (report.requests, report.placed, report.refused) == (5, 4, 1)
     assert (report.instances_placed, report.instances_alive) == (5, 4)
     assert [(entry.reason, entry.count) for entry in report.refused_reasons] == [("lack room for 6c", 1)]
@@ -52,29 +52,29 @@ def test_figures_are_those_worked_out_by_hand(chunk):
     assert (memory.used, memory.capacity, memory.typical, memory.stranded_share) == (10, 64, 4, 0.0)
     assert report.decision_us_p50 == report.decision_us_p99 == pytest.approx(1500)
     assert report.install_s == 0.5
-    calls = -(-len(small().events) // chunk)
+    calls = -(-len(small_workload().events) // chunk)
     assert report.work_s == 0.5 * calls
     assert report.decisions_per_s == 5 / report.work_s
     assert report.gpu_fragmentation is None
 
 
-def test_the_peak_is_seen_between_chunks():
+def test_peak_use_is_sampled_between_chunks():
     stays = [Stay(request("a", vcpus=6, memory_mb=4), 0.0, 1.0), Stay(request("b", vcpus=2, memory_mb=4), 2.0)]
     workload = build_workload(stays, name="peak", fleet=build_fleet(("1x8c/8m",)), options=Options())
     use = replay(workload, FirstFit(), chunk=1).classes[0]
     assert (use.peak, use.used) == (6, 2)
 
 
-def test_acts_are_handed_over_in_chunks_and_progress_is_told():
-    scheduling, told = FirstFit(), []
-    replay(small(), scheduling, chunk=4, progress=lambda done, total: told.append((done, total)))
+def test_acts_are_sent_in_chunks_and_progress_is_reported():
+    scheduling, progress = FirstFit(), []
+    replay(small_workload(), scheduling, chunk=4, progress=lambda done, total: progress.append((done, total)))
     assert scheduling.chunks == [4, 2]
-    assert told == [(4, 6), (6, 6)]
+    assert progress == [(4, 6), (6, 6)]
 
 
 def test_a_chunk_below_one_is_refused():
     with pytest.raises(BadRequest, match="1 act or more"):
-        replay(small(), FirstFit(), chunk=0)
+        replay(small_workload(), FirstFit(), chunk=0)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_chunk_below_one_is_refused():
         ),  # the third finds no host with room on both NUMA nodes
     ],
 )
-def test_every_format_runs_through(tmp_path, texts, options, placed):
+def test_traces_of_every_format_are_replayed(tmp_path, texts, options, placed):
     report = replay(open_workload(write(tmp_path, **texts), options), FirstFit())
     assert report.placed == placed
     assert report.requests == report.placed + report.refused
@@ -98,15 +98,15 @@ def test_every_format_runs_through(tmp_path, texts, options, placed):
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(["few", "mixed"]), st.integers(1, 70))
-def test_every_instance_is_placed_refused_or_gone_whatever_the_chunk(seed, mix, chunk):
+def test_every_request_is_placed_or_refused_for_any_chunk_size(seed, mix, chunk):
     workload = generate(Recipe(hosts=20, requests=60, seed=seed, mix=mix), Options())
     scheduling = FirstFit()
     report = replay(workload, scheduling, chunk=chunk)
     assert report.placed + report.refused == report.requests == 60
-    assert report.instances_alive == len(scheduling.held)
+    assert report.instances_alive == len(scheduling.claims)
     assert all(amount >= 0 for offers in scheduling.free.values() for amount in offers.values())
     assert sum(entry.count for entry in report.refused_reasons) == report.refused
     departed = {
         uuid for event in workload.events if isinstance(event.act, Departure) for uuid in event.act.instance_uuids
     }
-    assert departed.isdisjoint(scheduling.held)
+    assert departed.isdisjoint(scheduling.claims)

@@ -18,67 +18,67 @@ from roost.simulator.runs import (
 )
 from roost.simulator.traces.generated_workload import Recipe
 from roost.simulator.workload import Options
-from tests.unit.simulator.comparisons import PACK, generated
+from tests.unit.simulator.comparisons import PACK, generated_source
 from tests.unit.simulator.traces.files import NODES, PODS, VMS, write
 
 
-def a_run(folder="results", *, source=None, settings="", name="a", seed=1, data=None):
+def build_run(folder="results", *, source=None, settings="", name="a", seed=1, data=None):
     policy = Policy(name=name, settings=read_settings(settings))
-    return Run(source=source or generated(), policy=policy, seed=seed, results=str(folder), data=data)
+    return Run(source=source or generated_source(), policy=policy, seed=seed, results=str(folder), data=data)
 
 
-def with_vms(folder, text=VMS, *, chunk=64, **options):
+def vm_source(folder, text=VMS, *, chunk=64, **options):
     folder.mkdir(exist_ok=True)
     return trace_source(write(folder, vms=text), options=Options(hosts=("2x200c/28m",), **options), chunk=chunk)
 
 
-def test_whatever_may_change_a_result_changes_its_fingerprint(tmp_path, monkeypatch):
-    trace = with_vms(tmp_path / "a")
+def test_fingerprint_covers_every_input_of_a_result(tmp_path, monkeypatch):
+    trace = vm_source(tmp_path / "a")
     different = [
-        a_run(),
-        a_run(seed=2),
-        a_run(settings=PACK),
-        a_run(source=Source(recipe=Recipe(hosts=6, requests=40, mix="few"))),
-        a_run(data="here"),
-        a_run(data="here", settings='[store]\nsynchronous = "NORMAL"\n'),
-        a_run(source=trace),
-        a_run(source=trace, seed=None),
-        a_run(source=with_vms(tmp_path / "b", VMS + "10,71,8,7,0,2,3\n")),
-        a_run(source=with_vms(tmp_path / "a", limit=2)),
-        a_run(source=with_vms(tmp_path / "a", chunk=1)),
+        build_run(),
+        build_run(seed=2),
+        build_run(settings=PACK),
+        build_run(source=Source(recipe=Recipe(hosts=6, requests=40, mix="few"))),
+        build_run(data="here"),
+        build_run(data="here", settings='[store]\nsynchronous = "NORMAL"\n'),
+        build_run(source=trace),
+        build_run(source=trace, seed=None),
+        build_run(source=vm_source(tmp_path / "b", VMS + "10,71,8,7,0,2,3\n")),
+        build_run(source=vm_source(tmp_path / "a", limit=2)),
+        build_run(source=vm_source(tmp_path / "a", chunk=1)),
     ]
     prints = {run.fingerprint() for run in different}
     assert len(prints) == len(different)
     monkeypatch.setattr(runs, "__version__", "99")
-    assert a_run().fingerprint() not in prints
+    assert build_run().fingerprint() not in prints
 
 
-def test_what_cannot_change_a_result_does_not_change_its_fingerprint(tmp_path):
-    assert a_run(name="a").fingerprint() == a_run("elsewhere", name="b").fingerprint()
+def test_fingerprint_ignores_inputs_without_effect_on_the_result(tmp_path):
+    assert build_run(name="a").fingerprint() == build_run("elsewhere", name="b").fingerprint()
     # The recipe's own seed is replaced by that of the run.
     other = Source(recipe=Recipe(hosts=5, requests=40, mix="few", seed=7))
-    assert a_run(source=other).fingerprint() == a_run().fingerprint()
-    here, there = with_vms(tmp_path / "here"), with_vms(tmp_path / "there")
-    assert a_run(source=here).fingerprint() == a_run(source=there).fingerprint()
+    assert build_run(source=other).fingerprint() == build_run().fingerprint()
+    here, there = vm_source(tmp_path / "here"), vm_source(tmp_path / "there")
+    assert build_run(source=here).fingerprint() == build_run(source=there).fingerprint()
     files = write(tmp_path, nodes=NODES, pods=PODS)
     orders = [trace_source(paths, options=Options(), chunk=64) for paths in (files, files[::-1])]
-    assert len({a_run(source=source).fingerprint() for source in orders}) == 1
+    assert len({build_run(source=source).fingerprint() for source in orders}) == 1
     # A database in service is never used, whatever its address.
-    assert a_run(settings='[store]\nurl = "postgresql://u:secret@h/d"\n').fingerprint() == a_run().fingerprint()
+    assert build_run(settings='[store]\nurl = "postgresql://u:secret@h/d"\n').fingerprint() == build_run().fingerprint()
 
 
-def test_a_result_is_found_by_its_run_and_by_no_other(tmp_path):
-    run = a_run(tmp_path)
+def test_result_is_found_only_by_its_own_run(tmp_path):
+    run = build_run(tmp_path)
     assert read_result(run) is None
     execute(run)
     assert read_result(run).requests == 40
-    assert read_result(a_run(tmp_path, seed=2)) is None
+    assert read_result(build_run(tmp_path, seed=2)) is None
     assert [path.name for path in tmp_path.iterdir()] == [f"{run.fingerprint()}.json"]
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"kind": "else"}', "[]", "\udcff", "null"])
-def test_a_file_that_is_no_result_is_named_and_left_alone(tmp_path, text):
-    run = a_run(tmp_path)
+def test_malformed_result_file_is_named_and_left_unchanged(tmp_path, text):
+    run = build_run(tmp_path)
     run.result_path.write_text(text, errors="surrogateescape")
     before = run.result_path.read_bytes()
     with pytest.raises(BadFile, match=r"[.]json: is not the result of a, seed 1: move it away") as caught:
@@ -87,8 +87,8 @@ def test_a_file_that_is_no_result_is_named_and_left_alone(tmp_path, text):
     assert run.result_path.read_bytes() == before
 
 
-def test_the_result_of_another_run_under_its_name_is_refused(tmp_path):
-    run, other = a_run(tmp_path), a_run(tmp_path, seed=2)
+def test_result_of_another_run_is_refused(tmp_path):
+    run, other = build_run(tmp_path), build_run(tmp_path, seed=2)
     execute(other)
     other.result_path.rename(run.result_path)
     with pytest.raises(BadFile, match="is not the result of a, seed 1"):
@@ -99,7 +99,7 @@ def test_the_result_of_another_run_under_its_name_is_refused(tmp_path):
         read_result(run)
 
 
-def test_the_seed_of_a_trace_draws_the_order_of_its_hosts_and_nothing_else(tmp_path):
+def test_trace_seed_shuffles_only_the_hosts(tmp_path):
     source = trace_source(write(tmp_path, vms=VMS), options=Options(hosts=("30x200c/28m",)), chunk=64)
     as_it_stands, first, again, second = (load_workload(source, seed) for seed in (None, 1, 1, 2))
     names = [[host.host for host in each.fleet.hosts] for each in (as_it_stands, first, second)]
@@ -122,8 +122,8 @@ def test_parents_stay_before_their_children(tmp_path):
     assert seen == {provider.uuid for provider in load_workload(source, None).fleet.providers}
 
 
-def test_a_trace_that_changes_under_way_is_told(tmp_path):
-    source = with_vms(tmp_path / "a")
+def test_changed_absent_or_repeated_trace_file_is_refused(tmp_path):
+    source = vm_source(tmp_path / "a")
     (tmp_path / "a" / "vms.csv").write_text(VMS + "10,71,8,7,0,2,3\n")
     with pytest.raises(BadFile, match="has changed since the comparison began"):
         load_workload(source, 1)
@@ -133,8 +133,8 @@ def test_a_trace_that_changes_under_way_is_told(tmp_path):
         trace_source([tmp_path / "a" / "vms.csv"] * 2, options=Options(), chunk=64)
 
 
-def test_each_run_has_a_database_of_its_own_that_no_other_run_gets(tmp_path):
-    run = a_run(tmp_path / "results", name="old/pack", data=str(tmp_path / "data"))
+def test_each_run_has_its_own_database(tmp_path):
+    run = build_run(tmp_path / "results", name="old/pack", data=str(tmp_path / "data"))
     unfinished = tmp_path / "data" / "old-pack-seed1.unfinished"
     unfinished.mkdir(parents=True)
     (unfinished / "roost.db").write_text("half")
@@ -147,7 +147,7 @@ def test_each_run_has_a_database_of_its_own_that_no_other_run_gets(tmp_path):
     assert database.read_bytes() == before
 
 
-def test_a_file_appears_whole_or_not_at_all(tmp_path):
+def test_atomic_write_leaves_a_complete_file_or_none(tmp_path):
     write_atomically(tmp_path / "new" / "a.json", b"1")
     write_atomically(tmp_path / "new" / "a.json", b"2")
     assert (tmp_path / "new" / "a.json").read_bytes() == b"2"
@@ -159,9 +159,9 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.json", "folder", "new"]
 
 
-def test_a_result_holds_who_made_it(tmp_path):
-    run = a_run(tmp_path, name="pack", seed=4)
+def test_result_names_its_policy_and_seed(tmp_path):
+    run = build_run(tmp_path, name="pack", seed=4)
     execute(run)
-    held = json.loads(Path(run.result_path).read_text())
-    assert (held["kind"], held["policy"], held["seed"]) == ("roost replay result", "pack", 4)
-    assert held["report"]["version"] == 1
+    result = json.loads(Path(run.result_path).read_text())
+    assert (result["kind"], result["policy"], result["seed"]) == ("roost replay result", "pack", 4)
+    assert result["report"]["version"] == 1

@@ -13,7 +13,7 @@ from tests.unit.simulator.traces.files import NODES, PODS, write
 from tests.unit.simulator.values import request
 
 
-def small():
+def small_workload():
     stays = [
         Stay(request("a", vcpus=6, memory_mb=4), -5.0, 3.0),
         Stay(request("b", vcpus=1, memory_mb=8), 1.0),
@@ -24,8 +24,8 @@ def small():
     return build_workload(stays, name="small", fleet=build_fleet(("3x8c/16m",)), options=Options())
 
 
-def test_figures_along_the_way_are_those_worked_out_by_hand():
-    found = replay(small(), FirstFit(), chunk=1).series
+def test_series_equals_figures_computed_by_hand():
+    found = replay(small_workload(), FirstFit(), chunk=1).series
     # a and b on host-0, c on host-1, a ends, d on host-2, e fits nowhere.
     assert found.at_s == [-5.0, 1.0, 2.0, 3.0, 4.0, 5.0]
     assert found.requests == [1, 2, 3, 3, 4, 5]
@@ -40,13 +40,13 @@ def test_figures_along_the_way_are_those_worked_out_by_hand():
     assert found.decision_us_p50 == [pytest.approx(1500)] * 3 + [None] + [pytest.approx(1500)] * 2
 
 
-def test_hosts_are_in_the_order_of_how_full_they_are():
-    use = replay(small(), FirstFit(), chunk=64).host_use
+def test_host_use_is_sorted_by_fullness():
+    use = replay(small_workload(), FirstFit(), chunk=64).host_use
     assert (use.hosts, use.hosts_empty, use.hosts_per_cell) == (3, 0, 1)
     assert use.used_share == {"VCPU": [1.0, 1.0, 0.125], "MEMORY_MB": [0.25, 0.25, 0.5]}
 
 
-def test_what_children_hold_counts_for_their_host_and_what_is_not_offered_is_told(tmp_path):
+def test_host_use_includes_children_and_is_none_without_inventory(tmp_path):
     workload = open_workload(write(tmp_path, nodes=NODES, pods=PODS), Options(has_departures=False))
     report = replay(workload, FirstFit())
     # 460 of two GPUs on the first host, none on the second.
@@ -56,13 +56,13 @@ def test_what_children_hold_counts_for_their_host_and_what_is_not_offered_is_tol
 
 def test_many_hosts_share_cells(monkeypatch):
     monkeypatch.setattr(series, "CELLS_MAX", 2)
-    use = replay(small(), FirstFit()).host_use
+    use = replay(small_workload(), FirstFit()).host_use
     assert use.hosts_per_cell == 2
     assert use.used_share["VCPU"] == [1.0, 0.125]
 
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 9))
-def test_moments_are_bounded_and_the_last_is_the_end(requests, moments, chunk):
+def test_series_length_is_bounded_and_ends_at_the_last_event(requests, moments, chunk):
     workload = generate(Recipe(hosts=3, requests=requests, mix="few"), Options())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(series, "MOMENTS_MAX", moments)

@@ -1,4 +1,4 @@
-"""Values built by what matters."""
+"""Builders of test values from the relevant fields only."""
 
 from roost.model.flavor import Flavor
 from roost.model.request import Request

@@ -10,41 +10,41 @@ from roost.errors import BadSettings
 RESHAPE, USAGES, LIST = "placement:reshaper:reshape", "placement:usages", "placement:resource_providers:list"
 
 
-def somebody(*roles, project="p", is_system_scoped=False):
+def identity(*roles, project="p", is_system_scoped=False):
     return Identity(user_id="u", project_id=project, roles=frozenset(roles), is_system_scoped=is_system_scoped)
 
 
-def may(policy, name, *roles, project="p", of="p"):
-    return policy.allows(name, somebody(*roles, project=project), {"project_id": of})
+def allows(policy, name, *roles, project="p", of="p"):
+    return policy.allows(name, identity(*roles, project=project), {"project_id": of})
 
 
-def test_administrators_and_services_may_all_but_reshape_which_is_for_services():
+def test_only_services_may_reshape_and_administrators_may_do_the_rest():
     policy = Policy()
     names = [each.name for each in policy.table if each.name.startswith("placement:")]
     assert len(names) == 33
     for name in names:
-        assert may(policy, name, "service")
-        assert may(policy, name, "admin") == (name != RESHAPE)
-        assert may(policy, name, "reader") == (name == USAGES)
-        assert not may(policy, name)
+        assert allows(policy, name, "service")
+        assert allows(policy, name, "admin") == (name != RESHAPE)
+        assert allows(policy, name, "reader") == (name == USAGES)
+        assert not allows(policy, name)
 
 
-def test_by_the_legacy_defaults_administrators_may_reshape_too():
+def test_legacy_defaults_let_administrators_reshape():
     policy = Policy(is_legacy=True)
-    assert may(policy, RESHAPE, "admin")
-    assert may(policy, RESHAPE, "service")
-    assert not may(policy, RESHAPE, "reader")
-    assert may(policy, USAGES, "admin", of="another")
+    assert allows(policy, RESHAPE, "admin")
+    assert allows(policy, RESHAPE, "service")
+    assert not allows(policy, RESHAPE, "reader")
+    assert allows(policy, USAGES, "admin", of="another")
 
 
-def test_a_reader_reads_the_usages_of_the_own_project_only():
-    assert may(Policy(), USAGES, "reader", project="p", of="p")
-    assert not may(Policy(), USAGES, "reader", project="p", of="q")
-    assert not may(Policy(), USAGES, project="p", of="p")
+def test_reader_may_read_usages_of_its_own_project_only():
+    assert allows(Policy(), USAGES, "reader", project="p", of="p")
+    assert not allows(Policy(), USAGES, "reader", project="p", of="q")
+    assert not allows(Policy(), USAGES, project="p", of="p")
 
 
-def test_a_token_for_the_whole_system_is_refused_whatever_its_roles():
-    assert not Policy().allows(LIST, somebody("admin", "service", is_system_scoped=True), {})
+def test_system_scoped_token_is_refused_with_any_role():
+    assert not Policy().allows(LIST, identity("admin", "service", is_system_scoped=True), {})
 
 
 def test_every_policy_of_a_route_has_a_rule():
@@ -59,22 +59,22 @@ def test_every_policy_of_a_route_has_a_rule():
         ("json", json.dumps({LIST: "@", "admin_api": "role:root"})),
     ],
 )
-def test_a_file_says_what_is_not_as_by_default(tmp_path, form, content):
+def test_policy_file_overrides_the_defaults(tmp_path, form, content):
     path = tmp_path / f"policy.{form}"
     path.write_text(content)
     policy = read_policy(path)
-    assert may(policy, LIST)
-    assert may(policy, USAGES, "root")
-    assert not may(policy, USAGES, "admin")
+    assert allows(policy, LIST)
+    assert allows(policy, USAGES, "root")
+    assert not allows(policy, USAGES, "admin")
     sources = {each.name: each.source for each in policy.table}
     assert (sources[LIST], sources["admin_api"], sources[USAGES]) == (str(path), str(path), "default")
     assert policy.warnings == ()
 
 
-def test_what_a_file_says_of_legacy_rules_goes_before_them(tmp_path):
+def test_policy_file_overrides_legacy_rules(tmp_path):
     (tmp_path / "p.yaml").write_text("service_api: role:service")
     policy = read_policy(tmp_path / "p.yaml", is_legacy=True)
-    assert not may(policy, RESHAPE, "admin")
+    assert not allows(policy, RESHAPE, "admin")
 
 
 def test_an_empty_file_changes_nothing(tmp_path):
@@ -82,7 +82,7 @@ def test_an_empty_file_changes_nothing(tmp_path):
     assert read_policy(tmp_path / "p.yaml").table == Policy().table
 
 
-def test_names_without_effect_are_warned_of():
+def test_rule_names_without_effect_cause_warnings():
     policy = Policy(
         {"system_admin_api": "role:admin", "placement:x": "@", "helper": "@", LIST: "rule:helper"}, origin="f"
     )
@@ -109,7 +109,7 @@ def test_names_without_effect_are_warned_of():
         ("(" * 5000 + "@" + ")" * 5000, "nested deeper than 100"),
     ],
 )
-def test_a_rule_that_cannot_be_understood_is_refused(rule, problem):
+def test_malformed_rule_is_refused(rule, problem):
     with pytest.raises(BadSettings, match="f: placement:resource_providers:list") as caught:
         Policy({LIST: rule}, origin="f")
     assert problem in str(caught.value)
@@ -132,13 +132,13 @@ def test_a_long_chain_of_rules_is_refused():
         (b"a: !!python/object/apply:os.system [ls]", "is neither YAML nor JSON"),
     ],
 )
-def test_a_file_that_cannot_be_understood_is_refused(tmp_path, content, problem):
+def test_malformed_policy_file_is_refused(tmp_path, content, problem):
     (tmp_path / "p.yaml").write_bytes(content)
     with pytest.raises(BadSettings) as caught:
         read_policy(tmp_path / "p.yaml")
     assert problem in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_refused_with_the_way_to_the_defaults(tmp_path):
+def test_missing_policy_file_error_explains_how_to_use_defaults(tmp_path):
     with pytest.raises(BadSettings, match=r"does not exist; to use the defaults, omit policy_file"):
         read_policy(tmp_path / "none.yaml")

@@ -1,4 +1,4 @@
-"""Who was heard is told to the database until it takes it, and what is done each second does not depend on the rest."""
+"""Heartbeats are retried until the database stores them; callbacks do not depend on each other."""
 
 import pytest
 
@@ -12,8 +12,8 @@ from roost.placement.deciding_thread import Serving
 from roost.store.memory_store import MemoryStore
 
 
-def test_who_was_heard_is_noted_again_where_the_database_did_not_take_it(monkeypatch):
-    store, taken = MemoryStore(), []
+def test_heartbeats_are_stored_again_after_a_database_failure(monkeypatch):
+    store, stored = MemoryStore(), []
     serving = Serving(Current(store))
     agents = AgentRegistry(serving, Wakeups(8), ends=Wakeups(8, topic=ENDS), clock=SystemClock())
 
@@ -24,26 +24,26 @@ def test_who_was_heard_is_noted_again_where_the_database_did_not_take_it(monkeyp
     monkeypatch.setattr(store, "beat", full)
     with pytest.raises(Unavailable):
         serving.run(agents._beat)
-    monkeypatch.setattr(store, "beat", lambda hosts, _now_s: taken.append(hosts))
+    monkeypatch.setattr(store, "beat", lambda hosts, _now_s: stored.append(hosts))
     agents.note_heard()
     serving.stop()
     agents.close()
-    assert (taken, agents._heard) == ([["h1", "h2"]], set())
+    assert (stored, agents._heard) == ([["h1", "h2"]], set())
 
 
 @pytest.mark.parametrize(
-    "together", [lambda *acts: call_each(*acts)(), lambda *acts: heed_each(*map(_heeding, acts))([])]
+    "together", [lambda *acts: call_each(*acts)(), lambda *acts: heed_each(*map(_callback_of, acts))([])]
 )
-def test_of_several_that_are_told_none_keeps_another_from_hearing_it(together, capfd):
-    heard = []
+def test_failing_callback_does_not_block_the_others(together, capfd):
+    calls = []
 
     def fail():
         raise ValueError("a planted fault")
 
-    together(fail, lambda: heard.append("second"))
-    assert heard == ["second"]
+    together(fail, lambda: calls.append("second"))
+    assert calls == ["second"]
     assert "a planted fault" in capfd.readouterr().err
 
 
-def _heeding(act):
+def _callback_of(act):
     return lambda _work: act()

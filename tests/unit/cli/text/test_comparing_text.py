@@ -2,12 +2,12 @@ import msgspec
 
 from roost.cli.text.comparison_text import to_text
 from roost.simulator.compare import build_figures, compare
-from tests.unit.simulator.comparisons import generated, policies, with_figures
+from tests.unit.simulator.comparisons import generated_source, policies, policy_runs
 
 
 def test_the_text_has_a_column_a_policy_and_says_how_to_read_it():
-    compared = compare(generated(), policies(), seeds=(1, 2))
-    kept = [with_figures(8_000, 8_001), with_figures(7_000, 7_001, name="b")]
+    compared = compare(generated_source(), policies(), seeds=(1, 2))
+    kept = [policy_runs(8_000, 8_001), policy_runs(7_000, 7_001, name="b")]
     text = to_text(
         msgspec.structs.replace(
             compared,

@@ -1,4 +1,4 @@
-"""Where in a document an error is."""
+"""Paths of decoding errors in a document."""
 
 import json
 
@@ -26,15 +26,15 @@ class _Whole(msgspec.Struct):
         ({**{str(number): {} for number in range(100)}, "]`[": None}, "$.parts[1].tables[']`[']"),
     ],
 )
-def test_the_first_key_that_is_wrong_is_named(tables, path):
+def test_error_path_names_the_first_wrong_key(tables, path):
     body = json.dumps({"parts": [{}, {"tables": tables}]}).encode()
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.json.decode(body, type=_Whole)
-    told = locate_error(str(caught.value), body, _Whole)
-    assert told.partition(" - at `")[2] == f"{path}`"
+    message = locate_error(str(caught.value), body, _Whole)
+    assert message.partition(" - at `")[2] == f"{path}`"
 
 
-def test_a_path_without_such_keys_stays():
+def test_message_without_elided_keys_is_unchanged():
     assert (
         locate_error("Expected `int`, got `str` - at `$.a[3]`", b"", _Whole)
         == "Expected `int`, got `str` - at `$.a[3]`"
@@ -58,10 +58,10 @@ def test_a_path_without_such_keys_stays():
         '{"parts": [{"tables": {"a": 1e400}}]}',
     ],
 )
-def test_a_document_that_reads_otherwise_to_its_end_has_the_path_without_keys(body):
+def test_error_path_keeps_elided_keys_for_unreadable_documents(body):
     raw = body.encode("latin-1")
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.json.decode(raw, type=_Whole)
-    told = locate_error(str(caught.value), raw, _Whole)
-    assert told == str(caught.value)
-    assert told.endswith(" - at `$.parts[0].tables[...]`")
+    message = locate_error(str(caught.value), raw, _Whole)
+    assert message == str(caught.value)
+    assert message.endswith(" - at `$.parts[0].tables[...]`")

@@ -6,21 +6,21 @@ SCALES = [Scale("ram", 0.0, 100.0, 2.0), Scale("disk", 5.0, 5.0, -1.0), Scale("i
 
 
 @pytest.mark.parametrize("multipliers", [[], [0.5, -1.0, 1.0]])
-def test_each_host_has_one_cell_a_weigher_in_the_order_of_the_scales(multipliers):
+def test_table_has_one_cell_per_weigher_in_scale_order(multipliers):
     best = [HostScore("a", 1.0, [50.0, 5.0], multipliers), HostScore("b", 0.0, [0.0, 5.0], multipliers)]
     decision = Decision(uuid="", decided_at_s=0.0, outcome="granted", request_id=1, scales=SCALES, best=best)
     shares = multipliers or [2.0, -1.0, 1.0]
-    told = {
+    table = {
         host: [(cell.weigher, cell.raw, cell.normalised, cell.multiplier, cell.contribution) for cell in cells]
         for host, cells in decision.table().items()
     }
     flat = [("disk", 5.0, 0.0, shares[1], 0.0), ("io_ops", 3.0, 0.0, shares[2], 0.0)]
-    assert told == {
+    assert table == {
         "a": [("ram", 50.0, 0.5, shares[0], 0.5 * shares[0]), *flat],
         "b": [("ram", 0.0, 0.0, shares[0], 0.0), *flat],
     }
 
 
-def test_nothing_weighed_is_an_empty_table():
+def test_decision_without_weighers_has_an_empty_table():
     decision = Decision(uuid="", decided_at_s=0.0, outcome="refused", request_id=1)
     assert decision.table() == {}

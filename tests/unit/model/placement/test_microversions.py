@@ -17,7 +17,7 @@ from roost.model.placement.microversions import NEWEST, OLDEST, InvalidVersion, 
         ("placement latest", NEWEST),
     ],
 )
-def test_the_last_version_asked_of_placement_counts(header, version):
+def test_last_placement_version_in_the_header_applies(header, version):
     assert parse_version(header) == version
 
 
@@ -31,13 +31,13 @@ def test_the_last_version_asked_of_placement_counts(header, version):
         ("Latest", "invalid literal for int() with base 10: 'Latest'"),
     ],
 )
-def test_what_is_no_version_is_told_with_the_reason(text, reason):
+def test_malformed_version_error_gives_the_reason(text, reason):
     with pytest.raises(InvalidVersion) as caught:
         parse_version(f"placement {text}")
     assert str(caught.value) == f"{text}; {reason}"
 
 
 @pytest.mark.parametrize("text", ["1.40", "0.9", "2.0", "1.-1", "1.99999999999999999999"])
-def test_a_version_that_there_is_not_is_told_as_it_was_asked(text):
+def test_unknown_version_error_quotes_the_version(text):
     with pytest.raises(UnknownVersion, match=text):
         parse_version(f"placement {text}")

@@ -1,4 +1,4 @@
-"""Which PCI devices an operator means."""
+"""Device specs of operators: matching, tags and validation."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def device(address="0000:81:00.0", vendor="8086", product="154c", **more):
 
 
 @pytest.mark.parametrize(
-    ("told", "fits"),
+    ("text", "fits"),
     [
         ("{}", True),
         ('{"vendor_id": "8086", "product_id": "154C"}', True),
@@ -27,29 +27,29 @@ def device(address="0000:81:00.0", vendor="8086", product="154c", **more):
         ('{"address": {"bus": "82"}}', False),
     ],
 )
-def test_devices_are_meant_by_kind_and_address(told, fits):
-    (spec,) = read_device_specs(told)
+def test_device_spec_matches_by_kind_and_address(text, fits):
+    (spec,) = read_device_specs(text)
     assert spec.fits(device()) == fits
 
 
-def test_a_function_is_meant_by_the_address_of_its_card_too():
+def test_virtual_function_matches_by_the_address_of_its_card():
     (spec,) = read_device_specs('{"address": "0000:81:00.0"}')
     assert spec.fits(device("0000:81:10.3", dev_type="type-VF", parent_address="0000:81:00.0"))
     assert not spec.fits(device("nowhere"))
 
 
-def test_where_no_address_is_meant_any_will_do():
+def test_spec_without_address_matches_any_address():
     (spec,) = read_device_specs('{"vendor_id": "8086"}')
     assert spec.fits(device("nowhere"))
 
 
-def test_all_else_is_said_of_the_devices():
-    told = (
+def test_device_spec_reads_class_traits_and_tags():
+    text = (
         '[{"vendor_id": "10DE", "resource_class": "gpu", "traits": "big,fast", "live_migratable": "yes",'
         ' "managed": "no", "trusted": true, "remote_managed": "maybe",'
         ' "own": "Y"}, {"physical_network": null, "one_time_use": "false"}]'
     )
-    assert read_device_specs(told) == (
+    assert read_device_specs(text) == (
         DeviceSpec(
             vendor_id="10de",
             resource_class="gpu",
@@ -61,7 +61,7 @@ def test_all_else_is_said_of_the_devices():
 
 
 @pytest.mark.parametrize(
-    ("told", "problem"),
+    ("text", "problem"),
     [
         ("nothing", "device_spec entry is no JSON"),
         ("7", "must be an object, or a list of them"),
@@ -79,6 +79,6 @@ def test_all_else_is_said_of_the_devices():
         ('{"address": {"bus": "["}}', "address has no regular expression"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(told, problem):
+def test_malformed_device_spec_is_refused(text, problem):
     with pytest.raises(ValueError, match=problem):
-        read_device_specs(told)
+        read_device_specs(text)

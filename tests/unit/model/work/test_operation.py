@@ -6,7 +6,7 @@ from roost.model.names import uuid_text
 from roost.model.work.operation import STATUSES, USER_OPERATIONS, may_begin
 from tests.support.conductors.work_rows import status
 
-# What may begin in which status, once more and the other way round: by status.
+# The operations allowed in each status, written out independently of the table in the model.
 ALLOWED = {
     "BUILD": {"delete"},
     "ACTIVE": {"delete", "stop", "reboot", "resize", "migrate", "live_migrate", "evacuate", "rebuild", "shelve"},
@@ -20,9 +20,9 @@ ALLOWED = {
 
 
 @pytest.mark.parametrize(("kind", "state"), list(product(USER_OPERATIONS, STATUSES)))
-def test_every_operation_begins_in_the_statuses_it_may_and_in_no_other(kind, state):
-    said = may_begin(kind, status(status=state, host="h1", task=""))
-    assert (said == "") is (kind in ALLOWED[state])
+def test_operation_begins_only_in_its_allowed_statuses(kind, state):
+    refusal = may_begin(kind, status(status=state, host="h1", task=""))
+    assert (refusal == "") is (kind in ALLOWED[state])
     busy = may_begin(kind, status(status=state, host="h1", task="resizing", operation_id=7))
     assert (busy == "") is (kind == "delete" and state != "DELETED")
     assert may_begin(kind, status(status=state, host="h1", task="deleting", operation_id=7))
@@ -30,7 +30,7 @@ def test_every_operation_begins_in_the_statuses_it_may_and_in_no_other(kind, sta
     assert (nowhere == "") is (kind in ALLOWED[state] and kind not in {"evacuate", "rebuild", "reset"})
 
 
-def test_a_refusal_names_the_instance_and_what_is_in_the_way():
+def test_refusal_names_the_instance_and_the_obstacle():
     name = "the instance " + uuid_text(status().uuid)
     assert may_begin("resize", status(status="ACTIVE", operation_id=3, task="spawning")) == (
         f"{name} cannot resize now: its task is spawning"

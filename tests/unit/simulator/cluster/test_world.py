@@ -18,7 +18,7 @@ def stays(lengths):
 
 
 @given(spans)
-def test_every_departure_follows_its_arrival_and_precedes_other_arrivals_of_its_time(lengths):
+def test_departure_follows_its_arrival_and_precedes_simultaneous_arrivals(lengths):
     events = build_workload(stays(lengths), name="", fleet=Fleet(), options=Options()).events
     started: dict[str, float] = {}
     arrived_at: list[float] = []

@@ -1,4 +1,4 @@
-"""Small traces written by tests, and real ones where somebody brought them."""
+"""Small traces that tests write, and the published traces if they are available."""
 
 import os
 from pathlib import Path

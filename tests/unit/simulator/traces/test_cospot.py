@@ -12,7 +12,7 @@ def load(folder, vms=VMS, **options):
     return open_workload(write(folder, vms=vms), Options(**{"hosts": ("2x400c/64m",), **options}))
 
 
-def test_times_are_days_and_what_runs_already_arrives_first(tmp_path):
+def test_times_are_days_and_running_vms_arrive_first(tmp_path):
     workload = load(tmp_path)
     assert [event.at_s / 86400 for event in workload.events] == [-1497, 0.5, 2, 2]
     assert isinstance(workload.events[2].act, Departure)
@@ -21,7 +21,7 @@ def test_times_are_days_and_what_runs_already_arrives_first(tmp_path):
     assert (first.flavor.vcpus, first.flavor.memory_mb, first.project_id) == (200, 28, "70")
 
 
-def test_a_fleet_may_have_several_kinds():
+def test_fleet_may_have_hosts_of_several_sizes():
     fleet = build_fleet(("2x8c/64m,1x16c/32m", "1x4c/4m"))
     sizes = [(p.inventories["VCPU"].total, p.inventories["MEMORY_MB"].total) for p in fleet.providers]
     assert sizes == [(8, 64), (8, 64), (16, 32), (4, 4)]
@@ -32,7 +32,7 @@ def test_a_fleet_may_have_several_kinds():
     "hosts",
     [(), ("",), ("2x8c",), ("0x8c/8m",), ("2x0c/8m",), ("2x8c/9999999999m",), ("9999999x1c/1m",), ("2x8c/8m,",)],
 )
-def test_a_fleet_that_cannot_be_meant_is_refused(hosts):
+def test_malformed_fleet_is_refused(hosts):
     with pytest.raises(BadRequest, match="host"):
         build_fleet(hosts)
 
@@ -58,6 +58,6 @@ def test_a_malformed_vm_is_named_with_line_and_column(tmp_path, row, column, pro
 
 
 @pytest.mark.parametrize(("name", "vms"), [("batched_0", 52_314), ("bernoulli_0", 52_509)])
-def test_the_published_traces_read_whole(name, vms):
+def test_published_traces_are_read_completely(name, vms):
     options = Options(hosts=("450x9600c/2300m",), has_departures=False)
     assert len(open_workload(real(f"cospot/{name}.csv"), options).events) == vms

@@ -8,7 +8,7 @@ from roost.simulator.workload import Options
 from tests.unit.simulator.traces.files import HOSTS, NODES, PODS, RACKS, SEQUENCE, VMS, write
 
 
-def test_files_are_known_by_their_headers_in_any_order(tmp_path):
+def test_files_are_recognised_by_their_headers_in_any_order(tmp_path):
     paths = write(tmp_path, a=HOSTS, b=RACKS, sequence=SEQUENCE)
     names = {open_workload(order, Options()).name for order in itertools.permutations(paths)}
     assert names == {"sequence"}
@@ -38,13 +38,13 @@ def test_a_missing_column_is_named(tmp_path):
         ([VMS], "--hosts COUNTxCORESc/RAMm"),
     ],
 )
-def test_files_that_make_no_trace_are_refused(tmp_path, texts, problem):
+def test_files_that_do_not_form_one_trace_are_refused(tmp_path, texts, problem):
     paths = write(tmp_path, **{f"file{index}": text for index, text in enumerate(texts)})
     with pytest.raises(BadRequest, match=problem):
         open_workload(paths, Options())
 
 
-def test_hosts_do_not_go_with_a_trace_that_has_its_own(tmp_path):
+def test_hosts_option_is_refused_for_a_trace_with_hosts(tmp_path):
     with pytest.raises(BadRequest, match="leave --hosts out"):
         open_workload(write(tmp_path, a=NODES, b=PODS), Options(hosts=("1x1c/1m",)))
 

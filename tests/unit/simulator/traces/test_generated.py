@@ -20,19 +20,19 @@ recipes = st.builds(
 )
 
 
-def encoded(recipe):
+def encode_workload(recipe):
     return msgspec.json.encode(generate(recipe, Options()), order="deterministic")
 
 
 @settings(max_examples=25, deadline=None)
 @given(recipes)
 def test_the_same_seed_gives_the_same_bytes(recipe):
-    assert encoded(recipe) == encoded(recipe)
+    assert encode_workload(recipe) == encode_workload(recipe)
 
 
 @settings(max_examples=25, deadline=None)
 @given(recipes)
-def test_what_is_generated_holds_together(recipe):
+def test_generated_workload_is_consistent(recipe):
     workload = generate(recipe, Options())
     fleet = workload.fleet
     known: set[str] = set()
@@ -62,13 +62,13 @@ def test_what_is_generated_holds_together(recipe):
     assert times == sorted(times)
 
 
-def test_another_seed_is_another_workload_and_more_requests_leave_the_fleet_as_it_was():
+def test_seed_changes_the_requests_and_request_count_keeps_the_fleet():
     one = generate(Recipe(hosts=50, requests=50, mix="few"), Options())
     assert generate(Recipe(hosts=50, requests=50, mix="few", seed=2), Options()).events != one.events
     assert generate(Recipe(hosts=50, requests=90, mix="few"), Options()).fleet == one.fleet
 
 
-def test_the_mixed_workload_has_everything_in_it():
+def test_mixed_workload_covers_every_feature():
     workload = generate(Recipe(hosts=300, requests=2_000), Options())
     providers, requests = workload.fleet.providers, [e.act for e in workload.events if isinstance(e.act, Request)]
     assert any("numa" in provider.name for provider in providers)
@@ -93,11 +93,11 @@ def test_the_mixed_workload_has_everything_in_it():
 
 
 @pytest.mark.parametrize("wrong", [{"hosts": 0}, {"requests": -1}, {"hosts": 10**9}, {"mix": "odd"}])
-def test_a_recipe_that_cannot_be_meant_is_refused(wrong):
+def test_invalid_recipe_is_refused(wrong):
     with pytest.raises(BadRequest):
         Recipe(**wrong)
 
 
-def test_a_generated_workload_has_its_own_hosts():
+def test_hosts_option_is_refused_for_a_generated_workload():
     with pytest.raises(BadRequest, match="leave --hosts out"):
         generate(Recipe(), Options(hosts=("1x1c/1m",)))

@@ -10,7 +10,7 @@ def load(folder, *, hosts=HOSTS, racks=RACKS, vms=SEQUENCE):
     return open_workload(write(folder, hosts=hosts, racks=racks, vms=vms), Options())
 
 
-def test_a_host_offers_by_its_numa_nodes_and_stands_in_its_rack(tmp_path):
+def test_host_has_inventory_per_numa_node_and_a_rack(tmp_path):
     fleet = load(tmp_path).fleet
     root, numa0, numa1, _, _, full = fleet.providers
     assert root.inventories == {}
@@ -21,7 +21,7 @@ def test_a_host_offers_by_its_numa_nodes_and_stands_in_its_rack(tmp_path):
     assert [(host.host, host.facts.rack) for host in fleet.hosts] == [("host-0", "rack-0"), ("host-1", "rack-1")]
 
 
-def test_two_numa_nodes_take_half_each_and_the_sum_is_what_was_asked(tmp_path):
+def test_request_is_divided_over_two_numa_nodes(tmp_path):
     request = load(tmp_path).events[2].act
     assert [group.resources for group in request.groups] == [
         {"VCPU": 3, "MEMORY_MB": 5 * 1024},
@@ -31,7 +31,7 @@ def test_two_numa_nodes_take_half_each_and_the_sum_is_what_was_asked(tmp_path):
     assert (request.flavor.vcpus, request.flavor.memory_mb) == (0, 0)
 
 
-def test_a_group_is_strategy_and_group_and_a_fault_domain_is_a_hint(tmp_path):
+def test_strategy_and_group_become_a_server_group_and_domain_a_hint(tmp_path):
     workload = load(tmp_path)
     policies = {group.uuid: group.policy for group in workload.fleet.groups}
     requests = [event.act for event in workload.events]
@@ -68,7 +68,7 @@ def test_a_malformed_vm_is_named_with_line_and_column(tmp_path, row, column, pro
     assert (caught.value.line, caught.value.column) == (7, column)
 
 
-def test_a_host_without_rack_and_a_doubled_rack_are_named(tmp_path):
+def test_missing_and_duplicate_racks_are_named(tmp_path):
     with pytest.raises(BadFile, match="host-1 has no rack") as caught:
         load(tmp_path, racks="host_id,rack_id\nhost-0,0\n")
     assert caught.value.line == 3
@@ -77,7 +77,7 @@ def test_a_host_without_rack_and_a_doubled_rack_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("sequence", ["C1", "C3", "C5"])
-def test_the_published_traces_read_whole(sequence):
+def test_published_traces_are_read_completely(sequence):
     names = "huawei/PM_res.csv", "huawei/topology_provider.csv", f"huawei/VM_data_{sequence}.csv"
     workload = open_workload(real(*names), Options())
     assert len(workload.fleet.hosts) == 1710

@@ -25,7 +25,7 @@ def test_a_node_is_a_root_with_a_child_for_each_gpu(tmp_path):
     assert len(fleet.providers) == 4
 
 
-def test_a_fraction_is_one_group_and_whole_gpus_are_isolated_groups(tmp_path):
+def test_gpu_fraction_is_one_group_and_whole_gpus_are_isolated_groups(tmp_path):
     requests = [event.act for event in load(tmp_path, has_departures=False).events]
     fraction, whole, plain = requests
     assert [group.resources for group in fraction.groups] == [{"CUSTOM_GPU_MILLI": 460}]
@@ -37,7 +37,7 @@ def test_a_fraction_is_one_group_and_whole_gpus_are_isolated_groups(tmp_path):
     assert (plain.flavor.vcpus, plain.flavor.memory_mb, plain.groups) == (8000, 30517, ())
 
 
-def test_departures_come_before_arrivals_but_never_before_their_own(tmp_path):
+def test_departures_precede_arrivals_except_their_own(tmp_path):
     events = load(tmp_path).events
     kinds = [(event.at_s, type(event.act)) for event in events]
     assert kinds == [(0, Request), (10, Request), (10, Departure), (50, Departure), (50, Request)]
@@ -51,7 +51,7 @@ def test_pods_without_times_arrive_in_file_order_and_stay(tmp_path):
     assert all(isinstance(event.act, Request) for event in workload.events)
 
 
-def test_the_limit_takes_the_first_requests_in_time(tmp_path):
+def test_limit_keeps_the_earliest_requests(tmp_path):
     events = load(tmp_path, limit=2).events
     assert [event.at_s for event in events] == [0, 10, 10]
 
@@ -103,7 +103,7 @@ def test_a_malformed_node_is_named_with_line_and_column(tmp_path, row, column):
     assert (caught.value.line, caught.value.column) == (4, column)
 
 
-def test_the_published_trace_reads_whole():
+def test_published_trace_is_read_completely():
     workload = open_workload(
         real("openb/openb_node_list_all_node.csv", "openb/openb_pod_list_default.csv"), Options(has_departures=False)
     )

@@ -18,7 +18,7 @@ from roost.simulator.traces.table import Row, read_table
         (b'a,b\n"1"2,3\n', "is not CSV", 2),
     ],
 )
-def test_a_broken_file_is_named(tmp_path, content, problem, line):
+def test_malformed_file_is_named_with_the_line(tmp_path, content, problem, line):
     path = tmp_path / "trace.csv"
     path.write_bytes(content)
     with pytest.raises(BadFile, match=problem) as caught:
@@ -26,13 +26,13 @@ def test_a_broken_file_is_named(tmp_path, content, problem, line):
     assert (caught.value.path, caught.value.line) == (str(path), line)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_unreadable_file_is_named(tmp_path):
     for path in (tmp_path / "absent.csv", tmp_path):
         with pytest.raises(BadFile, match="cannot be read"):
             read_table(path)
 
 
-def test_byte_order_marks_blank_lines_and_blanks_do_no_harm(tmp_path):
+def test_byte_order_mark_blank_lines_and_spaces_are_ignored(tmp_path):
     path = tmp_path / "trace.csv"
     path.write_bytes("\ufeffa, b\r\n\r\n 1 ,2.0\r\n".encode())
     table = read_table(path)
@@ -41,7 +41,7 @@ def test_byte_order_marks_blank_lines_and_blanks_do_no_harm(tmp_path):
 
 
 @given(st.text(max_size=12))
-def test_any_cell_is_a_number_in_bounds_or_a_named_error(cell):
+def test_any_cell_is_a_number_in_bounds_or_an_error_with_its_place(cell):
     row = Row("trace.csv", 7, {"a": 0}, [cell])
     for reading in (lambda: row.integer("a", most=100), lambda: row.number("a")):
         try:

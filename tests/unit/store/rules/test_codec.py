@@ -4,7 +4,7 @@ from roost.model.writes import PutMembership, Release
 from roost.store.rules.codec import decode_writes, encode_writes
 
 
-def test_changes_that_an_older_version_wrote_are_understood():
+def test_writes_of_an_older_version_are_decoded():
     old = [["release", [1], [[1, 65_537, 2]], []], ["release", [2], []], ["membership", 3, 4, [5]]]
     assert decode_writes(msgspec.msgpack.encode(old)) == [
         Release([1], [(1, 65_537, 2)]),
@@ -13,6 +13,6 @@ def test_changes_that_an_older_version_wrote_are_understood():
     ]
 
 
-def test_changes_come_back_as_they_were_written():
+def test_encoded_writes_decode_to_equal_writes():
     writes = [Release([1], [], [], [7]), PutMembership(3, 4, [5], raises=False)]
     assert decode_writes(encode_writes(writes)) == writes

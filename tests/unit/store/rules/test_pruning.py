@@ -1,4 +1,4 @@
-"""What is left after pruning can be rebuilt, whatever clocks say and however little is read at once."""
+"""Rows left after pruning can be rebuilt, for any clock and any read limit."""
 
 import math
 
@@ -12,7 +12,7 @@ SIZE = 10
 
 @st.composite
 def histories(draw):
-    """Give changes 1..n with times that mostly rise, and snapshots at some of them, complete or not."""
+    """Draw changes 1..n with mostly rising times, and complete or incomplete snapshots of some."""
     count = draw(st.integers(0, 12))
     times = sorted(draw(st.lists(st.integers(0, 30), min_size=count, max_size=count)))
     feed = [Row("feed", number, float(at_s), SIZE, number) for number, at_s in enumerate(times, start=1)]
@@ -24,12 +24,14 @@ def histories(draw):
     return feed, decisions, snapshots
 
 
-def pruned(feed, decisions, snapshots, *, older_than_s, max_bytes, limit, rounds=1):
+def prune(feed, decisions, snapshots, *, older_than_s, max_bytes, limit, rounds=1):
     for _ in range(rounds):
-        kept = SIZE * (len(feed) + len(decisions) + len(snapshots))
+        total_bytes = SIZE * (len(feed) + len(decisions) + len(snapshots))
         oldest = [*decisions[:limit], *feed[:-1][:limit]]
-        doomed = choose_doomed(oldest, snapshots, kept, older_than_s=older_than_s, max_bytes=max_bytes, limit=limit)
-        assert doomed.left_bytes == kept - SIZE * sum(map(len, doomed[:3]))
+        doomed = choose_doomed(
+            oldest, snapshots, total_bytes, older_than_s=older_than_s, max_bytes=max_bytes, limit=limit
+        )
+        assert doomed.left_bytes == total_bytes - SIZE * sum(map(len, doomed[:3]))
         feed = [row for row in feed if (row.number,) not in doomed.changes]
         decisions = [row for row in decisions if (row.number,) not in doomed.decisions]
         snapshots = [each for each in snapshots if (each.position,) not in doomed.snapshots]
@@ -37,10 +39,10 @@ def pruned(feed, decisions, snapshots, *, older_than_s, max_bytes, limit, rounds
 
 
 @given(histories(), st.integers(0, 31), st.integers(0, 300), st.integers(1, 20), st.integers(1, 6))
-def test_every_complete_snapshot_that_is_left_has_all_changes_after_it(history, older, max_bytes, limit, rounds):
+def test_remaining_complete_snapshots_have_all_later_changes(history, older, max_bytes, limit, rounds):
     feed, decisions, snapshots = history
     count = len(feed)
-    feed, decisions, snapshots = pruned(
+    feed, decisions, snapshots = prune(
         feed, decisions, snapshots, older_than_s=older, max_bytes=max_bytes, limit=limit, rounds=rounds
     )
     left = {row.number for row in feed}
@@ -51,17 +53,17 @@ def test_every_complete_snapshot_that_is_left_has_all_changes_after_it(history, 
 
 
 @given(histories(), st.integers(0, 31))
-def test_age_takes_nothing_that_a_kept_decision_needs(history, older):
+def test_pruning_by_age_keeps_the_snapshots_of_remaining_decisions(history, older):
     feed, decisions, snapshots = history
     rising = [each._replace(made_at_s=float(at)) for at, each in zip((2, 9, 17, 25), snapshots, strict=False)]
     complete = [each for each in rising if each.is_complete]
-    # A decision is made before the snapshot that holds the change after it.
+    # A decision precedes the snapshot that holds the next change.
     decisions = [
         row
         for row in decisions
         if all(row.written_at_s <= head.made_at_s for head in complete if head.mark >= row.number)
     ]
-    left = pruned(feed, decisions, rising, older_than_s=older, max_bytes=10**9, limit=100)
+    left = prune(feed, decisions, rising, older_than_s=older, max_bytes=10**9, limit=100)
     assert left[1] == [row for row in decisions if row.written_at_s >= older]
     for row in left[1]:
         before = [each.mark for each in complete if each.mark < row.number]
@@ -70,15 +72,15 @@ def test_age_takes_nothing_that_a_kept_decision_needs(history, older):
 
 
 @given(histories(), st.integers(0, 300))
-def test_bytes_are_a_bound_as_far_as_there_is_anything_to_delete(history, max_bytes):
-    feed, decisions, snapshots = pruned(*history, older_than_s=-1, max_bytes=max_bytes, limit=2, rounds=40)
+def test_pruning_by_size_meets_the_limit_unless_nothing_is_deletable(history, max_bytes):
+    feed, decisions, snapshots = prune(*history, older_than_s=-1, max_bytes=max_bytes, limit=2, rounds=40)
     left = SIZE * (len(feed) + len(decisions) + len(snapshots))
-    # The newest change stays, and parts without a head are deleted elsewhere.
+    # The newest change is never pruned; incomplete snapshots are deleted elsewhere.
     stays = SIZE * (bool(feed) + sum(not each.is_complete for each in snapshots))
     assert left <= max(max_bytes, stays)
 
 
-def test_decisions_go_before_what_they_need_and_what_lies_before_the_oldest_snapshot_at_once():
+def test_decisions_are_pruned_before_the_snapshots_they_need():
     feed = [Row("feed", number, float(number), SIZE, number) for number in range(1, 7)]
     decisions = [Row("decision", number, float(number), SIZE) for number in range(1, 7)]
     snapshots = [Snapshot(mark, mark, mark + 0.5, SIZE, is_complete=True) for mark in (1, 3, 5)]
