@@ -1,4 +1,4 @@
-"""Commands on a real server, with three hosts whose agents a test may play."""
+"""Commands on a real server with three hosts; a test may act as their agents."""
 
 import pytest
 
@@ -7,18 +7,18 @@ from tests.support.agents.http_agents import three_hosts
 
 @pytest.fixture
 def server(tmp_path):
-    """Give a server of its own with three hosts of 4 VCPU."""
-    with three_hosts(tmp_path / "served") as found:
-        yield found
+    """Return a new server with three hosts of 4 VCPU."""
+    with three_hosts(tmp_path / "served") as server:
+        yield server
 
 
 @pytest.fixture
-def asked(server, run):
-    """Run a command on the server; give its exit code and what it says."""
+def command(server, run):
+    """Return a function that runs a command on the server and returns exit code, output and error."""
     return lambda *words: run(*words, "--url", server.address)
 
 
 @pytest.fixture
-def instance(asked):
-    """Run ``roost instance`` on the server likewise."""
-    return lambda *words: asked("instance", *words)
+def instance(command):
+    """Return a function that runs ``roost instance`` on the server."""
+    return lambda *words: command("instance", *words)

@@ -1,4 +1,4 @@
-"""Where commands ask, and what they make of answers that are none of Roost's."""
+"""Addresses and tokens of commands, and answers of servers that are not Roost."""
 
 import pytest
 
@@ -21,30 +21,30 @@ SECRET = "a secret\nof somebody"
 
 
 @pytest.fixture(autouse=True)
-def nowhere(monkeypatch):
-    """Let nothing but the words say who asks and where."""
+def clean_environment(monkeypatch):
+    """Remove the address and the token from the environment."""
     monkeypatch.delenv("ROOST_URL", raising=False)
     monkeypatch.delenv("ROOST_TOKEN", raising=False)
 
 
-def refused(run, *words):
-    """Give what a command says that is not obeyed."""
-    code, said, problem = run(*words)
-    assert (code, said, "Traceback" in problem) == (2, "", False)
+def refusal(run, *words):
+    """Run a command that is refused; return its error."""
+    code, output, problem = run(*words)
+    assert (code, output, "Traceback" in problem) == (2, "", False)
     return problem
 
 
 @pytest.mark.parametrize("command", [("agent", "list"), ("events",)], ids=lambda command: command[0])
 @pytest.mark.parametrize("url", ADDRESSES)
-def test_an_address_that_is_none_is_refused_in_one_sentence(run, command, url):
-    problem = refused(run, *command, "--url", url)
+def test_invalid_address_is_refused_in_one_sentence(run, command, url):
+    problem = refusal(run, *command, "--url", url)
     assert problem == f"roost: --url must be http://HOST:PORT or https://HOST:PORT, got {url!r}\n"
 
 
 @pytest.mark.parametrize("command", [("agent", "list"), ("events",)], ids=lambda command: command[0])
 @pytest.mark.parametrize("token", [SECRET, "ä€"])
-def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(run, command, token):
-    problem = refused(run, *command, "--token", token)
+def test_token_invalid_in_a_header_is_refused_and_not_shown(run, command, token):
+    problem = refusal(run, *command, "--token", token)
     assert problem == "roost: --token has a character that no header can hold, such as a line break\n"
 
 
@@ -62,10 +62,10 @@ def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(run, command, toke
     ],
     ids=" ".join,
 )
-def test_an_empty_name_is_refused_before_anything_is_asked(run, words):
-    with scripted() as (address, asked):
-        assert "must not be empty" in refused(run, *words, "--url", address)
-    assert asked == []
+def test_empty_name_is_refused_before_any_request(run, words):
+    with scripted() as (address, requests):
+        assert "must not be empty" in refusal(run, *words, "--url", address)
+    assert requests == []
 
 
 @pytest.mark.parametrize(
@@ -77,34 +77,34 @@ def test_an_empty_name_is_refused_before_anything_is_asked(run, words):
         ((404, {"errors": []}), 4, "status 404 without a reason: is the server Roost?"),
     ],
 )
-def test_what_is_not_roost_is_said_to_be_that(run, answer, code, sentence):
+def test_server_that_is_not_roost_is_a_clear_error(run, answer, code, sentence):
     with scripted(answer) as (address, _):
         assert run("agent", "list", "--url", address) == (code, "", f"roost: {sentence}\n")
 
 
-def test_events_of_what_tells_none_are_not_waited_for(run):
+def test_events_of_a_foreign_server_are_not_awaited(run):
     with scripted((200, b"<html>")) as (address, _):
-        code, said, problem = run("events", "--url", address)
-    assert (code, said) == (1, "")
+        code, output, problem = run("events", "--url", address)
+    assert (code, output) == (1, "")
     assert problem == f"roost: {address} is not a Roost server: it has no events\n"
 
 
 @pytest.mark.parametrize("answers", [0, 1])
 @pytest.mark.parametrize("words", [("instance", "stop", GUEST, "--wait"), ("host", "drain", "host-1")], ids=" ".join)
-def test_who_waits_is_told_that_the_operation_is_not_lost_with_its_server(run, words, answers):
+def test_wait_reports_that_the_operation_outlives_its_server(run, words, answers):
     operation = {"uuid": GUEST, "operation": GUEST, "outcome": "open", "instances": [], "story": []}
     with scripted((202, operation), *[(200, operation)] * answers, None) as (address, _):
-        code, said, problem = run(*words, "--url", address)
-    assert (code, said) == (7, "")
+        code, output, problem = run(*words, "--url", address)
+    assert (code, output) == (7, "")
     assert problem.strip().endswith(f"; the operation {GUEST} continues when a server is back")
 
 
-def test_who_is_interrupted_while_waiting_is_told_which_operation_goes_on(capsys):
-    def way(_method, _path, _body):
+def test_interrupted_wait_names_the_continuing_operation(capsys):
+    def send(_method, _path, _body):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        wait_for_operation(Api(way), GUEST)
+        wait_for_operation(Api(send), GUEST)
     assert capsys.readouterr().err == f"\nroost: the operation {GUEST} continues\n"
 
 
@@ -119,7 +119,7 @@ def test_who_is_interrupted_while_waiting_is_told_which_operation_goes_on(capsys
     ],
     ids=lambda words: " ".join(words[:2]),
 )
-def test_a_name_in_another_encoding_is_refused_before_anything_is_asked(run, words):
-    with scripted() as (address, asked):
-        assert "gr\\udcf6n" in refused(run, *words, "--url", address)
-    assert not asked
+def test_name_in_another_encoding_is_refused_before_any_request(run, words):
+    with scripted() as (address, requests):
+        assert "gr\\udcf6n" in refusal(run, *words, "--url", address)
+    assert not requests

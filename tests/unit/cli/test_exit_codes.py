@@ -6,7 +6,7 @@ from roost.errors import NotFound
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "output"),
     [
         (NotFound("host", "a"), 4, "roost: no such host: a\n"),
         (click.exceptions.Abort(), 130, ""),
@@ -14,13 +14,13 @@ from roost.errors import NotFound
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_the_exit_code_tells_how_a_command_ended(monkeypatch, capsys, error, code, said):
+def test_exit_code_reflects_the_error(monkeypatch, capsys, error, code, output):
     def fail(**_):
         raise error
 
-    monkeypatch.setattr(cli.signals, "watch", lambda: None)  # The signals of the tests stay theirs.
+    monkeypatch.setattr(cli.signals, "watch", lambda: None)  # Keep the signal handlers of the test run.
     monkeypatch.setattr(cli.roost, "main", fail)
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as end:
         cli.main()
-    assert ended.value.code == code
-    assert said in capsys.readouterr().err
+    assert end.value.code == code
+    assert output in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What a command says when its options, its output or its files are not as they should be."""
+"""Errors of commands: invalid options, unwritable output, unusable files."""
 
 import os
 import signal
@@ -14,9 +14,9 @@ from tests.support.fleets.products import command, environ, roost
 SMALL = ("replay", "--generate", "--host-count", "3", "--requests", "5", "--memory")
 
 
-def ended(capsys, monkeypatch, *words):
-    """Run the command in this process; return its exit code and what it wrote to standard error."""
-    monkeypatch.setattr(cli.signals, "watch", lambda: None)  # The signals of the tests stay theirs.
+def run_main(capsys, monkeypatch, *words):
+    """Run the command in this process; return its exit code and its standard error."""
+    monkeypatch.setattr(cli.signals, "watch", lambda: None)  # Keep the signal handlers of the test run.
     monkeypatch.setattr("sys.argv", ["roost", *map(str, words)])
     with pytest.raises(SystemExit) as end:
         cli.main()
@@ -28,7 +28,7 @@ def without_progress(text):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["nope"], 2, "roost: No such command 'nope'; see `roost --help`"),
         (["replay", "--nope"], 2, "roost: No such option '--nope'; see `roost replay --help`"),
@@ -41,92 +41,92 @@ def without_progress(text):
         ([*SMALL, "--config", "x" * 300], 3, "roost: --config: there is no file xxx"),
     ],
 )
-def test_a_command_that_cannot_be_meant_is_told_in_one_line(capsys, monkeypatch, words, code, said):
-    found, error = ended(capsys, monkeypatch, *words)
-    assert found == code
-    assert error.startswith(said)
+def test_invalid_command_is_refused_in_one_line(capsys, monkeypatch, words, code, message):
+    exit_code, error = run_main(capsys, monkeypatch, *words)
+    assert exit_code == code
+    assert error.startswith(message)
     assert error.count("\n") == 1
 
 
-def test_a_group_of_commands_alone_shows_its_help(capsys, monkeypatch):
-    code, error = ended(capsys, monkeypatch, "db")
+def test_command_group_without_a_command_shows_its_help(capsys, monkeypatch):
+    code, error = run_main(capsys, monkeypatch, "db")
     assert code == 2
     assert "upgrade" in error
 
 
-def test_what_is_no_usage_error_has_no_pointer_to_the_help(capsys, monkeypatch):
+def test_error_other_than_usage_has_no_pointer_to_the_help(capsys, monkeypatch):
     def fail(**_):
         raise click.ClickException("broken")
 
     monkeypatch.setattr(cli.roost, "main", fail)
-    assert ended(capsys, monkeypatch) == (1, "roost: broken\n")
+    assert run_main(capsys, monkeypatch) == (1, "roost: broken\n")
 
 
-def test_the_settings_that_the_environment_names_are_read(capsys, monkeypatch):
+def test_settings_named_by_the_environment_are_read(capsys, monkeypatch):
     monkeypatch.setenv("ROOST_CONFIG", "absent.toml")
     for words in (SMALL, ("demo", "--host-count", "1", "--requests", "1")):
-        assert ended(capsys, monkeypatch, *words) == (3, "roost: ROOST_CONFIG: there is no file absent.toml\n")
+        assert run_main(capsys, monkeypatch, *words) == (3, "roost: ROOST_CONFIG: there is no file absent.toml\n")
 
 
 @pytest.mark.parametrize("words", [("--help",), ("completion", "bash"), SMALL])
-def test_an_output_that_cannot_be_written_is_told(tmp_path, words):
+def test_unwritable_output_is_a_clear_error(tmp_path, words):
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
+        result = subprocess.run(
             command(*words), cwd=tmp_path, env=environ(), stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert without_progress(done.stderr) == ["roost: the output cannot be written: No space left on device"]
-    assert done.returncode == 1
+    assert without_progress(result.stderr) == ["roost: the output cannot be written: No space left on device"]
+    assert result.returncode == 1
 
 
 @pytest.mark.parametrize("words", [("--help",), SMALL])
-def test_a_reader_who_has_enough_is_no_failure(tmp_path, words):
+def test_closed_pipe_is_not_a_failure(tmp_path, words):
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run(
+    result = subprocess.run(
         command(*words), cwd=tmp_path, env=environ(), stdout=writer, stderr=subprocess.PIPE, text=True, check=False
     )
     os.close(writer)
-    assert without_progress(done.stderr) == []
-    assert done.returncode == 0
+    assert without_progress(result.stderr) == []
+    assert result.returncode == 0
 
 
-def test_closed_streams_do_no_harm(tmp_path):
+def test_closed_standard_streams_do_no_harm(tmp_path):
     words = [*command(*SMALL), "--json", "report.json"]
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", '"$@" <&- >&- 2>&-', "sh", *words], cwd=tmp_path, env=environ(COLUMNS="20"), check=False
     )
-    assert done.returncode == 0
+    assert result.returncode == 0
     assert (tmp_path / "report.json").stat().st_size > 100
 
 
 def test_a_password_is_never_shown(tmp_path):
     (tmp_path / "roost.toml").write_text('[store]\nurl = "postgresql://u:secret@[bad/x"\n')
     for words in (("audit",), ("db", "upgrade")):
-        done = roost(*words, cwd=tmp_path)
-        assert done.returncode == 7
-        assert "secret" not in done.stdout + done.stderr
-        assert "store.url" in done.stderr
+        result = roost(*words, cwd=tmp_path)
+        assert result.returncode == 7
+        assert "secret" not in result.stdout + result.stderr
+        assert "store.url" in result.stderr
 
 
 @pytest.mark.parametrize("noun", ["up", "placement"])
-def test_a_server_whose_folder_cannot_be_made_says_so(noun, tmp_path):
+def test_server_reports_a_folder_that_cannot_be_created(noun, tmp_path):
     (tmp_path / "data").write_text("")
-    done = roost(noun, "--data", "data", "--listen", "127.0.0.1:0", cwd=tmp_path)
+    result = roost(noun, "--data", "data", "--listen", "127.0.0.1:0", cwd=tmp_path)
     problem = "data/roost.db cannot be created: a file is where its folder should be"
-    assert (done.returncode, done.stderr) == (7, f"roost: {problem}\n")
+    assert (result.returncode, result.stderr) == (7, f"roost: {problem}\n")
 
 
 @pytest.fixture
-def heeded_signals():
-    """Let what is started heed SIGHUP, also below a ``nohup``."""
+def default_sighup():
+    """Give child processes the default handling of SIGHUP, even under ``nohup``."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.usefixtures("heeded_signals")
+@pytest.mark.usefixtures("default_sighup")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_in_the_middle_leaves_no_temporary_folder(tmp_path, number):
+def test_signal_during_a_demo_leaves_no_temporary_folder(tmp_path, number):
     with subprocess.Popen(
         command("demo", "--host-count", "100", "--requests", "8000"),
         cwd=tmp_path,

@@ -1,4 +1,4 @@
-"""``roost-placement-manage`` and ``roost-placement-status``: the arguments, exit codes and forms that scripts know."""
+"""``roost-placement-manage`` and ``roost-placement-status``: arguments, exit codes and output formats for scripts."""
 
 import contextlib
 import importlib
@@ -48,7 +48,7 @@ class Commands:
         self._read = capsys.readouterr
 
     def run(self, program, *words, **more):
-        """Give exit code, output and error."""
+        """Return exit code, output and error."""
         main = importlib.import_module(f"roost.cli.placement_{program}").main
         with self._patch.context() as patch:
             patch.chdir(self.folder)
@@ -61,11 +61,11 @@ class Commands:
         return end.value.code, *self._read()
 
     def manage(self, *words):
-        """Run the one with the configuration."""
+        """Run ``roost-placement-manage`` with the configuration."""
         return self.run("manage", "--config-file", self.conf, *words)
 
     def status(self, *words):
-        """Run the other with the configuration."""
+        """Run ``roost-placement-status`` with the configuration."""
         return self.run("status", "--config-file", self.conf, *words)
 
 
@@ -74,14 +74,14 @@ def commands(tmp_path, monkeypatch, capsys):
     return Commands(tmp_path, monkeypatch, capsys)
 
 
-def test_a_database_is_made_and_told(commands):
+def test_db_sync_creates_the_schema_and_db_version_prints_it(commands):
     assert commands.manage("db", "version") == (0, "None\n", "")
     for _ in range(2):
         assert commands.manage("db", "sync") == (0, "", "")
     assert commands.manage("db", "version") == (0, f"{SCHEMA_VERSION}\n", "")
 
 
-def test_a_version_is_stamped(commands):
+def test_db_stamp_sets_the_version(commands):
     commands.manage("db", "sync")
     assert commands.manage("db", "stamp", "0002") == (0, "", "")
     assert commands.manage("db", "version")[1] == "0002\n"
@@ -92,7 +92,7 @@ def test_a_version_is_stamped(commands):
     assert commands.manage("db", "stamp")[0] == 2
 
 
-def test_there_are_no_migrations_to_run(commands):
+def test_online_data_migrations_have_nothing_to_do(commands):
     commands.manage("db", "sync")
     act = ("db", "online_data_migrations")
     assert commands.manage(*act) == (0, f"Running batches of 50 until complete\n{EMPTY}", "")
@@ -112,7 +112,7 @@ def test_migrations_of_a_broken_database_fail(commands):
     assert out.endswith(f"{EMPTY}Some migrations failed unexpectedly. Check log for details.\n")
 
 
-def test_without_a_command_the_help_is_shown(commands):
+def test_missing_command_shows_the_help(commands):
     assert commands.manage()[0] == 1
     code, out, _ = commands.manage("db")
     assert (code, "online_data_migrations" in out) == (0, True)
@@ -122,7 +122,7 @@ def test_without_a_command_the_help_is_shown(commands):
     assert commands.status("wrong")[0] == 2
 
 
-def test_where_the_configuration_is_found(commands):
+def test_configuration_comes_from_options_or_the_environment(commands):
     commands.manage("db", "sync")
     version = f"{SCHEMA_VERSION}\n"
     assert commands.run("manage", "db", "version")[0] == 1
@@ -135,7 +135,7 @@ def test_where_the_configuration_is_found(commands):
     assert commands.run("manage", "--debug", "--log-file", "x", "--config-file", commands.conf, "db", "version")[0] == 0
 
 
-def test_a_database_of_another_kind_is_refused_in_a_sentence(commands):
+def test_mysql_database_is_refused_in_one_sentence(commands):
     commands.conf.write_text("[placement_database]\nconnection = mysql+pymysql://a:secret@b/c\n")
     code, _, error = commands.manage("db", "sync")
     assert code == 1
@@ -143,14 +143,14 @@ def test_a_database_of_another_kind_is_refused_in_a_sentence(commands):
     assert "mysql" in error
 
 
-def test_a_sound_database_can_be_started(commands):
+def test_upgrade_check_of_a_sound_database_succeeds(commands):
     commands.manage("db", "sync")
     assert commands.status("upgrade", "check") == (0, GOOD, "")
     code, out, _ = commands.status("upgrade", "check", "--json")
     assert (code, [each["result"] for each in json.loads(out)["checks"]]) == (0, [0, 0, 0])
 
 
-def test_allocations_without_consumers_are_a_warning_and_lost_roots_a_failure(commands):
+def test_upgrade_check_warns_of_orphans_and_fails_on_missing_roots(commands):
     commands.manage("db", "sync")
     with contextlib.closing(sqlite3.connect(commands.database)) as connection:
         connection.execute("INSERT INTO allocation (consumer_id, inventory_id, amount) VALUES (7, 65537, 1)")
@@ -167,7 +167,7 @@ def test_allocations_without_consumers_are_a_warning_and_lost_roots_a_failure(co
     assert (code, "Result: Failure" in out) == (2, True)
 
 
-def test_a_policy_in_json_is_a_failure(commands):
+def test_upgrade_check_fails_on_a_policy_in_json(commands):
     commands.manage("db", "sync")
     commands.conf.write_text(commands.conf.read_text() + "[oslo_policy]\npolicy_file = policy.json\n")
     assert commands.status("upgrade", "check")[0] == 0
@@ -176,6 +176,6 @@ def test_a_policy_in_json_is_a_failure(commands):
     assert (code, "Your policy file is JSON-formatted" in out) == (2, True)
 
 
-def test_a_database_that_cannot_be_read_is_an_error(commands):
+def test_upgrade_check_of_an_unreadable_database_is_an_error(commands):
     code, _, error = commands.status("upgrade", "check")
     assert (code, error.startswith("roost-placement-status: ")) == (255, True)

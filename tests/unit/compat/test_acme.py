@@ -1,4 +1,4 @@
-"""The sample package of a filter and a validator of its own, built and installed as users install theirs."""
+"""A sample package with a filter and a validator, built and installed as users do."""
 
 import os
 import subprocess
@@ -81,7 +81,7 @@ for name, value in (("acme:foo", "QEMU"), ("acme:foo", "kvm"), ("acme:bar", "1")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Install the package into a folder, and give the folder."""
+    """Install the package into a folder; return the folder."""
     source = tmp_path_factory.mktemp("acme")
     (source / "acmefilter").mkdir()
     files = {
@@ -97,41 +97,51 @@ def site(tmp_path_factory):
         (source / name).write_text(text, encoding="utf-8")
     site = source / "site"
     command = [sys.executable, "setup.py", "-q", "install_lib", "-d", site, "install_egg_info", "-d", site]
-    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
     return site
 
 
-def run(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python beside the package's sources, with the package installed."""
     environ = os.environ | {"PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
     return subprocess.run(
-        [sys.executable, *words], cwd=site.parent, env=environ, capture_output=True, text=True, check=False
+        [sys.executable, *arguments], cwd=site.parent, env=environ, capture_output=True, text=True, check=False
     )
 
 
 @pytest.mark.shows("S058", "S061", "S207")
-def test_a_filter_of_an_installed_package_is_made_available_beside_all_others_and_enabled(site):
-    words = ("-m", "roost", "decide", "--fleet", "fleet.json", "--request", "request.json", "--config", "roost.toml")
-    done = run(site, *words)
-    assert done.stdout.startswith("granted: b\n"), done.stderr
-    assert "AcmeFilter" in done.stdout
+def test_filter_of_an_installed_package_can_be_enabled(site):
+    arguments = (
+        "-m",
+        "roost",
+        "decide",
+        "--fleet",
+        "fleet.json",
+        "--request",
+        "request.json",
+        "--config",
+        "roost.toml",
+    )
+    result = run(site, *arguments)
+    assert result.stdout.startswith("granted: b\n"), result.stderr
+    assert "AcmeFilter" in result.stdout
 
 
 @pytest.mark.shows("S058", "S059", "S060", "S063")
-def test_the_validators_of_an_installed_package_are_found_and_what_fails_to_load_is_logged_and_left(site):
-    done = run(site, "-c", VALIDATE)
-    assert done.stdout.splitlines() == [
+def test_validators_of_a_package_are_loaded_and_broken_ones_are_logged(site):
+    result = run(site, "-c", VALIDATE)
+    assert result.stdout.splitlines() == [
         "accepted",
         "the extra spec acme:foo='kvm' is none of QEMU, xen",
         "there is no extra spec acme:bar",
         "accepted",
     ]
-    assert done.stderr.startswith("the extra spec validators of broken cannot be loaded: ")
+    assert result.stderr.startswith("the extra spec validators of broken cannot be loaded: ")
 
 
 @pytest.mark.shows("S057")
-def test_a_package_tests_its_filter_with_host_states_and_requests(site):
-    done = run(site, "-m", "unittest", "-q", "test_acme")
-    assert done.returncode == 0, done.stderr
-    assert "Ran 1 test" in done.stderr
+def test_package_can_test_its_filter_with_host_states(site):
+    result = run(site, "-m", "unittest", "-q", "test_acme")
+    assert result.returncode == 0, result.stderr
+    assert "Ran 1 test" in result.stderr

@@ -15,7 +15,7 @@ from tests.support.fleets.fleets import fleet, group, hosts, hosts_of, spec, uui
 
 
 class AcmeFilter(BaseHostFilter):
-    """Keeps hosts with as much free memory as the flavor says."""
+    """Keeps hosts with the free memory that the flavor requires."""
 
     RUN_ON_REBUILD = True
 
@@ -30,7 +30,7 @@ class AcmeWeigher(BaseHostWeigher):
     minval = -5.0
 
     def weight_multiplier(self, host_state):
-        """Say three."""
+        """Return three."""
         return 3.0
 
     def _weigh_object(self, host_state, weight_properties):
@@ -38,10 +38,10 @@ class AcmeWeigher(BaseHostWeigher):
 
 
 class Bare:
-    """A filter of no base."""
+    """A filter without a base class."""
 
     def host_passes(self, host_state, spec_obj):
-        """Look at everything."""
+        """Read every kind of fact."""
         assert spec_obj.get_scheduler_hint("x") == "y"
         assert not hasattr(host_state, "nonsense")
         assert list(host_state.metrics) == []
@@ -50,25 +50,25 @@ class Bare:
         return in_ssd and not host_state.instances and host_state.cpu_info == '{"arch": "x"}'
 
 
-def made(kind):
+def rule_of(kind):
     return adapt(kind)(NoOptions())
 
 
 @pytest.mark.shows("S009")
-def test_numbers_among_the_limits_that_a_filter_for_nova_sets_are_told_to_chosen_hosts():
+def test_numeric_limits_of_a_nova_filter_reach_the_chosen_hosts():
     class Bounded(BaseHostFilter):
         def host_passes(self, host_state, spec_obj):
             host_state.limits.update(vcpu=2 * host_state.num_instances, numa_topology=object())
             return True
 
-    rule = made(Bounded)
+    rule = rule_of(Bounded)
     assert implements(rule, SupportsLimits)
     assert rule.limits(hosts(num_instances=[1, 3]), spec()) == [{"vcpu": 2.0}, {"vcpu": 6.0}]
 
 
 @pytest.mark.shows("S046", "S047")
-def test_a_filter_for_nova_becomes_a_rule():
-    rule = made(AcmeFilter)
+def test_nova_filter_becomes_a_rule():
+    rule = rule_of(AcmeFilter)
     wanted = spec({"acme:foo": "20"})
     assert rule.keep(hosts(free_ram_mb=[10, 20, 30]), wanted).tolist() == [False, True, True]
     assert (rule.name, rule.nova_name, rule.run_on_rebuild) == ("AcmeFilter", "AcmeFilter", True)
@@ -77,14 +77,14 @@ def test_a_filter_for_nova_becomes_a_rule():
 
 
 @pytest.mark.shows("S007", "S050")
-def test_a_filter_may_look_at_aggregates_instances_and_facts():
+def test_filter_may_read_aggregates_instances_and_facts():
     facts = HostFacts(cpu_info={"arch": "x"})
     state = fleet(facts, facts, facts, HostFacts(), aggregates=[({"ssd": "yes"}, [0, 1, 3])])
     apply(state, Claim([ConsumerRow(1, uuid_of(7), "", "")], [], [InstanceRow(1, 102, 0)]))
-    assert made(Bare).keep(hosts_of(state), spec(hints={"x": ["y"]})).tolist() == [True, False, False, False]
+    assert rule_of(Bare).keep(hosts_of(state), spec(hints={"x": ["y"]})).tolist() == [True, False, False, False]
 
 
-def test_a_server_group_is_shown_with_its_hosts_and_members():
+def test_filter_sees_hosts_and_members_of_the_server_group():
     seen = []
 
     class Nosy(BaseHostFilter):
@@ -96,34 +96,34 @@ def test_a_server_group_is_shown_with_its_hosts_and_members():
     members = group("affinity", {1: 1})
     state.groups[1] = members
     apply(state, Claim([ConsumerRow(1, uuid_of(7), "", "")], [], [InstanceRow(1, 102, 0, group_id=1)]))
-    assert made(Nosy).keep(hosts_of(state), spec(group=members)).all()
+    assert rule_of(Nosy).keep(hosts_of(state), spec(group=members)).all()
     assert (seen[0].policies, seen[0].hosts, seen[0].members) == (["affinity"], ["host-2"], [uuid_text(7)])
 
 
 @pytest.mark.shows("S053", "S054")
-def test_a_weigher_for_nova_becomes_a_rule():
-    rule = made(AcmeWeigher)
+def test_nova_weigher_becomes_a_rule():
+    rule = rule_of(AcmeWeigher)
     assert rule.raw(hosts(num_instances=[0, 3, 9]), spec()).tolist() == [0.0, -3.0, -5.0]
     assert (rule.multiplier, rule.minval, rule.maxval) == (3.0, -5.0, None)
 
 
 @pytest.mark.shows("S054")
 @pytest.mark.parametrize("name", ["_weigh_object", "_weight_object"])
-def test_a_weigher_needs_no_base(name):
-    kind = type("Plain", (), {name: lambda _self, host_state, _asked: host_state.num_io_ops})
-    rule = made(kind)
+def test_weigher_needs_no_base_class(name):
+    kind = type("Plain", (), {name: lambda _self, host_state, _request: host_state.num_io_ops})
+    rule = rule_of(kind)
     assert rule.raw(hosts(num_io_ops=[1, 2]), spec()).tolist() == [1.0, 2.0]
     assert rule.multiplier == 1.0
 
 
 @pytest.mark.shows("S055")
-def test_a_weigher_may_look_at_all_hosts_together():
+def test_weigher_may_read_all_hosts_together():
     for name in ("weigh_objects", "weight_objects"):
-        kind = type("All", (BaseHostWeigher,), {name: lambda _self, hosts, _asked: list(range(len(hosts)))})
-        np.testing.assert_array_equal(made(kind).raw(hosts(num_io_ops=[5, 5]), spec()), [0.0, 1.0])
+        kind = type("All", (BaseHostWeigher,), {name: lambda _self, hosts, _request: list(range(len(hosts)))})
+        np.testing.assert_array_equal(rule_of(kind).raw(hosts(num_io_ops=[5, 5]), spec()), [0.0, 1.0])
 
 
-def test_what_is_neither_is_no_rule():
+def test_class_of_another_kind_is_not_a_rule():
     assert adapt(dict) is None
 
 
@@ -178,7 +178,7 @@ WHERE = {
 
 
 @pytest.mark.shows("S182")
-def test_modules_are_imported_from_their_packages_as_openstack_does_it():
+def test_modules_are_importable_from_their_packages_as_in_openstack():
     script = """
 from roost.compat.aliases import lend_names
 lend_names()
@@ -197,7 +197,7 @@ print(manager.SchedulerManager.__name__, base.ExtraSpecValidator.__name__, timeu
 
 
 @pytest.mark.shows("S218")
-def test_each_class_is_found_in_the_module_that_nova_had_it_in():
+def test_each_class_is_importable_from_its_nova_module():
     lines = [f"from {module} import {name}; print({name}.__name__)" for module, name in WHERE.items()]
     script = "\n".join(["from roost.compat.aliases import lend_names", "lend_names()", *lines])
     environ = {"PYTHONPATH": ":".join(sys.path)}

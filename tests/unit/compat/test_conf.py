@@ -52,7 +52,7 @@ ENABLED = "[filter_scheduler]\navailable_filters = plug.{name}\nenabled_filters 
 
 
 def decide(folder, name, source, settings="", *, hidden=OSLO, words=("decide",)):
-    """Run a command with one plug-in; ``settings`` is what nova.conf says beside it."""
+    """Run a command with one plug-in; ``settings`` are further lines of nova.conf."""
     files = {
         "plug.py": source,
         "nova.conf": ENABLED.format(name=name) + settings,
@@ -66,19 +66,19 @@ def decide(folder, name, source, settings="", *, hidden=OSLO, words=("decide",))
 
 
 @pytest.mark.parametrize("hidden", [OSLO, ("nova",)], ids=["alone", "with oslo.config"])
-def test_a_plug_in_reads_settings_from_conf(tmp_path, hidden):
-    done = decide(tmp_path, "IoLimit", LIMITED, "max_io_ops_per_host = 3\n", hidden=hidden)
-    assert done.stdout.startswith("granted: b\n"), done.stderr
-    assert "IoLimit                                2 ->       1" in done.stdout
+def test_plugin_reads_settings_from_conf(tmp_path, hidden):
+    result = decide(tmp_path, "IoLimit", LIMITED, "max_io_ops_per_host = 3\n", hidden=hidden)
+    assert result.stdout.startswith("granted: b\n"), result.stderr
+    assert "IoLimit                                2 ->       1" in result.stdout
 
 
 @pytest.mark.parametrize("hidden", [OSLO, ("nova",)], ids=["alone", "with oslo.config"])
-def test_a_plug_in_registers_options_and_reads_them_from_nova_conf(tmp_path, hidden):
+def test_plugin_registers_options_and_reads_them_from_nova_conf(tmp_path, hidden):
     assert "alternates: a" in decide(tmp_path, "Own", OWN, hidden=hidden).stdout
-    done = decide(tmp_path, "Own", OWN, "[acme]\nmost = 3\nhosts = a, b\nrule = a, b\nrule = c\n", hidden=hidden)
-    assert done.stdout.startswith("granted: b\n"), done.stderr
-    assert "alternates" not in done.stdout
-    assert "no effect" not in done.stderr
+    result = decide(tmp_path, "Own", OWN, "[acme]\nmost = 3\nhosts = a, b\nrule = a, b\nrule = c\n", hidden=hidden)
+    assert result.stdout.startswith("granted: b\n"), result.stderr
+    assert "alternates" not in result.stdout
+    assert "no effect" not in result.stderr
 
 
 @pytest.mark.parametrize("hidden", [OSLO, ("nova",)], ids=["alone", "with oslo.config"])
@@ -90,25 +90,25 @@ def test_a_plug_in_registers_options_and_reads_them_from_nova_conf(tmp_path, hid
         ("mode = some", "nova.conf:5: acme.mode: "),
     ],
 )
-def test_a_wrong_value_of_an_option_of_a_plug_in_is_one_sentence(tmp_path, hidden, line, problem):
-    done = decide(tmp_path, "Own", OWN, f"[acme]\n{line}\n", hidden=hidden)
-    assert done.returncode == 3
-    assert done.stderr.startswith(f"roost: {problem}"), done.stderr
-    assert done.stderr.count("\n") == 1
+def test_invalid_value_of_a_plugin_option_is_one_sentence(tmp_path, hidden, line, problem):
+    result = decide(tmp_path, "Own", OWN, f"[acme]\n{line}\n", hidden=hidden)
+    assert result.returncode == 3
+    assert result.stderr.startswith(f"roost: {problem}"), result.stderr
+    assert result.stderr.count("\n") == 1
 
 
-def test_options_of_a_plug_in_are_read_from_a_settings_file_too_and_shown(tmp_path):
+def test_plugin_options_are_read_from_the_settings_file_and_shown(tmp_path):
     text = '[filter_scheduler]\navailable_filters = ["plug.Own"]\nenabled_filters = ["Own"]\n[acme]\nmost = 3\n'
     write(tmp_path, {"plug.py": OWN, "roost.toml": text})
-    done = run_roost(tmp_path, "config", "show", "--section", "acme")
-    assert "acme.most    3" in done.stdout, done.stdout + done.stderr
-    assert 'acme.hosts   ["a","b"]' in done.stdout
+    result = run_roost(tmp_path, "config", "show", "--section", "acme")
+    assert "acme.most    3" in result.stdout, result.stdout + result.stderr
+    assert 'acme.hosts   ["a","b"]' in result.stdout
     write(tmp_path, {"roost.toml": text + "mots = 4\n"})
-    checked = run_roost(tmp_path, "config", "check").stdout
-    assert "acme.mots: is not a setting; the nearest known name is most" in checked
+    output = run_roost(tmp_path, "config", "check").stdout
+    assert "acme.mots: is not a setting; the nearest known name is most" in output
 
 
-def test_options_that_no_plug_in_registered_are_no_settings(tmp_path):
+def test_options_of_other_libraries_are_not_settings(tmp_path):
     register = (
         "from oslo_config import cfg\ncfg.CONF.register_opts([cfg.StrOpt('left', default='x')], group='library')\n"
     )
@@ -123,13 +123,13 @@ def test_options_that_no_plug_in_registered_are_no_settings(tmp_path):
     )
     path = os.pathsep.join([str(tmp_path), *sys.path])
     environ = os.environ | {"PYTHONPATH": path}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
     )
-    assert done.stdout == "['DEFAULT', 'filter_scheduler', 'metrics'] False\n", done.stderr
+    assert result.stdout == "['DEFAULT', 'filter_scheduler', 'metrics'] False\n", result.stderr
 
 
-def test_a_conf_without_the_library_knows_what_was_registered_and_no_more():
+def test_conf_without_oslo_config_has_only_registered_options():
     conf = cfg.ConfigOpts()
     conf.settings = {"DEFAULT": {"my_ip": "::1"}, "acme": {"said": 7}}
     conf.register_opts([cfg.IntOpt("said"), cfg.StrOpt("free-name", default="x")], "acme")
@@ -159,14 +159,14 @@ def test_a_conf_without_the_library_knows_what_was_registered_and_no_more():
         ),
     ],
 )
-def test_a_stray_file_among_the_filters_is_one_sentence(tmp_path, monkeypatch, name, text, problem):
+def test_stray_file_among_the_filters_is_an_error_of_one_sentence(tmp_path, monkeypatch, name, text, problem):
     write(tmp_path, {f"{name}.py": text})
     monkeypatch.setattr(filters, "__path__", [str(tmp_path)])
     with pytest.raises(BadSettings, match=f"^roost.scheduler.filters.{name}: {problem}"):
         registry.builtin_filters()
 
 
-def test_config_check_tells_which_validators_cannot_be_loaded(tmp_path):
+def test_config_check_reports_validators_that_cannot_be_loaded(tmp_path):
     entry = "[nova.api.extra_spec_validators]\nacme = acme_validators\n"
     files = {
         "site/acme-1.dist-info/METADATA": "Name: acme\nVersion: 1\n",
@@ -174,7 +174,7 @@ def test_config_check_tells_which_validators_cannot_be_loaded(tmp_path):
         "site/acme_validators.py": "def register(:\n",
     }
     write(tmp_path, files)
-    done = run_roost(tmp_path, "config", "check")
-    assert done.returncode == 3
+    result = run_roost(tmp_path, "config", "check")
+    assert result.returncode == 3
     expected = "entry point nova.api.extra_spec_validators.acme: cannot be loaded: invalid syntax"
-    assert done.stdout.startswith(expected), done.stderr
+    assert result.stdout.startswith(expected), result.stderr

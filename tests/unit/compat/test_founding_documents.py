@@ -1,4 +1,4 @@
-"""The plug-ins and settings that the founding documents print, word for word."""
+"""The plug-ins and settings printed in the founding documents, verbatim."""
 
 import ast
 import json
@@ -15,7 +15,7 @@ from roost.compat.compute.provider_tree import ProviderTree
 from roost.compat.scheduler.client.report import SchedulerReportClient
 from tests.support.servers.plugin_site import OSLO, run_roost, write
 
-# Of the document on the filter scheduler: the sample package.
+# From the document on the filter scheduler: the sample package.
 ACME_INIT = """\
 from oslo_log import log as logging
 from nova.scheduler import filters
@@ -32,7 +32,7 @@ class AcmeFilter(filters.BaseHostFilter):
 
         return True
 """
-# A comma is missing behind the description, as in the document.
+# A comma is missing after the description, as in the document.
 ACME_VALIDATORS = """\
 from nova.api.validation.extra_specs import base
 
@@ -89,7 +89,7 @@ class NumInstancesFilter(filters.BaseHostFilter):
         passes = num_instances < max_instances
         return passes
 '''
-# Of the document on Icehouse's scheduler.
+# From the document on Icehouse's scheduler.
 RAM_WEIGHER = '''\
 class RAMWeigher(weights.BaseHostWeigher):
     minval = 0
@@ -102,7 +102,7 @@ class RAMWeigher(weights.BaseHostWeigher):
         """Higher weights win.  We want spreading to be the default."""
         return host_state.free_ram_mb
 '''
-# What a module has above such a class.
+# The imports above such a class.
 IMPORTS = """\
 import nova.conf
 from nova.scheduler import filters, weights
@@ -118,13 +118,13 @@ DEFAULTS = """\
 METRICS = """\
 metrics_weight_setting = name1=1.0, name2=-1.0
 """
-# As Python writes it, so that it is no JSON.
+# In the syntax of Python, which is not JSON.
 QUERY = """\
 ['and',
     ['>=', '$free_ram_mb', 1024],
     ['>=', '$free_disk_mb', 200 * 1024]
 ]"""
-# Of the document on reshapes: how the resource tracker goes on.
+# From the document on reshapes: the reaction of the resource tracker.
 RESHAPE = """\
 try:
     self.driver.update_provider_tree(prov_tree, nodename)
@@ -145,14 +145,14 @@ DECIDE = ("decide", "--fleet", "fleet.json", "--request", "request.json", "--nov
 LIBRARIES = pytest.mark.parametrize("hidden", [OSLO, ("nova",)], ids=["alone", "with the libraries of oslo"])
 
 
-def asked(**flavor: object) -> str:
-    """Give a request for a small flavor."""
+def small_request(**flavor: object) -> str:
+    """Return a request for a small flavor, as JSON."""
     return json.dumps({"flavor": {"name": "f", "vcpus": 1, "memory_mb": 1, "extra_specs": flavor}})
 
 
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory):
-    """Install the sample package as users do, and give the folder; the missing comma is still missing."""
+    """Install the sample package as users do, still without the comma; return the folder."""
     folder = tmp_path_factory.mktemp("acme")
     write(
         folder,
@@ -175,39 +175,39 @@ def acme(tmp_path_factory):
         "-d",
         site,
     ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert (site / "acmefilter" / "validators.py").exists(), done.stderr
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (site / "acmefilter" / "validators.py").exists(), result.stderr
     return folder
 
 
 @LIBRARIES
 @pytest.mark.shows("S058", "S061")
-def test_the_sample_package_filters_and_its_log_lines_are_seen(acme, hidden):
+def test_sample_package_filters_hosts_and_its_log_lines_appear(acme, hidden):
     fleet = '{"hosts": [{"host": "a"}, {"host": "b", "service": {"disabled": true}}]}'
-    write(acme, {"nova.conf": ACME_CONF, "fleet.json": fleet, "request.json": asked(**{"acme:foo": "bar"})})
-    done = run_roost(acme, *DECIDE, hidden=hidden)
-    assert done.stdout.startswith("granted: a\n"), done.stderr
-    assert re.search(r"^  AcmeFilter +1 -> +1 ", done.stdout, re.MULTILINE)
+    write(acme, {"nova.conf": ACME_CONF, "fleet.json": fleet, "request.json": small_request(**{"acme:foo": "bar"})})
+    result = run_roost(acme, *DECIDE, hidden=hidden)
+    assert result.stdout.startswith("granted: a\n"), result.stderr
+    assert re.search(r"^  AcmeFilter +1 -> +1 ", result.stdout, re.MULTILINE)
     line = '"event":"plugin_log","logger":"acmefilter","level":"INFO","message":"Extra spec value was \'bar\'"'
-    assert line in done.stderr
+    assert line in result.stderr
     write(acme, {"nova.conf": ACME_CONF + "[scheduler]\nplugin_log_level = WARNING\n"})
     assert "plugin_log" not in run_roost(acme, *DECIDE, hidden=hidden).stderr
 
 
 @pytest.mark.shows("S059", "S060")
-def test_the_missing_comma_is_one_sentence_and_config_check_finds_it(acme):
+def test_config_check_reports_the_missing_comma_in_one_sentence(acme):
     write(acme, {"nova.conf": ACME_CONF})
-    done = run_roost(acme, "config", "check")
+    result = run_roost(acme, "config", "check")
     problem = (
         "entry point nova.api.extra_spec_validators.acme: cannot be loaded: invalid syntax. Perhaps you forgot a comma?"
     )
-    assert done.stdout.startswith(problem), done.stderr
-    assert (done.returncode, "Traceback" in done.stderr) == (3, False)
+    assert result.stdout.startswith(problem), result.stderr
+    assert (result.returncode, "Traceback" in result.stderr) == (3, False)
 
 
 @pytest.mark.shows("S059", "S063")
-def test_with_the_comma_the_validator_looks_at_the_extra_spec(acme, tmp_path):
-    mended = ACME_VALIDATORS.replace("extra spec.'", "extra spec.',")
+def test_corrected_validator_checks_the_extra_spec(acme, tmp_path):
+    corrected = ACME_VALIDATORS.replace("extra spec.'", "extra spec.',")
     egg = next((acme / "site").glob("*.egg-info"))
     files = {f"site/{egg.name}/{each.name}": each.read_text(encoding="utf-8") for each in egg.iterdir()}
     write(
@@ -215,19 +215,19 @@ def test_with_the_comma_the_validator_looks_at_the_extra_spec(acme, tmp_path):
         files
         | {
             "site/acmefilter/__init__.py": ACME_INIT,
-            "site/acmefilter/validators.py": mended,
+            "site/acmefilter/validators.py": corrected,
             "nova.conf": ACME_CONF,
             "fleet.json": '{"hosts": [{"host": "a"}]}',
-            "request.json": asked(**{"acme:foo": "qux"}),
+            "request.json": small_request(**{"acme:foo": "qux"}),
         },
     )
-    done = run_roost(tmp_path, *DECIDE)
-    assert "the extra spec acme:foo='qux' is none of bar, baz" in done.stdout + done.stderr
+    result = run_roost(tmp_path, *DECIDE)
+    assert "the extra spec acme:foo='qux' is none of bar, baz" in result.stdout + result.stderr
 
 
 @LIBRARIES
 @pytest.mark.shows("S028", "S048")
-def test_the_filter_of_instances_reads_its_limit_from_conf(tmp_path, hidden):
+def test_num_instances_filter_reads_its_limit_from_conf(tmp_path, hidden):
     conf = "[filter_scheduler]\navailable_filters = site_rules.NumInstancesFilter\n"
     conf += "enabled_filters = NumInstancesFilter\nmax_instances_per_host = 2\n"
     fleet = '{"hosts": [{"host": "a", "num_instances": 2}, {"host": "b", "num_instances": 1}]}'
@@ -237,17 +237,17 @@ def test_the_filter_of_instances_reads_its_limit_from_conf(tmp_path, hidden):
             "site_rules.py": IMPORTS + NUM_INSTANCES,
             "nova.conf": conf,
             "fleet.json": fleet,
-            "request.json": asked(),
+            "request.json": small_request(),
         },
     )
-    done = run_roost(tmp_path, *DECIDE, hidden=hidden)
-    assert done.stdout.startswith("granted: b\n"), done.stderr
-    assert re.search(r"^  NumInstancesFilter +2 -> +1 ", done.stdout, re.MULTILINE)
+    result = run_roost(tmp_path, *DECIDE, hidden=hidden)
+    assert result.stdout.startswith("granted: b\n"), result.stderr
+    assert re.search(r"^  NumInstancesFilter +2 -> +1 ", result.stdout, re.MULTILINE)
 
 
 @LIBRARIES
 @pytest.mark.shows("S053")
-def test_a_weigher_of_icehouse_reads_its_multiplier_where_icehouse_had_it(tmp_path, hidden):
+def test_icehouse_weigher_reads_its_multiplier_from_section_default(tmp_path, hidden):
     conf = "[DEFAULT]\nram_weight_multiplier = -1.0\n[filter_scheduler]\nenabled_filters = AllHostsFilter\n"
     fleet = '{"hosts": [{"host": "a", "free_ram_mb": 9000}, {"host": "b", "free_ram_mb": 8000}]}'
     write(
@@ -255,7 +255,7 @@ def test_a_weigher_of_icehouse_reads_its_multiplier_where_icehouse_had_it(tmp_pa
         {
             "site_rules.py": IMPORTS + RAM_WEIGHER,
             "fleet.json": fleet,
-            "request.json": asked(),
+            "request.json": small_request(),
             "nova.conf": conf + "weight_classes = site_rules.RAMWeigher\n",
         },
     )
@@ -263,7 +263,7 @@ def test_a_weigher_of_icehouse_reads_its_multiplier_where_icehouse_had_it(tmp_pa
 
 
 @pytest.mark.shows("S188")
-def test_a_filter_that_runs_once_per_request_judges_each_host_once(tmp_path):
+def test_once_per_request_filter_runs_once_for_each_host(tmp_path):
     source = (
         "import sys\n"
         + IMPORTS
@@ -286,43 +286,43 @@ def test_a_filter_that_runs_once_per_request_judges_each_host_once(tmp_path):
             "request.json": '{"count": 3, "flavor": {"name": "f", "vcpus": 1, "memory_mb": 1}}',
         },
     )
-    done = run_roost(tmp_path, *DECIDE)
-    assert sorted(done.stderr.splitlines()) == ["judged a", "judged b"]
-    assert done.stdout.startswith("granted: ")
+    result = run_roost(tmp_path, *DECIDE)
+    assert sorted(result.stderr.splitlines()) == ["judged a", "judged b"]
+    assert result.stdout.startswith("granted: ")
 
 
 @pytest.mark.shows("S082", "S083")
-def test_the_defaults_of_nova_conf_need_their_section_and_then_work(tmp_path):
+def test_printed_defaults_work_only_in_their_section(tmp_path):
     fleet = '{"hosts": [{"host": "a"}, {"host": "b", "service": {"disabled": true}}]}'
-    write(tmp_path, {"nova.conf": DEFAULTS, "fleet.json": fleet, "request.json": asked()})
-    done = run_roost(tmp_path, *DECIDE)
+    write(tmp_path, {"nova.conf": DEFAULTS, "fleet.json": fleet, "request.json": small_request()})
+    result = run_roost(tmp_path, *DECIDE)
     advice = "write [filter_scheduler] and below it available_filters = VALUE"
-    assert done.stderr == f"roost: nova.conf:1: an option has no section; {advice}\n"
+    assert result.stderr == f"roost: nova.conf:1: an option has no section; {advice}\n"
     write(tmp_path, {"nova.conf": "[filter_scheduler]\n" + DEFAULTS.replace("--filter_scheduler.", "")})
-    done = run_roost(tmp_path, *DECIDE)
-    assert done.stdout.startswith("granted: a\n"), done.stderr
-    names = re.findall(r"^  ([a-z_]+) +\d+ -> ", done.stdout, re.MULTILINE)
-    assert names[0] == "compute", done.stdout
+    result = run_roost(tmp_path, *DECIDE)
+    assert result.stdout.startswith("granted: a\n"), result.stderr
+    names = re.findall(r"^  ([a-z_]+) +\d+ -> ", result.stdout, re.MULTILINE)
+    assert names[0] == "compute", result.stdout
 
 
 @pytest.mark.shows("S090")
 @pytest.mark.parametrize(("section", "first"), [("metrics", "a"), ("DEFAULT", "b")])
-def test_metrics_are_weighed_as_the_document_names_the_option(tmp_path, section, first):
+def test_metrics_option_of_the_document_works_only_in_section_metrics(tmp_path, section, first):
     metrics = '{"hosts": [{"host": "b", "metrics": {"name1": 1, "name2": 5}}, {"host": "a", "metrics": {"name1": 9}}]}'
     fleet = metrics.replace('"name1": 9', '"name1": 9, "name2": 1')
     conf = f"[filter_scheduler]\nenabled_filters = AllHostsFilter\n[{section}]\n{METRICS}"
-    write(tmp_path, {"nova.conf": conf, "fleet.json": fleet, "request.json": asked()})
-    done = run_roost(tmp_path, *DECIDE)
-    assert done.stdout.startswith(f"granted: {first}\n"), done.stderr
-    told = "metrics_weight_setting has no effect: it is weight_setting of the section [metrics]"
-    assert (told in done.stderr) == (section == "DEFAULT")
+    write(tmp_path, {"nova.conf": conf, "fleet.json": fleet, "request.json": small_request()})
+    result = run_roost(tmp_path, *DECIDE)
+    assert result.stdout.startswith(f"granted: {first}\n"), result.stderr
+    message = "metrics_weight_setting has no effect: it is weight_setting of the section [metrics]"
+    assert (message in result.stderr) == (section == "DEFAULT")
 
 
 @pytest.mark.shows("S025")
-def test_the_query_of_the_document_is_refused_with_its_right_form_which_works(tmp_path):
+def test_query_of_the_document_is_refused_with_a_valid_form(tmp_path):
     conf = "[filter_scheduler]\nenabled_filters = JsonFilter\n"
     hosts = '{"hosts": [{"host": "a", "free_ram_mb": 2048, "free_disk_mb": 300000}, {"host": "b", "free_ram_mb": 512}]}'
-    request = json.loads(asked())
+    request = json.loads(small_request())
     write(
         tmp_path,
         {
@@ -331,10 +331,10 @@ def test_the_query_of_the_document_is_refused_with_its_right_form_which_works(tm
             "request.json": json.dumps({**request, "hints": {"query": QUERY}}),
         },
     )
-    done = run_roost(tmp_path, *DECIDE)
-    assert done.returncode != 0
-    right = re.search(r"is not JSON, such as (.*)$", done.stderr)
-    assert right is not None, done.stderr
+    result = run_roost(tmp_path, *DECIDE)
+    assert result.returncode != 0
+    right = re.search(r"is not JSON, such as (.*)$", result.stderr)
+    assert right is not None, result.stderr
     assert json.loads(right[1]) == ast.literal_eval(QUERY.replace("200 * 1024", "204800"))
     write(tmp_path, {"request.json": json.dumps({**request, "hints": {"query": right[1]}})})
     assert run_roost(tmp_path, *DECIDE).stdout.startswith("granted: a\n")
@@ -342,7 +342,7 @@ def test_the_query_of_the_document_is_refused_with_its_right_form_which_works(tm
 
 @pytest.mark.shows("S114", "S119")
 @pytest.mark.parametrize("startup", [True, False])
-def test_the_resource_tracker_of_the_document_runs_with_nova_s_names(startup):
+def test_resource_tracker_of_the_document_runs_with_nova_names(startup):
     seen = []
 
     class Driver:
@@ -362,7 +362,7 @@ def test_the_resource_tracker_of_the_document_runs_with_nova_s_names(startup):
         "reportclient": report,
     }
     if startup:
-        exec(RESHAPE, names)  # The document's own text.
+        exec(RESHAPE, names)  # The text of the document.
         assert seen == [None, {"c": {}}]
     else:
         with pytest.raises(exception.ReshapeNeeded):

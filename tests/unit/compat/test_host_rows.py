@@ -1,4 +1,4 @@
-"""Rows of columns as filters and weighers written for Nova read hosts."""
+"""Rows of columns as the host states that filters and weighers for Nova read."""
 
 import datetime as dt
 
@@ -19,7 +19,7 @@ def rows(*facts, now_s=0.0, **more):
     return rows_of(hosts_of(fleet(*facts, **more)), spec(now_s=now_s))
 
 
-def test_an_aggregate_has_the_zone_that_its_metadata_names():
+def test_aggregate_has_the_zone_of_its_metadata():
     zoned, plain = rows(
         HostFacts(), HostFacts(), aggregates=[({"availability_zone": "az1"}, [0]), ({"ssd": "yes"}, [1])]
     )
@@ -27,22 +27,22 @@ def test_an_aggregate_has_the_zone_that_its_metadata_names():
     assert [each.availability_zone for each in plain.aggregates] == [None]
 
 
-def test_a_service_says_when_it_was_last_seen_and_one_that_never_reports_is_seen_now():
+def test_service_was_last_seen_at_its_report_or_now_without_one():
     seen, silent = rows(
         HostFacts(reported_at_s=100.0, is_disabled=True, disabled_reason="new disk"), HostFacts(), now_s=200.0
     )
-    assert seen.service["last_seen_up"] == dt.datetime(1970, 1, 1, 0, 1, 40)  # noqa: DTZ001  # Nova's have no zone.
+    assert seen.service["last_seen_up"] == dt.datetime(1970, 1, 1, 0, 1, 40)  # noqa: DTZ001  # Nova's times have no zone.
     assert (seen.service["disabled"], seen.service["disabled_reason"]) == (True, "new disk")
     assert (silent.service["host"], silent.service["last_seen_up"].minute) == ("host-2", 3)
 
 
-def test_metrics_are_a_list_and_facts_of_the_processor_are_text_and_table():
+def test_metrics_are_a_list_and_cpu_info_is_text_and_mapping():
     (row,) = rows(HostFacts(metrics={"cpu.percent": 0.5}, cpu_info={"arch": "x"}))
     assert [(each.name, each.value) for each in row.metrics] == [("cpu.percent", 0.5)]
     assert (row.cpu_info, row.cpu_info.get("arch")) == ('{"arch": "x"}', "x")
 
 
-def test_devices_answer_whether_they_serve_requests():
+def test_pci_stats_answer_whether_they_support_requests():
     pool = PciPool(vendor_id="8086", product_id="1520", count=1)
     rich, poor = rows(HostFacts(pci_pools=(pool,)), HostFacts())
     wanted = [
@@ -73,12 +73,12 @@ def test_an_instance_has_the_properties_of_its_image():
     assert (instance.host, instance.node) == ("host-1", "node-1")
 
 
-def test_a_host_can_be_held_in_one_way_that_names_no_providers_where_none_were_searched():
+def test_host_without_a_search_has_one_candidate_without_providers():
     (row,) = rows(HostFacts())
     assert row.allocation_candidates == [{"mappings": {}}]
 
 
-def test_a_group_is_shown_with_hosts_outside_of_the_view():
+def test_group_includes_hosts_outside_the_view():
     seen = []
 
     class Nosy(BaseHostFilter):
@@ -95,24 +95,24 @@ def test_a_group_is_shown_with_hosts_outside_of_the_view():
 
 
 class Quiet(ComputeFilter):
-    """A plug-in that inherits from a filter which looks at facts."""
+    """A plug-in that inherits from a filter over facts."""
 
 
 @pytest.mark.shows("S044")
-def test_a_plug_in_may_inherit_from_a_filter_over_facts():
+def test_plugin_may_inherit_from_a_filter_over_facts():
     rule = adapt(Quiet)(NoOptions())
     state = fleet(HostFacts(is_disabled=True), HostFacts())
     assert rule.keep(hosts_of(state), spec()).tolist() == [False, True]
 
 
-def test_a_moved_instance_is_among_those_of_its_host():
+def test_instance_is_listed_on_its_host():
     state = fleet(HostFacts())
     apply(state, Claim([ConsumerRow(1, uuid_of(7), "p", "u")], [], [InstanceRow(1, 101, 0)]))
     (row,) = rows_of(hosts_of(state), spec())
     assert (list(row.instances), row.instances[uuid_text(7)].project_id) == ([uuid_text(7)], "p")
 
 
-def test_a_plug_in_in_a_host_manager_sees_the_host_states_themselves():
+def test_plugin_in_a_host_manager_sees_the_original_host_states():
     from roost.compat.scheduler.host_manager import HostManager, HostState
 
     settings = Settings(
@@ -128,6 +128,6 @@ class Marking(BaseHostFilter):
     """Leaves a mark on each host state."""
 
     def host_passes(self, host_state, spec_obj):
-        """Set a limit that is no number."""
+        """Set a limit that is not a number."""
         host_state.limits["seen"] = True
         return True

@@ -1,4 +1,4 @@
-"""Messages of a scheduler about instances that are there already."""
+"""Messages of the Icehouse scheduler about existing instances."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def resize(driver, instance=None, **properties):
 
 
 @pytest.mark.shows("S182")
-def test_a_resize_is_sent_to_the_host_chosen_for_the_new_size():
+def test_resize_is_sent_to_the_host_chosen_for_the_new_size():
     world = World()
     resize(filtering(world, a=250, b=300))
     ((uuid, host, image, name, reservations, message),) = world.sent
@@ -39,14 +39,14 @@ def test_a_resize_is_sent_to_the_host_chosen_for_the_new_size():
     assert world.given_back == []
 
 
-def test_a_resize_that_is_never_tried_again_says_so():
+def test_resize_to_a_forced_host_has_no_retry():
     world = World()
     resize(filtering(world, a=250), force_hosts=["a"])
     assert "retry" not in world.sent[0][-1]["filter_properties"]
 
 
 @pytest.mark.shows("S182")
-def test_a_resize_without_a_host_leaves_the_instance_as_it_is_and_gives_its_quota_back():
+def test_resize_without_a_host_keeps_the_status_and_returns_the_quota():
     world = World()
     resize(filtering(world))
     assert world.states == {"i0": ("stopped", None)}
@@ -55,7 +55,7 @@ def test_a_resize_without_a_host_leaves_the_instance_as_it_is_and_gives_its_quot
     assert world.given_back == [["reserved"]]
 
 
-def test_a_resize_that_fails_puts_the_instance_in_error():
+def test_failed_resize_puts_the_instance_in_error():
     world = World(broken="a")
     with pytest.raises(RuntimeError, match="broken"):
         resize(filtering(world, a=250))
@@ -71,7 +71,7 @@ def migrate(driver, dest=None, instance=RUNNING):
 
 
 @pytest.mark.shows("S182")
-def test_a_live_migration_is_sent_to_the_host_of_the_instance_with_what_the_destination_said():
+def test_live_migration_is_sent_to_the_source_with_the_destination_check():
     world = World()
     migrate(filtering(world, a=900, b=300), "b")
     assert world.sent == [("i0", "a", "b", {"checked": "b", "block": True, "over_commit": False})]
@@ -79,10 +79,10 @@ def test_a_live_migration_is_sent_to_the_host_of_the_instance_with_what_the_dest
 
 
 @pytest.mark.shows("S182")
-def test_a_live_migration_without_a_destination_tries_hosts_until_one_can_take_it():
+def test_live_migration_without_a_destination_tries_hosts_in_turn():
     world = World(up="abcd", cannot="bc")
     migrate(filtering(world, a=900, b=800, c=700, d=600))
-    assert [sent[:3] for sent in world.sent] == [("i0", "a", "d")]
+    assert [message[:3] for message in world.sent] == [("i0", "a", "d")]
     world = World(up="abcd", cannot="bcd")
     with pytest.raises(NoValidHost):
         migrate(filtering(world, a=900, b=800, c=700, d=600))
@@ -101,7 +101,7 @@ def test_a_live_migration_without_a_destination_tries_hosts_until_one_can_take_i
         ("e", "abe", MigrationPreCheckError, "nothing is known of the memory of e"),
     ],
 )
-def test_a_live_migration_that_cannot_be_leaves_the_instance_running(dest, up, error, text):
+def test_impossible_live_migration_leaves_the_instance_running(dest, up, error, text):
     world = World(up=up, cannot="d")
     with pytest.raises(error, match=text):
         migrate(filtering(world, a=900, b=300, c=99, d=300), dest)
@@ -110,20 +110,20 @@ def test_a_live_migration_that_cannot_be_leaves_the_instance_running(dest, up, e
     assert events(world) == ["scheduler.live_migration"]
 
 
-def test_a_live_migration_that_breaks_puts_the_instance_in_error():
+def test_broken_live_migration_puts_the_instance_in_error():
     world = World(broken="a")
     with pytest.raises(RuntimeError, match="broken"):
         migrate(filtering(world, a=900, b=300), "b")
     assert world.states == {"i0": ("error", None)}
 
 
-def test_a_live_migration_needs_to_know_where_the_instance_is_and_how_large():
+def test_live_migration_needs_host_and_type_of_the_instance():
     for missing in ("host", "instance_type"):
         with pytest.raises(BadRequest, match=f"the record of instance i0 has no {missing}"):
             migrate(filtering(World(), a=900), "b", {name: RUNNING[name] for name in RUNNING if name != missing})
 
 
-def test_a_driver_that_ignores_nobody_does_not_make_a_live_migration_endless():
+def test_live_migration_ends_if_the_driver_repeats_an_ignored_host():
     class Stubborn(FilterScheduler):
         def select_destinations(self, *_):
             return [{"host": "b", "nodename": "b", "limits": {}}]

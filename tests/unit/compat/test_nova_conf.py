@@ -9,7 +9,7 @@ from roost.settings import load_settings, load_with_sources
 
 @pytest.fixture
 def read(tmp_path):
-    """Give settings of the text of a nova.conf, and of a settings file if one is given."""
+    """Return a function that reads settings from the text of a nova.conf and of an optional settings file."""
 
     def read(text, toml=None, **more):
         nova, own = tmp_path / "nova.conf", tmp_path / "roost.toml"
@@ -21,14 +21,14 @@ def read(tmp_path):
     return read
 
 
-def with_folder_of_nova():
-    """Give the default settings beside a file that says nothing."""
+def default_settings():
+    """Return the default settings with an empty nova.conf."""
     default = load_settings(None)
     return replace(default, agent=replace(default.agent, provider_config_location="/etc/nova/provider_config/"))
 
 
-def test_each_section_is_read_under_the_names_of_today(read):
-    found = read("""
+def test_each_section_is_read_under_its_present_names(read):
+    result = read("""
 [DEFAULT]
 default_availability_zone = home
 service_down_time = 90
@@ -50,22 +50,22 @@ disable_fallback_pcpu_query = on
 [filter_scheduler]
 attempts = 5
 """).settings
-    assert found.filter_scheduler.enabled_filters == ("ComputeFilter", "IoOpsFilter", "NumInstancesFilter")
-    assert found.filter_scheduler.shuffle_best_same_weighed_hosts is True
-    assert len(found.filter_scheduler.weight_classes) == 2
-    rules = found.tables["filter_scheduler"]
+    assert result.filter_scheduler.enabled_filters == ("ComputeFilter", "IoOpsFilter", "NumInstancesFilter")
+    assert result.filter_scheduler.shuffle_best_same_weighed_hosts is True
+    assert len(result.filter_scheduler.weight_classes) == 2
+    rules = result.tables["filter_scheduler"]
     assert (rules["ram_weight_multiplier"], rules["isolated_hosts"]) == (-2.0, ("a", "b"))
-    assert (found.default.default_availability_zone, found.tables["DEFAULT"]["service_down_time"]) == ("home", 90)
-    assert (found.tables["metrics"]["weight_setting"], found.tables["metrics"]["required"]) == (
+    assert (result.default.default_availability_zone, result.tables["DEFAULT"]["service_down_time"]) == ("home", 90)
+    assert (result.tables["metrics"]["weight_setting"], result.tables["metrics"]["required"]) == (
         ("cpu.percent=-1.0", "x=2"),
         False,
     )
-    assert (found.scheduler.max_attempts, found.workarounds.disable_fallback_pcpu_query) == (5, True)
+    assert (result.scheduler.max_attempts, result.workarounds.disable_fallback_pcpu_query) == (5, True)
 
 
 @pytest.mark.shows("S220")
-def test_names_of_icehouse_mean_those_of_today(read):
-    found = read("""
+def test_icehouse_names_map_to_present_names(read):
+    result = read("""
 [DEFAULT]
 scheduler_driver = nova.scheduler.chance.ChanceScheduler
 scheduler_driver_task_period = 30
@@ -79,7 +79,7 @@ ram_allocation_ratio = 1.25
 ram_weight_multiplier = 3
 max_io_ops_per_host = 2
 """)
-    settings, rules = found.settings, found.settings.tables["filter_scheduler"]
+    settings, rules = result.settings, result.settings.tables["filter_scheduler"]
     assert (settings.scheduler.driver, settings.scheduler.periodic_task_interval) == ("chance", 30.0)
     assert (settings.scheduler.max_attempts, settings.filter_scheduler.host_subset_size) == (7, 4)
     assert settings.filter_scheduler.available_filters == (
@@ -89,10 +89,10 @@ max_io_ops_per_host = 2
     assert settings.filter_scheduler.enabled_filters[1:3] == ("AvailabilityZoneFilter", "RamFilter")
     assert (settings.tables["DEFAULT"]["ram_allocation_ratio"], rules["ram_weight_multiplier"]) == (1.25, 3.0)
     assert rules["max_io_ops_per_host"] == 2
-    assert found.notes == ()
+    assert result.notes == ()
 
 
-def test_the_name_of_today_and_the_last_line_go_before_others(read):
+def test_present_name_and_last_line_take_precedence(read):
     text = "[DEFAULT]\nscheduler_max_attempts = 7\n[scheduler]\nmax_attempts = 4\nmax_attempts = 5\n"
     assert read(text).settings.scheduler.max_attempts == 5
 
@@ -107,21 +107,21 @@ def test_the_name_of_today_and_the_last_line_go_before_others(read):
         ("chance_scheduler", "chance"),
     ],
 )
-def test_drivers_are_known_by_their_names_and_paths(read, name, driver):
+def test_drivers_are_recognised_by_name_and_path(read, name, driver):
     assert read(f"[scheduler]\ndriver = {name}\n").settings.scheduler.driver == driver
 
 
-def test_it_goes_before_the_settings_file_and_both_are_named_as_sources(read, tmp_path):
+def test_nova_conf_overrides_the_settings_file_and_both_are_sources(read, tmp_path):
     toml = """[filter_scheduler]
 host_subset_size = 2
 ram_weight_multiplier = 5
 [scheduler]
 max_attempts = 9
 """
-    found = read("# a comment\n[filter_scheduler]\nhost_subset_size = 3\n", toml)
-    assert found.settings.filter_scheduler.host_subset_size == 3
-    assert found.settings.scheduler.max_attempts == 9
-    assert found.sources == {
+    result = read("# a comment\n[filter_scheduler]\nhost_subset_size = 3\n", toml)
+    assert result.settings.filter_scheduler.host_subset_size == 3
+    assert result.settings.scheduler.max_attempts == 9
+    assert result.sources == {
         ("filter_scheduler", "host_subset_size"): f"{tmp_path}/nova.conf:3",
         ("filter_scheduler", "ram_weight_multiplier"): f"{tmp_path}/roost.toml:3",
         ("scheduler", "max_attempts"): f"{tmp_path}/roost.toml:5",
@@ -129,8 +129,8 @@ max_attempts = 9
     }
 
 
-def test_what_agents_need_comes_from_two_sections(read, tmp_path):
-    found = read("""[DEFAULT]
+def test_agent_settings_come_from_two_sections(read, tmp_path):
+    result = read("""[DEFAULT]
 reserved_host_memory_mb = 1024
 cpu_allocation_ratio = 8
 initial_cpu_allocation_ratio = 2
@@ -141,64 +141,64 @@ provider_config_location = /etc/nova/config
 resource_provider_association_refresh = 0
 sharing_providers_max_uuids_per_request = 50
 """)
-    told, conf = found.settings.agent, f"{tmp_path}/nova.conf"
-    assert (told.reserved_host_memory_mb, told.terms.cpu_allocation_ratio, told.compute_monitors) == (
+    agent, conf = result.settings.agent, f"{tmp_path}/nova.conf"
+    assert (agent.reserved_host_memory_mb, agent.terms.cpu_allocation_ratio, agent.compute_monitors) == (
         1024,
         8.0,
         ("cpu.virt_driver",),
     )
-    assert told.terms.initial_cpu_allocation_ratio == 2.0
-    assert told.provider_config_location == "/etc/nova/config"
-    assert (told.resource_provider_association_refresh, told.sharing_providers_max_uuids_per_request) == (0.0, 50)
-    assert (told.update_s, found.sources["agent", "update_s"]) == (30.0, f"{conf}:6")
-    assert found.settings.tables["DEFAULT"]["cpu_allocation_ratio"] == 8.0
-    assert found.sources["agent", "provider_config_location"] == f"{conf}:8"
-    assert found.notes == ()
+    assert agent.terms.initial_cpu_allocation_ratio == 2.0
+    assert agent.provider_config_location == "/etc/nova/config"
+    assert (agent.resource_provider_association_refresh, agent.sharing_providers_max_uuids_per_request) == (0.0, 50)
+    assert (agent.update_s, result.sources["agent", "update_s"]) == (30.0, f"{conf}:6")
+    assert result.settings.tables["DEFAULT"]["cpu_allocation_ratio"] == 8.0
+    assert result.sources["agent", "provider_config_location"] == f"{conf}:8"
+    assert result.notes == ()
 
 
 @pytest.mark.parametrize(("interval", "update_s"), [("-1", 0.0), ("-0.5", 0.0), ("0", 60.0), ("90", 90.0)])
-def test_an_interval_of_updates_below_nought_is_none_and_nought_is_the_default(read, interval, update_s):
+def test_negative_update_interval_disables_updates_and_zero_is_default(read, interval, update_s):
     assert read(f"[DEFAULT]\nupdate_resources_interval = {interval}\n").settings.agent.update_s == update_s
 
 
-def test_provider_config_files_are_where_nova_has_them_unless_a_file_says_otherwise(read, tmp_path):
-    found = read("[DEFAULT]\n")
+def test_provider_config_location_defaults_to_the_path_of_nova(read, tmp_path):
+    result = read("[DEFAULT]\n")
     place = "agent", "provider_config_location"
-    assert found.settings.agent.provider_config_location == "/etc/nova/provider_config/"
-    assert found.sources == {place: f"{tmp_path}/nova.conf, by default"}
+    assert result.settings.agent.provider_config_location == "/etc/nova/provider_config/"
+    assert result.sources == {place: f"{tmp_path}/nova.conf, by default"}
     toml = '[agent]\nprovider_config_location = "/etc/own"\n'
-    found = read("[DEFAULT]\n", toml)
-    assert (found.settings.agent.provider_config_location, found.sources) == (
+    result = read("[DEFAULT]\n", toml)
+    assert (result.settings.agent.provider_config_location, result.sources) == (
         "/etc/own",
         {place: f"{tmp_path}/roost.toml:2"},
     )
-    found = read("[compute]\nprovider_config_location = /etc/mine\n", toml)
-    assert found.settings.agent.provider_config_location == "/etc/mine"
+    result = read("[compute]\nprovider_config_location = /etc/mine\n", toml)
+    assert result.settings.agent.provider_config_location == "/etc/mine"
 
 
-def test_devices_that_placement_counts_are_those_of_the_section_pci(read):
-    found = read("""[pci]
+def test_devices_in_placement_come_from_the_section_pci(read):
+    result = read("""[pci]
 report_in_placement = true
 device_spec = {"vendor_id": "10de", "traits": "big"}
 device_spec = [{"address": "*:81:00.*"}, {"vendor_id": "8086"}]
 alias = {"name": "gpu", "vendor_id": "10de", "product_id": "1db6"}
 """)
-    told = found.settings.agent
-    assert told.pci_in_placement
-    assert [each.vendor_id for each in told.device_specs] == ["10de", "*", "8086"]
-    assert found.notes == ()
+    agent = result.settings.agent
+    assert agent.pci_in_placement
+    assert [each.vendor_id for each in agent.device_specs] == ["10de", "*", "8086"]
+    assert result.notes == ()
     with pytest.raises(BadSettings, match=r"nova.conf:3: pci.device_spec: entry is none: devname is not known"):
         read('[pci]\nreport_in_placement = true\ndevice_spec = {"devname": "eth0"}\n')
 
 
-def test_devices_that_placement_does_not_count_need_not_be_known():
+def test_device_specs_are_read_only_with_pci_in_placement():
     assert Agent(device_spec=("anything",)).device_specs == ()
     with pytest.raises(ValueError, match="device_spec entry is no JSON"):
         Agent(device_spec=("anything",), pci_in_placement=True)
 
 
-def test_what_operations_need_comes_from_where_nova_has_it_and_not_from_the_section_of_its_conductor(read, tmp_path):
-    found = read("""[DEFAULT]
+def test_conductor_settings_do_not_come_from_the_section_conductor(read, tmp_path):
+    result = read("""[DEFAULT]
 shelved_offload_time = -1
 [compute]
 consecutive_build_service_disable_threshold = 3
@@ -207,15 +207,15 @@ workers = 4
 build_timeout_s = many
 consecutive_build_service_disable_threshold = 7
 """)
-    told = found.settings.conductor
-    assert (told.shelved_offload_time_s, told.consecutive_build_service_disable_threshold) == (-1.0, 3)
-    assert told.build_timeout_s == 600.0
-    assert found.sources["conductor", "shelved_offload_time_s"] == f"{tmp_path}/nova.conf:2"
-    assert found.notes == (f"{tmp_path}/nova.conf: these sections have no effect: conductor",)
+    conductor = result.settings.conductor
+    assert (conductor.shelved_offload_time_s, conductor.consecutive_build_service_disable_threshold) == (-1.0, 3)
+    assert conductor.build_timeout_s == 600.0
+    assert result.sources["conductor", "shelved_offload_time_s"] == f"{tmp_path}/nova.conf:2"
+    assert result.notes == (f"{tmp_path}/nova.conf: these sections have no effect: conductor",)
 
 
-def test_what_has_no_effect_is_told(read, tmp_path):
-    found = read("""[DEFAULT]
+def test_options_without_effect_are_reported(read, tmp_path):
+    result = read("""[DEFAULT]
 transport_url = rabbit://
 state_path = /var/lib/nova
 scheduler_host_manager = x
@@ -232,7 +232,7 @@ workers = 3
 shutdown_retry_interval = 10
 """)
     conf, near = f"{tmp_path}/nova.conf", "the nearest known name is ram_weight_multiplier"
-    assert list(found.notes) == [
+    assert list(result.notes) == [
         f"{conf}:4: [DEFAULT] scheduler_host_manager has no effect: there is one",
         f"{conf}:6: [filter_scheduler] ram_weight_multiplyer has no effect: {near}",
         f"{conf}:7: [filter_scheduler] track_instance_changes has no effect: the instances of a host are always known",
@@ -241,7 +241,7 @@ shutdown_retry_interval = 10
         f"{conf}: of [DEFAULT] these have no effect: transport_url, state_path",
         f"{conf}: these sections have no effect: database, placement",
     ]
-    assert found.settings == with_folder_of_nova()
+    assert result.settings == default_settings()
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_bad_value_is_named_with_file_line_option_and_value(read, tmp_path, te
     assert str(caught.value).startswith(f"{tmp_path}/nova.conf:2: {problem}")
 
 
-def test_all_that_is_wrong_is_gathered(read):
+def test_lenient_read_collects_every_problem(read):
     toml = """[scheduler]
 claim_rounds = 0
 max_placement_results = "a"
@@ -276,8 +276,8 @@ bogus = 1
 [filter_scheduler]
 host_subset_size = 0
 """
-    found = read("[scheduler]\nmax_attempts = x\ndriver = y\n[metrics]\nrequired = z\n", toml, is_lenient=True)
-    told = " | ".join(map(str, found.problems))
+    result = read("[scheduler]\nmax_attempts = x\ndriver = y\n[metrics]\nrequired = z\n", toml, is_lenient=True)
+    problems = " | ".join(map(str, result.problems))
     wanted = (
         "max_attempts",
         "driver",
@@ -288,11 +288,11 @@ host_subset_size = 0
         "metricks",
         "subset",
     )
-    assert [name for name in wanted if name not in told] == []
-    assert len(found.problems) == len(wanted)
-    assert found.settings == with_folder_of_nova()
+    assert [name for name in wanted if name not in problems] == []
+    assert len(result.problems) == len(wanted)
+    assert result.settings == default_settings()
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_unreadable_file_is_named(tmp_path):
     with pytest.raises(BadSettings, match="nowhere: cannot be read"):
         read_nova_conf(tmp_path / "nowhere")

@@ -6,7 +6,7 @@ from roost.errors import BadFile
 
 
 @pytest.fixture
-def written(tmp_path):
+def write_conf(tmp_path):
     def write(text):
         path = tmp_path / "placement.conf"
         path.write_text(text)
@@ -15,9 +15,9 @@ def written(tmp_path):
     return write
 
 
-def test_options_may_be_repeated_go_on_in_the_next_line_and_name_others(written):
+def test_options_may_repeat_continue_and_refer_to_others(write_conf):
     ini = read_ini(
-        written("""
+        write_conf("""
 # a comment
 ; another
 [DEFAULT]
@@ -59,13 +59,13 @@ more = 2
         ("[a]\n\n b", ":3: this line continues no option"),
     ],
 )
-def test_a_line_that_cannot_be_understood_is_named(written, text, problem):
+def test_malformed_line_is_named(write_conf, text, problem):
     with pytest.raises(BadFile) as caught:
-        read_ini(written(text))
+        read_ini(write_conf(text))
     assert problem in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_unreadable_file_is_named(tmp_path):
     with pytest.raises(BadFile, match="cannot be read"):
         read_ini(tmp_path / "absent")
     (tmp_path / "latin").write_bytes(b"\xff")
@@ -74,15 +74,15 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("value", ["$absent", "$a", "${x.y}"])
-def test_a_name_that_stands_for_nothing_is_named(written, value):
-    ini = read_ini(written(f"[s]\na = {value}"))
+def test_reference_to_an_unset_option_is_an_error(write_conf, value):
+    ini = read_ini(write_conf(f"[s]\na = {value}"))
     with pytest.raises(BadFile, match="which is not set"):
         ini.get("s", "a")
 
 
-def test_an_existing_file_becomes_settings(written):
+def test_placement_conf_becomes_settings(write_conf):
     conf = read_placement_conf(
-        written("""
+        write_conf("""
 [api]
 auth_strategy = noauth2
 [placement_database]
@@ -115,9 +115,9 @@ incomplete_consumer_project_id = x
     assert conf.notes == []
 
 
-def test_what_has_no_effect_is_named_each_once(written):
+def test_options_without_effect_are_each_reported_once(write_conf):
     conf = read_placement_conf(
-        written("""
+        write_conf("""
 [DEFAULT]
 debug = true
 [placement_database]
@@ -136,13 +136,13 @@ password = secret
     ]
 
 
-def test_without_a_word_about_it_keystone_is_asked_as_that_file_means(written):
-    path = written("[placement]\n")
+def test_auth_strategy_defaults_to_keystone_with_this_file(write_conf):
+    path = write_conf("[placement]\n")
     assert read_placement_conf(path).settings == {"auth_strategy": "keystone", "keystone_file": str(path)}
 
 
-def test_policies_beside_the_file_are_found(written):
-    path = written("[api]\nauth_strategy = noauth2\n")
+def test_policy_file_beside_placement_conf_is_found(write_conf):
+    path = write_conf("[api]\nauth_strategy = noauth2\n")
     (path.parent / "policy.yaml").write_text("")
     assert read_placement_conf(path).settings["policy_file"] == str(path.parent / "policy.yaml")
 
@@ -158,8 +158,8 @@ def test_policies_beside_the_file_are_found(written):
         ("nonsense", None),
     ],
 )
-def test_a_connection_is_named_as_ours_or_why_not(written, url, ours):
-    conf = read_placement_conf(written(f"[placement_database]\nconnection = {url}"))
+def test_connection_is_translated_or_refused_with_a_reason(write_conf, url, ours):
+    conf = read_placement_conf(write_conf(f"[placement_database]\nconnection = {url}"))
     assert conf.connection == ours
     assert (conf.problem is None) == (ours is not None)
     assert "secret" not in (conf.problem or "")
@@ -172,7 +172,7 @@ def test_a_connection_is_named_as_ours_or_why_not(written, url, ours):
         ("[cors]\nmax_age = long", "must be a whole number, got 'long'"),
     ],
 )
-def test_a_wrong_value_is_named(written, text, problem):
+def test_invalid_value_is_a_clear_error(write_conf, text, problem):
     with pytest.raises(BadFile) as caught:
-        read_placement_conf(written(text))
+        read_placement_conf(write_conf(text))
     assert problem in str(caught.value)

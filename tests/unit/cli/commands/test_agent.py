@@ -1,4 +1,4 @@
-"""What ``roost agent`` refuses before it begins."""
+"""Arguments that ``roost agent`` refuses at its start."""
 
 import pytest
 
@@ -22,17 +22,17 @@ import pytest
     ],
     ids=["empty", "space", "slash", "long", "cell", "token", "address"],
 )
-def test_what_no_server_can_be_told_is_refused_at_once(run, tmp_path, words, sentence):
+def test_invalid_arguments_are_refused_at_once(run, tmp_path, words, sentence):
     options = ("--server", "http://127.0.0.1:1", "--driver", "fake", "--state-dir", tmp_path)
-    code, said, problem = run("agent", *options, *words)
-    assert (code, said, "secret" in problem) == (3, "", False)
+    code, output, problem = run("agent", *options, *words)
+    assert (code, output, "secret" in problem) == (3, "", False)
     assert problem.startswith(f"roost: {sentence}")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", [("agent",), ("host", "migrate-inventory", "--driver", "fake")], ids=" ".join)
 @pytest.mark.parametrize("folder", ["", "gone"])
-def test_a_folder_of_provider_configs_that_is_named_must_be_there(run, command, folder):
-    code, said, problem = run(*command, "--provider-config", folder)
-    assert (code, said) == (2, "")
+def test_named_provider_config_folder_must_exist(run, command, folder):
+    code, output, problem = run(*command, "--provider-config", folder)
+    assert (code, output) == (2, "")
     assert f"Invalid value for '--provider-config': Directory '{folder}' does not exist" in problem

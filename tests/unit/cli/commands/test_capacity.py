@@ -13,21 +13,21 @@ from tests.support.fleets.worlds import aggregate, host, joined
 
 @pytest.fixture
 def run(run):
-    """Run this command."""
+    """Return a function that runs ``roost capacity``."""
     return partial(run, "capacity")
 
 
 @pytest.fixture
-def served(tmp_path):
-    """Give the folder of a database that is served meanwhile: three hosts of 8 VCPU, two of these in use."""
+def folder(tmp_path):
+    """Return the folder of a database in use: three hosts of 8 VCPU, 2 VCPU allocated."""
     with open_roost(data=tmp_path) as roost:
         roost.install(fleet(3, vcpus=8))
         roost.decide(request(2))
         yield tmp_path
 
 
-def test_a_flavor_that_decisions_were_made_for_is_known_by_name(run, served):
-    code, output, error = run("--data", served, "--flavor", "2 cores")
+def test_flavor_of_an_earlier_decision_is_known_by_name(run, folder):
+    code, output, error = run("--data", folder, "--flavor", "2 cores")
     assert (code, error) == (0, "")
     assert output.splitlines()[:2] == [
         "2 cores: 11 more fit; 3 of 3 hosts take one now",
@@ -35,9 +35,9 @@ def test_a_flavor_that_decisions_were_made_for_is_known_by_name(run, served):
     ]
 
 
-def test_flavors_in_files_and_written_out_are_rows_of_one_table(run, served, tmp_path):
+def test_flavors_from_files_and_inline_form_one_table(run, folder, tmp_path):
     (tmp_path / "sizes.json").write_text('[{"name": "big", "vcpus": 6}, {"name": "huge", "vcpus": 16}]')
-    code, output, _ = run("--data", served, "--flavor", tmp_path / "sizes.json", "--flavor", "vcpus=3, memory_mb=512")
+    code, output, _ = run("--data", folder, "--flavor", tmp_path / "sizes.json", "--flavor", "vcpus=3, memory_mb=512")
     assert code == 0
     assert [line.split() for line in output.splitlines()] == [
         ["flavor", "more", "fit", "nova", "runs", "out", "first"],
@@ -47,30 +47,30 @@ def test_flavors_in_files_and_written_out_are_rows_of_one_table(run, served, tmp
     ]
 
 
-def test_programs_get_json(run, served):
-    code, output, _ = run("--data", served, "--known-flavors", "--by", "host", "--format", "json")
-    (found,) = json.loads(output)
+def test_json_format_has_counts_by_host(run, folder):
+    code, output, _ = run("--data", folder, "--known-flavors", "--by", "host", "--format", "json")
+    (capacity,) = json.loads(output)
     assert code == 0
-    assert found["count"] == sum(each["count"] for each in found["by_host"]) == 11
+    assert capacity["count"] == sum(each["count"] for each in capacity["by_host"]) == 11
 
 
-def test_a_request_may_say_more_than_a_flavor(run, served, tmp_path):
-    asked = Request(flavor=Flavor(name="f", vcpus=8), ignore_hosts=("host-1",), count=50)
-    (tmp_path / "request.json").write_bytes(msgspec.json.encode(asked))
-    assert run("--data", served, "--request", tmp_path / "request.json")[1].startswith("f: 1 more fit; 1 of 3 hosts")
+def test_request_file_may_restrict_the_hosts(run, folder, tmp_path):
+    restricted = Request(flavor=Flavor(name="f", vcpus=8), ignore_hosts=("host-1",), count=50)
+    (tmp_path / "request.json").write_bytes(msgspec.json.encode(restricted))
+    assert run("--data", folder, "--request", tmp_path / "request.json")[1].startswith("f: 1 more fit; 1 of 3 hosts")
 
 
-def test_nothing_is_written(run, served):
-    before = (served / "roost.db").read_bytes(), (served / "roost.db-wal").read_bytes()
-    assert run("--data", served, "--flavor", "vcpus=1")[0] == 0
-    assert ((served / "roost.db").read_bytes(), (served / "roost.db-wal").read_bytes()) == before
+def test_capacity_writes_nothing(run, folder):
+    before = (folder / "roost.db").read_bytes(), (folder / "roost.db-wal").read_bytes()
+    assert run("--data", folder, "--flavor", "vcpus=1")[0] == 0
+    assert ((folder / "roost.db").read_bytes(), (folder / "roost.db-wal").read_bytes()) == before
 
 
-def test_counting_stops_at_the_limit(run, served):
-    assert run("--data", served, "--flavor", "vcpus=1", "--limit", 5)[1].startswith("vcpus=1: at least 5 more fit")
+def test_counting_stops_at_the_limit(run, folder):
+    assert run("--data", folder, "--flavor", "vcpus=1", "--limit", 5)[1].startswith("vcpus=1: at least 5 more fit")
 
 
-def test_parts_that_share_are_said_not_to_add_up(run, tmp_path):
+def test_counts_of_hosts_with_shared_disk_are_marked_as_not_additive(run, tmp_path):
     with open_roost(data=tmp_path) as roost:
         pool = host("pool", aggregates=["a"], DISK_GB=10).providers[0]
         pool = msgspec.structs.replace(pool, traits=frozenset({"MISC_SHARES_VIA_AGGREGATE"}))
@@ -82,7 +82,7 @@ def test_parts_that_share_are_said_not_to_add_up(run, tmp_path):
     assert "together they may hold fewer" in output
 
 
-def test_an_empty_fleet_holds_nothing(run, tmp_path):
+def test_empty_fleet_has_no_capacity(run, tmp_path):
     open_roost(data=tmp_path).close()
     assert run("--data", tmp_path, "--flavor", "vcpus=1")[:2] == (
         0,
@@ -94,7 +94,7 @@ def test_an_empty_fleet_holds_nothing(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         ([], 2, "give --flavor, --known-flavors or --request; see `roost capacity --help`"),
         (["--flavor", "nope"], 4, "no such stored or previously requested flavor: nope"),
@@ -113,19 +113,19 @@ def test_an_empty_fleet_holds_nothing(run, tmp_path):
         (["--flavor", "vcpus=1", "--data", "absent"], 7, "absent/roost.db does not exist"),
     ],
 )
-def test_what_cannot_be_meant_is_told_in_one_line(run, served, monkeypatch, words, code, said):
-    monkeypatch.chdir(served)
-    (served / "bad.json").write_text("{")
-    (served / "key.json").write_text('[{"name": "a", "ram": 5}]')
-    (served / "none.json").write_text("[]")
-    (served / "less.json").write_text('{"flavor": {"name": "a", "vcpus": -4}}')
-    found, output, error = run("--data", served, *words)
-    assert (found, output) == (code, "")
-    assert error.startswith(f"roost: {said}")
+def test_invalid_arguments_are_refused_in_one_line(run, folder, monkeypatch, words, code, message):
+    monkeypatch.chdir(folder)
+    (folder / "bad.json").write_text("{")
+    (folder / "key.json").write_text('[{"name": "a", "ram": 5}]')
+    (folder / "none.json").write_text("[]")
+    (folder / "less.json").write_text('{"flavor": {"name": "a", "vcpus": -4}}')
+    exit_code, output, error = run("--data", folder, *words)
+    assert (exit_code, output) == (code, "")
+    assert error.startswith(f"roost: {message}")
     assert error.count("\n") == 1
 
 
-def test_a_name_that_means_several_flavors_is_refused(run, tmp_path):
+def test_ambiguous_flavor_name_is_refused(run, tmp_path):
     folder = tmp_path / "other"
     with open_roost(data=folder) as roost:
         roost.install(fleet(1, vcpus=8))
@@ -135,7 +135,7 @@ def test_a_name_that_means_several_flavors_is_refused(run, tmp_path):
     assert (code, error) == (2, "roost: the name 'f' is ambiguous: 2 flavors have it; put the right one in a file\n")
 
 
-def test_flavors_are_only_known_from_decisions(run, tmp_path):
+def test_known_flavors_need_earlier_decisions(run, tmp_path):
     open_roost(data=tmp_path).close()
     code, _, error = run("--data", tmp_path, "--known-flavors")
     assert code == 2

@@ -1,4 +1,4 @@
-"""``roost config`` and ``--nova-conf`` as their users run them."""
+"""``roost config`` and ``--nova-conf`` as users run them."""
 
 import json
 
@@ -16,12 +16,12 @@ ram_weight_multiplier = -1.0
 
 @pytest.fixture
 def run(tmp_path):
-    """Run a command in a folder with a nova.conf."""
+    """Return a function that runs a command in a folder with a nova.conf."""
     (tmp_path / "nova.conf").write_text(NOVA)
 
     def run(*words, **more):
-        done = roost(*words, cwd=tmp_path, **more)
-        return done.returncode, done.stdout, done.stderr
+        result = roost(*words, cwd=tmp_path, **more)
+        return result.returncode, result.stdout, result.stderr
 
     return run
 
@@ -39,18 +39,18 @@ def test_every_setting_is_shown_with_its_source(run, tmp_path):
     assert error == "roost: nova.conf: of [DEFAULT] these have no effect: state_path\n"
 
 
-def test_programs_get_json_of_what_is_set_or_of_a_section(run):
-    shown = json.loads(run("config", "show", "--set", "--json", ROOST_NOVA_CONF="nova.conf")[1])
-    assert [(line["section"], line["key"], line["value"], line["source"]) for line in shown] == [
+def test_json_shows_settings_from_files_or_one_section(run):
+    lines = json.loads(run("config", "show", "--set", "--json", ROOST_NOVA_CONF="nova.conf")[1])
+    assert [(line["section"], line["key"], line["value"], line["source"]) for line in lines] == [
         ("scheduler", "max_attempts", 5, "nova.conf:2"),
         ("filter_scheduler", "ram_weight_multiplier", -1.0, "nova.conf:5"),
         ("agent", "provider_config_location", "/etc/nova/provider_config/", "nova.conf, by default"),
     ]
-    shown = json.loads(run("config", "show", "--section", "workarounds", "--json")[1])
-    assert {line["section"] for line in shown} == {"workarounds"}
+    lines = json.loads(run("config", "show", "--section", "workarounds", "--json")[1])
+    assert {line["section"] for line in lines} == {"workarounds"}
 
 
-def test_check_prints_all_that_is_wrong(run, tmp_path):
+def test_check_prints_every_problem(run, tmp_path):
     assert run("config", "check")[:2] == (0, "no errors: files set 0 settings, the others have their defaults\n")
     (tmp_path / "roost.toml").write_text("[scheduler]\nmax_attempt = 1\nclaim_rounds = 0\n")
     code, output, error = run("config", "check")
@@ -64,7 +64,7 @@ def test_check_prints_all_that_is_wrong(run, tmp_path):
     assert (code, len(json.loads(output))) == (3, 2)
 
 
-def test_check_makes_the_rules(run, tmp_path):
+def test_check_instantiates_the_rules(run, tmp_path):
     (tmp_path / "bad.py").write_text(
         "class Bad:\n    def __init__(self):\n        raise ValueError('no licence')\n"
         "    def host_passes(self, host_state, spec):\n        return True\n"
@@ -78,22 +78,22 @@ def test_check_makes_the_rules(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (None, "roost: --nova-conf: there is no file nova.conf\n"),
         ("[metrics]\nrequired = x\n", "roost: nova.conf:2: metrics.required: must be true or false, got 'x'\n"),
     ],
 )
-def test_a_nova_conf_that_cannot_be_meant_ends_any_command_with_the_code_of_settings(run, tmp_path, text, told):
+def test_invalid_nova_conf_ends_any_command_with_exit_code_3(run, tmp_path, text, message):
     (tmp_path / "nova.conf").unlink()
     if text is not None:
         (tmp_path / "nova.conf").write_text(text)
     for words in (("config", "show"), ("fleet", "export", "--data", "."), ("replay", "--generate", "--memory")):
         code, output, error = run(*words, "--nova-conf", "nova.conf")
-        assert (code, output, error) == (3, "", told)
+        assert (code, output, error) == (3, "", message)
 
 
-def test_an_existing_nova_conf_decides(run, tmp_path):
+def test_nova_conf_affects_the_decision(run, tmp_path):
     (tmp_path / "f.json").write_text(
         json.dumps({"hosts": [{"host": "a", "free_ram_mb": 600}, {"host": "b", "free_ram_mb": 900}]})
     )
@@ -103,7 +103,7 @@ def test_an_existing_nova_conf_decides(run, tmp_path):
     assert run(*words, "--nova-conf", "nova.conf")[1].startswith("granted: a\n")
 
 
-def test_a_replay_under_a_nova_conf_is_another_decision(run):
+def test_replay_of_a_decision_reads_the_nova_conf(run):
     data = ("--data", "d")
     generate = ("replay", "--generate", "--host-count", 9, "--requests", 3, *data)
     assert run(*generate)[0] == 0

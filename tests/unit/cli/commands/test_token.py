@@ -15,25 +15,25 @@ def token(tmp_path):
     return run
 
 
-def test_a_token_is_shown_once_and_kept_as_a_hash(token, tmp_path):
-    made = token("create", "joe", "--role", "reader", "--file", "tokens.toml")
-    assert (made.returncode, made.stderr) == (0, "added to tokens.toml\n")
+def test_token_is_shown_once_and_stored_as_a_hash(token, tmp_path):
+    result = token("create", "joe", "--role", "reader", "--file", "tokens.toml")
+    assert (result.returncode, result.stderr) == (0, "added to tokens.toml\n")
     path = tmp_path / "tokens.toml"
-    assert made.stdout.strip() not in path.read_text()
+    assert result.stdout.strip() not in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    (listed,) = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
-    assert listed == {"id": listed["id"], "name": "joe", "project": "joe", "roles": ["reader"], "hosts": []}
-    assert made.stdout.strip() not in token("list", "--file", "tokens.toml").stdout
+    (entry,) = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
+    assert entry == {"id": entry["id"], "name": "joe", "project": "joe", "roles": ["reader"], "hosts": []}
+    assert result.stdout.strip() not in token("list", "--file", "tokens.toml").stdout
 
 
-def test_a_revoked_token_is_gone_and_the_others_stay(token, tmp_path):
+def test_revoked_token_is_removed_and_the_others_stay(token, tmp_path):
     for name in ("joe", "eve", "joe"):
         token("create", name, "--role", "agent", "--project", "p", "--file", "tokens.toml")
     before = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
-    refused = token("revoke", "joe", "--file", "tokens.toml")
+    result = token("revoke", "joe", "--file", "tokens.toml")
     ids = [each["id"] for each in before if each["name"] == "joe"]
     text = f"roost: 2 tokens belong to joe: give the id of one, {', '.join(ids)}\n"
-    assert (refused.returncode, refused.stderr) == (2, text)
+    assert (result.returncode, result.stderr) == (2, text)
     (tmp_path / "tokens.toml").chmod(0o640)
     assert token("revoke", ids[0], "--file", "tokens.toml").stdout == f"joe ({ids[0]}) was removed from tokens.toml\n"
     assert json.loads(token("list", "--file", "tokens.toml", "--json").stdout) == before[1:]
@@ -42,30 +42,30 @@ def test_a_revoked_token_is_gone_and_the_others_stay(token, tmp_path):
     assert token("revoke", "joe", "--file", "tokens.toml").stderr == "roost: no such token: joe\n"
 
 
-def test_a_token_for_hosts_is_an_agents_and_nobody_elses(token):
+def test_token_for_hosts_has_only_the_agent_role(token):
     assert token("create", "a", "--host", "host-1", "--host", "Host-2", "--file", "tokens.toml").returncode == 0
-    (listed,) = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
-    assert (listed["roles"], listed["hosts"]) == (["agent"], ["host-1", "Host-2"])
+    (entry,) = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
+    assert (entry["roles"], entry["hosts"]) == (["agent"], ["host-1", "Host-2"])
     assert token("list", "--file", "tokens.toml").stdout.splitlines()[1].endswith("agent  host-1, Host-2")
-    refused = token("create", "a", "--host", "host-1", "--role", "admin", "--file", "tokens.toml")
+    result = token("create", "a", "--host", "host-1", "--role", "admin", "--file", "tokens.toml")
     text = "roost: a token for hosts has the role agent and no other, which a has not\n"
-    assert (refused.returncode, refused.stderr) == (2, text)
-    refused = token("create", "a", "--host", " ", "--file", "tokens.toml")
-    assert (refused.returncode, refused.stderr) == (2, "roost: a host of a has no name\n")
+    assert (result.returncode, result.stderr) == (2, text)
+    result = token("create", "a", "--host", " ", "--file", "tokens.toml")
+    assert (result.returncode, result.stderr) == (2, "roost: a host of a has no name\n")
 
 
-def test_the_token_of_one_hosts_agent_needs_no_name(token):
+def test_token_for_one_host_has_a_default_name(token):
     assert token("create", "--host", "host-1", "--file", "tokens.toml").returncode == 0
-    (listed,) = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
-    assert (listed["name"], listed["hosts"]) == ("agent-of-host-1", ["host-1"])
+    (entry,) = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
+    assert (entry["name"], entry["hosts"]) == ("agent-of-host-1", ["host-1"])
     for hosts in ((), ("--host", "host-1", "--host", "host-2")):
-        refused = token("create", *hosts, "--file", "tokens.toml")
+        result = token("create", *hosts, "--file", "tokens.toml")
         text = "roost: NAME is missing: it has a default only with one --host; see `roost token create --help`\n"
-        assert (refused.returncode, refused.stderr) == (2, text)
+        assert (result.returncode, result.stderr) == (2, text)
     assert len(json.loads(token("list", "--file", "tokens.toml", "--json").stdout)) == 1
 
 
-def test_the_file_is_that_of_the_settings(token, tmp_path):
+def test_token_file_comes_from_the_settings(token, tmp_path):
     token("create", "joe", "--file", "kept.toml")
     (tmp_path / "roost.toml").write_text('[placement]\ntokens_file = "kept.toml"\n')
     assert "joe" in token("list").stdout
@@ -75,7 +75,7 @@ def test_the_file_is_that_of_the_settings(token, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (("create", "joe", "--file", "absent/tokens.toml"), 1, "absent/tokens.toml cannot be written: No such file"),
         (("create", "joe", "--file", "bad.toml"), 3, "bad.toml: is not valid TOML"),
@@ -83,22 +83,22 @@ def test_the_file_is_that_of_the_settings(token, tmp_path):
         (("revoke", "joe", "--file", "none.toml"), 3, "none.toml: cannot be read: No such file or directory"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_sentence(token, tmp_path, words, code, told):
+def test_failed_command_prints_one_sentence(token, tmp_path, words, code, message):
     (tmp_path / "bad.toml").write_text("[[")
-    ran = token(*words)
-    assert (ran.returncode, ran.stdout) == (code, "")
-    assert ran.stderr.startswith(f"roost: {told}")
-    assert ran.stderr.count("\n") == 1
+    result = token(*words)
+    assert (result.returncode, result.stdout) == (code, "")
+    assert result.stderr.startswith(f"roost: {message}")
+    assert result.stderr.count("\n") == 1
 
 
-def test_a_token_is_written_into_a_new_file_and_printed_nowhere(token, tmp_path):
-    made = token("create", "joe", "--role", "admin", "--file", "tokens.toml", "--token-file", "secret")
-    assert (made.returncode, made.stdout, made.stderr) == (0, "", "added to tokens.toml\n")
+def test_token_is_written_to_a_new_file_and_not_printed(token, tmp_path):
+    result = token("create", "joe", "--role", "admin", "--file", "tokens.toml", "--token-file", "secret")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "added to tokens.toml\n")
     secret = tmp_path / "secret"
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
     before = secret.read_text(), (tmp_path / "tokens.toml").read_text()
-    again = token("create", "joe", "--role", "admin", "--file", "tokens.toml", "--token-file", "secret")
-    assert (again.returncode, again.stderr) == (2, "roost: --token-file secret already exists; give a new file\n")
+    second = token("create", "joe", "--role", "admin", "--file", "tokens.toml", "--token-file", "secret")
+    assert (second.returncode, second.stderr) == (2, "roost: --token-file secret already exists; give a new file\n")
     assert (secret.read_text(), (tmp_path / "tokens.toml").read_text()) == before
     (tmp_path / "bad.toml").write_text("nonsense")
     assert token("create", "joe", "--file", "bad.toml", "--token-file", "other").returncode == 3
@@ -114,8 +114,8 @@ def test_a_token_is_read_from_a_file(token, tmp_path):
         url = f"http://127.0.0.1:{server.port}"
 
         def ask(*words, **environ):
-            ran = roost("host", "list", "--url", url, *words, cwd=tmp_path, **environ)
-            return ran.returncode, ran.stderr
+            result = roost("host", "list", "--url", url, *words, cwd=tmp_path, **environ)
+            return result.returncode, result.stderr
 
         assert ask("--token-file", "admin") == (0, "")
         assert ask(ROOST_TOKEN_FILE="admin") == (0, "")
@@ -124,8 +124,8 @@ def test_a_token_is_read_from_a_file(token, tmp_path):
         both = ask("--token-file", "reader", "--token", "x")
         assert (both[0], "--token and --token-file cannot be combined" in both[1]) == (2, True)
         (tmp_path / "admin").chmod(0o644)
-        warned = "roost: other users of this machine may read admin; run chmod 600 on it\n"
-        assert ask("--token-file", "admin") == (0, warned)
+        warning = "roost: other users of this machine may read admin; run chmod 600 on it\n"
+        assert ask("--token-file", "admin") == (0, warning)
         problem = "must contain one token, on one line"
         for text in ("", "a b"):
             (tmp_path / "bad").write_text(text)

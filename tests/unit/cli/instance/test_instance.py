@@ -1,4 +1,4 @@
-"""``roost instance`` on a real server, with agents that a thread plays."""
+"""``roost instance`` on a real server, with agents that a thread simulates."""
 
 import json
 import re
@@ -12,8 +12,8 @@ from tests.support.fleets.products import fleet
 
 def test_an_instance_is_created_shown_stopped_started_and_deleted(server, instance):
     with at_play(server) as players:
-        code, said, _ = instance("create", "web", "--flavor", "vcpus=2,memory_mb=16", "--wait")
-        head, line = said.splitlines()
+        code, output, _ = instance("create", "web", "--flavor", "vcpus=2,memory_mb=16", "--wait")
+        head, line = output.splitlines()
         uuid = line.split()[3]
         assert (code, head.split(), line.split()) == (
             0,
@@ -24,12 +24,12 @@ def test_an_instance_is_created_shown_stopped_started_and_deleted(server, instan
             ["name", "status", "task", "host", "uuid"],
             ["web", "ACTIVE", "-", "host-0", uuid],
         ]
-        shown = instance("show", "web")[1]
-        assert re.search(r"^status +ACTIVE$", shown, re.MULTILINE)
-        assert re.search(r"^task +-$", shown, re.MULTILINE)
-        assert re.search(r"^decided 20\d\d-.*: granted, with the alternates host-1, host-2$", shown, re.MULTILINE)
-        assert re.search(r"^host-0 +host-0 +claimed +-$", shown, re.MULTILINE)
-        assert re.search(r"^20\d\d-\S+ \S+Z +spawn\.built +host host-0$", shown, re.MULTILINE)
+        text = instance("show", "web")[1]
+        assert re.search(r"^status +ACTIVE$", text, re.MULTILINE)
+        assert re.search(r"^task +-$", text, re.MULTILINE)
+        assert re.search(r"^decided 20\d\d-.*: granted, with the alternates host-1, host-2$", text, re.MULTILINE)
+        assert re.search(r"^host-0 +host-0 +claimed +-$", text, re.MULTILINE)
+        assert re.search(r"^20\d\d-\S+ \S+Z +spawn\.built +host host-0$", text, re.MULTILINE)
         assert json.loads(instance("show", uuid, "--json")[1])["status"] == "ACTIVE"
         assert instance("stop", "web", "--wait")[0] == 0
         assert instance("stop", "web")[::2] == (
@@ -37,47 +37,47 @@ def test_an_instance_is_created_shown_stopped_started_and_deleted(server, instan
             f"roost: the instance {uuid} cannot stop in status SHUTOFF: it has to be in ACTIVE\n",
         )
         assert "ACTIVE" in instance("start", uuid, "--wait")[1]
-        code, said, _ = instance("delete", "web", "--wait", "--json")
-        assert (code, json.loads(said)["outcome"]) == (0, "done")
+        code, output, _ = instance("delete", "web", "--wait", "--json")
+        assert (code, json.loads(output)["outcome"]) == (0, "done")
         assert instance("list")[1].splitlines()[1:] == []
         assert [each["uuid"] for each in json.loads(instance("list", "--status", "DELETED", "--json")[1])] == [uuid]
         assert set(players.used().values()) == {0}
 
 
-def test_events_of_an_instance_are_followed_by_its_name(server, asked):
+def test_events_can_be_followed_by_instance_name(server, command):
     with at_play(server):
-        (uuid,) = json.loads(asked("instance", "create", "web", "--flavor", "vcpus=2,memory_mb=16", "--json")[1])[
+        (uuid,) = json.loads(command("instance", "create", "web", "--flavor", "vcpus=2,memory_mb=16", "--json")[1])[
             "instances"
         ]
-        code, said, _ = asked("events", "--instance", "web", "--after", "the-start", "--count", "1", "--json")
-        assert (code, uuid in said) == (0, True)
-        assert asked("events", "--instance", "nobody") == (4, "", "roost: no such instance: nobody\n")
+        code, output, _ = command("events", "--instance", "web", "--after", "the-start", "--count", "1", "--json")
+        assert (code, uuid in output) == (0, True)
+        assert command("events", "--instance", "nobody") == (4, "", "roost: no such instance: nobody\n")
 
 
-def test_what_cannot_be_built_is_told_with_its_attempts(server, instance):
+def test_failed_build_is_shown_with_its_attempts(server, instance):
     with at_play(server, failing=HOSTS):
-        code, said, error = instance("create", "bad", "--flavor", "vcpus=2,memory_mb=16", "--wait")
-        assert (code, said.splitlines()[1].split()[:3]) == (1, ["bad", "ERROR", "-"])
+        code, output, error = instance("create", "bad", "--flavor", "vcpus=2,memory_mb=16", "--wait")
+        assert (code, output.splitlines()[1].split()[:3]) == (1, ["bad", "ERROR", "-"])
         assert "has no network" in error
-        shown = instance("show", "bad")[1]
-        assert len(re.findall(r"^host-\d +host-\d +claimed +host-\d has no network$", shown, re.MULTILINE)) == 3
+        text = instance("show", "bad")[1]
+        assert len(re.findall(r"^host-\d +host-\d +claimed +host-\d has no network$", text, re.MULTILINE)) == 3
         assert instance("delete", "bad", "--wait")[0] == 0
 
 
-def test_several_are_asked_for_by_a_document_and_a_name_of_two_is_none(server, instance, tmp_path):
+def test_document_creates_several_instances_and_a_shared_name_is_refused(server, instance, tmp_path):
     (tmp_path / "two.json").write_text('{"flavor": {"name": "small", "vcpus": 1, "memory_mb": 16}, "count": 1}')
     with at_play(server):
         for _ in range(2):
-            found = json.loads(instance("create", "twin", "--request", tmp_path / "two.json", "--json")[1])
-            assert len(found["instances"]) == 1
+            document = json.loads(instance("create", "twin", "--request", tmp_path / "two.json", "--json")[1])
+            assert len(document["instances"]) == 1
         assert instance("show", "twin")[::2] == (
             2,
             "roost: 2 instances are called 'twin'; use its uuid\n",
         )
         for each in json.loads(instance("list", "--name", "twin", "--json")[1]):
             assert instance("delete", each["uuid"], "--wait")[0] == 0
-        code, said, _ = instance("create", "row", "--request", tmp_path / "two.json", "--count", "2", "--wait")
-        assert (code, [line.split()[0] for line in said.splitlines()[1:]]) == (0, ["row", "row-2"])
+        code, output, _ = instance("create", "row", "--request", tmp_path / "two.json", "--count", "2", "--wait")
+        assert (code, [line.split()[0] for line in output.splitlines()[1:]]) == (0, ["row", "row-2"])
         assert [instance("delete", name, "--force", "--wait")[0] for name in ("row", "row-2")] == [0, 0]
 
 
@@ -93,14 +93,14 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_be_asked_is_said_in_a_sentence(instance):
+def test_invalid_request_is_refused_in_one_sentence(instance):
     for words, code, sentence in REFUSED:
-        ended, _, error = instance(*words)
-        assert ended == code, (words, error)
+        exit_code, _, error = instance(*words)
+        assert exit_code == code, (words, error)
         assert sentence in error, words
 
 
-def test_a_database_that_is_not_served_takes_requests_and_nobody_waits_for_them(run, tmp_path):
+def test_database_without_a_server_accepts_requests_but_not_wait(run, tmp_path):
     with open_roost(None, tmp_path) as roost:
         roost.install(fleet(1, vcpus=4))
     place = ("--data", tmp_path)
@@ -108,13 +108,13 @@ def test_a_database_that_is_not_served_takes_requests_and_nobody_waits_for_them(
     assert code == 2
     assert "operations need a server" in error
     assert run("instance", "create", "web", "--flavor", "vcpus=1", *place)[0] == 0
-    said = run("instance", "list", *place)[1].splitlines()[1].split()
-    assert said[:4] == ["web", "BUILD", "scheduling", "-"]
+    output = run("instance", "list", *place)[1].splitlines()[1].split()
+    assert output[:4] == ["web", "BUILD", "scheduling", "-"]
     assert re.search(r"^decision +-$", run("instance", "show", "web", *place)[1], re.MULTILINE)
 
 
-def test_a_refusal_is_told_with_what_the_hosts_lack():
-    found = {
+def test_instance_text_shows_the_reason_of_a_refusal():
+    document = {
         "uuid": uuid_of("i"),
         "status": "ERROR",
         "created_at_s": 0.0,
@@ -125,5 +125,5 @@ def test_a_refusal_is_told_with_what_the_hosts_lack():
         "story": [],
     }
     decision = {"decided_at_s": 0.0, "outcome": "refused", "reason": "0 of 3 hosts: 3 lack 99 VCPU or more"}
-    lines = instance_text(found, decision)
+    lines = instance_text(document, decision)
     assert lines[-1] == "decided 1970-01-01 00:00:00Z: refused, 0 of 3 hosts: 3 lack 99 VCPU or more"

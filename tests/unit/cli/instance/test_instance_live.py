@@ -1,4 +1,4 @@
-"""``roost instance live-migrate|evacuate`` and ``roost migration``, on a real server with agents of a thread."""
+"""``roost instance live-migrate|evacuate`` and ``roost migration``, on a real server with simulated agents."""
 
 import json
 
@@ -7,43 +7,44 @@ import pytest
 from tests.support.agents.http_agents import at_play
 
 
-def table(said):
-    return [line.split() for line in said.splitlines()]
+def table(output):
+    return [line.split() for line in output.splitlines()]
 
 
-def test_an_instance_moves_while_it_runs_and_its_moves_are_shown(server, asked):
+def test_instance_is_live_migrated_and_its_migration_is_shown(server, command):
     with at_play(server):
-        code, said, _ = asked("instance", "create", "web", "--flavor", "vcpus=2,memory_mb=16", "--wait")
-        uuid = table(said)[1][3]
+        code, output, _ = command("instance", "create", "web", "--flavor", "vcpus=2,memory_mb=16", "--wait")
+        uuid = table(output)[1][3]
         assert code == 0
-        code, said, _ = asked("instance", "live-migrate", "web", "--host", "host-2", "--wait")
-        assert (code, table(said)[1]) == (0, ["web", "ACTIVE", "host-2", uuid, "-"])
-        (head, move) = table(asked("migration", "list", "--instance", "web")[1])
+        code, output, _ = command("instance", "live-migrate", "web", "--host", "host-2", "--wait")
+        assert (code, table(output)[1]) == (0, ["web", "ACTIVE", "host-2", uuid, "-"])
+        (head, move) = table(command("migration", "list", "--instance", "web")[1])
         assert head == ["kind", "status", "from", "to", "instance", "uuid"]
         assert move[:5] == ["live", "confirmed", "host-0", "host-2", uuid]
-        shown = table(asked("migration", "show", move[5])[1])
-        assert ["status", "confirmed"] in shown
-        assert any(line[0] == "created_at" for line in shown)
-        assert [*move[:4], move[5]] in table(asked("instance", "show", "web")[1])
-        assert asked("migration", "list", "--status", "moving")[1].splitlines()[1:] == []
-        code, _, problem = asked("instance", "live-migrate", "web", "--host", "host-2")
+        lines = table(command("migration", "show", move[5])[1])
+        assert ["status", "confirmed"] in lines
+        assert any(line[0] == "created_at" for line in lines)
+        assert [*move[:4], move[5]] in table(command("instance", "show", "web")[1])
+        assert command("migration", "list", "--status", "moving")[1].splitlines()[1:] == []
+        code, _, problem = command("instance", "live-migrate", "web", "--host", "host-2")
         assert (code, problem) == (2, "roost: $.host: the instance is on host-2 already\n")
 
 
-def test_all_of_a_host_are_evacuated_and_it_is_told_which_were_not(server, asked):
+def test_host_is_evacuated_and_failures_are_reported(server, command):
     with at_play(server) as players:
         for name, vcpus in (("web", 1), ("db", 3)):
             words = ("--flavor", f"vcpus={vcpus},memory_mb=16", "--host", "host-0", "--wait")
-            assert asked("instance", "create", name, *words)[0] == 0
-        code, said, problem = asked("instance", "evacuate", "--host", "host-0", "--json")
+            assert command("instance", "create", name, *words)[0] == 0
+        code, output, problem = command("instance", "evacuate", "--host", "host-0", "--json")
         assert (code, problem) == (1, "roost: 2 of 2 instances of host-0 were not evacuated\n")
-        assert {each["outcome"] for each in json.loads(said)} == {"refused"}
+        assert {each["outcome"] for each in json.loads(output)} == {"refused"}
         for host in ("host-1", "host-2"):
             assert (
-                asked("instance", "create", host, "--flavor", "vcpus=3,memory_mb=16", "--host", host, "--wait")[0] == 0
+                command("instance", "create", host, "--flavor", "vcpus=3,memory_mb=16", "--host", host, "--wait")[0]
+                == 0
             )
         assert players.ask("DELETE", "/agents/host-0")[0] == 204
-        code, said, problem = asked("instance", "evacuate", "--host", "host-0", "--wait")
+        code, output, problem = command("instance", "evacuate", "--host", "host-0", "--wait")
         assert (code, problem.splitlines()) == (
             1,
             [
@@ -52,32 +53,32 @@ def test_all_of_a_host_are_evacuated_and_it_is_told_which_were_not(server, asked
                 "roost: 1 of 2 instances of host-0 were not evacuated",
             ],
         )
-        found = {line[0]: line[2:4] for line in table(said)[1:3]}
-        assert found["db"] == ["failed", "host-0"]
-        assert found["web"][0] == "done"
-        assert said.splitlines()[-1] == "2 instances of host-0: 1 done, 0 open, 1 not evacuated"
-        assert asked("instance", "evacuate", "--host", "host-1", "--to", "host-2", "--json")[0] == 1
+        outcomes = {line[0]: line[2:4] for line in table(output)[1:3]}
+        assert outcomes["db"] == ["failed", "host-0"]
+        assert outcomes["web"][0] == "done"
+        assert output.splitlines()[-1] == "2 instances of host-0: 1 done, 0 open, 1 not evacuated"
+        assert command("instance", "evacuate", "--host", "host-1", "--to", "host-2", "--json")[0] == 1
         assert players.ask("DELETE", "/agents/host-1")[0] == 204
         for name in ("host-1", "web"):
-            assert asked("instance", "delete", name, "--wait")[0] == 0
-        assert asked("instance", "evacuate", "--host", "host-1") == (0, "no instance is on host-1\n", "")
-        code, said, problem = asked("instance", "evacuate", "--host", "host-9")
-        assert (code, said, problem) == (4, "", "roost: no such agent: host-9\n")
+            assert command("instance", "delete", name, "--wait")[0] == 0
+        assert command("instance", "evacuate", "--host", "host-1") == (0, "no instance is on host-1\n", "")
+        code, output, problem = command("instance", "evacuate", "--host", "host-9")
+        assert (code, output, problem) == (4, "", "roost: no such agent: host-9\n")
 
 
-def test_what_cannot_be_evacuated_is_told_too(server, asked):
+def test_instance_in_an_unsuitable_status_is_reported_as_not_evacuated(server, command):
     with at_play(server) as players:
         flavor = ("--flavor", "vcpus=1,memory_mb=16", "--wait")
-        assert asked("instance", "create", "web", *flavor, "--host", "host-0")[0] == 0
-        assert asked("instance", "resize", "web", "vcpus=2,memory_mb=16", "--wait")[0] == 0
-        host = json.loads(asked("instance", "list", "--json")[1])[0]["host"]
+        assert command("instance", "create", "web", *flavor, "--host", "host-0")[0] == 0
+        assert command("instance", "resize", "web", "vcpus=2,memory_mb=16", "--wait")[0] == 0
+        host = json.loads(command("instance", "list", "--json")[1])[0]["host"]
         assert players.ask("DELETE", f"/agents/{host}")[0] == 204
-        code, said, problem = asked("instance", "evacuate", "--host", host, "--json")
+        code, output, problem = command("instance", "evacuate", "--host", host, "--json")
         assert (code, problem) == (1, f"roost: 1 of 1 instances of {host} were not evacuated\n")
-        assert "in status VERIFY_RESIZE" in json.loads(said)[0]["problem"]
+        assert "in status VERIFY_RESIZE" in json.loads(output)[0]["problem"]
 
 
 @pytest.mark.parametrize("words", [(), ("web", "--host", "host-0")])
-def test_either_an_instance_is_named_or_a_host(run, words):
+def test_evacuate_needs_either_an_instance_or_a_host(run, words):
     code, _, problem = run("instance", "evacuate", *words)
     assert (code, "give either INSTANCE or --host" in problem) == (2, True)

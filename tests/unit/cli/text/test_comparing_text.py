@@ -5,18 +5,18 @@ from roost.simulator.compare import build_figures, compare
 from tests.unit.simulator.comparisons import generated_source, policies, policy_runs
 
 
-def test_the_text_has_a_column_a_policy_and_says_how_to_read_it():
-    compared = compare(generated_source(), policies(), seeds=(1, 2))
-    kept = [policy_runs(8_000, 8_001), policy_runs(7_000, 7_001, name="b")]
+def test_comparison_text_has_a_column_per_policy_and_a_legend():
+    comparison = compare(generated_source(), policies(), seeds=(1, 2))
+    runs = [policy_runs(8_000, 8_001), policy_runs(7_000, 7_001, name="b")]
     text = to_text(
         msgspec.structs.replace(
-            compared,
+            comparison,
             workload="pods",
             notes=("a note",),
             jobs=2,
             runs_found=3,
-            policies=kept,
-            figures=build_figures(kept, is_alone=False)[:3],
+            policies=runs,
+            figures=build_figures(runs, is_alone=False)[:3],
         )
     )
     assert text == (

@@ -7,7 +7,7 @@ from roost.cli.text.plain_text import escape_json
 EVIL = "a\x1b\x7f\x9b31m\u202eb\u2066\u2028\U000e0041\u00ad"
 
 
-def test_json_for_a_terminal_means_the_same_and_has_nothing_that_cannot_be_printed():
+def test_escaped_json_is_equivalent_and_printable():
     body = json.dumps({EVIL: [EVIL, "größe 日本 🐦"]}, ensure_ascii=False, indent=2).encode()
     text = escape_json(body)
     assert json.loads(text) == json.loads(body)
@@ -16,5 +16,5 @@ def test_json_for_a_terminal_means_the_same_and_has_nothing_that_cannot_be_print
 
 
 @pytest.mark.parametrize("body", [b"[]", b'{\n  "a": "\\n\\u001b"\n}\n'])
-def test_ascii_stays_as_it_is(body):
+def test_ascii_json_is_unchanged(body):
     assert escape_json(body) == body.decode()

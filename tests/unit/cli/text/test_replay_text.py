@@ -34,5 +34,5 @@ refused
 """
 
 
-def test_the_text_is_aligned_and_says_the_most_common_reasons():
+def test_replay_text_is_aligned_and_lists_the_most_common_reasons():
     assert to_text(REPORT) == TEXT

@@ -1,4 +1,4 @@
-"""Messages of a scheduler to run instances, and what becomes of them."""
+"""Messages of the Icehouse scheduler to run instances, and their effects."""
 
 import logging
 import random
@@ -22,7 +22,7 @@ START, END, FAILED = "scheduler.run_instance.start", "scheduler.run_instance.end
 
 
 def run(driver, count=1, **properties):
-    """Have instances run; return the two tables as they are afterwards."""
+    """Run instances; return the request spec and the filter properties afterwards."""
     request_spec = {
         "instance_uuids": [f"i{number}" for number in range(count)],
         "instance_properties": {"project_id": "p"},
@@ -35,20 +35,20 @@ def run(driver, count=1, **properties):
     return request_spec, filter_properties
 
 
-def placed(world):
+def placements(world):
     return [(uuid, host) for uuid, host, *_ in world.sent]
 
 
-class Once(BaseHostFilter):
-    """Takes a host for one instance."""
+class EmptyHostFilter(BaseHostFilter):
+    """Accepts only empty hosts."""
 
     def host_passes(self, host_state, _spec_obj):
-        """Say whether it is empty."""
+        """Return whether the host is empty."""
         return host_state.num_instances == 0
 
 
 @pytest.mark.shows("S193")
-def test_a_message_goes_from_the_manager_by_driver_and_host_manager_to_the_records_and_the_hosts():
+def test_run_instance_calls_driver_host_manager_records_and_hosts():
     steps = []
 
     class Tracing(HostManager):
@@ -77,7 +77,7 @@ def test_a_message_goes_from_the_manager_by_driver_and_host_manager_to_the_recor
             steps.append("_provision_resource")
             super()._provision_resource(*args)
 
-    class Noting(World):
+    class RecordingWorld(World):
         def set_scheduled(self, *args):
             steps.append("record")
             return super().set_scheduled(*args)
@@ -86,7 +86,7 @@ def test_a_message_goes_from_the_manager_by_driver_and_host_manager_to_the_recor
             steps.append("message")
             super().run_instance(*args, **message)
 
-    world = Noting()
+    world = RecordingWorld()
     states = [HostState("a", "a", free_ram_mb=900)]
     run(Traced(Tracing(lambda: states), deployment=around(world)), count=2)
     assert steps == [
@@ -99,16 +99,16 @@ def test_a_message_goes_from_the_manager_by_driver_and_host_manager_to_the_recor
 
 
 @pytest.mark.shows("S182", "S193")
-def test_the_message_to_run_instances_reaches_the_host_chosen_for_each():
+def test_run_instance_message_reaches_the_host_chosen_for_each():
     world = World()
     run(filtering(world, a=250, b=300), count=2)
-    assert placed(world) == [("i0", "b"), ("i1", "a")]
+    assert placements(world) == [("i0", "b"), ("i1", "a")]
     assert world.scheduled == ["i0", "i1"]
     messages = [message for *_, message in world.sent]
     assert [message["node"] for message in messages] == ["b-node", "a-node"]
     for message in messages:
-        handed_on = {name: message[name] for name in ("admin_password", "injected_files", "requested_networks")}
-        assert handed_on == {
+        arguments = {name: message[name] for name in ("admin_password", "injected_files", "requested_networks")}
+        assert arguments == {
             "admin_password": "password",
             "injected_files": ["file"],
             "requested_networks": ["network"],
@@ -118,7 +118,7 @@ def test_the_message_to_run_instances_reaches_the_host_chosen_for_each():
 
 
 @pytest.mark.shows("S198")
-def test_start_and_end_are_told_with_what_was_asked_for_and_no_password():
+def test_start_and_end_notifications_have_the_request_and_no_password():
     world = World()
     run(filtering(world, a=900), count=2)
     assert events(world) == [START, END]
@@ -128,7 +128,7 @@ def test_start_and_end_are_told_with_what_was_asked_for_and_no_password():
 
 
 @pytest.mark.shows("S198")
-def test_each_message_has_its_launch_index_and_neither_other_instances_nor_the_context():
+def test_each_message_has_its_launch_index_and_no_context():
     world = World()
     request_spec, properties = run(filtering(world, a=900), count=3)
     specs = [message["request_spec"] for *_, message in world.sent]
@@ -144,7 +144,7 @@ def test_each_message_has_its_launch_index_and_neither_other_instances_nor_the_c
 
 
 @pytest.mark.shows("S198")
-def test_each_message_names_its_own_host_as_tried_and_those_tried_before_concern_the_first_alone():
+def test_retry_has_the_own_host_and_earlier_hosts_only_in_the_first_message():
     world = World()
     retry = {"num_attempts": 1, "hosts": [["z", "z-node"]]}
     _, properties = run(filtering(world, a=250, b=300), count=2, retry=retry)
@@ -155,31 +155,31 @@ def test_each_message_names_its_own_host_as_tried_and_those_tried_before_concern
     assert properties["retry"] == {"num_attempts": 2, "hosts": []}
 
 
-def test_a_forced_host_is_not_noted_as_tried_and_has_no_limits():
+def test_forced_host_is_not_in_retry_and_has_no_limits():
     world = World()
     run(filtering(world, a=250), force_hosts=["a"])
     assert {"retry", "limits"} & {*world.sent[0][-1]["filter_properties"]} == set()
     world = World()
     run(filtering(world, a=250), force_nodes=["a-node"], retry={"num_attempts": 1, "hosts": []})
-    told = world.sent[0][-1]["filter_properties"]
-    assert (told["retry"]["hosts"], told["limits"]) == ([], {})
+    properties = world.sent[0][-1]["filter_properties"]
+    assert (properties["retry"]["hosts"], properties["limits"]) == ([], {})
 
 
 @pytest.mark.shows("S198", "S213")
-def test_an_instance_without_a_host_is_in_error_and_the_others_run():
+def test_instance_without_a_host_is_in_error_and_the_others_run():
     world = World()
-    run(filtering(world, filters=[Once], a=250, b=300), count=3)
-    assert placed(world) == [("i0", "b"), ("i1", "a")]
+    run(filtering(world, filters=[EmptyHostFilter], a=250, b=300), count=3)
+    assert placements(world) == [("i0", "b"), ("i1", "a")]
     assert world.states == {"i2": ("error", None)}
     assert world.faults == {"i2": "No valid host was found."}
     assert events(world) == [START, FAILED, END]
 
 
 @pytest.mark.shows("S213")
-def test_the_error_of_one_instance_does_not_stop_the_others_and_is_told():
+def test_error_of_one_instance_is_notified_and_the_others_run():
     world = World(broken="b")
-    run(filtering(world, filters=[Once], a=250, b=300), count=2)
-    assert placed(world) == [("i1", "a")]
+    run(filtering(world, filters=[EmptyHostFilter], a=250, b=300), count=2)
+    assert placements(world) == [("i1", "a")]
     assert world.states == {"i0": ("error", None)}
     assert world.faults == {"i0": "b does not answer"}
     assert events(world) == [START, FAILED, END]
@@ -196,7 +196,7 @@ def test_the_error_of_one_instance_does_not_stop_the_others_and_is_told():
 
 
 @pytest.mark.shows("S213")
-def test_an_error_is_noted_even_where_nobody_listens():
+def test_error_is_recorded_without_a_notifier():
     world = World()
     deployment = Deployment(world, world)
     handle_schedule_error("context", NoValidHost("none"), "i0", {}, deployment=deployment)
@@ -205,7 +205,7 @@ def test_an_error_is_noted_even_where_nobody_listens():
 
 
 @pytest.mark.shows("S199")
-def test_the_use_of_a_host_counts_its_instance_once_and_before_the_message():
+def test_host_use_counts_the_instance_once_before_the_message():
     world = World()
     run(filtering(world, a=250), count=2)
     assert world.watched == [[("a", 2, 50)], [("a", 2, 50)]]
@@ -213,7 +213,7 @@ def test_the_use_of_a_host_counts_its_instance_once_and_before_the_message():
 
 
 @pytest.mark.shows("S199")
-def test_the_message_has_the_limits_that_filters_set():
+def test_message_has_the_limits_that_filters_set():
     class Limiting(BaseHostFilter):
         def host_passes(self, host_state, _spec_obj):
             host_state.limits["memory_mb"] = 512
@@ -224,18 +224,18 @@ def test_the_message_has_the_limits_that_filters_set():
     assert world.sent[0][-1]["filter_properties"]["limits"] == {"memory_mb": 512}
 
 
-def test_an_instance_that_is_gone_is_not_built_and_stops_nobody(caplog):
+def test_deleted_instance_is_not_built_and_the_others_run(caplog):
     world = World(gone=["i0"])
     with caplog.at_level(logging.INFO):
         run(filtering(world, a=900), count=2)
         handle_schedule_error("context", NoValidHost(""), "i0", {}, deployment=around(world))
-    assert placed(world) == [("i1", "a")]
+    assert placements(world) == [("i1", "a")]
     assert world.states == world.faults == {}
     assert "Instance i0 disappeared while it was scheduled." in caplog.text
     assert "Instance i0 is gone, so its failure is not recorded." in caplog.text
 
 
-def test_who_listens_or_keeps_records_cannot_stop_the_others(caplog):
+def test_failing_notifier_and_records_do_not_stop_the_others(caplog):
     class Failing(World):
         def info(self, *_):
             raise RuntimeError("no broker")
@@ -246,14 +246,14 @@ def test_who_listens_or_keeps_records_cannot_stop_the_others(caplog):
             raise Unavailable("no database")
 
     world = Failing(broken="b")
-    run(filtering(world, filters=[Once], a=250, b=300), count=2)
-    assert placed(world) == [("i1", "a")]
+    run(filtering(world, filters=[EmptyHostFilter], a=250, b=300), count=2)
+    assert placements(world) == [("i1", "a")]
     assert "The notification scheduler.run_instance.start failed." in caplog.text
     assert "The failure of instance i0 could not be recorded." in caplog.text
 
 
 @pytest.mark.shows("S182")
-def test_what_keeps_all_instances_from_a_host_puts_them_all_in_error():
+def test_failure_of_the_whole_request_puts_all_instances_in_error():
     world = World()
     driver = filtering(world, a=900)
     run(driver, count=2, retry={"num_attempts": 3, "hosts": []})
@@ -272,7 +272,7 @@ def test_what_keeps_all_instances_from_a_host_puts_them_all_in_error():
 
 
 @pytest.mark.parametrize("kind", [FilterScheduler, ChanceScheduler])
-def test_a_request_that_names_no_instances_changes_nothing(kind):
+def test_request_without_instances_is_refused_and_changes_nothing(kind):
     world = World()
     for request_spec in ({}, {"instance_uuids": []}):
         with pytest.raises(BadRequest, match="request_spec has no instances"):
@@ -280,19 +280,21 @@ def test_a_request_that_names_no_instances_changes_nothing(kind):
     assert (world.told, world.sent, world.states) == ([], [], {})
 
 
-def test_a_scheduler_without_a_deployment_sends_nothing():
+def test_scheduler_without_a_deployment_cannot_send():
     with pytest.raises(AssertionError, match="needs a deployment"):
         Scheduler(HostManager(list)).deployment  # noqa: B018  # reading it is the test
 
 
 @pytest.mark.shows("S195", "S198", "S213")
-def test_chance_runs_each_instance_on_any_host_that_is_up():
+def test_chance_scheduler_runs_instances_on_any_host_that_is_up():
     world = World(up="abc", broken="b")
     driver = ChanceScheduler(HostManager(list), world, chance=random.Random(3), deployment=around(world))
     run(driver, count=20, ignore_hosts=["c"])
-    assert {host for _, host in placed(world)} == {"a"}
+    assert {host for _, host in placements(world)} == {"a"}
     assert all(fault == "b does not answer" for fault in world.faults.values())
-    assert sorted([*world.faults, *(uuid for uuid, _ in placed(world))]) == sorted(f"i{number}" for number in range(20))
+    assert sorted([*world.faults, *(uuid for uuid, _ in placements(world))]) == sorted(
+        f"i{number}" for number in range(20)
+    )
     assert len(world.faults) in range(1, 20)
     _, _, message = world.sent[0]
     assert message["node"] is None
@@ -302,7 +304,7 @@ def test_chance_runs_each_instance_on_any_host_that_is_up():
     assert events(world)[-1] == END
 
 
-def test_chance_without_a_host_puts_each_instance_in_error():
+def test_chance_scheduler_without_hosts_puts_instances_in_error():
     world = World(up="")
     driver = ChanceScheduler(HostManager(list), world, deployment=around(world))
     run(driver, count=2)
@@ -311,19 +313,19 @@ def test_chance_without_a_host_puts_each_instance_in_error():
 
 
 @pytest.mark.shows("S197")
-def test_what_runs_counts_in_the_cache_until_the_next_refresh():
+def test_running_instances_count_in_the_cache_until_the_next_refresh():
     world = World()
     driver = filtering(world, CachingScheduler, a=250, b=300)
     for _ in range(2):
         run(driver)
         world.seen = [HostState(host, host, free_ram_mb=free) for host, free in (("a", 250), ("b", 300))]
-    assert placed(world) == [("i0", "b"), ("i0", "a")]
+    assert placements(world) == [("i0", "b"), ("i0", "a")]
     driver.run_periodic_tasks(None)
     run(driver)
-    assert placed(world)[-1] == ("i0", "b")
+    assert placements(world)[-1] == ("i0", "b")
 
 
-def test_members_of_a_group_run_apart():
+def test_members_of_an_anti_affinity_group_run_on_different_hosts():
     world = World()
     group = InstanceGroup(policy="anti-affinity")
     driver = FilterScheduler(
@@ -331,5 +333,5 @@ def test_members_of_a_group_run_apart():
         deployment=around(world),
     )
     run(driver, count=3, instance_group=group)
-    assert placed(world) == [("i0", "a"), ("i1", "b")]
+    assert placements(world) == [("i0", "a"), ("i1", "b")]
     assert [*world.states] == ["i2"]

@@ -29,34 +29,34 @@ def hosts(**free_ram_mb):
     return [HostState(name, f"{name}-node", uuid=name, free_ram_mb=free) for name, free in free_ram_mb.items()]
 
 
-def keeper(states):
+def manager_of(states):
     return HostManager(lambda: states)
 
 
-def chosen(scheduler, count=1, **properties):
+def chosen_hosts(scheduler, count=1, **properties):
     request_spec = {"instance_uuids": [f"i{number}" for number in range(count)]}
-    found = scheduler.select_destinations(None, request_spec, {"instance_type": TYPE, **properties})
-    return [each["host"] for each in found]
+    destinations = scheduler.select_destinations(None, request_spec, {"instance_type": TYPE, **properties})
+    return [each["host"] for each in destinations]
 
 
 class Services:
-    """Knows which services are up."""
+    """The state of each service, by host."""
 
     def __init__(self, **is_up):
         self._is_up = is_up
 
     def get_all_by_topic(self, _context, topic):
-        """Give all compute services."""
+        """Return all compute services."""
         return [{"host": host, "topic": topic} for host in self._is_up]
 
     def service_is_up(self, service):
-        """Say whether one is up."""
+        """Return whether a service is up."""
         return self._is_up[service["host"]]
 
 
 @pytest.mark.shows("S194", "S214")
-def test_the_base_of_schedulers_only_knows_who_is_up():
-    base = Scheduler(keeper([]), Services(a=True, b=False))
+def test_base_scheduler_only_lists_hosts_that_are_up():
+    base = Scheduler(manager_of([]), Services(a=True, b=False))
     assert base.hosts_up(None, "compute") == ["a"]
     base.run_periodic_tasks(None)
     with pytest.raises(NotImplementedError, match="Driver must implement select_destinations"):
@@ -66,90 +66,97 @@ def test_the_base_of_schedulers_only_knows_who_is_up():
 
 
 @pytest.mark.shows("S195")
-def test_chance_takes_any_host_that_is_up_and_not_ignored():
-    scheduler = ChanceScheduler(keeper([]), Services(a=True, b=False, c=True), chance=random.Random(1))
-    assert set(chosen(scheduler, count=20)) == {"a", "c"}
-    assert set(chosen(scheduler, count=5, ignore_hosts=["a"])) == {"c"}
+def test_chance_scheduler_takes_any_host_that_is_up_and_not_ignored():
+    scheduler = ChanceScheduler(manager_of([]), Services(a=True, b=False, c=True), chance=random.Random(1))
+    assert set(chosen_hosts(scheduler, count=20)) == {"a", "c"}
+    assert set(chosen_hosts(scheduler, count=5, ignore_hosts=["a"])) == {"c"}
     with pytest.raises(NoValidHost, match="Could not find another compute"):
-        chosen(scheduler, ignore_hosts=["a", "c"])
+        chosen_hosts(scheduler, ignore_hosts=["a", "c"])
     with pytest.raises(NoValidHost, match=r"Is the appropriate service running\?"):
-        chosen(ChanceScheduler(keeper([]), Services(a=False)))
+        chosen_hosts(ChanceScheduler(manager_of([]), Services(a=False)))
 
 
 @pytest.mark.shows("S005", "S196")
-def test_the_best_host_is_taken_and_its_use_is_seen_by_the_next_instance():
-    scheduler = FilterScheduler(keeper(hosts(a=250, b=300)))
-    assert chosen(scheduler, count=3) == ["b", "a", "b"]
+def test_best_host_is_taken_and_its_use_counts_for_the_next_instance():
+    scheduler = FilterScheduler(manager_of(hosts(a=250, b=300)))
+    assert chosen_hosts(scheduler, count=3) == ["b", "a", "b"]
 
 
 @pytest.mark.shows("S201")
-def test_one_of_the_best_hosts_is_taken_at_random():
-    taken = {
-        chosen(FilterScheduler(keeper(hosts(a=3, b=2, c=1)), host_subset_size=2, chance=random.Random(seed)))[0]
+def test_host_is_drawn_from_the_best_subset():
+    first_hosts = {
+        chosen_hosts(FilterScheduler(manager_of(hosts(a=3, b=2, c=1)), host_subset_size=2, chance=random.Random(seed)))[
+            0
+        ]
         for seed in range(20)
     }
-    assert taken == {"a", "b"}
-    assert chosen(FilterScheduler(keeper(hosts(a=3, b=2)), host_subset_size=0)) == ["a"]
-    assert chosen(FilterScheduler(keeper(hosts(a=3)), host_subset_size=9)) == ["a"]
+    assert first_hosts == {"a", "b"}
+    assert chosen_hosts(FilterScheduler(manager_of(hosts(a=3, b=2)), host_subset_size=0)) == ["a"]
+    assert chosen_hosts(FilterScheduler(manager_of(hosts(a=3)), host_subset_size=9)) == ["a"]
 
 
 @pytest.mark.shows("S181", "S215")
-def test_it_is_all_or_nothing():
+def test_request_places_all_instances_or_none():
     group = InstanceGroup(policy="anti-affinity")
-    assert sorted(chosen(FilterScheduler(keeper(hosts(a=9, b=8))), count=2, instance_group=group)) == ["a", "b"]
+    assert sorted(chosen_hosts(FilterScheduler(manager_of(hosts(a=9, b=8))), count=2, instance_group=group)) == [
+        "a",
+        "b",
+    ]
     assert (sorted(group.hosts), group.members) == (["a", "b"], ["i0", "i1"])
     with pytest.raises(NoValidHost, match="No valid host was found"):
-        chosen(FilterScheduler(keeper(hosts(a=9))), count=2, instance_group=InstanceGroup(policy="anti-affinity"))
+        chosen_hosts(
+            FilterScheduler(manager_of(hosts(a=9))), count=2, instance_group=InstanceGroup(policy="anti-affinity")
+        )
 
 
 def test_attempts_are_counted_and_bounded():
-    scheduler = FilterScheduler(keeper(hosts(a=9)), max_attempts=2)
+    scheduler = FilterScheduler(manager_of(hosts(a=9)), max_attempts=2)
     retry = {"num_attempts": 1, "hosts": []}
-    chosen(scheduler, retry=retry)
+    chosen_hosts(scheduler, retry=retry)
     assert retry["num_attempts"] == 2
     with pytest.raises(NoValidHost, match="Exceeded max scheduling attempts 2"):
-        chosen(scheduler, retry=retry)
-    assert chosen(scheduler, retry=retry, force_hosts=["a"]) == ["a"]
+        chosen_hosts(scheduler, retry=retry)
+    assert chosen_hosts(scheduler, retry=retry, force_hosts=["a"]) == ["a"]
     with pytest.raises(BadSettings, match="max_attempts"):
-        chosen(FilterScheduler(keeper(hosts(a=9)), max_attempts=0))
+        chosen_hosts(FilterScheduler(manager_of(hosts(a=9)), max_attempts=0))
 
 
 @pytest.mark.shows("S197")
-def test_cached_hosts_stay_as_they_were_until_the_next_refresh():
+def test_cached_hosts_are_unchanged_until_the_next_refresh():
     known = hosts(a=9)
     scheduler = CachingScheduler(HostManager(lambda: known))
-    assert chosen(scheduler) == ["a"]
+    assert chosen_hosts(scheduler) == ["a"]
     known = hosts(b=9)
-    assert chosen(scheduler) == ["a"]
+    assert chosen_hosts(scheduler) == ["a"]
     SchedulerManager(scheduler)._run_periodic_tasks(None)
-    assert chosen(scheduler) == ["b"]
+    assert chosen_hosts(scheduler) == ["b"]
     assert SchedulerManager(scheduler).select_hosts(None, {"num_instances": 1}, {"instance_type": TYPE}) == ["b"]
 
 
-def allowed(**asked):
-    spec = RequestSpec(flavor=Flavor(name="f"), **asked)
-    return [host.host for host in keeper(hosts(a=1, b=2, C=3)).get_filtered_hosts(hosts(a=1, b=2, C=3), spec)]
+def allowed_hosts(**request):
+    spec = RequestSpec(flavor=Flavor(name="f"), **request)
+    return [host.host for host in manager_of(hosts(a=1, b=2, C=3)).get_filtered_hosts(hosts(a=1, b=2, C=3), spec)]
 
 
 @pytest.mark.shows("S202")
 def test_hosts_are_ignored_and_forced_by_name():
-    assert allowed(ignore_hosts=["A"]) == ["b", "C"]
-    assert allowed(force_hosts=["c"]) == ["C"]
-    assert allowed(force_nodes=["C-NODE"]) == []
-    assert allowed(force_nodes=["C-node"]) == ["C"]
-    assert allowed(ignore_hosts=["a", "b", "c"]) == []
-    assert allowed(requested_destination=Destination(host="b", node="b-node")) == ["b"]
+    assert allowed_hosts(ignore_hosts=["A"]) == ["b", "C"]
+    assert allowed_hosts(force_hosts=["c"]) == ["C"]
+    assert allowed_hosts(force_nodes=["C-NODE"]) == []
+    assert allowed_hosts(force_nodes=["C-node"]) == ["C"]
+    assert allowed_hosts(ignore_hosts=["a", "b", "c"]) == []
+    assert allowed_hosts(requested_destination=Destination(host="b", node="b-node")) == ["b"]
 
 
 @pytest.mark.shows("S202")
-def test_forced_hosts_pass_no_filters():
+def test_forced_hosts_skip_the_filters():
     down = [HostState("a", "a", service={"disabled": True})]
-    handler = keeper(down)
+    handler = manager_of(down)
     assert handler.get_filtered_hosts(down, RequestSpec(flavor=Flavor(name="f"))) == []
     assert handler.get_filters_hosts(down, RequestSpec(flavor=Flavor(name="f"), force_hosts=["a"])) == down
 
 
-def test_the_settings_choose_filters_and_weighers():
+def test_settings_choose_filters_and_weighers():
     section = Section(enabled_filters=("all_hosts",), weight_classes=("ram",))
     manager = HostManager(list, settings=Settings(filter_scheduler=section))
     assert [type(each).__name__ for each in (*manager.enabled_filters, *manager.weighers)] == [
@@ -160,7 +167,7 @@ def test_the_settings_choose_filters_and_weighers():
 
 
 @pytest.mark.shows("S183", "S184")
-def test_hosts_of_ours_become_host_states():
+def test_hosts_of_the_fleet_become_host_states():
     facts = HostFacts(memory_mb=1024, vcpus_total=8, cpu_allocation_ratio=2.0, hypervisor_type="QEMU", is_disabled=True)
     manager = HostManager(lambda: host_states_of(fleet(facts, aggregates=[({"ssd": "yes"}, [0])])))
     (host,) = manager.get_all_host_states()
@@ -171,7 +178,7 @@ def test_hosts_of_ours_become_host_states():
     assert list(manager.get_host_states_by_uuids(None, ["nobody"])) == []
 
 
-def test_devices_and_images_of_ours_are_those_of_host_states_too():
+def test_host_states_have_the_devices_and_images_of_the_fleet():
     pool = PciPool(
         vendor_id="8086",
         product_id="154c",
@@ -190,7 +197,7 @@ def test_devices_and_images_of_ours_are_those_of_host_states_too():
 
 
 @pytest.mark.shows("S049", "S183")
-def test_a_host_state_takes_over_what_its_node_reports():
+def test_host_state_applies_the_report_of_its_node():
     host = HostState("a", "a")
     report = {
         "free_disk_gb": 20,
@@ -213,26 +220,26 @@ def test_a_host_state_takes_over_what_its_node_reports():
 
 
 @pytest.mark.shows("S185", "S186", "S209")
-def test_the_manager_s_handlers_filter_and_weigh_by_its_own_filters_and_weighers():
+def test_host_manager_uses_its_own_filters_and_weighers():
     states = [*hosts(a=1, b=3, c=2), HostState("down", "down", free_ram_mb=9, service={"disabled": True})]
     manager = HostManager(lambda: states, weighers=[RAMWeigher])
     assert (type(manager.filter_handler), type(manager.weight_handler)) == (HostFilterHandler, HostWeightHandler)
-    asked = RequestSpec(flavor=Flavor(name="f"))
-    left = manager.get_filtered_hosts(manager.get_all_host_states(None), asked, index=0)
+    request = RequestSpec(flavor=Flavor(name="f"))
+    left = manager.get_filtered_hosts(manager.get_all_host_states(None), request, index=0)
     assert [host.host for host in left] == ["a", "b", "c"]
-    assert manager.filter_handler.get_filtered_objects(manager.enabled_filters, states, asked, 0) == left
-    weighed = manager.get_weighed_hosts(left, asked)
+    assert manager.filter_handler.get_filtered_objects(manager.enabled_filters, states, request, 0) == left
+    weighed = manager.get_weighed_hosts(left, request)
     assert [(each.obj.host, each.weight) for each in weighed] == [("b", 1.0), ("c", 2 / 3), ("a", 1 / 3)]
-    assert [each.obj.host for each in manager.get_weighted_hosts(left, asked)] == ["b", "c", "a"]
-    handled = manager.weight_handler.get_weighed_objects(manager.weighers, left, asked)
-    assert [each.to_dict() for each in handled] == [each.to_dict() for each in weighed]
+    assert [each.obj.host for each in manager.get_weighted_hosts(left, request)] == ["b", "c", "a"]
+    by_handler = manager.weight_handler.get_weighed_objects(manager.weighers, left, request)
+    assert [each.to_dict() for each in by_handler] == [each.to_dict() for each in weighed]
 
 
 @pytest.mark.shows("S200")
-def test_a_schedule_prepares_the_request_looks_at_the_hosts_once_and_at_each_instance_anew():
+def test_schedule_reads_hosts_once_and_filters_for_each_instance():
     seen, lists = [], []
 
-    class Noting(BaseHostFilter):
+    class RecordingFilter(BaseHostFilter):
         def host_passes(self, host_state, spec_obj):
             seen.append((spec_obj.instance_uuid, host_state.host, spec_obj.retry["num_attempts"]))
             return True
@@ -248,11 +255,11 @@ def test_a_schedule_prepares_the_request_looks_at_the_hosts_once_and_at_each_ins
     group = InstanceGroup(policy="affinity")
     properties = {"instance_type": TYPE, "instance_group": group}
     request_spec = {"instance_uuids": ["i0", "i1", "i2"]}
-    scheduler = Optional(HostManager(known, filters=[Noting], weighers=[RAMWeigher]))
+    scheduler = Optional(HostManager(known, filters=[RecordingFilter], weighers=[RAMWeigher]))
     selected = scheduler._schedule("context", request_spec, properties)
     assert [each.obj.host for each in selected] == ["b", "a", "b"]
-    told = {name: properties[name] for name in ("context", "request_spec", "config_options", "instance_type")}
-    assert told == {
+    additions = {name: properties[name] for name in ("context", "request_spec", "config_options", "instance_type")}
+    assert additions == {
         "context": "context",
         "request_spec": request_spec,
         "config_options": {"option": 1},
@@ -270,23 +277,23 @@ def test_a_schedule_prepares_the_request_looks_at_the_hosts_once_and_at_each_ins
 
 
 @pytest.mark.shows("S200")
-def test_a_schedule_fills_in_the_instance_type_of_the_request():
+def test_schedule_fills_in_the_instance_type_of_the_request():
     properties = {}
     request_spec = {"instance_type": TYPE, "instance_uuids": ["i0"]}
-    FilterScheduler(keeper(hosts(a=9)))._schedule(None, request_spec, properties)
+    FilterScheduler(manager_of(hosts(a=9)))._schedule(None, request_spec, properties)
     assert properties["instance_type"] == TYPE
     assert "group_hosts" not in properties
 
 
 @pytest.mark.shows("S212")
-def test_a_driver_of_one_s_own_is_given_all_that_a_build_needs():
+def test_custom_driver_receives_all_arguments_of_a_build():
     seen = {}
 
     class Own(Scheduler):
         def schedule_run_instance(self, context, request_spec, *args, **kwargs):
             seen.update(context=context, request_spec=request_spec, **kwargs)
 
-    asked = {
+    request = {
         "context": "c",
         "request_spec": {},
         "admin_password": "p",
@@ -296,6 +303,6 @@ def test_a_driver_of_one_s_own_is_given_all_that_a_build_needs():
         "filter_properties": {},
         "legacy_bdm_in_spec": False,
     }
-    Own(keeper([])).schedule_run_instance(**asked)
-    assert seen == asked
-    assert [*inspect.signature(Scheduler(keeper([])).schedule_run_instance).parameters] == [*asked]
+    Own(manager_of([])).schedule_run_instance(**request)
+    assert seen == request
+    assert [*inspect.signature(Scheduler(manager_of([])).schedule_run_instance).parameters] == [*request]

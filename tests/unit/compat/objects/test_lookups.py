@@ -1,4 +1,4 @@
-"""What plug-ins look up while they judge: read from the columns, under Nova's names."""
+"""Lookups of plug-ins while they run: Nova's objects, read from the columns."""
 
 import pytest
 
@@ -17,13 +17,13 @@ from tests.support.fleets.fleets import fleet, group, hosts_of, spec, uuid_of, u
 CONTEXT = get_admin_context()
 
 
-def judged(look, *, now_s=0.0):
-    """Return what a filter finds when it looks about itself on a small fleet."""
-    found = []
+def look_up(look, *, now_s=0.0):
+    """Run a lookup within a filter on a small fleet; return its result."""
+    results = []
 
-    class Looking(BaseHostFilter):
+    class LookupFilter(BaseHostFilter):
         def host_passes(self, host_state, spec_obj):
-            found.append(look(host_state, spec_obj))
+            results.append(look(host_state, spec_obj))
             return True
 
     state = fleet(
@@ -34,8 +34,8 @@ def judged(look, *, now_s=0.0):
     members = group("anti-affinity", {1: 1})
     state.groups[1] = members
     apply(state, Claim([ConsumerRow(1, uuid_of(7), "p", "")], [], [InstanceRow(1, 102, 0, group_id=1)]))
-    adapt(Looking)(NoOptions()).keep(hosts_of(state, [0]), spec(group=members, now_s=now_s))
-    return found[0]
+    adapt(LookupFilter)(NoOptions()).keep(hosts_of(state, [0]), spec(group=members, now_s=now_s))
+    return results[0]
 
 
 def test_aggregates_are_found_by_host_by_key_and_by_value():
@@ -54,14 +54,14 @@ def test_aggregates_are_found_by_host_by_key_and_by_value():
         ]
 
     both, second = ["aggregate-1", "aggregate-2"], ["aggregate-2"]
-    assert judged(look) == [both, second, second, second, ["aggregate-1"], both]
+    assert look_up(look) == [both, second, second, second, ["aggregate-1"], both]
 
 
-def test_an_aggregate_knows_its_hosts():
-    assert judged(lambda *_: objects.Aggregate.get_by_uuid(CONTEXT, uuid_text(1002)).hosts) == ["host-1", "host-2"]
+def test_aggregate_lists_its_hosts():
+    assert look_up(lambda *_: objects.Aggregate.get_by_uuid(CONTEXT, uuid_text(1002)).hosts) == ["host-1", "host-2"]
 
 
-def test_instances_are_found_on_hosts_that_are_not_judged_now():
+def test_instances_are_found_on_hosts_outside_the_view():
     def look(*_):
         lists = objects.InstanceList
         return (
@@ -71,7 +71,7 @@ def test_instances_are_found_on_hosts_that_are_not_judged_now():
             objects.Instance.get_by_uuid(CONTEXT, uuid_text(7)).host,
         )
 
-    assert judged(look) == (["p"], [], [uuid_text(7)], "host-2")
+    assert look_up(look) == (["p"], [], [uuid_text(7)], "host-2")
 
 
 def test_groups_have_members_and_hosts():
@@ -81,7 +81,7 @@ def test_groups_have_members_and_hosts():
         hosts = by_uuid.get_hosts(), by_uuid.get_hosts(exclude=[uuid_text(7)])
         return by_uuid.members, by_member.policy, hosts, len(objects.InstanceGroupList.get_all(CONTEXT))
 
-    assert judged(look) == ([uuid_text(7)], "anti-affinity", (["host-2"], []), 1)
+    assert look_up(look) == ([uuid_text(7)], "anti-affinity", (["host-2"], []), 1)
 
 
 def test_nodes_and_services_are_found_by_host():
@@ -95,8 +95,8 @@ def test_nodes_and_services_are_found_by_host():
         amounts = (node.vcpus, node.memory_mb_used, node.local_gb_used, node.free_disk_gb, node.pci_device_pools)
         return amounts, first.running_vms, service.forced_down, up, len(objects.ComputeNodeList.get_all(CONTEXT))
 
-    assert judged(look, now_s=150.0) == ((8, 0, 0, 0, []), 1, True, {"host-1": True, "host-2": False}, 2)
-    assert judged(look, now_s=161.0)[3] == {"host-1": False, "host-2": False}
+    assert look_up(look, now_s=150.0) == ((8, 0, 0, 0, []), 1, True, {"host-1": True, "host-2": False}, 2)
+    assert look_up(look, now_s=161.0)[3] == {"host-1": False, "host-2": False}
 
 
 @pytest.mark.parametrize(
@@ -111,18 +111,18 @@ def test_nodes_and_services_are_found_by_host():
         (lambda *_: objects.Service.get_by_compute_host(CONTEXT, "x"), exception.ServiceNotFound),
     ],
 )
-def test_what_is_not_there_is_an_error_of_nova_s_name(look, error):
+def test_missing_object_raises_the_error_of_nova(look, error):
     with pytest.raises(error, match="x"):
-        judged(look)
+        look_up(look)
 
 
-def test_nothing_is_looked_up_where_no_rule_is_at_work():
-    judged(lambda *_: None)
+def test_lookup_outside_of_a_rule_is_an_error():
+    look_up(lambda *_: None)
     assert current_fleet.decision_time_s() is None
     with pytest.raises(exception.NovaException, match="while a filter or weigher runs"):
         objects.AggregateList.get_all(CONTEXT)
 
 
-def test_a_context_is_an_administrator_s_in_every_cell():
+def test_context_is_of_an_administrator_in_every_cell():
     with target_cell(CONTEXT, objects.CellMapping.get_by_uuid(CONTEXT, "c")) as context:
         assert context.elevated().is_admin

@@ -1,4 +1,4 @@
-"""Nova's modules of small things: filters by module, weighers by module, fields, errors, operators, helpers."""
+"""Small modules of Nova: filters and weighers by module, fields, errors, operators, helpers."""
 
 import sys
 from importlib import import_module
@@ -31,13 +31,13 @@ from tests.support.fleets.fleets import fleet, hosts_of, spec
 @pytest.mark.shows("S044")
 @pytest.mark.parametrize(("module", "names"), FILTER_MODULES.items())
 def test_each_filter_is_in_its_module_and_in_the_package(module, names):
-    found = import_module(f"roost.compat.scheduler.filters.{module}")
-    assert [getattr(found, name) for name in names] == [getattr(filters, name) for name in names]
-    assert getattr(filters, module) is found
+    source = import_module(f"roost.compat.scheduler.filters.{module}")
+    assert [getattr(source, name) for name in names] == [getattr(filters, name) for name in names]
+    assert getattr(filters, module) is source
 
 
 @pytest.mark.shows("S044")
-def test_every_filter_is_a_name_of_the_package():
+def test_every_filter_is_an_attribute_of_the_package():
     names = {each.__name__ for each in filters.all_filters()}
     assert {name for name in names if getattr(filters, name).__name__ == name} == names
     with pytest.raises(AttributeError, match="NoSuchFilter"):
@@ -47,8 +47,8 @@ def test_every_filter_is_a_name_of_the_package():
 @pytest.mark.shows("S191")
 @pytest.mark.parametrize(("module", "names"), WEIGHER_MODULES.items())
 def test_each_weigher_is_in_its_module(module, names):
-    found = import_module(f"roost.compat.scheduler.weights.{module}")
-    assert [getattr(found, name) for name in names] == [getattr(weights, name) for name in names]
+    source = import_module(f"roost.compat.scheduler.weights.{module}")
+    assert [getattr(source, name) for name in names] == [getattr(weights, name) for name in names]
 
 
 def test_all_weighers_are_in_some_module():
@@ -57,14 +57,14 @@ def test_all_weighers_are_in_some_module():
 
 
 @pytest.mark.shows("S044")
-def test_a_plug_in_inherits_from_a_filter_in_its_module():
+def test_plugin_inherits_from_a_filter_in_its_module():
     base = sys.modules["roost.compat.scheduler.filters.io_ops_filter"].IoOpsFilter
     rule = adapt(type("Calm", (base,), {"__doc__": "Few operations."}))(NoOptions())
     state = fleet(HostFacts(num_io_ops=8), HostFacts(num_io_ops=7))
     assert rule.keep(hosts_of(state), spec()).tolist() == [False, True]
 
 
-def test_names_have_one_spelling_and_unknown_ones_are_errors():
+def test_field_values_have_a_canonical_form_and_unknown_ones_are_errors():
     assert fields.Architecture.canonicalize("AMD64") == fields.Architecture.X86_64
     assert fields.HVType.canonicalize("xapi") == fields.HVType.XEN
     assert (fields.VMMode.canonicalize("hv"), fields.VMMode.canonicalize(None)) == ("hvm", None)
@@ -76,7 +76,7 @@ def test_names_have_one_spelling_and_unknown_ones_are_errors():
         _ = fields.StringField
 
 
-def test_an_error_of_a_plug_in_makes_its_message_of_its_format():
+def test_plugin_error_formats_its_message():
     class Broken(exception.NotFound):
         msg_fmt = "%(thing)s is broken"
 
@@ -85,7 +85,7 @@ def test_an_error_of_a_plug_in_makes_its_message_of_its_format():
 
 
 @pytest.mark.shows("S114")
-def test_the_errors_of_a_reshape_are_ours_and_need_say_nothing():
+def test_reshape_errors_of_nova_are_roost_errors():
     with pytest.raises(ReshapeNeeded, match="inventories"):
         raise exception.ReshapeNeeded
     with pytest.raises(ReshapeFailed, match="no room"):
@@ -105,7 +105,7 @@ def test_helpers_of_weighers_and_filters(caplog):
     assert extra_specs_ops.match("7", ">= 6")
 
 
-def test_stand_ins_of_oslo_and_netaddr():
+def test_substitutes_for_oslo_and_netaddr():
     assert jsonutils.loads(jsonutils.dump_as_bytes({"a": [1]})) == jsonutils.to_primitive({"a": [1]}) == {"a": [1]}
     assert [strutils.bool_from_string(each) for each in (True, "Yes", "off", "x")] == [True, True, False, False]
     with pytest.raises(ValueError, match="neither true nor false"):
@@ -128,7 +128,7 @@ def test_a_logger_takes_context_as_keywords(caplog):
 
 
 @pytest.mark.shows("S112", "S118", "S132")
-def test_the_report_client_of_nova_s_name_takes_a_context_first():
+def test_nova_report_client_takes_a_context_first():
     calls = []
     client = SimpleNamespace(
         get_allocations_for_provider_tree=lambda name: calls.append(name) or {"c": {}},
@@ -142,24 +142,24 @@ def test_the_report_client_of_nova_s_name_takes_a_context_first():
         _ = report.no_such_call
 
 
-def test_memory_nodes_of_an_instance_fit_onto_a_host_or_not():
+def test_numa_fit_of_an_instance_respects_the_limits():
     wanted = RequestSpec.from_request(
         Request(flavor=Flavor(name="f", vcpus=2, memory_mb=512, extra_specs={"hw:numa_nodes": "1"}))
     )
-    asked = hardware.numa_get_constraints(wanted.flavor, wanted.image)
-    assert [(sorted(cell.cpuset), cell.memory) for cell in asked.cells] == [([0, 1], 512)]
+    constraints = hardware.numa_get_constraints(wanted.flavor, wanted.image)
+    assert [(sorted(cell.cpuset), cell.memory) for cell in constraints.cells] == [([0, 1], 512)]
     from roost.compat.numa import topology_for
 
     cell = NumaCell(id=0, cpus=(0, 1), memory_mb=1024)
     host = topology_for(HostFacts(numa=NumaTopology(cells=(cell,))))
     limits = hardware.NUMATopologyLimits(cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0)
-    assert hardware.numa_fit_instance_to_host(host, asked, limits=limits) is asked
+    assert hardware.numa_fit_instance_to_host(host, constraints, limits=limits) is constraints
     small = hardware.NUMATopologyLimits(cpu_allocation_ratio=1.0, ram_allocation_ratio=0.25)
-    assert hardware.numa_fit_instance_to_host(host, asked, limits=small) is None
+    assert hardware.numa_fit_instance_to_host(host, constraints, limits=small) is None
     assert (wanted.numa_topology.cells[0].memory, host.has_threads) == (512, False)
 
 
-def test_a_tree_of_providers_is_imported_by_nova_s_name():
+def test_provider_tree_is_importable_by_its_nova_name():
     from roost.compat.compute.provider_tree import ProviderTree
 
     tree = ProviderTree()
@@ -167,7 +167,7 @@ def test_a_tree_of_providers_is_imported_by_nova_s_name():
     assert tree.exists("host")
 
 
-def test_a_weigher_for_nova_counts_by_what_it_says_of_each_host():
+def test_nova_weigher_sets_its_multiplier_for_each_host():
     class Acme(weights.BaseHostWeigher):
         def weight_multiplier(self, host_state):
             return utils.get_weight_multiplier(host_state, "acme_weight_multiplier", 2.0)
@@ -180,11 +180,11 @@ def test_a_weigher_for_nova_counts_by_what_it_says_of_each_host():
     assert rule.multipliers(hosts_of(state), spec()).tolist() == [2.0, -1.0]
 
 
-def test_a_filter_that_narrows_candidates_is_asked_about_each_way():
+def test_candidate_filter_runs_for_each_candidate():
     class Picky(filters.BaseHostFilter, filters.CandidateFilterMixin):
         def host_passes(self, host_state, spec_obj):
             return bool(self.filter_candidates(host_state, lambda each: "good" in each["mappings"]))
 
     rule, state = adapt(Picky)(NoOptions()), fleet(HostFacts())
-    ways = ({"good": ["p"]}, {"bad": ["p"]})
-    assert [rule.accepts(hosts_of(state), spec(), at=0, mappings=each) for each in ways] == [True, False]
+    candidates = ({"good": ["p"]}, {"bad": ["p"]})
+    assert [rule.accepts(hosts_of(state), spec(), at=0, mappings=each) for each in candidates] == [True, False]

@@ -1,4 +1,4 @@
-"""What is copied, what is brought later, and what is refused; from the tables of every kind of database."""
+"""Imports of Placement: the copy, later changes and refusals, from every kind of database."""
 
 import contextlib
 import sqlite3
@@ -24,22 +24,24 @@ MIB = Offer(1024, 0, 1, 1024, 1, 1.5)
 CORES = Offer(8, 1, 1, 8, 1, 16.0)
 
 
-def named(*words):
+def uuid_of(*words):
     return str(uuid.uuid5(uuid.NAMESPACE_OID, repr(words)))
 
 
 def provider(name, *, generation=7, parent=None, inventories=None, traits=(), aggregates=()):
-    above = None if parent is None else named(parent)
+    above = None if parent is None else uuid_of(parent)
     offers = {"VCPU": CORES, "MEMORY_MB": MIB} if inventories is None else inventories
-    return Provider(named(name), name, above, generation, offers, sorted(traits), sorted(aggregates))
+    return Provider(uuid_of(name), name, above, generation, offers, sorted(traits), sorted(aggregates))
 
 
 def consumer(name, amounts, *, generation=3, kind="INSTANCE", project="p", user="u"):
-    return Consumer(named(name), project, user, kind, generation, {named(on): held for on, held in amounts.items()})
+    return Consumer(
+        uuid_of(name), project, user, kind, generation, {uuid_of(on): resources for on, resources in amounts.items()}
+    )
 
 
 def world(*things):
-    """Give a world of providers and consumers."""
+    """Return a world of providers and consumers."""
     providers = {each.uuid: each for each in things if isinstance(each, Provider)}
     classes = {name for each in providers.values() for name in each.inventories} | {"CUSTOM_UNUSED"}
     traits = {name for each in providers.values() for name in each.traits} | {"CUSTOM_UNWORN"}
@@ -51,11 +53,11 @@ def world(*things):
     )
 
 
-def changed(one, **fields):
+def replace(one, **fields):
     return msgspec.structs.replace(one, **fields)
 
 
-HOST = provider("host", traits=["HW_CPU_X86_AVX", "CUSTOM_RED"], aggregates=[named("a")])
+HOST = provider("host", traits=["HW_CPU_X86_AVX", "CUSTOM_RED"], aggregates=[uuid_of("a")])
 GPU = provider("gpu", generation=2, parent="host", inventories={"CUSTOM_GPU": Offer(2, 0, 1, 1, 1, 1.0)})
 ONE = consumer("one", {"host": {"VCPU": 4, "MEMORY_MB": 512}, "gpu": {"CUSTOM_GPU": 1}})
 TWO = consumer("two", {"host": {"VCPU": 2}}, kind=None, generation=1)
@@ -64,35 +66,36 @@ START = world(HOST, GPU, ONE, TWO)
 
 @pytest.fixture
 def current():
-    made = Current(MemoryStore())
-    Placement(made)
-    return made
+    current = Current(MemoryStore())
+    Placement(current)
+    return current
 
 
-def copy(current, there, *, is_dry_run=False, source="there"):
-    return run_import(current, there, source=source, is_dry_run=is_dry_run)
+def copy(current, remote, *, is_dry_run=False, source="there"):
+    return run_import(current, remote, source=source, is_dry_run=is_dry_run)
 
 
-def counts(done):
+def counts(result):
     return [
-        (each.created, each.changed, each.removed, each.same, each.ahead) for each in (done.providers, done.consumers)
+        (each.created, each.changed, each.removed, each.same, each.ahead)
+        for each in (result.providers, result.consumers)
     ]
 
 
-def here(current):
-    found = world_of(current.state)
-    return found.providers, found.consumers
+def local_world(current):
+    local = world_of(current.state)
+    return local.providers, local.consumers
 
 
 def position(current):
     return current.store.load().position
 
 
-def test_everything_is_copied_with_its_generations(current):
-    done = copy(current, START)
-    assert done.verified.is_equal
-    assert counts(done) == [(2, 0, 0, 0, 0)] * 2
-    assert here(current) == (START.providers, START.consumers)
+def test_import_copies_everything_with_its_generations(current):
+    result = copy(current, START)
+    assert result.verified.is_equal
+    assert counts(result) == [(2, 0, 0, 0, 0)] * 2
+    assert local_world(current) == (START.providers, START.consumers)
     assert {"CUSTOM_UNUSED"} <= set(current.state.class_ids)
     assert {"CUSTOM_UNWORN"} <= set(current.state.trait_ids)
 
@@ -104,134 +107,134 @@ def test_a_second_import_writes_nothing(current):
     assert position(current) == before
 
 
-def test_a_dry_run_writes_nothing_and_says_what_it_would(current):
+def test_dry_run_writes_nothing_and_counts_the_changes(current):
     before = position(current)
-    done = copy(current, START, is_dry_run=True)
-    assert (counts(done), done.verified, position(current)) == ([(2, 0, 0, 0, 0)] * 2, None, before)
+    result = copy(current, START, is_dry_run=True)
+    assert (counts(result), result.verified, position(current)) == ([(2, 0, 0, 0, 0)] * 2, None, before)
 
 
-def test_what_changed_there_is_brought(current):
+def test_later_changes_of_the_source_are_imported(current):
     copy(current, START)
-    there = world(
-        changed(HOST, name="renamed", generation=11, traits=["CUSTOM_BLUE"], aggregates=[]),
+    remote = world(
+        replace(HOST, name="renamed", generation=11, traits=["CUSTOM_BLUE"], aggregates=[]),
         provider("new", generation=9),
-        changed(GPU, parent_uuid=named("new")),
-        changed(TWO, generation=2, amounts={named("host"): {"VCPU": 3}}, project_id="q"),
+        replace(GPU, parent_uuid=uuid_of("new")),
+        replace(TWO, generation=2, amounts={uuid_of("host"): {"VCPU": 3}}, project_id="q"),
         consumer("three", {"host": {"VCPU": 1}}),
     )
-    done = copy(current, there)
-    assert counts(done) == [(1, 2, 0, 0, 0), (1, 1, 1, 0, 0)]
-    assert done.verified.is_equal
-    assert here(current) == (there.providers, there.consumers)
-    less = world(changed(HOST, generation=12))
+    result = copy(current, remote)
+    assert counts(result) == [(1, 2, 0, 0, 0), (1, 1, 1, 0, 0)]
+    assert result.verified.is_equal
+    assert local_world(current) == (remote.providers, remote.consumers)
+    less = world(replace(HOST, generation=12))
     assert copy(current, less).verified.is_equal
-    assert here(current) == (less.providers, {})
+    assert local_world(current) == (less.providers, {})
 
 
-def test_what_holds_too_much_or_in_odd_portions_is_copied_as_it_is(current):
+def test_allocations_beyond_the_inventory_are_copied_unchanged(current):
     tight = {"VCPU": Offer(2, 1, 2, 2, 2, 1.0), "MEMORY_MB": MIB}
-    there = world(provider("host", inventories=tight), changed(ONE, amounts={named("host"): {"VCPU": 5}}), TWO)
-    assert copy(current, there).verified.is_equal
-    assert here(current) == (there.providers, there.consumers)
+    remote = world(provider("host", inventories=tight), replace(ONE, amounts={uuid_of("host"): {"VCPU": 5}}), TWO)
+    assert copy(current, remote).verified.is_equal
+    assert local_world(current) == (remote.providers, remote.consumers)
 
 
-def with_two(generation, held, *, host, inventories):
-    """Give the world where the second consumer holds something else, and its host offers something else."""
-    two = changed(TWO, generation=generation, amounts={named("host"): held})
-    return world(changed(HOST, generation=host, inventories=inventories), GPU, ONE, two)
+def with_two(generation, resources, *, host, inventories):
+    """Return the world with other allocations of the second consumer, and other inventories of the host."""
+    two = replace(TWO, generation=generation, amounts={uuid_of("host"): resources})
+    return world(replace(HOST, generation=host, inventories=inventories), GPU, ONE, two)
 
 
-def test_an_excess_that_comes_or_shrinks_later_is_brought_with_its_generation(current):
+def test_later_excess_is_imported_with_its_generation(current):
     copy(current, START)
     tight = {"VCPU": Offer(4, 0, 1, 4, 1, 1.0), "MEMORY_MB": MIB}
-    for there in (
+    for remote in (
         with_two(2, {"VCPU": 4}, host=9, inventories=tight),
         with_two(3, {"VCPU": 3}, host=10, inventories=tight),
     ):
-        assert copy(current, there).verified.is_equal
-        assert here(current) == (there.providers, there.consumers)
+        assert copy(current, remote).verified.is_equal
+        assert local_world(current) == (remote.providers, remote.consumers)
 
 
-def test_a_class_that_goes_with_those_who_held_it_goes(current):
+def test_inventory_removed_with_its_allocations_is_removed(current):
     copy(current, START)
-    one = changed(ONE, generation=4, amounts={named("host"): {"VCPU": 4}})
-    there = world(changed(HOST, generation=9, inventories={"VCPU": CORES}), GPU, one, TWO)
-    assert copy(current, there).verified.is_equal
-    assert here(current) == (there.providers, there.consumers)
+    one = replace(ONE, generation=4, amounts={uuid_of("host"): {"VCPU": 4}})
+    remote = world(replace(HOST, generation=9, inventories={"VCPU": CORES}), GPU, one, TWO)
+    assert copy(current, remote).verified.is_equal
+    assert local_world(current) == (remote.providers, remote.consumers)
 
 
-def test_what_is_only_here_stays(current):
+def test_provider_of_another_source_is_kept(current):
     copy(current, START)
     copy(current, world(provider("own")), source="elsewhere")
-    done = copy(current, START)
-    assert counts(done) == [(0, 0, 0, 2, 0)] * 2
-    assert named("own") in here(current)[0]
+    result = copy(current, START)
+    assert counts(result) == [(0, 0, 0, 2, 0)] * 2
+    assert uuid_of("own") in local_world(current)[0]
 
 
 def release(current, name):
-    Placement(current).release([named(name)])
+    Placement(current).release([uuid_of(name)])
     assert current.flush() == [None]
 
 
-def test_what_changed_only_here_is_left_alone(current):
+def test_local_changes_are_kept(current):
     copy(current, START)
     release(current, "two")
-    done = copy(current, START)
-    assert counts(done)[1] == (0, 0, 0, 1, 1)
-    assert done.verified.is_equal
-    assert named("two") not in here(current)[1]
+    result = copy(current, START)
+    assert counts(result)[1] == (0, 0, 0, 1, 1)
+    assert result.verified.is_equal
+    assert uuid_of("two") not in local_world(current)[1]
 
 
-def refused(current, there):
-    """Say why an import is refused, which must write nothing."""
+def refusal(current, remote):
+    """Return the reason of a refused import, which must write nothing."""
     before = position(current)
     with pytest.raises(Conflict) as error:
-        copy(current, there)
+        copy(current, remote)
     assert position(current) == before
     return str(error.value)
 
 
-def test_what_changed_here_and_there_is_refused(current):
+def test_change_on_both_sides_is_refused(current):
     copy(current, START)
     release(current, "two")
-    told = refused(current, world(HOST, GPU, ONE, changed(TWO, generation=2)))
-    assert told == f"nothing was imported: consumer {named('two')} was removed here, and has changed there"
-    row = current.state.providers.row_of_uuid[named("host")]
+    reason = refusal(current, world(HOST, GPU, ONE, replace(TWO, generation=2)))
+    assert reason == f"nothing was imported: consumer {uuid_of('two')} was removed here, and has changed there"
+    row = current.state.providers.row_of_uuid[uuid_of("host")]
     current.write([PutTraits(current.state.providers.ids[row], 7, [])])
-    told = refused(current, world(changed(HOST, generation=9), GPU, ONE, TWO))
-    assert told == f"nothing was imported: provider {named('host')} (host) has changed there and here"
-    told = refused(current, world(GPU, ONE, TWO))
-    assert f"provider {named('host')} (host) has gone there, and changed here" in told
+    reason = refusal(current, world(replace(HOST, generation=9), GPU, ONE, TWO))
+    assert reason == f"nothing was imported: provider {uuid_of('host')} (host) has changed there and here"
+    reason = refusal(current, world(GPU, ONE, TWO))
+    assert f"provider {uuid_of('host')} (host) has gone there, and changed here" in reason
 
 
-def test_what_is_held_of_nothing_is_refused(current):
-    there = world(HOST, consumer("five", {"host": {"DISK_GB": 1}}), consumer("six", {"nowhere": {"VCPU": 1}}))
-    told = refused(current, there)
-    assert f"consumer {named('five')} holds DISK_GB of provider {named('host')}, which offers none" in told
-    assert f"consumer {named('six')} holds VCPU of provider {named('nowhere')}, which offers none" in told
+def test_allocation_without_an_inventory_is_refused(current):
+    remote = world(HOST, consumer("five", {"host": {"DISK_GB": 1}}), consumer("six", {"nowhere": {"VCPU": 1}}))
+    reason = refusal(current, remote)
+    assert f"consumer {uuid_of('five')} holds DISK_GB of provider {uuid_of('host')}, which offers none" in reason
+    assert f"consumer {uuid_of('six')} holds VCPU of provider {uuid_of('nowhere')}, which offers none" in reason
 
 
-def test_what_is_here_already_and_differs_is_refused(current):
-    copy(current, world(changed(HOST, generation=5)), source="elsewhere")
+def test_existing_different_provider_is_refused(current):
+    copy(current, world(replace(HOST, generation=5)), source="elsewhere")
     with pytest.raises(Conflict, match="is here already, and differs"):
         copy(current, START)
 
 
-def test_what_is_here_already_and_is_the_same_counts_as_copied(current):
+def test_existing_equal_provider_counts_as_copied(current):
     copy(current, START, source="elsewhere")
     assert counts(copy(current, START)) == [(0, 0, 0, 2, 0)] * 2
     assert copy(current, world(HOST, GPU, ONE)).consumers.removed == 1
 
 
-def test_a_name_that_is_another_providers_here_is_refused(current):
-    copy(current, world(changed(provider("other"), name="host")), source="elsewhere")
+def test_name_of_another_local_provider_is_refused(current):
+    copy(current, world(replace(provider("other"), name="host")), source="elsewhere")
     with pytest.raises(Conflict, match="would both be called 'host'"):
         copy(current, START)
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
 def database(request, tmp_path):
-    """Give the URL of a database of each kind that can be imported from."""
+    """Return the URL of a source database, for each supported kind."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'placement.sqlite'}"
     elif request.param == "postgresql":
@@ -259,14 +262,14 @@ def random_world(draw):
                 parent=parent,
                 inventories=offers,
                 traits=draw.sample(("CUSTOM_A", "CUSTOM_B", "HW_CPU_X86_AVX"), draw.randrange(4)),
-                aggregates=draw.sample((named("a"), named("b")), draw.randrange(3)),
+                aggregates=draw.sample((uuid_of("a"), uuid_of("b")), draw.randrange(3)),
             )
         )
-    offering = [each for each in providers if each.inventories]
+    hosts = [each for each in providers if each.inventories]
     consumers = [
         consumer(
             f"c{number}",
-            {on.name: dict.fromkeys(on.inventories, draw.randrange(1, 3)) for on in draw.sample(offering, 2)},
+            {on.name: dict.fromkeys(on.inventories, draw.randrange(1, 3)) for on in draw.sample(hosts, 2)},
             generation=draw.randrange(1, 9),
             kind=draw.choice((None, "INSTANCE", "MIGRATION")),
             project=f"p{draw.randrange(3)}",
@@ -277,25 +280,25 @@ def random_world(draw):
     return world(*providers, *consumers)
 
 
-def test_the_tables_of_every_kind_of_database_are_read_and_copied(database, tmp_path):
-    there = random_world(Random(1))
-    upstream.fill(database, there)
+def test_every_kind_of_database_is_read_and_copied(database, tmp_path):
+    remote = random_world(Random(1))
+    upstream.fill(database, remote)
     seen = []
-    assert read_sql(database, progress=lambda *done: seen.append(done)) == there
+    assert read_sql(database, progress=lambda *result: seen.append(result)) == remote
     assert seen[-1][0] == seen[-1][1] > 200
     for _ in range(2):
-        done = import_placement(
+        result = import_placement(
             database, str(tmp_path / "roost.db"), headers={}, is_dry_run=False, progress=lambda *_: None
         )
-        assert done.verified.is_equal
-    assert counts(done) == [(0, 0, 0, 60, 0), (0, 0, 0, 200, 0)]
+        assert result.verified.is_equal
+    assert counts(result) == [(0, 0, 0, 60, 0), (0, 0, 0, 200, 0)]
 
 
-def test_a_copy_is_made_in_postgresql(postgres_url, tmp_path):
+def test_import_into_postgresql_is_verified(postgres_url, tmp_path):
     source = f"sqlite:///{tmp_path / 'placement.sqlite'}"
     upstream.fill(source, random_world(Random(2)))
-    done = import_placement(source, postgres_url, headers={}, is_dry_run=False, progress=lambda *_: None)
-    assert done.verified.is_equal
+    result = import_placement(source, postgres_url, headers={}, is_dry_run=False, progress=lambda *_: None)
+    assert result.verified.is_equal
 
 
 @pytest.mark.parametrize(
@@ -308,12 +311,12 @@ def test_a_copy_is_made_in_postgresql(postgres_url, tmp_path):
         ("x", BadRequest),
     ],
 )
-def test_a_source_that_cannot_be_read_is_told(source, error, tmp_path):
+def test_unreadable_source_is_an_error(source, error, tmp_path):
     with pytest.raises(error):
         import_placement(source, str(tmp_path / "roost.db"), headers={}, is_dry_run=True, progress=lambda *_: None)
 
 
-def test_a_database_of_something_else_is_refused(tmp_path):
+def test_database_of_another_program_is_refused(tmp_path):
     with contextlib.closing(sqlite3.connect(tmp_path / "x.db")) as connection:
         connection.execute("CREATE TABLE resource_providers (id INTEGER)")
     with pytest.raises(BadRequest, match="it has no table inventories"):

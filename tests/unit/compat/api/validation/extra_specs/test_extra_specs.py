@@ -1,4 +1,4 @@
-"""Validators of extra specs: the built-in namespaces, and what a validator may say."""
+"""Validators of extra specs: the built-in namespaces, and the fields of a validator."""
 
 from types import SimpleNamespace
 
@@ -48,29 +48,29 @@ def is_accepted(name, value):
         ("vmware:storage_policy", ["gold"], []),
     ],
 )
-def test_an_extra_spec_of_a_known_namespace_has_a_type(name, good, bad):
+def test_extra_spec_of_a_known_namespace_has_a_type(name, good, bad):
     assert [value for value in good if not is_accepted(name, value)] == []
     assert [value for value in bad if is_accepted(name, value)] == []
 
 
 @pytest.mark.parametrize("name", ["hw:cpu_polcy", "hw:numa_cpus.x", "os:x", "resources:NOSUCH", "trait:NOSUCH"])
-def test_a_known_namespace_has_no_other_extra_specs(name):
+def test_unknown_extra_spec_of_a_known_namespace_is_refused(name):
     with pytest.raises(BadRequest, match=f"^there is no extra spec {name}$"):
         validate(name, "1")
 
 
 @pytest.mark.parametrize("name", ["unscoped", "acme:colour", "a:b:c"])
-def test_extra_specs_in_no_namespace_or_in_one_that_nobody_speaks_of_are_accepted(name):
+def test_extra_specs_of_unknown_namespaces_are_accepted(name):
     validate(name, "anything")
 
 
-def test_a_problem_names_extra_spec_and_value():
+def test_validation_error_names_the_extra_spec_and_the_value():
     with pytest.raises(ValidationError, match=r"^the extra spec hw:numa_nodes='0' is less than 1$"):
         validate("hw:numa_nodes", "0")
 
 
 @pytest.mark.shows("S059")
-def test_a_validator_says_name_description_and_type_with_bounds_pattern_or_choice():
+def test_validator_checks_type_bounds_pattern_and_choices():
     number = ExtraSpecValidator(name="acme:n", description="A number.", value={"type": int, "min": 1, "max": 3})
     text = ExtraSpecValidator(name="acme:t", description="A text.", value={"type": str, "pattern": "[a-c]+"})
     choice = ExtraSpecValidator(name="acme:c", description="A choice.", value={"type": str, "enum": ["x", "y"]})
@@ -102,9 +102,9 @@ def test_a_validator_says_name_description_and_type_with_bounds_pattern_or_choic
         ExtraSpecValidator(name="acme:f", description="A fraction.", value={"type": float})
 
 
-def test_a_validator_of_an_installed_nova_is_read_and_the_namespaces_of_nova_are_the_ones_here(monkeypatch):
-    told = {"description": "d", "deprecated": False, "parameters": []}
-    foreign = SimpleNamespace(name="acme:foo", value={"type": str, "enum": ["bar"]}, **told)
+def test_installed_validators_are_loaded_and_nova_namespaces_are_built_in(monkeypatch):
+    fields = {"description": "d", "deprecated": False, "parameters": []}
+    foreign = SimpleNamespace(name="acme:foo", value={"type": str, "enum": ["bar"]}, **fields)
     entries = [
         Entry("nova.api.validation.extra_specs.hw", None),
         Entry("acme.validators", SimpleNamespace(register=lambda: [foreign])),
