@@ -22,7 +22,7 @@ def test_dry_run_equals_the_real_decision(options):
     workload = generate(Recipe(hosts=60, requests=400, seed=3), Options())
     roost = roost_on(settings=settings_of(**options))
     roost.install(workload.fleet)
-    refused = 0
+    refusal_count = 0
     for number, event in enumerate(workload.events):
         roost._random = roost.scheduler._random = SeededRandom(number)
         dry = roost.fork(random=SeededRandom(number)).outcomes([event.act])[0]
@@ -31,8 +31,8 @@ def test_dry_run_equals_the_real_decision(options):
             assert dry is None is real
             continue
         assert without_durations(dry) == without_durations(real)
-        refused += not real.is_granted
-    assert refused
+        refusal_count += not real.is_granted
+    assert refusal_count
 
 
 def test_dry_run_of_many_acts_equals_the_real_run():

@@ -1,7 +1,7 @@
 from bench import candidates
 
 
-def test_the_candidate_benchmark_runs_small(capsys):
+def test_candidate_benchmark_runs_on_a_small_fleet(capsys):
     candidates.main(hosts=20, repeats=1)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 15

@@ -65,8 +65,8 @@ def test_hosts_are_listed_shown_and_set(command):
     ]
     assert len(command("host", "list", "--enabled", "--up").splitlines()) == 3
     assert "disabled_reason  the disk fails" in command("host", "show", "host-1")
-    shown = json.loads(command("host", "set", "host-1", "--enable", "--no-force-down", "--json"))
-    assert (shown["disabled"], shown["disabled_reason"], shown["up"]) == (False, "", True)
+    document = json.loads(command("host", "set", "host-1", "--enable", "--no-force-down", "--json"))
+    assert (document["disabled"], document["disabled_reason"], document["up"]) == (False, "", True)
     assert command("host", "show", "none", code=4) == "roost: no such host: none\n"
 
 
@@ -78,8 +78,8 @@ def test_agents_are_listed_and_shown(folder, run):
         lines = run("agent", "list", *place)[1].splitlines()
         assert re.fullmatch(r"host +state +heard +driver +cell +nodes", lines[0])
         assert re.fullmatch(r"host-1  ready, up  20\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ  fake    -     host-1", lines[1])
-        (listed,) = json.loads(run("agent", "list", "--json", *place)[1])
-        assert json.loads(run("agent", "show", "HOST-1", "--json", *place)[1]) == listed
+        (entry,) = json.loads(run("agent", "list", "--json", *place)[1])
+        assert json.loads(run("agent", "show", "HOST-1", "--json", *place)[1]) == entry
         text = run("agent", "show", "host-1", *place)[1]
         assert re.search(r"^heard_at +20\d\d-", text, re.MULTILINE)
         assert run("agent", "show", "none", *place)[::2] == (4, "roost: no such agent: none\n")
@@ -125,8 +125,8 @@ def test_images_are_stored_and_deleted(command):
     assert [line.split() for line in command("image", "list").splitlines()[1:]] == [
         ["arm", "-", "qcow2", "architecture=armv7l,", "os=a=b"]
     ]
-    shown = json.loads(command("image", "show", "arm", "--json"))
-    assert shown["properties"] == {"architecture": "armv7l", "os": "a=b"}
+    document = json.loads(command("image", "show", "arm", "--json"))
+    assert document["properties"] == {"architecture": "armv7l", "os": "a=b"}
     assert "KEY=VALUE" in command("image", "set", "arm", "--property", "x", code=2)
     command("image", "delete", "arm")
     assert command("image", "show", "arm", code=4) == "roost: no such image: arm\n"

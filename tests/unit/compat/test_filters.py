@@ -38,7 +38,7 @@ class Once(Short):
 
 
 class Stop(BaseFilter):
-    """Stops everything."""
+    """Returns no list, which stops the handler."""
 
     def filter_all(self, filter_obj_list, spec_obj):
         """Return None."""

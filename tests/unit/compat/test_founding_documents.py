@@ -152,7 +152,7 @@ def small_request(**flavor: object) -> str:
 
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory):
-    """Install the sample package as users do, still without the comma; return the folder."""
+    """Install the sample package as users do, with its syntax error; return the folder."""
     folder = tmp_path_factory.mktemp("acme")
     write(
         folder,

@@ -45,7 +45,7 @@ def test_metrics_are_a_list_and_cpu_info_is_text_and_mapping():
 def test_pci_stats_answer_whether_they_support_requests():
     pool = PciPool(vendor_id="8086", product_id="1520", count=1)
     rich, poor = rows(HostFacts(pci_pools=(pool,)), HostFacts())
-    wanted = [
+    requests = [
         type(
             "Wanted",
             (),
@@ -60,7 +60,7 @@ def test_pci_stats_answer_whether_they_support_requests():
         )
         for count in (1, 2)
     ]
-    assert [rich.pci_stats.support_requests([each], provider_mapping={}) for each in wanted] == [True, False]
+    assert [rich.pci_stats.support_requests([each], provider_mapping={}) for each in requests] == [True, False]
     assert rich.pci_stats.pools[0]["count"] == 1
     assert poor.pci_stats is None
 

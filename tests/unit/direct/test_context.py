@@ -37,9 +37,9 @@ def test_provider_is_created_and_read_back(kind):
         created = client.post("/resource_providers", json={"name": "one", "uuid": UUID}, microversion="1.20")
         assert (created.status_code, created.json()["uuid"]) == (200, UUID)
         assert created.headers["Location"].endswith(f"/resource_providers/{UUID}")
-        shown = client.get(f"/resource_providers/{UUID}", microversion="1.20")
-        assert shown.json() == created.json()
-        assert shown.headers["openstack-api-version"] == "placement 1.20"
+        reply = client.get(f"/resource_providers/{UUID}", microversion="1.20")
+        assert reply.json() == created.json()
+        assert reply.headers["openstack-api-version"] == "placement 1.20"
 
 
 @pytest.mark.usefixtures("kind")
@@ -63,9 +63,9 @@ def test_default_microversion_is_the_oldest_or_the_latest(latest, version):
 def test_escaped_query_and_params_find_the_same_provider():
     with roost.PlacementDirect("sqlite://", latest_microversion=True) as client:
         client.post("/resource_providers", json={"name": "a b&ü", "uuid": UUID})
-        found = client.get("/resource_providers?name=a%20b%26%C3%BC").json()["resource_providers"]
-        assert [each["uuid"] for each in found] == [UUID]
-        assert client.get("/resource_providers", params={"name": "a b&ü"}).json()["resource_providers"] == found
+        providers = client.get("/resource_providers?name=a%20b%26%C3%BC").json()["resource_providers"]
+        assert [each["uuid"] for each in providers] == [UUID]
+        assert client.get("/resource_providers", params={"name": "a b&ü"}).json()["resource_providers"] == providers
 
 
 @pytest.mark.usefixtures("kind")

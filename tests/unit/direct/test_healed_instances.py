@@ -99,8 +99,8 @@ def test_configured_project_placeholder_means_no_owner(url):
     assert run_heal(url)[0] == HealResult("healed", 1)
     path = f"/allocations/{uuid_named('one')}"
     with PlacementDirect(url) as client:
-        shown = client.get(path, microversion="1.28").json()
-        assert client.put(path, json=shown, microversion="1.28").status_code == 204
+        body = client.get(path, microversion="1.28").json()
+        assert client.put(path, json=body, microversion="1.28").status_code == 204
     assert run_heal(url)[0] == HealResult("nothing", 0)
     renamed = Settings(placement=Placement(incomplete_consumer_project_id="of nobody"))
     assert run_heal(url, renamed)[0] == HealResult("healed", 1)
@@ -381,8 +381,8 @@ def test_claim_planner_finds_the_row_of_the_exact_node(url):
         assert planner.find_row(status(host="h0", node="n2")) is None
         assert planner.find_row(status(host="n1", node="n1")) is None
         providers = here.roost.state.providers
-        gone = DropProvider(providers.ids[providers.row_of_uuid[uuid_named("n1")]])
-        here.run(lambda _current: Plan(answer=None, writes=(gone,)))
+        drop = DropProvider(providers.ids[providers.row_of_uuid[uuid_named("n1")]])
+        here.run(lambda _current: Plan(answer=None, writes=(drop,)))
         assert planner.find_row(status(host="h0", node="n1")) is None
 
 

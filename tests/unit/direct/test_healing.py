@@ -37,15 +37,15 @@ FLAVOR = Flavor(
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request, tmp_path):
     """Return the URL of a database with one host."""
-    found = str(tmp_path / "roost.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    with PlacementDirect(found) as client:
+    address = str(tmp_path / "roost.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    with PlacementDirect(address) as client:
         world = World(DirectHttp(client))
         world.ask("PUT", "/resource_classes/CUSTOM_CARD")
         world.provider("host", PCPU=4, MEMORY_MB=4096, DISK_GB=10, CUSTOM_CARD=4)
     spec = HostSpec(provider_uuid=world.u("host"), host="host", node=world.n("host"))
-    with closing(open_store(found, settings=StoreSettings())) as store:
+    with closing(open_store(address, settings=StoreSettings())) as store:
         roost_on(store).install(Fleet(hosts=[spec]))
-    return found
+    return address
 
 
 def populate(url, *, flavor=b"", is_bfv=False):
@@ -75,10 +75,10 @@ def test_heal_allocates_all_resources_of_flavor_and_request(url, is_bfv):
     assert heal(url, Settings(), HealOptions(), echo=messages.append) == HealResult("healed", 1)
     with PlacementDirect(url) as client:
         world = World(DirectHttp(client))
-        wanted = {"PCPU": 2, "MEMORY_MB": 512, "DISK_GB": 1 if is_bfv else 3, "CUSTOM_CARD": 2}
-        assert world.held("lost") == world.amounts(host=wanted)
-        found = world.ask("GET", f"/allocations/{uuid}")
-    assert (found["project_id"], found["user_id"], len(messages)) == ("project", "user", 1)
+        amounts = {"PCPU": 2, "MEMORY_MB": 512, "DISK_GB": 1 if is_bfv else 3, "CUSTOM_CARD": 2}
+        assert world.held("lost") == world.amounts(host=amounts)
+        body = world.ask("GET", f"/allocations/{uuid}")
+    assert (body["project_id"], body["user_id"], len(messages)) == ("project", "user", 1)
     assert heal(url, Settings(), HealOptions(), echo=messages.append) == HealResult("nothing", 0)
 
 

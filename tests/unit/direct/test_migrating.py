@@ -65,8 +65,8 @@ def test_command_options_override_agent_settings(database, run, more, reserved):
         command += ["--provider-config", database.folder]
     assert run(*command)[:2] == (0, f"{database.host}: moved\n")
     with database.machine() as machine:
-        found = machine.world.of(HOST, "inventories")
-    assert (found["VCPU"]["reserved"], "CUSTOM_SEATS" in found) == (reserved, not more)
+        inventories = machine.world.of(HOST, "inventories")
+    assert (inventories["VCPU"]["reserved"], "CUSTOM_SEATS" in inventories) == (reserved, not more)
 
 
 @pytest.mark.parametrize("layout", [*USED])
@@ -102,14 +102,14 @@ def test_running_server_blocks_the_command(database, run):
         assert run(*arguments(database, "gpus"))[0] == 7
 
 
-@pytest.mark.parametrize(("kind", "named"), [("unready", ""), ("crash", "FakeCrash: ")])
+@pytest.mark.parametrize(("kind", "prefix"), [("unready", ""), ("crash", "FakeCrash: ")])
 @pytest.mark.parametrize("act", ["start", "update_provider_tree"])
-def test_driver_failure_changes_nothing(database, run, act, kind, named):
+def test_driver_failure_changes_nothing(database, run, act, kind, prefix):
     before = database.dump()
     code, _, error = run(*arguments(database, "gpus", fault=(act, kind)))
     last = error.splitlines()[-1]
     assert (code, last.startswith("roost: ")) == (7, True)
-    assert f"{named}{act} on {database.host} was to go wrong ({kind})" in last
+    assert f"{prefix}{act} on {database.host} was to go wrong ({kind})" in last
     assert database.dump() == before
 
 
@@ -147,9 +147,9 @@ def test_conflicting_provider_config_is_reported_and_nothing_moves(database, run
 )
 def test_invalid_arguments_change_nothing(database, run, more, code, problem):
     before = database.dump()
-    found = run(*arguments(database, "gpus", *more))
-    assert found[0] == code, found
-    assert problem in found[2]
+    result = run(*arguments(database, "gpus", *more))
+    assert result[0] == code, result
+    assert problem in result[2]
     assert database.dump() == before
 
 

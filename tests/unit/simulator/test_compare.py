@@ -83,11 +83,11 @@ def test_policies_are_named_after_their_files():
 
 
 def test_parallel_and_sequential_runs_give_the_same_comparison():
-    compared = [compare(generated_source(), policies(), seeds=(1, 2), jobs=jobs) for jobs in (1, 3)]
-    first, second = (without_durations(comparison) for comparison in compared)
+    comparisons = [compare(generated_source(), policies(), seeds=(1, 2), jobs=jobs) for jobs in (1, 3)]
+    first, second = (without_durations(comparison) for comparison in comparisons)
     assert first == second
-    assert [len(policy.reports) for policy in compared[0].policies] == [2, 2]
-    assert {report.workload for policy in compared[0].policies for report in policy.reports} == {
+    assert [len(policy.reports) for policy in comparisons[0].policies] == [2, 2]
+    assert {report.workload for policy in comparisons[0].policies for report in policy.reports} == {
         "generated-few-5x40-seed1",
         "generated-few-5x40-seed2",
     }
@@ -96,16 +96,16 @@ def test_parallel_and_sequential_runs_give_the_same_comparison():
 def test_comparison_resumes_where_it_ended(tmp_path, executed):
     def rerun(seeds, source=None):
         executed.clear()
-        found = compare(source or generated_source(), policies(), seeds=seeds, results=tmp_path / "results")
-        return found.runs_found, list(executed)
+        comparison = compare(source or generated_source(), policies(), seeds=seeds, results=tmp_path / "results")
+        return comparison.runs_found, list(executed)
 
     assert rerun((1,)) == (0, ["spread, seed 1", "pack, seed 1"])
     assert rerun((1,)) == (2, [])
     assert rerun((1, 2)) == (2, ["spread, seed 2", "pack, seed 2"])
     first, *_ = sorted((tmp_path / "results").iterdir())
     first.unlink()
-    found, runs = rerun((1, 2))
-    assert (found, len(runs)) == (3, 1)
+    reused_count, runs = rerun((1, 2))
+    assert (reused_count, len(runs)) == (3, 1)
     assert rerun((1, 2), generated_source(requests=41))[0] == 0
 
 
@@ -119,9 +119,9 @@ def test_resumed_comparison_equals_an_uninterrupted_one(tmp_path):
 def test_policies_that_differ_only_in_name_share_runs(executed):
     spread, _ = policies()
     same = msgspec.structs.replace(spread, name="also spread")
-    found = compare(generated_source(), [spread, same], seeds=(1,))
+    comparison = compare(generated_source(), [spread, same], seeds=(1,))
     assert executed == ["also spread, seed 1"]
-    assert found.policies[0].reports == found.policies[1].reports
+    assert comparison.policies[0].reports == comparison.policies[1].reports
 
 
 def test_a_corrupt_result_ends_the_comparison_before_any_run(tmp_path, executed):

@@ -59,7 +59,7 @@ def test_the_typical_amount_is_the_lower_median_over_instances():
         (["1000,10,0,0,", "1000,10,1,1000,"], free_of([1000, 1000, 600]), (2600 + 600) / 2),
     ],
 )
-def test_gpu_fragmentation_is_the_expected_useless_share(tmp_path, pods, free, fragment):
+def test_gpu_fragmentation_is_the_expected_unusable_share(tmp_path, pods, free, fragment):
     assert GpuFragmentation(openb(tmp_path, *pods)).share(free) == pytest.approx(fragment / 3000)
 
 

@@ -25,19 +25,19 @@ def small_workload():
 
 
 def test_series_equals_figures_computed_by_hand():
-    found = replay(small_workload(), FirstFit(), chunk=1).series
+    points = replay(small_workload(), FirstFit(), chunk=1).series
     # a and b on host-0, c on host-1, a ends, d on host-2, e fits nowhere.
-    assert found.at_s == [-5.0, 1.0, 2.0, 3.0, 4.0, 5.0]
-    assert found.requests == [1, 2, 3, 3, 4, 5]
-    assert found.placed == [1, 2, 3, 3, 4, 4]
-    assert found.refused == [0, 0, 0, 0, 0, 1]
-    assert found.instances_alive == [1, 2, 3, 2, 3, 3]
-    assert found.used == {"VCPU": [6, 7, 15, 9, 17, 17], "MEMORY_MB": [4, 12, 16, 12, 16, 16]}
+    assert points.at_s == [-5.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert points.requests == [1, 2, 3, 3, 4, 5]
+    assert points.placed == [1, 2, 3, 3, 4, 4]
+    assert points.refused == [0, 0, 0, 0, 0, 1]
+    assert points.instances_alive == [1, 2, 3, 2, 3, 3]
+    assert points.used == {"VCPU": [6, 7, 15, 9, 17, 17], "MEMORY_MB": [4, 12, 16, 12, 16, 16]}
     # The median piece is 8: of 18 free, 2 are in a smaller one, then 1 of 17, and so on.
-    assert found.stranded_share["VCPU"] == pytest.approx([2 / 18, 1 / 17, 1 / 9, 7 / 15, 1.0, 1.0])
-    assert found.gpu_fragmentation is None
+    assert points.stranded_share["VCPU"] == pytest.approx([2 / 18, 1 / 17, 1 / 9, 7 / 15, 1.0, 1.0])
+    assert points.gpu_fragmentation is None
     # The moment of the departure saw no decision.
-    assert found.decision_us_p50 == [pytest.approx(1500)] * 3 + [None] + [pytest.approx(1500)] * 2
+    assert points.decision_us_p50 == [pytest.approx(1500)] * 3 + [None] + [pytest.approx(1500)] * 2
 
 
 def test_host_use_is_sorted_by_fullness():
@@ -54,7 +54,7 @@ def test_host_use_includes_children_and_is_none_without_inventory(tmp_path):
     assert report.series.gpu_fragmentation[-1] == report.gpu_fragmentation
 
 
-def test_many_hosts_share_cells(monkeypatch):
+def test_many_hosts_share_cells_of_the_host_use(monkeypatch):
     monkeypatch.setattr(series, "CELLS_MAX", 2)
     use = replay(small_workload(), FirstFit()).host_use
     assert use.hosts_per_cell == 2
@@ -67,13 +67,20 @@ def test_series_length_is_bounded_and_ends_at_the_last_event(requests, moments, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(series, "MOMENTS_MAX", moments)
         report = replay(workload, FirstFit(), chunk=chunk)
-    found = report.series
-    columns = [found.at_s, found.requests, found.placed, found.refused, found.instances_alive, found.decision_us_p50]
-    columns += [*found.used.values(), *found.stranded_share.values(), found.decision_us_p99]
-    assert {len(column) for column in columns} == {len(found.at_s)}
-    assert 1 <= len(found.at_s) <= moments
-    assert (found.requests[-1], found.placed[-1]) == (report.requests, report.placed)
-    assert found.at_s[-1] == workload.events[-1].at_s
-    assert {name: used[-1] for name, used in found.used.items()} == {
+    points = report.series
+    columns = [
+        points.at_s,
+        points.requests,
+        points.placed,
+        points.refused,
+        points.instances_alive,
+        points.decision_us_p50,
+    ]
+    columns += [*points.used.values(), *points.stranded_share.values(), points.decision_us_p99]
+    assert {len(column) for column in columns} == {len(points.at_s)}
+    assert 1 <= len(points.at_s) <= moments
+    assert (points.requests[-1], points.placed[-1]) == (report.requests, report.placed)
+    assert points.at_s[-1] == workload.events[-1].at_s
+    assert {name: used[-1] for name, used in points.used.items()} == {
         use.resource_class: use.used for use in report.classes
     }

@@ -47,7 +47,7 @@ def test_system_scoped_token_is_refused_with_any_role():
     assert not Policy().allows(LIST, identity("admin", "service", is_system_scoped=True), {})
 
 
-def test_every_policy_of_a_route_has_a_rule():
+def test_policy_of_every_route_has_a_rule():
     known = {each.name for each in Policy().table}
     assert {route.policy for methods in table().values() for route in methods.values()} - {None} <= known
 

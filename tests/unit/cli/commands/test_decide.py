@@ -106,8 +106,8 @@ def test_text_of_a_long_fleet_is_truncated(run, tmp_path):
     many = {"hosts": [{"host": f"h{n}", "free_ram_mb": n} for n in range(30)]}
     providers = [{"name": f"h{n}", "inventories": {"VCPU": {"total": 8 if n < 15 else 1}}} for n in range(30)]
     path = write_json(tmp_path, "f.json", many | {"providers": providers})
-    wanted = write_json(tmp_path, "r.json", {"flavor": {"vcpus": 4}, "count": 20})
-    text = run(decide, "--fleet", path, "--request", wanted).stdout
+    request = write_json(tmp_path, "r.json", {"flavor": {"vcpus": 4}, "count": 20})
+    text = run(decide, "--fleet", path, "--request", request).stdout
     assert "granted: 20 instances on " in text
     assert text.count("; --format json has all") == 3
     assert "h15                            has 1 of 4 VCPU" in text
@@ -123,8 +123,8 @@ def open_fleet(folder, config=None):
     product.install(workload.fleet)
     acts = [event.act for event in workload.events]
     product.outcomes(acts[:-5])
-    wanted = next(act for act in reversed(acts) if isinstance(act, Request))
-    return product, Request(flavor=wanted.flavor, count=3)
+    last_request = next(act for act in reversed(acts) if isinstance(act, Request))
+    return product, Request(flavor=last_request.flavor, count=3)
 
 
 def check_export(run, product, request, *arguments):
@@ -132,8 +132,11 @@ def check_export(run, product, request, *arguments):
     before = (product.state.position, len(product.decisions(1000)))
     result = run(fleet, "export", *arguments, "-o", "live.json")
     assert result.exit_code == 0, result.output
-    wanted = {"flavor": {name: getattr(request.flavor, name) for name in request.flavor.__struct_fields__}, "count": 3}
-    Path("asked.json").write_text(json.dumps(wanted))
+    document = {
+        "flavor": {name: getattr(request.flavor, name) for name in request.flavor.__struct_fields__},
+        "count": 3,
+    }
+    Path("asked.json").write_text(json.dumps(document))
     answer = json.loads(run(decide, "--fleet", "live.json", "--request", "asked.json", "--format", "json").stdout)
     live = product.fork(random=FixedRandom(0)).decide(request)
     assert [pick["host"] for pick in answer["picks"]] == [pick.host for pick in live.picks]

@@ -51,7 +51,7 @@ def test_each_weigher_is_in_its_module(module, names):
     assert [getattr(source, name) for name in names] == [getattr(weights, name) for name in names]
 
 
-def test_all_weighers_are_in_some_module():
+def test_every_weigher_is_in_a_module():
     known = {name for names in WEIGHER_MODULES.values() for name in names}
     assert known == {each.__name__ for each in weights.all_weighers()}
 
@@ -92,7 +92,7 @@ def test_reshape_errors_of_nova_are_roost_errors():
         raise exception.ReshapeFailed(error="no room")
 
 
-def test_helpers_of_weighers_and_filters(caplog):
+def test_helper_functions_for_weighers_and_filters(caplog):
     assert utils.parse_options(["a=1.5", "b", "c=x"], sep="=", converter=float, name="metrics.x") == [("a", 1.5)]
     assert "b, c=x" in caplog.text
     host = HostState("h", "n", aggregates=[HostAggregate(metadata={"m": "2"}), HostAggregate(metadata={"m": "1"})])

@@ -47,7 +47,7 @@ def test_any_cell_is_a_number_in_bounds_or_an_error_with_its_place(cell):
         try:
             value = reading()
         except BadFile as error:
-            found = error.line, error.column
+            place = error.line, error.column
         else:
-            found = (7, "a") if value < float("inf") else "out of bounds"
-        assert found == (7, "a")
+            place = (7, "a") if value < float("inf") else "out of bounds"
+        assert place == (7, "a")
