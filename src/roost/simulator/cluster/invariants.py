@@ -7,6 +7,7 @@ from itertools import islice
 import msgspec
 
 from roost.compute.drivers.fake.guests import FakeGuest
+from roost.conductor.operation.stored_request import request_of
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.change_memory import Drain
 from roost.model.work.operation import Delete, HostCleanup
@@ -99,7 +100,9 @@ class InvariantChecker:
         images = {*self._world.shelf.images()}
         for status in self._shelves.work[StatusRow].rows.values():
             uuid = uuid_text(status.uuid)
-            if status.status in _SHELVED_STATUSES and image_name(uuid) not in images:
+            if status.status not in _SHELVED_STATUSES or request_of(self._world.store.document, status).is_bfv:
+                continue  # A volume stays where it is.
+            if image_name(uuid) not in images:
                 raise InvariantBroken(IMAGES, f"there is no image of {uuid}: {status}")
 
     def _check_story(self) -> None:

@@ -59,7 +59,26 @@ _FAULTS: tuple[tuple[Action, Kind, float], ...] = (
     ("save", "failed", 0.5),
     ("drop_saved_image", "crash", 0.5),
 )
-_SCRIPT = Script(fault=tuple(Fault(action=action, kind=kind, share=share) for action, kind, share in _FAULTS))
+# Further faults of worlds with rare faults: no other host or attempt would do.
+_ABORTED: tuple[Action, ...] = (
+    "destroy",
+    "power",
+    "rebuild",
+    "prepare",
+    "send_disk",
+    "finish",
+    "discard",
+    "live_migrate",
+    "save",
+)
+
+
+def _script(faults: Sequence[tuple[Action, Kind, float]]) -> Script:
+    return Script(fault=tuple(Fault(action=action, kind=kind, share=share) for action, kind, share in faults))
+
+
+_SCRIPT = _script(_FAULTS)
+_RARE_SCRIPT = _script((*_FAULTS, *((action, "aborted", 0.3) for action in _ABORTED)))
 DRIVER_TIMEOUT_S = 12.0
 _TICK_S, _REPORT_S, _SYNC_S, _IMAGES_S = 0.7, 20.0, 40.0, 30.0
 _QUICK_S, _SLOW_S, _HUNG_S = (0.0, 0.05), (0.5, 10.0), (DRIVER_TIMEOUT_S, 4 * DRIVER_TIMEOUT_S)
@@ -149,7 +168,7 @@ class AgentProcess:
         world, self.machine = machine.world, machine
         self.is_alive, self.host = True, machine.host
         self.driver = Fake(
-            _SCRIPT,
+            _RARE_SCRIPT if world.rare.is_on else _SCRIPT,
             terms=HostTerms(),
             chance=DriverChance(world.faults),
             shelf=world.shelf,

@@ -67,9 +67,8 @@ class Process:
         current = Current(store, clock=world.clock)
         chance = SeededRandom(world.seed * 1_000 + self._number * 100 + self._start_count)
         self.roost = Roost(store, _SETTINGS, current=current, clock=world.clock, random=chance, rules=build_rules())
-        self.serving = Serving(
-            current, decide=self.roost.scheduler.work, heed=self._wake_for, has_thread=False, retries=10
-        )
+        decide = world.rare.disturb(self.roost.scheduler.work)
+        self.serving = Serving(current, decide=decide, heed=self._wake_for, has_thread=False, retries=10)
         self.reader = store.work_reader(world.clock)
         product = Product(
             decision=self.roost.decision,

@@ -5,10 +5,13 @@ from collections.abc import Collection
 
 import msgspec
 
+from roost.conductor.operation.row_changes import make_due, replace_row
 from roost.model.names import uuid_text
 from roost.model.work.work_rows import OperationRow
 from roost.observe import log
+from roost.placement.write_plan import Plan
 from roost.simulator.cluster.environment.event_queue import InvariantBroken
+from roost.simulator.cluster.environment.rare_faults import WAKE_S
 from roost.simulator.cluster.invariants import InvariantChecker
 from roost.simulator.cluster.quiescence import check_at_rest, describe_unrest
 from roost.simulator.cluster.user_requests import select_kinds
@@ -89,6 +92,8 @@ class Simulation:
             self._events.schedule(self._chance.uniform(0, 3), "agent begins", machine.start, detail=machine.host)
         self._events.schedule(1.0, "ask", self._send_request)
         self._events.schedule(_STROKE_S, "stroke", self._disturb_hosts)
+        if self.world.rare.is_on:
+            self._events.schedule(WAKE_S, "wake", self._wake_operation)
 
     def _run_until(self, end_s: float) -> None:
         while self._events.elapsed_s < end_s:
@@ -145,6 +150,18 @@ class Simulation:
             if self._faults.strikes("disabled", per=_STROKE_S):
                 self.world.disable(machine.host, is_disabled=self._chance.random() < 0.5)
         self._events.schedule(_STROKE_S, "stroke", self._disturb_hosts)
+
+    def _wake_operation(self) -> None:
+        """Make a waiting operation due before its time, and schedule the next."""
+        if self._faults.is_over:
+            return
+        rows = self.world.store.shelves.work[OperationRow].rows.values()
+        waiting = [row for row in rows if not (row.outcome or row.owner)]
+        if waiting and self.world.rare.strikes("woken"):
+            row = self.world.rare.chance.choice(sorted(waiting, key=lambda each: each.id))
+            plan = Plan(answer=row, work=(replace_row(make_due(row, now_s=self.world.clock.time_s)),))
+            self.world.send_request("wake", lambda process: process.run(lambda _current: plan))
+        self._events.schedule(WAKE_S, "wake", self._wake_operation)
 
     def _record_fault(self, fields: dict[str, object]) -> None:
         """Remember a logged fault, unless it was injected or the user knows of it."""

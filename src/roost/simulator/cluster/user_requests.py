@@ -27,6 +27,7 @@ Acceptance = Plan[OperationRow] | OperationRow
 Action = Callable[[Process], object]
 
 _FLAVORS = tuple(Flavor(name=f"of {vcpus}", vcpus=vcpus, memory_mb=vcpus) for vcpus in (1, 1, 2, 3))
+_GIANT = Flavor(name="giant", vcpus=99, memory_mb=1)
 _COUNTS = (1, 1, 1, 2, 3, 5)
 _OVERSIZED_SHARE = 0.05  # of builds: larger than any host
 _GROUP_SHARE, _UNCHECKED_SHARE = 0.5, 0.2
@@ -68,13 +69,14 @@ def select_kinds(kinds: Collection[str] = ()) -> Sequence[RequestKind]:
 def _build(world: World, _kind: str) -> Action:
     chance, key = world.chance, world.new_uuid()
     count = chance.choice(_COUNTS)
-    flavor = (
-        Flavor(name="giant", vcpus=99, memory_mb=1) if chance.random() < _OVERSIZED_SHARE else chance.choice(_FLAVORS)
-    )
+    flavor = _GIANT if chance.random() < _OVERSIZED_SHARE else chance.choice(_FLAVORS)
+    if world.rare.strikes("crowd"):
+        flavor, count = _GIANT, world.rare.chance.randint(101, 120)
     group = chance.choice(world.groups) if chance.random() < _GROUP_SHARE else None
     request = Request(
         flavor=flavor,
         count=count,
+        is_bfv=world.rare.strikes("volume"),
         instance_uuids=tuple(world.new_uuid() for _ in range(count)),
         group=group,
         hints={} if group is None else {"fault_domain": chance.choice(_DOMAINS)},

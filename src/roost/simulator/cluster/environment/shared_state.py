@@ -9,6 +9,7 @@ from roost.model.names import uuid_text
 from roost.model.work.work_rows import AgentRow, StatusRow
 from roost.simulator.cluster.environment.event_queue import EventQueue
 from roost.simulator.cluster.environment.guest_shelf import GuestShelf
+from roost.simulator.cluster.environment.rare_faults import RareFaults
 from roost.simulator.cluster.environment.trouble import FaultInjector
 from roost.simulator.cluster.environment.troubled_store import TroubledStore
 from roost.simulator.seeded_random import SeededRandom
@@ -28,6 +29,7 @@ class Environment:
         self.events = EventQueue()
         self.clock = self.events.clock
         self.faults = FaultInjector(random.Random(seed + 1))
+        self.rare = RareFaults(seed, counts=self.faults.counts, is_over=lambda: self.faults.is_over)
         self.shelf = GuestShelf()
         self.store = TroubledStore()
         self.accepted_counts: Counter[str] = Counter()  # by kind of operation

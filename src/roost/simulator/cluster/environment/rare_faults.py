@@ -1,0 +1,58 @@
+"""Rare faults. Only seeds from ``RARE_FROM`` on have them, so the traces of other seeds never change with this file."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from roost.errors import BadRequest, Conflict, RoostError
+from roost.model.fleet import NamedRequest
+
+RARE_FROM = 1_000
+WAKE_S = 0.5  # seconds between early wake-ups
+# Probability of each fault, per opportunity.
+_SHARES = {"woken": 0.8, "contested": 0.1, "misconfigured": 0.05, "volume": 0.3, "crowd": 0.1}
+
+# Requests for decisions, and their results.
+Decide = Callable[[Sequence[Any]], list[Any]]
+
+
+class RareFaults:
+    """Draws rare faults from a random generator of its own, and counts them.
+
+    Args:
+        seed: of the simulation.
+        counts: counts of all faults.
+        is_over: returns whether faults have ended.
+    """
+
+    def __init__(self, seed: int, *, counts: Counter[str], is_over: Callable[[], bool]) -> None:
+        self.is_on = seed >= RARE_FROM
+        self.chance = random.Random(f"rare {seed}")
+        self._counts, self._is_over = counts, is_over
+
+    def strikes(self, fault: str) -> bool:
+        """Draw whether a fault strikes now."""
+        if not self.is_on or self._is_over() or self.chance.random() >= _SHARES[fault]:
+            return False
+        self._counts[fault] += 1
+        return True
+
+    def disturb(self, decide: Decide) -> Decide:
+        """Return a scheduler that loses some races for good, and refuses some requests."""
+        return self._disturbed(decide) if self.is_on else decide
+
+    def _disturbed(self, decide: Decide) -> Decide:
+        def decide_or_fail(acts: Sequence[Any]) -> list[Any]:
+            errors = {at: error for at, act in enumerate(acts) if (error := self._error(act)) is not None}
+            results = iter(decide([act for at, act in enumerate(acts) if at not in errors]))
+            return [errors[at] if at in errors else next(results) for at in range(len(acts))]
+
+        return decide_or_fail
+
+    def _error(self, act: object) -> RoostError | None:
+        if not isinstance(act, NamedRequest):
+            return None
+        if self.strikes("contested"):
+            return Conflict("every claim lost its race")
+        return BadRequest("a setting has changed") if self.strikes("misconfigured") else None
