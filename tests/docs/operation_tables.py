@@ -47,8 +47,8 @@ def page() -> str:
 def _section(kinds: list[str], table: Table) -> Iterator[str]:
     yield f"## {', '.join(kinds)}"
     yield ""
-    module = next(each for each in vars(steps).values() if getattr(each, "TABLE", None) is table)
-    yield _plain(module)
+    module = next((each for each in vars(steps).values() if getattr(each, "TABLE", None) is table), None)
+    yield table.about or _plain(module)
     yield ""
     yield "| step | event | what is done | next step |"
     yield "|---|---|---|---|"

@@ -23,8 +23,8 @@ from roost.model.work.orders import Discard
 
 def settled_on_arrival(monkeypatch):
     """Let a move give back what was left as soon as its instance has arrived, whoever may want it back."""
-    arrived = move.TABLE.states["finish"].find(Event.DONE)
-    arrive = arrived.handler
+    arrivals = [table.states["finish"].find(Event.DONE) for table in (move.TABLE, move.RESIZE_TABLE)]
+    arrive = arrivals[0].handler
 
     def gone(view, desk, body):
         step = arrive(view, desk, body)
@@ -32,7 +32,8 @@ def settled_on_arrival(monkeypatch):
             return step
         return replace(step, writes=(*step.writes, *release_migration(desk.current, migration_of(view))))
 
-    monkeypatch.setattr(arrived, "handler", gone)
+    for arrival in arrivals:
+        monkeypatch.setattr(arrival, "handler", gone)
 
 
 def unclaimed_alternate(monkeypatch):
@@ -143,7 +144,7 @@ def kept_by_a_cancelled_move(monkeypatch):
         step = hand_over(view, desk, body)
         return replace(step, work=(*step.work, migration.update_migration(view, "failed")))
 
-    for table in (move.TABLE, live_migrate.TABLE, TABLES["evacuate"]):
+    for table in (move.TABLE, move.RESIZE_TABLE, live_migrate.TABLE, TABLES["evacuate"]):
         monkeypatch.setattr(table.cancel, "handler", over)
 
 

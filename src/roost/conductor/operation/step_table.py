@@ -76,6 +76,7 @@ class Table(Generic[B]):
         subjects: returns the uuids of the instances with statuses in the view.
         refusal: handler of the scheduler's errors; None: the scheduler is not called.
         has_parts: whether the view includes the parts of the operation.
+        about: its description in documents; empty: that of its module.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Table(Generic[B]):
         subjects: Callable[[OperationRow], tuple[bytes, ...]] = own_instance,
         refusal: Refusal | None = None,
         has_parts: bool = False,
+        about: str = "",
     ) -> None:
         self.first = first
         self.states = states
@@ -95,6 +97,7 @@ class Table(Generic[B]):
         self.subjects = subjects
         self.refusal = refusal
         self.has_parts = has_parts
+        self.about = about
         self._body = body
 
     def next_step(self, view: View, desk: Desk) -> Step:

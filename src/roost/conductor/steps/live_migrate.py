@@ -312,7 +312,7 @@ TABLE = Table(
         "undo": State(
             Watch(_find_undo, _REPLIES),
             {
-                Event.DONE: To(keep, *_JUDGED),
+                Event.DONE: To(keep, "sweep", "end"),
                 Event.ABORTED: To(keep, "end"),
                 Event.FAILED: To(undo, "undo"),
                 Event.HOST_GONE: To(keep_or_inspect, "undo", "look", "end"),

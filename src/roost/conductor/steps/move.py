@@ -272,43 +272,56 @@ def _find_restart(view: View, body: InstanceMove) -> Reply:
 
 
 _UNDO = To(undo, "undo", "restart", "end")
+_STATES: dict[str, State[InstanceMove]] = {
+    "choose": targets.CHOOSE,
+    "send": State(AT_ONCE, {Event.STARTED: To(send, "prepare", "end")}),
+    "prepare": State(
+        WITHIN_LIMIT,
+        {
+            Event.DONE: To(leave_source, "stop", "copy", "clear", "undo", "end"),
+            Event.FAILED | Event.HOST_GONE: To(try_next_target, "prepare", "end"),
+            Event.ABORTED: To(give_up, "end"),
+            Event.TIMED_OUT: To(clear_target, "clear"),
+        },
+    ),
+    "clear": State(
+        WHILE_ALIVE,
+        {Event.DONE | Event.FAILED | Event.ABORTED | Event.HOST_GONE: To(leave_target, "prepare", "end")},
+    ),
+    "stop": State(WITHIN_LIMIT, {Event.DONE: To(copy, "copy"), NOT_DONE: _UNDO}),
+    "copy": State(WITHIN_LIMIT, {Event.DONE: To(complete, "finish", *_UNDO.then), NOT_DONE: _UNDO}),
+    "finish": State(WITHIN_LIMIT, {Event.DONE: To(arrive, *_UNDO.then), NOT_DONE: _UNDO}),
+    "undo": State(
+        Watch(_find_undo, Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE),
+        {
+            Event.DONE: To(restart, "restart", "end"),
+            Event.FAILED: To(undo_again, "undo"),
+            Event.HOST_GONE: To(restart_or_wait, "undo", "restart", "end"),
+        },
+    ),
+    "restart": State(
+        Watch(_find_restart, WITHIN_LIMIT.events | Event.HOST_BACK),
+        {
+            Event.DONE: To(finish_restart, "end"),
+            NOT_DONE: To(fail_restart, "end"),
+            Event.HOST_BACK: To(undo_again, "undo"),
+        },
+    ),
+}
+# A resize waits in VERIFY_RESIZE; a migration may be settled at once.
+RESIZE_TABLE = Table(
+    InstanceMove,
+    _STATES,
+    first=("choose",),
+    cancel=To(hand_over, "end"),
+    refusal=targets.REFUSAL,
+    about="Resize an instance; the steps are those of a migration that waits for a confirmation.",
+)
 TABLE = Table(
     InstanceMove,
     {
-        "choose": targets.CHOOSE,
-        "send": State(AT_ONCE, {Event.STARTED: To(send, "prepare", "end")}),
-        "prepare": State(
-            WITHIN_LIMIT,
-            {
-                Event.DONE: To(leave_source, "stop", "copy", "clear", "undo", "end"),
-                Event.FAILED | Event.HOST_GONE: To(try_next_target, "prepare", "end"),
-                Event.ABORTED: To(give_up, "end"),
-                Event.TIMED_OUT: To(clear_target, "clear"),
-            },
-        ),
-        "clear": State(
-            WHILE_ALIVE,
-            {Event.DONE | Event.FAILED | Event.ABORTED | Event.HOST_GONE: To(leave_target, "prepare", "end")},
-        ),
-        "stop": State(WITHIN_LIMIT, {Event.DONE: To(copy, "copy"), NOT_DONE: _UNDO}),
-        "copy": State(WITHIN_LIMIT, {Event.DONE: To(complete, "finish", *_UNDO.then), NOT_DONE: _UNDO}),
+        **_STATES,
         "finish": State(WITHIN_LIMIT, {Event.DONE: To(arrive, "part", *_UNDO.then), NOT_DONE: _UNDO}),
-        "undo": State(
-            Watch(_find_undo, Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE),
-            {
-                Event.DONE: To(restart, "restart", "end"),
-                Event.FAILED: To(undo_again, "undo"),
-                Event.HOST_GONE: To(restart_or_wait, "undo", "restart", "end"),
-            },
-        ),
-        "restart": State(
-            Watch(_find_restart, WITHIN_LIMIT.events | Event.HOST_BACK),
-            {
-                Event.DONE: To(finish_restart, "end"),
-                NOT_DONE: To(fail_restart, "end"),
-                Event.HOST_BACK: To(undo_again, "undo"),
-            },
-        ),
         "part": PART,
     },
     first=("choose",),

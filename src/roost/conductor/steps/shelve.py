@@ -1,8 +1,4 @@
-"""Shelve an instance: stop it, save its disk, and take it off its host if the settings or the user want it.
-
-An operation ``offload`` begins in step ``send`` and goes straight to ``offload``, which waits for a living host without
-a limit.
-"""
+"""Shelve an instance: stop it, save its disk, and take it off its host if the settings require it."""
 
 import msgspec
 
@@ -23,7 +19,7 @@ from roost.conductor.operation.step import (
 )
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.stored_request import store_image
-from roost.conductor.operation.watches import AT_ONCE, ON_HOST, WHILE_ALIVE, WITHIN_LIMIT, Watch, may_run
+from roost.conductor.operation.watches import AT_ONCE, ON_HOST, WHILE_ALIVE, WITHIN_LIMIT, may_run
 from roost.model.work.change_memory import Shelve
 from roost.model.work.work_rows import Put
 from roost.model.writes import Write
@@ -32,11 +28,14 @@ from roost.placement.writes.claims import plan_release
 
 def begin(view: View, desk: Desk, body: Shelve) -> Commit:
     """Stop the instance if it may run; otherwise save it."""
-    if view.operation.kind == "offload":
-        return _offload(view, desk, body)
     if body.is_on or may_run(view):
         return send_order(view, desk, body, host=view.status.host, action="power_off", step="off")
     return save(view, desk, body)
+
+
+def begin_offload(view: View, desk: Desk, body: Shelve) -> Commit:
+    """Order the host to destroy the guest."""
+    return _offload(view, desk, body)
 
 
 def save(view: View, desk: Desk, body: Shelve) -> Commit:
@@ -144,29 +143,30 @@ def _fail(view: View, desk: Desk, body: Shelve, *, problem: str, status: str = "
     return Commit(operation=end(view, body=body, problem=problem), work=(*withdraw_orders(view.orders), *lock, event))
 
 
-def _start(view: View, body: Shelve) -> Reply:
-    return (AT_ONCE if view.operation.kind == "offload" else ON_HOST).observe(view, body)
-
-
+_OFFLOAD = State[Shelve](
+    WHILE_ALIVE,
+    {
+        Event.DONE | Event.HOST_GONE: To(finish_offload, "end"),
+        Event.FAILED | Event.ABORTED: To(fail_offload, "end"),
+    },
+)
+OFFLOAD_TABLE = Table(
+    Shelve,
+    {"send": State(AT_ONCE, {Event.STARTED: To(begin_offload, "offload")}), "offload": _OFFLOAD},
+    first=("send",),
+    cancel=To(fail, "end"),
+    about="Take a shelved instance off its host, which is waited for as long as it lives.",
+)
 TABLE = Table(
     Shelve,
     {
-        "send": State(
-            Watch(_start, ON_HOST.events),
-            {Event.STARTED: To(begin, "off", "save", "offload"), Event.HOST_GONE: To(fail, "end")},
-        ),
+        "send": State(ON_HOST, {Event.STARTED: To(begin, "off", "save", "offload"), Event.HOST_GONE: To(fail, "end")}),
         "off": State(WITHIN_LIMIT, {Event.DONE: To(save, "save", "offload"), NOT_DONE: To(fail, "end")}),
         "save": State(
             WITHIN_LIMIT, {Event.DONE: To(shelve, "offload", "back", "end"), NOT_DONE: To(restart, "back", "end")}
         ),
         "back": State(WITHIN_LIMIT, {Event.DONE: To(finish_restart, "end"), NOT_DONE: To(fail_restart, "end")}),
-        "offload": State(
-            WHILE_ALIVE,
-            {
-                Event.DONE | Event.HOST_GONE: To(finish_offload, "end"),
-                Event.FAILED | Event.ABORTED: To(fail_offload, "end"),
-            },
-        ),
+        "offload": _OFFLOAD,
     },
     first=("send",),
     cancel=To(fail, "end"),
