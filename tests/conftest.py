@@ -1,4 +1,4 @@
-"""What every test shares: how Hypothesis searches, golden files, the command in this process, and a PostgreSQL."""
+"""Fixtures of all tests: Hypothesis profiles, golden files, the command line in process, and PostgreSQL."""
 
 import os
 
@@ -9,7 +9,7 @@ from roost import cli
 from tests.differential import reference
 from tests.support.databases import postgres
 
-# Deadlines measure the machine, not the code; benchmarks own time.
+# Deadlines measure the machine, not the code. Benchmarks measure time.
 settings.register_profile(
     "ci", deadline=None, derandomize=True, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -19,14 +19,14 @@ settings.load_profile("ci")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--golden-rewrite", action="store_true", help="write what the tests produced into the golden files"
+        "--golden-rewrite", action="store_true", help="write the output of the tests into the golden files"
     )
 
 
 @pytest.fixture
 def run(capsys, monkeypatch):
-    """Run ``roost`` with these words in this process; give its exit code, its output and its error."""
-    monkeypatch.setattr(cli.signals, "watch", lambda: None)  # The signals of the tests stay theirs.
+    """Return a function that runs ``roost`` in this process and returns its exit code, output and error output."""
+    monkeypatch.setattr(cli.signals, "watch", lambda: None)  # The test runner keeps its signal handlers.
 
     def run(*words):
         monkeypatch.setattr("sys.argv", ["roost", *map(str, words)])
@@ -39,7 +39,7 @@ def run(capsys, monkeypatch):
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory):
-    """Give the URL of the PostgreSQL server of this test run; workers share one."""
+    """Yield the URL of the PostgreSQL server of this test run, which all workers share."""
     folder = tmp_path_factory.getbasetemp()
     is_worker = "PYTEST_XDIST_WORKER" in os.environ
     with postgres.shared_server(folder.parent if is_worker else folder) as url:
@@ -48,15 +48,15 @@ def postgres_server(tmp_path_factory):
 
 @pytest.fixture
 def postgres_url(postgres_server):
-    """Give the URL of a new PostgreSQL database."""
+    """Yield the URL of a new PostgreSQL database."""
     with postgres.fresh_database(postgres_server) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def reference_placement():
-    """Give the reference server of the Placement API, which lasts as long as a file's tests."""
+    """Yield the reference server of the Placement API, one for each test file."""
     if reference.python() is None:
         pytest.skip(reference.HOW_TO_INSTALL)
-    with reference.Reference() as found:
-        yield found
+    with reference.Reference() as server:
+        yield server

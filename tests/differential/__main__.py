@@ -27,7 +27,7 @@ class Given:
 
 @contextmanager
 def started(arguments: argparse.Namespace) -> Iterator[Duel]:
-    """Give the two servers: those that were named, else new ones."""
+    """Yield the two servers: those that were named, else new ones."""
     with ExitStack() as stack:
         theirs: Server = (
             Given(arguments.reference) if arguments.reference else stack.enter_context(reference.Reference())

@@ -280,7 +280,7 @@ def excuse(exchange: Exchange) -> Rule | None:
 
 
 def _is_confirmed(exchange: Exchange, rule: Rule) -> bool:
-    """Say whether a rule of candidates excuses nothing but candidates, and the slow search is on the subject's side."""
+    """Return whether a rule of candidates excuses nothing but candidates, and the slow search is on the subject's side."""
     if not rule.is_searched:
         return True
     return not any(each.place.startswith("header") for each in exchange.found) and not exchange.objections
@@ -296,7 +296,7 @@ def _amounts(value: str) -> Counter[str]:
 
 
 def _all_touch(exchange: Exchange, providers: set[str]) -> bool:
-    """Say whether two lists of candidates differ, and only in candidates that take from these providers."""
+    """Return whether two lists of candidates differ, and only in candidates that take from these providers."""
     single = _single(exchange)
     return bool(single) and all(providers_of(each) & providers for each in single)
 

@@ -67,7 +67,7 @@ class Side:
         return self._alter(request, answer) if self._alter else answer
 
     def _learn(self, request: Request, answer: Answer) -> None:
-        """Give a uuid that the server chose the name that the other server's has, too."""
+        """Return a uuid that the server chose the name that the other server's has, too."""
         found = re.search(r"/resource_providers/([0-9a-f-]{36})$", answer.headers.get("location", ""))
         body = (request.body or b"").decode(errors="replace")
         if request.method == "POST" and found and found[1].replace("-", "") not in body.replace("-", "").lower():
@@ -262,7 +262,7 @@ def _count(tally: Tally, exchange: Exchange, rule: str | None) -> None:
 
 
 def _comes_apart(exchange: Exchange) -> bool:
-    """Say whether the worlds may differ from here on: one wrote what the other did not."""
+    """Return whether the worlds may differ from here on: one wrote what the other did not."""
     is_written = [answer.status < 300 for answer in (exchange.reference, exchange.subject)]
     return exchange.request.method not in {"GET", "HEAD", "OPTIONS"} and is_written[0] != is_written[1]
 

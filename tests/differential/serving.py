@@ -71,7 +71,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def __getattr__(self, name: str) -> Callable[[], None]:
-        """Give ``serve`` for every method of HTTP, known or not: refusing is the application's part."""
+        """Return ``serve`` for every method of HTTP, known or not: refusing is the application's part."""
         if name.startswith("do_"):
             return self.serve
         raise AttributeError(name)

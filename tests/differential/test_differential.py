@@ -17,7 +17,7 @@ TOLD_MAX = 5
 
 @pytest.fixture(scope="module")
 def duel():
-    """Give both servers, which last as long as this file's tests."""
+    """Yield both servers, which last as long as this file's tests."""
     if reference.python() is None:
         pytest.skip(reference.HOW_TO_INSTALL)
     if (reason := subject.missing()) is not None:

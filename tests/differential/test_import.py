@@ -22,12 +22,12 @@ ALLOWED = {"capacity", "units"}
 
 @pytest.fixture(scope="module")
 def theirs(reference_placement):
-    """Give the reference, which lasts as long as this file's tests."""
+    """Return the reference, which lasts as long as this file's tests."""
     return reference_placement
 
 
 def sources(theirs):
-    """Give both addresses of the reference."""
+    """Return both addresses of the reference."""
     return [f"sqlite:///{theirs.folder / 'placement.sqlite'}", theirs.address]
 
 
@@ -105,7 +105,7 @@ def _tidied(answer):
 
 
 def is_idle(done):
-    """Say whether an import changed nothing."""
+    """Return whether an import changed nothing."""
     return all(not (each.created or each.changed or each.removed) for each in (done.providers, done.consumers))
 
 

@@ -21,7 +21,7 @@ GUIDE = ROOT / "docs" / "how-to" / "migrate-from-placement.md"
 
 
 def commands():
-    """Give each command of the guide, and whether it serves until it is stopped."""
+    """Yield each command of the guide, and whether it serves until it is stopped."""
     text = GUIDE.read_text(encoding="utf-8")
     for found in re.finditer(r"^( *)```console migration( server)?\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE):
         for line in found[3].splitlines():
@@ -30,7 +30,7 @@ def commands():
 
 
 def variables(folder, **more):
-    """Give an environment with ``roost`` on the path."""
+    """Return an environment with ``roost`` on the path."""
     program = folder / "bin" / "roost"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m roost "$@"\n')

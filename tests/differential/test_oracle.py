@@ -163,7 +163,7 @@ PLANTED = (another_amount, another_mapping, no_last, last_twice, another_capacit
 
 
 def exchanged(rule, *, planted=None, query="", minor=39):
-    """Give the exchange of a situation that a rule excuses, with or without something wrong in Roost's answer."""
+    """Return the exchange of a situation that a rule excuses, with or without something wrong in Roost's answer."""
     forest, asked, theirs_of = SITUATIONS[rule]
     subject, request = Subject(forest), asking(f"/allocation_candidates?{asked}{query}", minor)
     ours = subject.ask(request)
@@ -173,7 +173,7 @@ def exchanged(rule, *, planted=None, query="", minor=39):
 
 
 def between(subject, request, document, ours):
-    """Give the exchange in which the reference answered a document."""
+    """Return the exchange in which the reference answered a document."""
     status = 500 if "errors" in document else 200
     theirs = Answer(status=status, headers=ours.headers, body=json.dumps(document).encode())
     return Exchange(request, theirs, ours, differences(theirs, ours), subject.ask)

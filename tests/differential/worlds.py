@@ -129,7 +129,7 @@ class World:
         return sum(held.allocations.get(provider, {}).get(name, 0) for held in self.consumers.values())
 
     def is_parent(self, provider: str) -> bool:
-        """Say whether a provider has children."""
+        """Return whether a provider has children."""
         return any(other.parent == provider for other in self.providers.values())
 
     def roots(self) -> list[str]:

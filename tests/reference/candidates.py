@@ -28,7 +28,7 @@ class Stock:
         return int((self.total - self.reserved) * self.ratio)
 
     def serves(self, amount: int) -> bool:
-        """Say whether one allocation of this amount fits now."""
+        """Return whether one allocation of this amount fits now."""
         roomy = self.used + amount <= (self.total - self.reserved) * self.ratio
         return roomy and self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
 
@@ -200,5 +200,5 @@ def anchors_of(forest: Forest, name: str) -> set[str]:
 
 
 def is_member(node: Node, member_of: tuple[frozenset[str], ...]) -> bool:
-    """Say whether a provider is itself in the aggregates that are asked."""
+    """Return whether a provider is itself in the aggregates that are asked."""
     return all(node.aggregates & wanted for wanted in member_of)

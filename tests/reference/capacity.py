@@ -39,7 +39,7 @@ def filled(roost: Roost, request: Request, *, on: Collection[str] | None = None)
 
 
 def refused(decision: Decision) -> Refused:
-    """Give the hosts that each rule refused."""
+    """Return the hosts that each rule refused."""
     found: Refused = Counter()
     for stage in decision.stages:
         if stage.before > stage.after:
@@ -48,7 +48,7 @@ def refused(decision: Decision) -> Refused:
 
 
 def by_rule(shortages: list[Shortage]) -> Refused:
-    """Give the same of a capacity."""
+    """Return the same of a capacity."""
     found: Refused = Counter()
     for each in shortages:
         found[each.rule, each.reason] += each.hosts
@@ -56,7 +56,7 @@ def by_rule(shortages: list[Shortage]) -> Refused:
 
 
 def hosts_in(roost: Roost, *, zone: str | None = None, aggregate: str | None = None) -> set[str]:
-    """Give the hosts whose root is in an aggregate, or in any of a zone; the default zone is the rest."""
+    """Return the hosts whose root is in an aggregate, or in any of a zone; the default zone is the rest."""
     state = roost.state
     by_number = {number: state.aggregates.name_of(number) for number in state.metadata}
     wanted, others = set(), set()

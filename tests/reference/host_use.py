@@ -19,7 +19,7 @@ class PlainHost:
         self.guests = {}  # name -> what it has
 
     def facts(self, *, without=None):
-        """Give the facts of the host with what its guests have, but for one of them."""
+        """Return the facts of the host with what its guests have, but for one of them."""
         uses = [use for name, use in self.guests.items() if name != without]
         return msgspec.structs.replace(self.bare, numa=self._numa(uses), pci_pools=self._pools(uses))
 
@@ -67,7 +67,7 @@ def _device(pool):
 
 
 def has_room(facts, topology, requests, *, needs, ratios):
-    """Say whether some arrangement of cells has the devices near to it.
+    """Return whether some arrangement of cells has the devices near to it.
 
     Args:
         requests: each for another product.
@@ -82,7 +82,7 @@ def has_room(facts, topology, requests, *, needs, ratios):
 
 
 def has_devices(facts, requests):
-    """Say whether there are the devices of all requests, wherever they are."""
+    """Return whether there are the devices of all requests, wherever they are."""
     return all(
         sum(pool.count for pool in facts.pci_pools if pool.product_id == wanted_product(request)) >= request.count
         for request in requests
@@ -110,7 +110,7 @@ def nearness(facts, request, way):
 
 
 def wanted_product(request):
-    """Give the one product that a request is for."""
+    """Return the one product that a request is for."""
     (alternative,) = request.alternatives
     return alternative["product_id"]
 

@@ -4,7 +4,7 @@ import itertools
 
 
 def numa_topology(state, row, *, wanted, needs):
-    """Say whether a host has cells for all of an instance."""
+    """Return whether a host has cells for all of an instance."""
     if wanted is None:
         return True
     host = state.hosts.facts[row].numa

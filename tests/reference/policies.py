@@ -23,7 +23,7 @@ FACTS = {
 
 
 def sentences():
-    """Give rules as nested tuples."""
+    """Return rules as nested tuples."""
 
     def longer(inner):
         several = st.lists(inner, min_size=2, max_size=4)
@@ -33,7 +33,7 @@ def sentences():
 
 
 def meaning(sentence):
-    """Give what it means."""
+    """Return what it means."""
     if isinstance(sentence, str):
         return FACTS[sentence]
     word, rest = sentence

@@ -12,14 +12,14 @@ class PlainTree:
         self.new_uuid = new_uuid
 
     def walk(self, level=None, parent=None):
-        """Give every provider with its parent and its siblings, parents first."""
+        """Yield every provider with its parent and its siblings, parents first."""
         level = self.roots if level is None else level
         for provider in level.values():
             yield provider, parent, level
             yield from self.walk(provider["children"], provider)
 
     def locate(self, wanted):
-        """Give the one provider, its parent and its siblings that a uuid or else a name says."""
+        """Return the one provider, its parent and its siblings that a uuid or else a name says."""
         places = list(self.walk())
         found = [place for place in places if place[0]["uuid"] == wanted]
         found = found or [place for place in places if place[0]["name"] == wanted]

@@ -11,7 +11,7 @@ class Contradiction(Exception):
 
 
 def question(flavor, image, *, is_bfv=False):
-    """Give amounts by suffix, and required and forbidden traits by suffix, of plain dictionaries.
+    """Return amounts by suffix, and required and forbidden traits by suffix, of plain dictionaries.
 
     Args:
         flavor: vcpus, memory_mb, root_gb, ephemeral_gb, swap and extra_specs.

@@ -22,7 +22,7 @@ _TEXTS = {
 
 
 def match(value, wanted):
-    """Say whether a value is what is wanted."""
+    """Return whether a value is what is wanted."""
     words = wanted.split()
     if not words:
         return value == wanted
@@ -43,7 +43,7 @@ def match(value, wanted):
 
 
 def compute(state, row, spec, *, down_time_s):
-    """Say whether a host is enabled and up."""
+    """Return whether a host is enabled and up."""
     facts = state.hosts.facts[row]
     if facts.is_disabled or facts.is_forced_down:
         return False
@@ -54,7 +54,7 @@ def compute(state, row, spec, *, down_time_s):
 
 
 def image_properties(state, row, spec):
-    """Say whether a host supports what the image names; names are in their one spelling."""
+    """Return whether a host supports what the image names; names are in their one spelling."""
     properties = {} if spec.image is None else spec.image.properties
     named = [properties[key] for key in ("hw_architecture", "img_hv_type", "hw_vm_mode") if key in properties]
     if not named:
@@ -71,7 +71,7 @@ def image_properties(state, row, spec):
 
 
 def compute_capabilities(state, row, spec):
-    """Say whether a host is all that the extra specs want of it."""
+    """Return whether a host is all that the extra specs want of it."""
     return all(_wish(state, row, key, wanted) for key, wanted in spec.flavor.extra_specs.items())
 
 
@@ -113,7 +113,7 @@ def _attributes(state, row):
 
 
 def json_query(state, row, spec):
-    """Say whether the query in the hint holds for a host; what Python cannot compare refuses it."""
+    """Return whether the query in the hint holds for a host; what Python cannot compare refuses it."""
     query = spec.request.hints["query"]
     told = json.loads(query[0] if isinstance(query, list) else query)
     try:
@@ -179,17 +179,17 @@ def _all_attributes(state, row):
 
 
 def retry(state, row, spec):
-    """Say whether a host was not tried before."""
+    """Return whether a host was not tried before."""
     return [state.hosts.names[row], state.hosts.nodes[row]] not in [list(each) for each in spec.request.retry.hosts]
 
 
 def reported_metrics(state, row, _, names):
-    """Say whether a host reports all of the metrics."""
+    """Return whether a host reports all of the metrics."""
     return all(name in state.hosts.facts[row].metrics for name in names)
 
 
 def core(state, row, spec, ratio):
-    """Say whether a host has the virtual CPUs left."""
+    """Return whether a host has the virtual CPUs left."""
     total, used = (_number(state, row, name) for name in ("vcpus_total", "vcpus_used"))
     if not total:
         return True
@@ -200,14 +200,14 @@ def core(state, row, spec, ratio):
 
 
 def ram(state, row, spec, ratio):
-    """Say whether a host has the memory left."""
+    """Return whether a host has the memory left."""
     total, free = (_number(state, row, name) for name in ("total_usable_ram_mb", "free_ram_mb"))
     wanted = spec.flavor.memory_mb
     return total >= wanted and total * ratio - (total - free) >= wanted
 
 
 def disk(state, row, spec, ratio):
-    """Say whether a host has the disk left."""
+    """Return whether a host has the disk left."""
     total, free = _number(state, row, "total_usable_disk_gb") * 1024, _number(state, row, "free_disk_mb")
     wanted = (spec.flavor.root_gb + spec.flavor.ephemeral_gb) * 1024 + spec.flavor.swap
     return total >= wanted and total * ratio - (total - free) >= wanted
@@ -218,13 +218,13 @@ def _number(state, row, name):
 
 
 def of_aggregates(state, row):
-    """Give the metadata of the aggregates that a host is in."""
+    """Return the metadata of the aggregates that a host is in."""
     worn = state.membership.labels_of(int(state.hosts.provider_row.view[row]))
     return [metadata for number, metadata in state.metadata.items() if number in worn]
 
 
 def least(state, row, key, default, cast):
-    """Give the least number that a host's aggregates set, or the default where one of them is none."""
+    """Return the least number that a host's aggregates set, or the default where one of them is none."""
     try:
         numbers = [cast(metadata[key]) for metadata in of_aggregates(state, row) if key in metadata]
     except ValueError:
@@ -238,7 +238,7 @@ def _parts(value):
 
 
 def availability_zone(state, row, spec, default):
-    """Say whether a host is in one of the zones asked for."""
+    """Return whether a host is in one of the zones asked for."""
     wanted = [part for part in _parts(spec.request.availability_zone or "") if part]
     told = [each["availability_zone"] for each in of_aggregates(state, row) if "availability_zone" in each]
     has = [part for value in told for part in _parts(value)] if told else [default]
@@ -246,7 +246,7 @@ def availability_zone(state, row, spec, default):
 
 
 def aggregate_multi_tenancy_isolation(state, row, spec):
-    """Say whether a host is for anybody, or for the project."""
+    """Return whether a host is for anybody, or for the project."""
     told = [
         value
         for metadata in of_aggregates(state, row)
@@ -257,7 +257,7 @@ def aggregate_multi_tenancy_isolation(state, row, spec):
 
 
 def aggregate_image_properties_isolation(state, row, spec, namespace):
-    """Say whether the image is welcome on a host."""
+    """Return whether the image is welcome on a host."""
     properties = {} if spec.image is None else spec.image.properties
     welcome = {}
     for metadata in of_aggregates(state, row):
@@ -268,7 +268,7 @@ def aggregate_image_properties_isolation(state, row, spec, namespace):
 
 
 def aggregate_instance_extra_specs(state, row, spec):
-    """Say whether a host's aggregates have all that unscoped extra specs want."""
+    """Return whether a host's aggregates have all that unscoped extra specs want."""
     for key, wanted in spec.flavor.extra_specs.items():
         name = key.removeprefix("aggregate_instance_extra_specs:")
         if name == key and ":" in key:
@@ -287,13 +287,13 @@ def _matches(value, wanted):
 
 
 def aggregate_type_affinity(state, row, spec):
-    """Say whether a host is for anything, or for the flavor."""
+    """Return whether a host is for anything, or for the flavor."""
     told = [each["instance_type"] for each in of_aggregates(state, row) if "instance_type" in each]
     return not told or any(spec.flavor.name in _parts(value) for value in told)
 
 
 def holds(state, row, uuids):
-    """Say whether a host has one of the instances."""
+    """Return whether a host has one of the instances."""
     here = [
         str(uuid.UUID(bytes=each.uuid))
         for each in state.holders.values()
@@ -303,7 +303,7 @@ def holds(state, row, uuids):
 
 
 def simple_cidr_affinity(state, row, spec):
-    """Say whether the first bits of two addresses of version 4 are the same."""
+    """Return whether the first bits of two addresses of version 4 are the same."""
     bits = int(spec.hint("cidr", "/24").removeprefix("/"))
     own = state.hosts.facts[row].host_ip
     return bool(own) and _bits(own)[:bits] == _bits(spec.hint("build_near_host_ip"))[:bits]
@@ -314,7 +314,7 @@ def _bits(address):
 
 
 def isolated_hosts(state, row, spec, options):
-    """Say whether image and host are both isolated, or neither is."""
+    """Return whether image and host are both isolated, or neither is."""
     image = spec.image is not None and spec.image.id in options.isolated_images
     host = state.hosts.names[row] in options.isolated_hosts
     is_restricted = options.restrict_isolated_hosts_to_isolated_images
@@ -324,17 +324,17 @@ def isolated_hosts(state, row, spec, options):
 
 
 def server_group_anti_affinity(_, row, spec):
-    """Say whether a host has a place left for the group."""
+    """Return whether a host has a place left for the group."""
     return spec.group.members.get(row, 0) < spec.group.limit
 
 
 def server_group_affinity(_, row, spec):
-    """Say whether a host is one of the group's, or the group has none."""
+    """Return whether a host is one of the group's, or the group has none."""
     return not spec.group.members or row in spec.group.members
 
 
 def fault_domain(state, row, spec, number):
-    """Say whether no member of another domain is in the host's rack."""
+    """Return whether no member of another domain is in the host's rack."""
     rack = state.hosts.facts[row].rack
     if not rack:
         return False
@@ -405,7 +405,7 @@ def normalise(values, *, minval=None, maxval=None):
 
 
 def pci_passthrough(state, row, spec, mappings):
-    """Say whether a host has the devices that are wanted, taking one device after another."""
+    """Return whether a host has the devices that are wanted, taking one device after another."""
     pools = sorted(
         state.hosts.facts[row].pci_pools, key=lambda pool: len(pool.tags) + bool(pool.address) + bool(pool.rp_uuids)
     )

@@ -128,7 +128,7 @@ def filtered(world: World, wish: Wish, enabled: list[str]) -> tuple[list[Host], 
 
 
 def is_named(wish: Wish, host: Host) -> bool:
-    """Say whether the request allows a host by its name and cell."""
+    """Return whether the request allows a host by its name and cell."""
     name = host.name.lower()
     if name in {each.lower() for each in wish.ignored}:
         return False

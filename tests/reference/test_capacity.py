@@ -16,7 +16,7 @@ FEW = "tests.reference.test_capacity.few_instances"
 
 
 def few_instances():
-    """Give a filter written for Nova that reads what claims change."""
+    """Return a filter written for Nova that reads what claims change."""
     from roost.compat.scheduler.filters.num_instances_filter import NumInstancesFilter
 
     class AtMostThree(NumInstancesFilter):

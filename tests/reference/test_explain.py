@@ -33,7 +33,7 @@ EDITS = (
 
 
 def fits(roost: Roost, request: Request) -> bool:
-    """Say whether a request would be granted, by deciding it; one that makes no sense is not."""
+    """Return whether a request would be granted, by deciding it; one that makes no sense is not."""
     try:
         return roost.decide(request, dry_run=True).is_granted
     except (BadRequest, NotFound):

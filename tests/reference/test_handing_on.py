@@ -20,7 +20,7 @@ def offering(store, min_unit, max_unit, step_size, total):
 
 
 def odd(held, min_unit, max_unit, step_size, _total):
-    """Give how often each amount is held that keeps the bounds no more."""
+    """Return how often each amount is held that keeps the bounds no more."""
     return Counter(each for each in held.values() if not min_unit <= each <= max_unit or each % step_size)
 
 
@@ -39,7 +39,7 @@ def verdict(held, gone, come, *, within):
 
 
 def asked(chance, held):
-    """Give who gives back all, and who takes how much: mostly what the others had."""
+    """Return who gives back all, and who takes how much: mostly what the others had."""
     gone = chance.sample(sorted(held), chance.randint(0, min(2, len(held))))
     names = [name for name in range(45) if name in gone or name not in held]
     come = chance.sample(names, chance.randint(1, 3))

@@ -22,7 +22,7 @@ POLICIES = ["legacy", "required", "preferred", "socket"]
 
 @st.composite
 def hosts(draw):
-    """Give the facts of a host without guests: pools of two products, one for each node."""
+    """Return the facts of a host without guests: pools of two products, one for each node."""
     numa = draw(st.none() | cells())
     nodes = [None] if numa is None else [None, *(cell.id for cell in numa.cells)]
     places = [(product, node) for product in "xy" for node in nodes]
@@ -35,7 +35,7 @@ def hosts(draw):
 
 @st.composite
 def needs(draw):
-    """Give what a guest needs, with the networks and ratios that its limits tell."""
+    """Return what a guest needs, with the networks and ratios that its limits tell."""
     request = draw(requests())
     networks = networks_of(request)
     pci = [

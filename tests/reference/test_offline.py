@@ -33,7 +33,7 @@ def document_of_request(request: Request) -> RequestDocument:
 
 
 def told(decision):
-    """Give what a decision and an answer both say."""
+    """Return what a decision and an answer both say."""
     return {
         "outcome": decision.outcome,
         "reason": decision.reason,
@@ -50,7 +50,7 @@ def told(decision):
 
 
 def answered(answer):
-    """Give the same of an answer."""
+    """Return the same of an answer."""
 
     def pick(each):
         return each.host, each.nodename, each.cell_uuid, {share.uuid: share.resources for share in each.allocations}
@@ -143,7 +143,7 @@ GROUP = "00000000-0000-4000-8000-0000000000aa"
 
 
 def random_hosts(random: Random) -> list[dict[str, object]]:
-    """Give hosts as a document says them, some things left out."""
+    """Return hosts as a document says them, some things left out."""
     found = []
     for name in random.sample(NAMES, random.randint(1, len(NAMES))):
         said = {
@@ -173,7 +173,7 @@ def random_hosts(random: Random) -> list[dict[str, object]]:
 
 
 def host_state(said: dict, aggregates: list[HostAggregate], instances: list[str]) -> HostState:
-    """Give the same host as Nova's class has it, with what a document fills in."""
+    """Return the same host as Nova's class has it, with what a document fills in."""
     values = {"total_usable_ram_mb": 0, "total_usable_disk_gb": 0, "disk_mb_used": 0} | said
     values["pci_stats"] = values.pop("pci_pools", None)
     values.setdefault("free_ram_mb", values["total_usable_ram_mb"])
@@ -231,7 +231,7 @@ def test_hosts_without_providers_are_judged_as_novas_handlers_judge_host_states(
 
 
 def by_handlers(states, request, settings, *, policy, members):
-    """Give the hosts that Nova's handlers keep, and the same with their weights, best first."""
+    """Return the hosts that Nova's handlers keep, and the same with their weights, best first."""
     said = {**request, "flavor": {"name": "", **request["flavor"]}, "group": None}
     wanted = RequestSpec.from_request(msgspec.convert(said, Request))
     if request["group"]:

@@ -34,7 +34,7 @@ _COUNTED = 100
 
 
 def timeless(decision):
-    """Give a decision without the time it took."""
+    """Return a decision without the time it took."""
     return msgspec.structs.replace(decision, search_s=0.0, rank_s=0.0)
 
 
@@ -90,7 +90,7 @@ def fits(roost: Roost, request: Request, chance: SeededRandom) -> bool:
 
 
 def one_more(roost: Roost, request: Request, change: Change) -> Request:
-    """Give the request that asks for a unit more than the change of an amount."""
+    """Return the request that asks for a unit more than the change of an amount."""
     query = roost.scheduler.shape(msgspec.structs.replace(request, count=1, instance_uuids=())).query
     amount = int(change.text.partition(" ")[0].replace(",", ""))
     for asked in relaxations.query_amounts(query):

@@ -54,12 +54,12 @@ CALLS = st.one_of(
 
 
 def uuids():
-    """Give a source of uuids."""
+    """Return a source of uuids."""
     return map("fresh{}".format, itertools.count()).__next__
 
 
 def outcome(tree, method, *arguments):
-    """Give what a call returned, or that it was refused."""
+    """Return what a call returned, or that it was refused."""
     try:
         return getattr(tree, method)(*arguments)
     except ValueError:
@@ -67,7 +67,7 @@ def outcome(tree, method, *arguments):
 
 
 def plain(tree):
-    """Give every provider of the plain tree as the fast one tells it, parents first."""
+    """Return every provider of the plain tree as the fast one tells it, parents first."""
     return [
         (
             each["uuid"],
@@ -84,7 +84,7 @@ def plain(tree):
 
 
 def told(tree):
-    """Give every provider of a tree with all that is known of it, parents first."""
+    """Return every provider of a tree with all that is known of it, parents first."""
     return [
         (
             each.uuid,
@@ -101,7 +101,7 @@ def told(tree):
 
 
 def questions(tree):
-    """Give the answers to what depends on how providers hang together and are named."""
+    """Return the answers to what depends on how providers hang together and are named."""
     return (
         [tree.exists(each) for each in [*UUIDS, *NAMES]],
         [outcome(tree, "get_provider_uuids", each) for each in [*UUIDS, *NAMES]],

@@ -17,7 +17,7 @@ STATE = fleet(HostFacts())
 
 
 def some(**values):
-    """Give dictionaries with some of these keys; a dunder stands for a colon."""
+    """Return dictionaries with some of these keys; a dunder stands for a colon."""
     chosen = {key.replace("__", ":"): st.sampled_from(said) for key, said in values.items()}
     return st.fixed_dictionaries({}, optional=chosen)
 

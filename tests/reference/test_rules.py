@@ -68,7 +68,7 @@ wishes = st.builds(
 
 @st.composite
 def fleets(draw):
-    """Give up to six hosts that differ."""
+    """Return up to six hosts that differ."""
     state = fleet(*draw(st.lists(facts, min_size=1, max_size=6)))
     for row in range(len(state.hosts)):
         for name in COLUMNS_OF_COUNTS:
@@ -200,7 +200,7 @@ told = st.sampled_from(["a", "b", "a, b", "c,a", "", "1", "2", "2.5", "10", "x"]
 
 @st.composite
 def joined_fleets(draw):
-    """Give hosts in aggregates, with instances, addresses and amounts that differ."""
+    """Return hosts in aggregates, with instances, addresses and amounts that differ."""
     wears = st.tuples(st.dictionaries(st.sampled_from(KEYS), told, max_size=5), st.sets(st.integers(0, 4)))
     own = st.builds(
         HostFacts,

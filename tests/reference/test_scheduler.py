@@ -20,7 +20,7 @@ from tests.support.fleets.worlds import digest, roost_on, settings_of
 
 
 def first_candidate(world: slow.World, wish: slow.Wish, host: slow.Host) -> frozenset[tuple[str, str, int]]:
-    """Give the candidate that the search, on columns made from the plain world, finds first."""
+    """Return the candidate that the search, on columns made from the plain world, finds first."""
     state = state_of(world.forest)
     query = slow.query_of(world, wish)
     anchor = state.providers.row_of_name[host.name]

@@ -25,7 +25,7 @@ images = st.dictionaries(st.sampled_from(["os_distro", "hw_architecture", "own"]
 
 @st.composite
 def fleets(draw):
-    """Give a few hosts in a few aggregates, and the images of the instances on each."""
+    """Return a few hosts in a few aggregates, and the images of the instances on each."""
     told = draw(st.lists(facts, min_size=2, max_size=6))
     rows = range(len(told))
     joined = st.tuples(st.dictionaries(keys, texts, max_size=3), st.sets(st.sampled_from(rows)).map(sorted))
@@ -44,7 +44,7 @@ def fleets(draw):
 
 
 def raw_of(name, state, row, wanted, *, options, metadata, images):
-    """Give what a weigher is to say of a host; None if it cannot be said."""
+    """Return what a weigher is to say of a host; None if it cannot be said."""
     column = {key: column.view[row] for key, column in state.hosts.columns.items()}
     told = state.hosts.facts[row]
     members = 0 if wanted.group is None else wanted.group.members.get(row, 0)
@@ -86,7 +86,7 @@ def raw_of(name, state, row, wanted, *, options, metadata, images):
 
 @st.composite
 def options_of(draw, weigher):
-    """Give options of a weigher, drawn."""
+    """Return options of a weigher, drawn."""
     names = weigher.options.__struct_fields__
     said = {}
     for name in names:

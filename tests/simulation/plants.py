@@ -157,7 +157,7 @@ def image_for_ever(monkeypatch):
 
 
 def without_orders(step):
-    """Give a step that says nothing to agents."""
+    """Return a step that says nothing to agents."""
     return replace(step, work=tuple(put for put in step.work if not isinstance(put.row, OrderRow)))
 
 

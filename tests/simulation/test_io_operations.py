@@ -24,7 +24,7 @@ def expected(shelves):
 
 
 def counted(process):
-    """Give what a server counts when it has read all."""
+    """Return what a server counts when it has read all."""
     process.roost.placement.refresh()
     hosts = process.roost.state.hosts
     counts = hosts.column("num_io_ops").astype(int).tolist()

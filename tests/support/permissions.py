@@ -1,4 +1,4 @@
-"""Files that may not be written, though tests run as root."""
+"""Drop root privileges, so that file permissions apply in tests."""
 
 import os
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def somebody():
-    """Root may write everything, so as root the test becomes somebody else."""
+    """Run the block as an unprivileged user if the tests run as root, because root may write every file."""
     if os.geteuid() != 0:
         yield
         return

@@ -1,4 +1,4 @@
-"""Waiting for what other threads and processes bring about."""
+"""Wait for a condition that other threads or processes bring about."""
 
 import time
 from collections.abc import Callable
@@ -9,9 +9,9 @@ _PAUSE_S = 0.02
 
 
 def until(true: Callable[[], T], *, within_s: float = 90.0) -> T:
-    """Wait until something is so, and give it."""
+    """Wait until a condition holds, and return its value."""
     end_s = time.monotonic() + within_s
-    while not (found := true()):
-        assert time.monotonic() < end_s, f"it is not so after {within_s:g} s"
+    while not (value := true()):
+        assert time.monotonic() < end_s, f"the condition does not hold after {within_s:g} s"
         time.sleep(_PAUSE_S)
-    return found
+    return value

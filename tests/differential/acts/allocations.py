@@ -51,7 +51,7 @@ def body_of(scene: Scene, minor: int, allocations: Allocations, generation: int 
 
 
 def put(scene: Scene) -> Act:
-    """Give a consumer allocations, new ones or others; from 1.28 on none at all, too."""
+    """Yield a consumer allocations, new ones or others; from 1.28 on none at all, too."""
     world, minor = scene.world, scene.minor()
     consumer = world.any_consumer(stranger=0.5)
     allocations = draw_allocations(scene)

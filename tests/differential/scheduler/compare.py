@@ -191,7 +191,7 @@ def _consumed(way: str, theirs: list[Any], ours: Columns | HostStates, asked: Js
 
 
 def is_near(their: float, our: float, *, size: float = 0.0) -> bool:
-    """Say whether two weights are the same, but for how they were added up."""
+    """Return whether two weights are the same, but for how they were added up."""
     if math.isnan(their) or math.isnan(our):
         return math.isnan(their) and math.isnan(our)
     return math.isclose(their, our, rel_tol=TOLERANCE, abs_tol=max(TOLERANCE * size, 1e-12))

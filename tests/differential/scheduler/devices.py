@@ -77,7 +77,7 @@ TAGS: dict[str, tuple[str, ...]] = {
 
 
 def give_devices(chance: random.Random, hosts: list[Json]) -> None:
-    """Give most hosts memory cells, and some of them devices."""
+    """Return most hosts memory cells, and some of them devices."""
     for host in hosts:
         if chance.random() < 0.85:
             host["numa_cells"] = cells(chance)

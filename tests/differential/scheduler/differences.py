@@ -20,7 +20,7 @@ class Difference:
     what: str = "passes"
 
     def excuses(self, fault: Any, pair: Json) -> bool:
-        """Say whether it is this difference that a fault shows."""
+        """Return whether it is this difference that a fault shows."""
         if fault.what != self.what or fault.rule not in self.rules:
             return False
         is_theirs = self.what == "consumed" or fault.theirs in self.theirs
@@ -42,7 +42,7 @@ def _shares_its_service(fault: Any, pair: Json) -> bool:
 
 
 def _has_several_values(fault: Any, pair: Json) -> bool:
-    """Say whether aggregates give the host two values or more for a key that the flavor has a wish for."""
+    """Return whether aggregates give the host two values or more for a key that the flavor has a wish for."""
     wished = {key.removeprefix("aggregate_instance_extra_specs:") for key in pair["request"]["flavor"]["extra_specs"]}
     tables = [pair["aggregates"].get(name, {}) for name in _host(fault, pair)["aggregates"]]
     values = [{part for table in tables if key in table for part in table[key].split(",")} for key in wished]

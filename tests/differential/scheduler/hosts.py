@@ -8,7 +8,7 @@ Json = dict[str, Any]
 
 
 def uuid_of(kind: str, number: int) -> str:
-    """Give the same uuid for the same kind and number."""
+    """Return the same uuid for the same kind and number."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{kind} {number}"))
 
 

@@ -200,7 +200,7 @@ def filtered(kind: type, hosts: list[Any], spec: Any) -> list[bool | str]:
 
 
 def alone(passing: Any, host: Any) -> bool | str:
-    """Say whether one host passes, or the error."""
+    """Return whether one host passes, or the error."""
     try:
         return bool(passing([host]))
     except Exception as error:  # noqa: BLE001

@@ -47,7 +47,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def package():
-    """Give the folder of the installed package."""
+    """Return the folder of the installed package."""
     program = nova.python()
     if program is None:
         pytest.skip(nova.HOW_TO_INSTALL)

@@ -22,7 +22,7 @@ TOLD_MAX = 5
 
 @pytest.fixture(scope="module")
 def reference():
-    """Give the reference, which lasts as long as this file's tests."""
+    """Yield the reference, which lasts as long as this file's tests."""
     if nova.python() is None:
         pytest.skip(nova.HOW_TO_INSTALL)
     # Host states warn of each value that cannot be read, and there are many.

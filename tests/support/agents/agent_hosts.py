@@ -1,4 +1,4 @@
-"""A host whose agent is a process of its own, with the server that it works for."""
+"""A host whose agent runs as a process of its own, with its server."""
 
 from contextlib import contextmanager
 
@@ -8,12 +8,12 @@ HOST = "host-1"
 
 
 class AgentHost:
-    """A host with an agent that may be started again and again, whose guests and books outlive it.
+    """A host whose agent can be restarted; its guests and its journal outlive the agent.
 
     Args:
-        folder: of all that is kept.
-        words: further ones of the command of the agent.
-        settings: of the server.
+        folder: holds all files of the host.
+        words: additional arguments of the agent command.
+        settings: the settings file of the server.
     """
 
     def __init__(self, folder, *words, settings=""):
@@ -25,34 +25,34 @@ class AgentHost:
         )
 
     def start(self, script):
-        """Start the agent with a script of its driver."""
+        """Start the agent with a script for its driver."""
         self.script.write_text(script)
         self.agent.start()
 
     def asked(self, method, path, body=None):
-        """Ask for something that is accepted; give the path of the operation."""
-        status, told = self.server.asked(method, path, body)
-        assert status == 202, told
-        return f"/v1/operations/{told['operation']}?wait_s=1"
+        """Send a request that the server accepts; return the path of its operation."""
+        status, reply = self.server.asked(method, path, body)
+        assert status == 202, reply
+        return f"/v1/operations/{reply['operation']}?wait_s=1"
 
     def ended(self, operation):
-        """Wait until an operation is over; give it."""
+        """Wait until an operation ends; return it."""
         self.agent.until(lambda: self.server.asked("GET", operation)[1]["outcome"] != "open")
         return self.server.asked("GET", operation)[1]
 
     def over(self, method, path, body=None):
-        """Ask for something, and wait for its end; give the operation."""
+        """Send a request and wait until its operation ends; return the operation."""
         return self.ended(self.asked(method, path, body))
 
     def build(self, flavor, count=1):
-        """Ask for instances; give how that ended, and their uuids."""
+        """Build instances; return the outcome and their uuids."""
         built = self.over("POST", "/v1/instances", {"flavor": flavor, "name": "live", "count": count})
         return built["outcome"], [each["uuid"] for each in built["instances"]]
 
 
 @contextmanager
 def agent_host(folder, script, *words, settings=""):
-    """Give a host whose agent has told of it."""
+    """Yield a host that its agent has reported."""
     host = AgentHost(folder, *words, settings=settings)
     try:
         host.start(script)

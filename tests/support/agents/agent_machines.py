@@ -1,4 +1,4 @@
-"""The agent of a host as a machine, of which a test is told what is due, and which it tells what happened."""
+"""The agent of a host as a state machine: a test reads the tasks that are due, and feeds events."""
 
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.identity import Identity
@@ -15,13 +15,13 @@ GUEST = uuid_named("guest")
 
 
 def agent(journal=None, *, run=RUN, timeout_s=600.0, sync_s=0.0):
-    """Give an agent that nothing was asked of."""
+    """Return a new agent without orders."""
     identity = Identity(host=HOST, run=run, driver="fake")
     return Agent(identity, journal or Journal(None), driver_timeout_s=timeout_s, sync_s=sync_s)
 
 
 def arrived(one, *guests, now_s=0.0, is_ready=True, fence=1, **lists):
-    """Let an agent look and register; its fence rises with each life, and where it was given up."""
+    """Scan and register an agent. The fence rises with each run of the agent, and when the server gives it up."""
     assert one.due(now_s) == [Look()]
     one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], guests)
     (register,) = one.due(now_s)
@@ -31,7 +31,7 @@ def arrived(one, *guests, now_s=0.0, is_ready=True, fence=1, **lists):
 
 
 def ready(journal=None, **more):
-    """Give an agent that may do what is ordered."""
+    """Return a registered agent that may carry out orders."""
     one = agent(journal, **more)
     arrived(one)
     one.on_tracked()
@@ -39,16 +39,16 @@ def ready(journal=None, **more):
 
 
 def hear(one, *orders, now_s=0.0, **more):
-    """Answer the poll of an agent, and give what it wants done then."""
+    """Answer an agent's poll, and return the tasks that are due then."""
     one.on_polled(1, orders, now_s=now_s, **more)
     return one.due(now_s)
 
 
 def found(name="guest", state="running"):
-    """Give what a driver has of a guest."""
+    """Return a driver's report of a guest."""
     return GuestReport(uuid=uuid_named(name), node=HOST, operation="old", state=state)
 
 
 def outcomes(tasks):
-    """Give which answers are to be told."""
+    """Return the order and outcome of each answer that the agent has to send."""
     return [(task.order.id, task.answer.outcome) for task in tasks if isinstance(task, Tell)]

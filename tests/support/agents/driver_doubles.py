@@ -1,4 +1,4 @@
-"""Drivers for tests, and what they are told: guests, scripts, and trees with what is held of them."""
+"""Fake drivers for tests, and their inputs: guests, scripts and provider trees."""
 
 import random
 
@@ -16,7 +16,7 @@ TINY = Flavor(name="tiny", vcpus=1, memory_mb=512, root_gb=1)
 
 
 def spec_of(name="guest", node="host-a", *, held=None, flavor=TINY, image="cirros", is_on=True, **more):
-    """Give a guest by a name; ``held`` is what it holds of the root of its node."""
+    """Return the spec of a named guest; ``held`` are its allocations on the root provider of its node."""
     allocations = {uuid_named(node): held} if held else {}
     booted = image if isinstance(image, Image) else Image(id=image)
     return GuestSpec(
@@ -31,7 +31,7 @@ def spec_of(name="guest", node="host-a", *, held=None, flavor=TINY, image="cirro
 
 
 def fake(script=None, host="host-a", *, shelf=None, seed=0, terms=None, wait=lambda _: None):
-    """Give a fake driver that has begun to work for a host, and never sleeps."""
+    """Return a started fake driver of a host that never sleeps."""
     driver = Fake(
         script or Script(),
         terms=terms or HostTerms(),
@@ -44,7 +44,7 @@ def fake(script=None, host="host-a", *, shelf=None, seed=0, terms=None, wait=lam
 
 
 def tree_of(*nodes):
-    """Give the tree that Placement has of new nodes: roots without anything."""
+    """Return the provider tree of new nodes: roots without inventory."""
     tree = ProviderTree()
     for node in nodes:
         tree.new_root(node, uuid_named(node), 0)
@@ -52,7 +52,7 @@ def tree_of(*nodes):
 
 
 class FakeRig:
-    """Hosts with the fake driver, which can reach each other."""
+    """Hosts with the fake driver that can reach each other."""
 
     name = "fake"
     can_live_migrate = True
@@ -62,22 +62,22 @@ class FakeRig:
         self._drivers = {}
 
     def driver(self, host="host-a"):
-        """Give the driver of a host."""
+        """Return the driver of a host."""
         if host not in self._drivers:
             self._drivers[host] = fake(host=host, shelf=self._shelf)
         return self._drivers[host]
 
     def restarted(self, host="host-a"):
-        """Give the driver of a host whose agent was started again."""
+        """Return the driver of a host after a restart of its agent."""
         self._drivers.pop(host)
         return self.driver(host)
 
     def failing(self, action, kind, host="host-a"):
-        """Give the driver of a host where an act goes wrong the next time."""
+        """Return the driver of a host on which the next call of an action fails."""
         script = Script(fault=(Fault(action=action, kind=kind, times=1),))
         self._drivers[host] = fake(script, host, shelf=self._shelf)
         return self._drivers[host]
 
     def spec(self, name="guest", host="host-a", **more):
-        """Give a guest that the driver of a host can run."""
+        """Return the spec of a guest that the driver of a host can run."""
         return spec_of(name, host, **more)

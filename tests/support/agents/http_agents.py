@@ -1,4 +1,4 @@
-"""Agents that a test plays over HTTP: they register at a real server, and do what they are ordered, or fail."""
+"""Agents that a test plays over HTTP: they register at a real server, and carry out orders or fail."""
 
 import threading
 from contextlib import contextmanager
@@ -15,19 +15,19 @@ _WAIT_S = 0.2
 
 @contextmanager
 def three_hosts(folder):
-    """Give a real server of its own with three hosts of 4 VCPU: which one is chosen depends on what was built."""
+    """Yield a real server with three hosts of 4 VCPU; the chosen host depends on earlier builds."""
     with open_roost(None, folder) as roost:
         roost.install(fleet(len(HOSTS), vcpus=4))
-    with serve(noun="up", folder=folder) as found:
-        yield found
+    with serve(noun="up", folder=folder) as server:
+        yield server
 
 
 @contextmanager
 def at_play(server, *, failing=()):
-    """Let agents of all hosts do meanwhile what they are ordered.
+    """Run agents of all hosts during the block; they carry out their orders.
 
     Args:
-        failing: hosts that cannot build.
+        failing: hosts that cannot build guests.
     """
     players, is_over = Players(server, HOSTS), threading.Event()
 
@@ -45,16 +45,16 @@ def at_play(server, *, failing=()):
 
 
 class Players:
-    """Agents of some hosts, and whoever asks the server for instances.
+    """Agents of some hosts, and a client of the server's API.
 
     Args:
-        server: as ``tests.support.servers.servers`` gives it.
-        hosts: of which there are agents.
+        server: a server from ``tests.support.servers.servers``.
+        hosts: names of the hosts with an agent.
     """
 
     def __init__(self, server, hosts):
         self.server = server
-        self.done = []  # hosts and actions, in the order in which they were answered
+        self.done = []  # (host, action) pairs, in the order of their answers
         self._agents = {}
         for host in hosts:
             body = {"run": uuid_of("run", host), "driver": "fake", "nodes": []}
@@ -63,21 +63,21 @@ class Players:
             self._agents[host] = {"host": host, "run": body["run"], "fence": registered["fence"], "held": []}
 
     def ask(self, method, path, body=None, *, key=None):
-        """Ask as an administrator; give status and what came back."""
+        """Send a request as an administrator; return status and reply."""
         headers = ADMIN if key is None else {**ADMIN, "idempotency-key": key}
-        status, _, told = self.server.ask(method, f"/v1{path}", body, headers=headers)
-        return status, told
+        status, _, reply = self.server.ask(method, f"/v1{path}", body, headers=headers)
+        return status, reply
 
     def act(self, failing=()):
-        """Do what is ordered now, if anything is.
+        """Carry out the current orders, if any.
 
         Args:
-            failing: hosts that cannot build.
+            failing: hosts that cannot build guests.
         """
-        asked = {"agents": list(self._agents.values()), "wait_s": _WAIT_S}
-        status, told = self.ask("POST", "/orders/poll", asked)
-        assert status == 200, told
-        for order in told["orders"]:
+        poll = {"agents": list(self._agents.values()), "wait_s": _WAIT_S}
+        status, reply = self.ask("POST", "/orders/poll", poll)
+        assert status == 200, reply
+        for order in reply["orders"]:
             host, action = order["host"], order["act"]["action"]
             fails = action == "spawn" and host in failing
             answer = {"run": self._agents[host]["run"], "outcome": "failed" if fails else "ok"}
@@ -92,15 +92,15 @@ class Players:
             self.done.append((host, action))
 
     def over(self, operation, *, failing=()):
-        """Work until an operation is over; give it."""
+        """Work until an operation ends; return it."""
         while True:
-            status, found = self.ask("GET", f"/operations/{operation}?wait_s={_WAIT_S}")
-            assert status == 200, found
-            if found["outcome"] != "open":
-                return found
+            status, shown = self.ask("GET", f"/operations/{operation}?wait_s={_WAIT_S}")
+            assert status == 200, shown
+            if shown["outcome"] != "open":
+                return shown
             self.act(failing)
 
     def used(self):
-        """Give the VCPU that are in use of each host."""
+        """Return the used VCPU of each host."""
         hosts = self.ask("GET", "/hosts")[1]["hosts"]
         return {each["host"]: each["resources"]["VCPU"]["used"] for each in hosts}

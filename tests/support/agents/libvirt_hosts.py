@@ -1,4 +1,4 @@
-"""Hosts with the libvirt driver: on libvirt's own test driver, which runs nothing, and on QEMU without KVM."""
+"""Hosts with the libvirt driver: on libvirt's test driver, which runs no guests, and on QEMU without KVM."""
 
 import importlib.util
 import os
@@ -23,9 +23,9 @@ from tests.support.agents import libvirt_xml
 from tests.support.agents.driver_doubles import spec_of
 from tests.support.fleets.products import environ
 
-HOW_TO_INSTALL = "run `make libvirt`, which says what it lacks"
+HOW_TO_INSTALL = "run `make libvirt`, which lists missing packages"
 _PLAIN = "<node><cpu><mhz>2000</mhz></cpu><memory>8388608</memory></node>"
-# QEMU as whoever runs the tests, without what a container does not allow.
+# QEMU runs as the user of the tests, without features that containers forbid.
 _QEMU_SETTINGS = """
 user = "root"
 group = "root"
@@ -38,17 +38,17 @@ stdio_handler = "file"
 
 
 def binding():
-    """Return libvirt's module, or skip the test with the reason."""
+    """Return the libvirt module, or skip the test with the reason."""
     if importlib.util.find_spec("libvirt") is None:
         pytest.skip(f"libvirt's binding is not installed: {HOW_TO_INSTALL}")
-    make({}, HostTerms())  # Which also lets libvirt's events run.
+    make({}, HostTerms())  # This also starts libvirt's event loop.
     import libvirt
 
     return libvirt
 
 
 class Faulty:
-    """A connection on which one call goes wrong, the next time."""
+    """A connection on which the next call of one function fails."""
 
     def __init__(self, connection, *, call, error, is_done=False):
         self._connection, self._call, self._error, self._is_done = connection, call, error, is_done
@@ -68,7 +68,7 @@ class Faulty:
 
 
 class FaultyDomains(Faulty):
-    """A connection on which one call goes wrong, of its own or of a domain that it gives."""
+    """A connection on which the next call of one function fails, on itself or on a domain that it returns."""
 
     def __getattr__(self, name):
         found = super().__getattr__(name)
@@ -78,23 +78,23 @@ class FaultyDomains(Faulty):
 
 
 class Cards:
-    """The devices of a host, as libvirt would have them: GPUs of which parts are made and given back, and others.
+    """The devices of a host in libvirt: GPUs with mediated devices, and others.
 
     Args:
-        gpus: how many parts of which type each can be divided into, by address.
-        others: further node devices, as texts.
+        gpus: by address, the number of mediated devices of each type.
+        others: other node devices, as XML.
     """
 
     def __init__(self, gpus, *others):
         self._gpus, self._others = gpus, others
-        self.parts = {}  # (address of the GPU, type) of each, by uuid
+        self.parts = {}  # by uuid of the mediated device: address of its GPU, and type
 
     def __call__(self, connection):
-        """Give a connection that has these devices, and all else of another one."""
-        return _Carded(connection, self)
+        """Return a connection with these devices, which delegates all other calls to another connection."""
+        return _CardConnection(connection, self)
 
     def texts(self):
-        """Give the node devices by name."""
+        """Return the XML of the node devices by name."""
         found = {
             libvirt_xml.name_of(address): libvirt_xml.pci(
                 address,
@@ -109,16 +109,16 @@ class Cards:
         return found | {f"other-{number}": text for number, text in enumerate(self._others)}
 
     def add(self, xml):
-        """Make a part of a GPU."""
-        told = fromstring(xml)
-        uuid, kind = told.findtext("capability/uuid"), told.find("capability/type").get("id")
-        (address,) = [each for each in self._gpus if libvirt_xml.name_of(each) == told.findtext("parent")]
+        """Create a mediated device on a GPU."""
+        device = fromstring(xml)
+        uuid, kind = device.findtext("capability/uuid"), device.find("capability/type").get("id")
+        (address,) = [each for each in self._gpus if libvirt_xml.name_of(each) == device.findtext("parent")]
         assert [*self.parts.values()].count((address, kind)) < self._gpus[address][kind]
         assert uuid not in self.parts
         self.parts[uuid] = (address, kind)
 
 
-class _Carded:
+class _CardConnection:
     def __init__(self, connection, cards):
         self._connection, self._cards = connection, cards
         self.nodeDeviceCreateXML = cards.add
@@ -135,7 +135,7 @@ class _Carded:
 
 
 class LibvirtRig:
-    """Hosts on libvirt's test driver, which share a folder; ``cards`` are the devices of each."""
+    """Hosts on libvirt's test driver that share a folder; ``cards`` are the devices of each host."""
 
     name = "libvirt"
     can_live_migrate = False
@@ -157,22 +157,22 @@ class LibvirtRig:
         self._connections, self._drivers = {}, {}
 
     def driver(self, host="host-a"):
-        """Give the driver of a host."""
+        """Return the driver of a host."""
         if host not in self._drivers:
-            # Each connection to a file is a host of its own, and lives on when an agent starts again.
+            # Each connection to a file is a separate host, and outlives the agent.
             if host not in self._connections:
                 self._connections[host] = self._cards(self._libvirt.open(self._options["uri"]))
-            self._drivers[host] = self._made(self._connections[host])
+            self._drivers[host] = self._libvirt_driver(self._connections[host])
             self._drivers[host].start(host)
         return self._drivers[host]
 
     def restarted(self, host="host-a"):
-        """Give the driver of a host whose agent was started again."""
+        """Return the driver of a host after a restart of its agent."""
         self._drivers.pop(host)
         return self.driver(host)
 
     def failing(self, action, kind, host="host-a"):
-        """Give the driver of a host where an act goes wrong the next time."""
+        """Return the driver of a host on which the next call of an action fails."""
         error = self._libvirt.libvirtError("it went wrong")
         error.err = (self._libvirt.VIR_ERR_XML_ERROR if kind == "aborted" else self._libvirt.VIR_ERR_INTERNAL_ERROR,)
         self.driver(host)
@@ -183,57 +183,57 @@ class LibvirtRig:
             is_done=kind == "crash",
             error=RuntimeError(f"{action} broke off") if kind == "crash" else error,
         )
-        self._drivers[host] = self._made(faulty)
+        self._drivers[host] = self._libvirt_driver(faulty)
         self._drivers[host].start(host)
         return self._drivers[host]
 
     def dying(self, call, error, *, is_done, host="host-a"):
-        """Give the driver of a host whose process ends by an error with a call of libvirt, or of one of its domains."""
+        """Return the driver of a host on which a call of libvirt, or of a domain, raises an error that ends the agent."""
         self.driver(host)
-        self._drivers[host] = self._made(
+        self._drivers[host] = self._libvirt_driver(
             FaultyDomains(self._connections[host], call=call, error=error, is_done=is_done)
         )
         self._drivers[host].start(host)
         return self._drivers[host]
 
     def texts(self, host="host-a"):
-        """Give the XML of all domains of a host."""
+        """Return the XML of all domains of a host."""
         return [domain.XMLDesc() for domain in self._connections[host].listAllDomains()]
 
     def beside(self, other, host="host-a"):
-        """Give the driver of another host, on the same libvirt."""
+        """Return the driver of another host that shares the libvirt of this one."""
         self._connections[other] = self._connections[host]
         return self.driver(other)
 
     def edit(self, uuid, pattern, text, *, host="host-a", is_copy=False):
-        """Edit the XML of a domain, as an operator may do by hand, or define what comes of it as another one."""
+        """Edit the XML of a domain, as an operator may do by hand, or define the result as another domain."""
         connection = self._connections[host]
         domain = connection.lookupByUUIDString(uuid)
-        told = domain.XMLDesc(self._libvirt.VIR_DOMAIN_XML_INACTIVE)
-        edited = re.sub(pattern, text, told, flags=re.DOTALL)
-        assert edited != told
+        xml = domain.XMLDesc(self._libvirt.VIR_DOMAIN_XML_INACTIVE)
+        edited = re.sub(pattern, text, xml, flags=re.DOTALL)
+        assert edited != xml
         if not is_copy:
             domain.destroy()
         connection.defineXML(edited)
 
     def spec(self, name="guest", host="host-a", **more):
-        """Give a guest that the driver of a host can run."""
+        """Return the spec of a guest that the driver of a host can run."""
         return spec_of(name, host, **more)
 
-    def _made(self, connection):
+    def _libvirt_driver(self, connection):
         link = Link(self._libvirt, self._options["uri"], opened=lambda _: connection)
         return Libvirt(read_libvirt_options(self._options), terms=HostTerms(), link=link, wait=lambda _: None)
 
 
 @contextmanager
 def short_folder():
-    """Give a folder with a short path: that of a socket in it has 107 bytes at most."""
+    """Yield a folder with a short path, because the path of a socket has at most 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="roost-", dir="/tmp") as folder:
         yield Path(folder)
 
 
 def qemu_uri(folder):
-    """Return the URI of a QEMU of its own in a folder, for this process, or skip the test with the reason."""
+    """Return the URI of a private QEMU in a folder for this process, or skip the test with the reason."""
     libvirt, uri = binding(), _qemu_in(folder)
     try:
         libvirt.open(uri).close()
@@ -243,13 +243,13 @@ def qemu_uri(folder):
 
 
 def qemu_uri_elsewhere(folder):
-    """Return the same for another process; this one can have one only."""
+    """Return the URI of a private QEMU for another process, because a process can open only one."""
     binding()
     script = "import sys; from tests.support.agents.libvirt_hosts import binding; binding().open(sys.argv[1]).close()"
     command = [sys.executable, "-c", script, _qemu_in(folder / "tried")]
-    tried = subprocess.run(command, env=environ(), capture_output=True, text=True, check=False)
-    if tried.returncode:
-        pytest.skip(f"libvirt cannot run QEMU here: {tried.stderr.splitlines()[-1]}; {HOW_TO_INSTALL}")
+    trial = subprocess.run(command, env=environ(), capture_output=True, text=True, check=False)
+    if trial.returncode:
+        pytest.skip(f"libvirt cannot run QEMU here: {trial.stderr.splitlines()[-1]}; {HOW_TO_INSTALL}")
     return _qemu_in(folder / "own")
 
 
@@ -262,7 +262,7 @@ def _qemu_in(folder):
 
 
 def boot_sector(text):
-    """Return 512 bytes that a BIOS boots, which write a text to the first serial port and then do nothing."""
+    """Return a boot sector of 512 bytes that writes a text to the first serial port and then halts."""
     code = bytearray.fromhex("31c0 8ed8 fc be0000")  # xor ax, ax; mov ds, ax; cld; mov si, the text
     loop = len(code)
     code += bytes.fromhex("ac 08c0 7400")  # lodsb; or al, al; jz the end

@@ -1,8 +1,8 @@
-"""Hosts as libvirt tells of them in XML: capabilities and node devices, as large machines have them."""
+"""libvirt's XML descriptions of large hosts: capabilities and node devices."""
 
 
 def capabilities(cells=(), *, model="Cascadelake-Server", features=("avx512f", "vmx"), vendor="Intel", kvm=True):
-    """Give the capabilities of a host; ``cells`` are texts of its memory nodes."""
+    """Return the capabilities of a host; ``cells`` is the XML of its memory nodes."""
     named = "".join(f"<feature name='{each}'/>" for each in features)
     kinds = "<domain type='qemu'/>" + "<domain type='kvm'/>" * kvm
     return f"""
@@ -26,7 +26,7 @@ def capabilities(cells=(), *, model="Cascadelake-Server", features=("avx512f", "
 
 
 def cell(number, processors, *, memory_mb=65_536, huge=0):
-    """Give a memory node; ``processors`` are texts of siblings by number, empty where one is offline."""
+    """Return a memory node; ``processors`` maps each number to its siblings, or to "" if it is offline."""
     listed = "".join(
         f"<cpu id='{each}' socket_id='{number}' die_id='0' core_id='0' siblings='{siblings}'/>"
         if siblings
@@ -43,7 +43,7 @@ def cell(number, processors, *, memory_mb=65_536, huge=0):
 
 
 def pci(address, vendor, product, *, numa=None, parent=None, functions=0, types=()):
-    """Give a PCI device; ``types`` are (type, how many more can be made) of mediated devices."""
+    """Return a PCI device; ``types`` are the types of mediated devices, each with the count still available."""
     domain, bus, rest = address.split(":")
     slot, function = rest.split(".")
     more = f"<numa node='{numa}'/>" if numa is not None else ""
@@ -74,12 +74,12 @@ def pci(address, vendor, product, *, numa=None, parent=None, functions=0, types=
 
 
 def name_of(address):
-    """Give the name that libvirt has for a PCI device."""
+    """Return libvirt's name of a PCI device."""
     return "pci_" + address.replace(":", "_").replace(".", "_")
 
 
 def mdev(uuid, gpu, kind, *, is_told=True):
-    """Give a mediated device; ``gpu`` is the name of the physical one. Older versions do not tell its uuid."""
+    """Return a mediated device; ``gpu`` names the physical one. Older versions of libvirt omit its uuid."""
     told = f"<uuid>{uuid}</uuid>" if is_told else ""
     return f"""
 <device>
@@ -90,7 +90,7 @@ def mdev(uuid, gpu, kind, *, is_told=True):
 
 
 def domain_capabilities(*, contexts=15, is_supported=True, told="47"):
-    """Give the capabilities of domains of a host that encrypts the memory of guests, or does not."""
+    """Return the domain capabilities of a host with or without encrypted guest memory."""
     counts = f"<maxGuests>{contexts}</maxGuests><maxESGuests>0</maxESGuests>" if contexts is not None else ""
     inside = f"<cbitpos>{told}</cbitpos><reducedPhysBits>1</reducedPhysBits>{counts}"
     sev = f"<sev supported='{'yes' if is_supported else 'no'}'>{inside}</sev>"

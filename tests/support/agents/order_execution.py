@@ -1,4 +1,4 @@
-"""One host on which orders are carried out, for tests of what comes of them."""
+"""A host that carries out orders, for tests of their effects."""
 
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import OrderExecutor
@@ -28,26 +28,26 @@ class Host:
         self.acting = OrderExecutor(name, run=RUN, driver=self.driver, journal=self.journal, use_of=self.tracker.use)
 
     def do(self, act, number=1, *, is_again=False, **more):
-        """Do an order, and give its answer."""
+        """Carry out an order, and return its answer."""
         return self.acting.carry_out(Work(order(act, number, **more), is_again))
 
     @property
     def free(self):
-        """How many devices are free."""
+        """The number of free devices."""
         return self.tracker.use(HOST).facts.pci_pools[0].count
 
 
 def failing(action, kind, **more):
-    """Give a host where an act goes wrong the first time."""
+    """Return a host on which the first call of an action fails."""
     return Host(fake(Script(fault=(Fault(action=action, kind=kind, times=1, **more),)), HOST))
 
 
 def pinned(*numbers, **more):
-    """Give a flavor and image that want processors of their own."""
+    """Return the arguments of a guest with dedicated processors."""
     cell = InstanceCell(id=0, pcpus=frozenset(numbers), memory_mb=64, policy="dedicated", **more)
     return {"topology": InstanceTopology(cells=(cell,))}
 
 
 def pinned_on(host):
-    """Give the processors that guests have for themselves."""
+    """Return the processors that are pinned to guests."""
     return host.tracker.use(HOST).facts.numa.cells[0].pinned_cpus

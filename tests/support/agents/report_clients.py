@@ -1,4 +1,4 @@
-"""A report client at a Placement of some kind, with time, chance and the network in the test's hands."""
+"""A report client of any Placement; the test controls time, randomness and the network."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,7 @@ SERVICE = {"x-auth-token": "admin", "x-roles": "admin,service"}
 
 
 class Asked(NamedTuple):
-    """A question, and the status of its answer; None: it got none."""
+    """A request, and the status of its reply; None without a reply."""
 
     method: str
     path: str
@@ -30,7 +30,7 @@ class Asked(NamedTuple):
 
 
 class Network:
-    """A way to a Placement that writes down what is asked, and where answers get lost as tests want it."""
+    """A connection to a Placement that records requests and loses replies as a test wants."""
 
     def __init__(self, inner: Http) -> None:
         self.inner = inner
@@ -38,7 +38,7 @@ class Network:
         self._faults: list[tuple[str, str, Callable[[Callable[[], Answer]], Answer]]] = []
 
     def ask(self, method, path, body=None, *, version):
-        """Ask, unless a fault stands in between."""
+        """Send a request, unless a fault applies."""
         sent = json.loads(json.dumps(body))
         act = lambda: self.inner.ask(method, path, body, version=version)  # noqa: E731  # a fault may call it, or not
         at = next((n for n, (of, part, _) in enumerate(self._faults) if of == method and part in path), None)
@@ -51,11 +51,11 @@ class Network:
         return answer
 
     def fault(self, method, part, act):
-        """Let the next question of a method, with a part of a path, be answered by an act; it is given the question."""
+        """Answer the next request with this method and part of a path by calling ``act`` with the real request."""
         self._faults.append((method, part, act))
 
     def lose(self, method, part, *, is_done, times=1):
-        """Let answers get lost: after the question was carried out, or before."""
+        """Lose replies, before or after the server carries out the request."""
 
         def lost(act):
             if is_done:
@@ -66,7 +66,7 @@ class Network:
             self.fault(method, part, lost)
 
     def first(self, method, part, act):
-        """Let something happen right before a question arrives."""
+        """Call ``act`` right before a request arrives."""
 
         def after(ask):
             act()
@@ -75,12 +75,12 @@ class Network:
         self.fault(method, part, after)
 
     def paths(self, method):
-        """Give the paths of all questions of a method."""
+        """Return the paths of all requests with a method."""
         return [each.path for each in self.asked if each.method == method]
 
 
 class World:
-    """A Placement, with names of its own for this test."""
+    """A Placement with names that only this test uses."""
 
     def __init__(self, inner: Http, name: str = "") -> None:
         self.network = Network(inner)
@@ -89,27 +89,27 @@ class World:
         self._name = name
 
     def client(self, **options) -> ReportClient:
-        """Give a report client that knows nothing yet; pauses are the longest that may be."""
+        """Return a report client with empty caches; its pauses always have the maximum length."""
         return ReportClient(
             self.network, clock=self.clock, sleep=self.pauses.append, uniform=lambda _, high: high, **options
         )
 
     def u(self, name):
-        """Give the uuid of a name."""
+        """Return the uuid for a name."""
         return uuid_named(f"{self._name} {name}")
 
     def n(self, name):
-        """Give the name of a provider."""
+        """Return the full name of a provider."""
         return f"{self._name} {name}"
 
     def ask(self, method, path, body=None, *, version="1.36"):
-        """Ask something as somebody else, who is answered; give the body."""
+        """Send a request as another client, which must succeed; return the body of the reply."""
         answer = self.network.inner.ask(method, path, body, version=version)
         assert answer.status < 400, (method, path, answer)
         return answer.body
 
     def provider(self, name, parent=None, **totals):
-        """Let somebody else create a provider; give its uuid."""
+        """Create a provider as another client; return its uuid."""
         parent_uuid = {} if parent is None else {"parent_provider_uuid": self.u(parent)}
         self.ask("POST", "/resource_providers", {"name": self.n(name), "uuid": self.u(name), **parent_uuid})
         if totals:
@@ -117,39 +117,39 @@ class World:
         return self.u(name)
 
     def of(self, name, part):
-        """Give what Placement has of a provider."""
+        """Return one part of a provider from Placement."""
         return self.ask("GET", f"/resource_providers/{self.u(name)}/{part}")[part]
 
     def generation(self, name):
-        """Give the generation of a provider."""
+        """Return the generation of a provider."""
         return self.ask("GET", f"/resource_providers/{self.u(name)}")["generation"]
 
     def totals(self, name):
-        """Give the totals of a provider, by class."""
+        """Return the totals of a provider by class."""
         return {each: record["total"] for each, record in self.of(name, "inventories").items()}
 
     def put(self, name, part, value):
-        """Let somebody else replace inventories, traits or aggregates."""
+        """Replace inventories, traits or aggregates as another client."""
         body = {part: value, "resource_provider_generation": self.generation(name)}
         self.ask("PUT", f"/resource_providers/{self.u(name)}/{part}", body)
 
     def offer(self, name, **totals):
-        """Let somebody else set the inventories of a provider."""
+        """Replace the inventories of a provider as another client."""
         self.put(
             name, "inventories", {each: {**VCPU, "total": total, "max_unit": 1000} for each, total in totals.items()}
         )
 
     def children(self, name):
-        """Give the names of all providers of a tree, without that of the test."""
+        """Return the names of all providers of a tree, without the prefix of the test."""
         found = self.ask("GET", f"/resource_providers?in_tree={self.u(name)}")["resource_providers"]
         return sorted(each["name"].removeprefix(self.n("")) for each in found)
 
     def hold(self, consumer, generation=None, **amounts):
-        """Let a consumer hold amounts: ``provider={class: amount}``."""
+        """Set the allocations of a consumer: ``provider={class: amount}``."""
         self.ask("PUT", f"/allocations/{self.u(consumer)}", self.payload(generation, **amounts))
 
     def payload(self, generation=None, **amounts):
-        """Give what is put to let a consumer hold amounts."""
+        """Return the request body that sets the allocations of a consumer."""
         held = {self.u(name): {"resources": each} for name, each in amounts.items()}
         return {
             "allocations": held,
@@ -159,16 +159,16 @@ class World:
         }
 
     def held(self, consumer):
-        """Give what a consumer holds, by the uuids of providers."""
+        """Return the allocations of a consumer by provider uuid."""
         found = self.ask("GET", f"/allocations/{self.u(consumer)}")["allocations"]
         return {uuid: each["resources"] for uuid, each in found.items()}
 
     def amounts(self, **amounts):
-        """Give amounts by the uuids of providers."""
+        """Return amounts by provider uuid."""
         return {self.u(name): each for name, each in amounts.items()}
 
     def rooted(self, client=None, **options):
-        """Give a client and the tree of ``host``, of 8 VCPU and 1024 MEMORY_MB, in Placement already."""
+        """Return a client, and the tree of ``host`` with 8 VCPU and 1024 MEMORY_MB, which Placement has already."""
         client = client or self.client(**options)
         tree = client.get_provider_tree_and_ensure_root(self.u("host"), self.n("host"))
         tree.update_inventory(self.u("host"), {"VCPU": VCPU, "MEMORY_MB": MEMORY})
@@ -178,6 +178,6 @@ class World:
 
 @contextmanager
 def world_at(address, name=""):
-    """Give a world at a server."""
+    """Yield a world on a server."""
     with closing(ReportHttp(address, headers=SERVICE)) as http:
         yield World(http, name)

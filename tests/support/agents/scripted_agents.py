@@ -1,4 +1,4 @@
-"""Agents in tests: a server in memory, a tracker that only knows the driver, and orders by name."""
+"""Agents in tests: an in-memory server, a tracker without Placement, and orders by name."""
 
 import threading
 from contextlib import contextmanager
@@ -24,20 +24,20 @@ PATIENT = Pace(update_s=0.05, retry_s=0.05, stop_s=5.0)
 
 
 class Dead(BaseException):
-    """An agent dies."""
+    """The death of an agent."""
 
 
 class Line(msgspec.Struct):
-    """An order at the server, and what is known of it."""
+    """An order on the server, and its state."""
 
     order: Order
     state: str = "waiting"  # waiting, answered, withdrawn
     answer: OrderAnswer | None = None
-    answers: int = 0  # how often it was answered
+    answers: int = 0  # number of answers received
 
 
 class Book(msgspec.Struct):
-    """All that a server knows."""
+    """The state of a server."""
 
     lines: list[Line] = []
     fences: dict[str, int] = {}
@@ -45,11 +45,11 @@ class Book(msgspec.Struct):
     keep: set[str] = set()
     hold: set[str] = set()
     destroy: set[str] = set()
-    facts: dict[str, HostFacts] = {}  # of nodes, as they were reported
+    facts: dict[str, HostFacts] = {}  # by node, as reported
 
 
 class MemoryServer:
-    """A server for agents, in memory or in a file; a poll waits until there is something."""
+    """A server for agents, in memory or in a file; a poll waits until it has a reply."""
 
     def __init__(self, path: Path | None = None, *, down_after_s: float = 60.0) -> None:
         self._path, self._down_after_s = path, down_after_s
@@ -57,19 +57,19 @@ class MemoryServer:
         self.book = msgspec.msgpack.decode(path.read_bytes(), type=Book) if path and path.exists() else Book()
 
     def put(self, *orders: Order) -> None:
-        """Order something."""
+        """Add orders."""
         with self.changed:
             self.book.lines += [Line(order) for order in orders]
             self._save()
 
     def withdraw(self, order_id: int) -> None:
-        """Want an order no more."""
+        """Withdraw an order."""
         with self.changed:
             self._line(order_id).state = "withdrawn"
             self._save()
 
     def answer_to(self, order_id: int, timeout_s: float = 30.0) -> OrderAnswer:
-        """Give what came of an order, when it has come."""
+        """Wait for the answer to an order, and return it."""
         line = self._line(order_id)
         with self.changed:
             assert self.changed.wait_for(lambda: line.answer is not None, timeout_s), (
@@ -78,7 +78,7 @@ class MemoryServer:
         return line.answer
 
     def register(self, host, registration):
-        """Take in an agent, and say what becomes of its guests."""
+        """Register an agent, and decide the fate of its guests."""
         with self.changed:
             book = self.book
             if book.runs.get(host) != registration.run:
@@ -98,20 +98,20 @@ class MemoryServer:
             )
 
     def report(self, host, node, facts):
-        """Take in what is known of a node."""
+        """Store the facts of a node."""
         with self.changed:
             self._check(host)
             self.book.facts[node] = facts
             self.changed.notify_all()
 
     def poll(self, poll):
-        """Give the orders that agents do not hold."""
+        """Return the orders that the polling agents do not hold yet."""
         with self.changed:
-            self.changed.wait_for(lambda: self._polled(poll) != PollAnswer(), poll.wait_s)
-            return self._polled(poll)
+            self.changed.wait_for(lambda: self._poll_answer(poll) != PollAnswer(), poll.wait_s)
+            return self._poll_answer(poll)
 
     def answer(self, order_id, answer):
-        """Take in what came of an order; the first answer stays."""
+        """Store the answer to an order; the first answer counts."""
         with self.changed:
             line = self._line(order_id)
             if line.state == "withdrawn":
@@ -122,10 +122,10 @@ class MemoryServer:
             self._save()
 
     def deregister(self, host):
-        """Forget an agent."""
+        """Remove an agent."""
         self.book.runs.pop(host, None)
 
-    def _polled(self, poll):
+    def _poll_answer(self, poll):
         agents = {each.host: each for each in poll.agents}
         held = {one for each in poll.agents for one in each.held}
         known = {host for host, each in agents.items() if self.book.runs.get(host) == each.run}
@@ -157,16 +157,16 @@ class MemoryServer:
 
 
 class PlainTracker:
-    """Knows what is in use of a node, and asks no Placement."""
+    """A tracker of the use of a node, without Placement."""
 
     def __init__(self, driver, journal, *, facts=HostFacts()) -> None:  # noqa: B008  # It is frozen.
         self._driver, self._journal, self._facts = driver, journal, facts
         self._uses = {}
-        self.updates = []  # node, whether it was at the start, whether it is disabled
-        self.drops = []  # how many updates there had been when gone nodes were to be dropped
+        self.updates = []  # (node, is_startup, is_disabled) of each update
+        self.drops = []  # the number of updates before each removal of gone nodes
 
     def update(self, node, *, is_startup, is_disabled=None):
-        """Tell what is in use."""
+        """Return the use of a node."""
         self._driver.resources(node)
         use = self._uses.setdefault(
             node,
@@ -176,21 +176,21 @@ class PlainTracker:
         return use
 
     def drop_gone_nodes(self):
-        """Drop none, since no Placement knows any, and note that it was asked for."""
+        """Record the call, and remove nothing, because there is no Placement."""
         self.drops.append(len(self.updates))
 
     def use(self, node):
-        """Give who has what of a node."""
+        """Return the last use of a node."""
         return self._uses[node]
 
     def node_uuid(self, node, told=None):
-        """Give the uuid of a node."""
+        """Return the uuid of a node."""
         self._journal.keep_node(node, uuid_named(node))
         return uuid_named(node)
 
 
 def order(act, number=1, *, of="guest", turn=1, operation=None, host=HOST, order_id=None):
-    """Give an order about the guest of a name; its operation is named after the guest and the turn."""
+    """Return an order about a named guest; the name of its operation has the guest and the turn."""
     return Order(
         id=order_id or turn * 100 + number,
         host=host,
@@ -204,13 +204,13 @@ def order(act, number=1, *, of="guest", turn=1, operation=None, host=HOST, order
 
 
 def spec(of="guest", **more):
-    """Give the guest of a name on the host."""
+    """Return the spec of a named guest on the host."""
     return spec_of(of, HOST, **more)
 
 
 @contextmanager
 def living(server, *residents, pace=PATIENT):
-    """Let agents live in threads; give what they end with, at the end."""
+    """Run agents in a thread during the block; yield the list of their final errors, and the thread."""
     stop, ends = threading.Event(), []
 
     def run():
@@ -230,15 +230,15 @@ def living(server, *residents, pace=PATIENT):
 
 
 def resident(host="host-a", *, driver=None, journal=None, tracker=None, images=None, pace=PATIENT, run="run"):
-    """Give an agent of a host, with what it acts through."""
+    """Return an agent of a host, with its driver, executor and tracker."""
     driver, journal = driver or fake(host=host), journal or Journal(None)
     tracker = tracker or PlainTracker(driver, journal)
     run = uuid_named(f"{host} {run}")
     agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=pace.driver_timeout_s)
-    acting = OrderExecutor(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
-    return Resident(agent, driver, acting, tracker, images)
+    executor = OrderExecutor(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
+    return Resident(agent, driver, executor, tracker, images)
 
 
 def spawn(name="guest", host="host-a", **more):
-    """Give the order to build a guest."""
+    """Return the order to build a guest."""
     return order(Spawn(spec_of(name, host)), of=name, host=host, **more)

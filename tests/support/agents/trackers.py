@@ -1,4 +1,4 @@
-"""The tracker of a host with the fake driver, at a Placement of any kind; and hosts that are reshaped."""
+"""The resource tracker of a host with the fake driver and any Placement, and hosts to reshape."""
 
 import msgspec
 
@@ -38,7 +38,7 @@ ROOT = ""
 REST = {"DISK_GB": 2, "CUSTOM_FPGA": 2}
 CELL = {"VCPU": 1, "MEMORY_MB": 1024, "SRIOV_NET_VF": 1}
 SUMS = {"VCPU": 2, "MEMORY_MB": 2048, "SRIOV_NET_VF": 2}
-USED = {  # of each provider by two guests, by layout
+USED = {  # by layout: the usage of two guests on each provider
     "gpus": {ROOT: REST | SUMS, "gpu0": {"VGPU": 1}, "gpu1": {"VGPU": 1}},
     "numa": {ROOT: REST | {"VGPU": 2}, "numa0": CELL, "numa1": CELL},
     "renamed": {ROOT: SUMS | {"DISK_GB": 2, "FPGA": 2, "VGPU": 2}},
@@ -46,63 +46,63 @@ USED = {  # of each provider by two guests, by layout
 
 
 class MemoryBook:
-    """What an agent remembers, for as long as a test."""
+    """The journal of an agent, in memory."""
 
     def __init__(self):
         self.nodes, self.of_instances, self.of_migrations = {}, {}, {}
 
     def node_uuids(self):
-        """Give the uuids of nodes."""
+        """Return the uuids of nodes."""
         return dict(self.nodes)
 
     def keep_node(self, node, uuid):
-        """Remember one."""
+        """Store the uuid of a node."""
         self.nodes[node] = uuid
 
     def forget_node(self, node):
-        """Forget one."""
+        """Remove the uuid of a node."""
         del self.nodes[node]
 
     def instances(self, node):
-        """Give what instances have."""
+        """Return the uses of instances."""
         return self.of_instances
 
     def migrations(self, node):
-        """Give what migrations have."""
+        """Return the uses of migrations."""
         return self.of_migrations
 
     def name_devices(self, node, uses):
-        """Remember which devices some have."""
+        """Store the devices of instances and migrations."""
         for holder, use in uses.items():
             (self.of_instances if holder in self.of_instances else self.of_migrations)[holder] = use
 
 
 class Machine:
-    """A host whose agent may be started again and again, with what outlives that."""
+    """A host whose agent can be restarted, with the state that outlives the agent."""
 
     def __init__(self, world, script=None):
         self.world, self.script = world, SCRIPT if script is None else script
         self.host = world.n(HOST)
         self.shelf, self.book = MemoryShelf(), MemoryBook()
-        # So that the world knows the provider of the host by its name.
+        # The world finds the provider of the host by its name.
         self.book.keep_node(self.host, world.u(HOST))
         self.terms = ReshapeTerms()
         self.host_terms = HostTerms()
         self.configs, self.warned = [], []
         self.instances = None
-        self.device_specs = None  # as settings have them: Placement counts devices; None: nobody says so
+        self.device_specs = None  # the device specs of the settings; None if Placement does not count devices
         self.counts_devices = True
         self.driver = self.report = self.tracker = None
 
     def start(self, layout="flat", *, driver=None, monitors=()):
-        """Let the agent start anew with a layout; nothing is updated yet."""
+        """Restart the agent with a layout, without an update."""
         terms = self.host_terms
         self.driver = driver or fake(Script(layout=layout, **self.script), self.host, shelf=self.shelf, terms=terms)
         self.report, devices = self.world.client(), None
         if self.device_specs is not None:
             specs = tuple(spec for text in self.device_specs for spec in read_device_specs(text))
             devices = DeviceProviders(self.report, is_on=self.counts_devices, specs=specs)
-        bringing = Reshaper(
+        reshaper = Reshaper(
             self.driver,
             self.report,
             configs=ProviderConfigs(self.configs, warn=self.warned.append),
@@ -115,7 +115,7 @@ class Machine:
             self.host,
             driver=self.driver,
             report=self.report,
-            bringing=bringing,
+            bringing=reshaper,
             book=self.book,
             monitors=Monitors(monitors),
             instances=self.instances,
@@ -130,19 +130,19 @@ class Machine:
         return self.tracker.update(self.host, is_startup=is_startup, is_disabled=is_disabled)
 
     def populate(self, *guests, held=None):
-        """Let guests run, each of which holds something of everything, of the root."""
+        """Spawn guests that each hold some of every class on the root provider."""
         for guest in guests:
             self.world.hold(guest, **{HOST: held or HELD})
             spec = spec_of(guest, self.host, allocations={self.world.u(HOST): held or HELD})
             self.driver.spawn(msgspec.structs.replace(spec, uuid=self.world.u(guest)), "operation")
 
     def children(self):
-        """Give the names of the providers of the tree, without those of the test and the host."""
+        """Return the names of the child providers, without the prefixes of the test and the host."""
         names = self.world.children(HOST)
         return [name.removeprefix(f"{HOST}_") for name in names]
 
     def usages(self):
-        """Give what is used, by the name of the provider without that of the host."""
+        """Return the usage by provider name, without the prefix of the host."""
         found = {}
         for each in self.records():
             name = each["name"].removeprefix(self.host).removeprefix("_")
@@ -151,29 +151,29 @@ class Machine:
         return found
 
     def records(self):
-        """Give the providers of the tree, as Placement lists them."""
+        """Return Placement's list of the providers of the tree."""
         uuid = self.world.u(HOST)
         found = self.world.ask("GET", f"/resource_providers?in_tree={uuid}")["resource_providers"]
         return sorted(found, key=lambda each: each["uuid"])
 
     def dump(self):
-        """Give all that Placement has of the tree: providers, what they offer, and what is held of them."""
+        """Return the tree in Placement: its providers with inventories, traits, aggregates and allocations."""
         found = {}
         for each in self.records():
             own = {key: each[key] for key in ("uuid", "name", "generation", "parent_provider_uuid")}
             for part in ("inventories", "traits", "aggregates", "allocations"):
-                told = self.world.ask("GET", f"/resource_providers/{each['uuid']}/{part}")[part]
-                own[part] = sorted(told) if isinstance(told, list) else told
+                value = self.world.ask("GET", f"/resource_providers/{each['uuid']}/{part}")[part]
+                own[part] = sorted(value) if isinstance(value, list) else value
             own["held"] = {uuid: self.world.ask("GET", f"/allocations/{uuid}") for uuid in own["allocations"]}
             found[each["uuid"]] = own
         return found
 
     def writes(self):
-        """Give what was asked that is no mere question."""
+        """Return the recorded requests that are not GETs."""
         return [each for each in self.world.network.asked if each.method != "GET"]
 
     def check_settled(self):
-        """Check that further updates, at a start and later, write nothing and change nothing."""
+        """Check that later updates, at startup or not, write nothing and change nothing."""
         before = self.dump()
         for is_startup in (False, True):
             self.world.network.asked.clear()
@@ -183,7 +183,7 @@ class Machine:
         assert self.dump() == before
 
     def claim_before(self, method, part, *, times=1, **amounts):
-        """Let somebody claim right before each of the next such questions."""
+        """Claim as another consumer right before each of the next such requests."""
 
         def claim(number):
             return lambda: self.world.hold(f"claimer {number}", **{HOST: amounts})

@@ -35,12 +35,12 @@ class ScriptedBuilder:
 
 
 def conductor(roost, builder, *, cells=None, seed=7):
-    """Give conductors over a Roost whose chance is not that of the Roost."""
+    """Return conductors over a Roost whose chance is not that of the Roost."""
     return build_conductor(roost, builder, cells=cells, random=SeededRandom(seed))
 
 
 def ladder(count: int, *, vcpus: int = 1, cell: str = "", failed: int = 0) -> Fleet:
-    """Give hosts h0, h1, …, each better than the next."""
+    """Return hosts h0, h1, …, each better than the next."""
     return joined(
         *(
             host(
@@ -55,7 +55,7 @@ def ladder(count: int, *, vcpus: int = 1, cell: str = "", failed: int = 0) -> Fl
 
 
 def held(state, uuid):
-    """Give the node of an instance with all that it holds, or None."""
+    """Return the node of an instance with all that it holds, or None."""
     holder = state.holders.get(uuid_bytes(uuid))
     if holder is None:
         return None
@@ -63,10 +63,10 @@ def held(state, uuid):
 
 
 def failed_builds(state):
-    """Give the failed builds of each host, by node."""
+    """Return the failed builds of each host, by node."""
     return dict(zip(state.hosts.nodes, (facts.failed_builds for facts in state.hosts.facts), strict=True))
 
 
 def tries(outcome):
-    """Give the attempts of an outcome: host, claim, and what went wrong."""
+    """Return the attempts of an outcome: host, claim, and what went wrong."""
     return [(each.host, each.claim, each.problem) for each in outcome.attempts]

@@ -57,7 +57,7 @@ class Server:
         return self.serving.run(task)
 
     def conductor(self, name: str = "one", *, cells: Sequence[str] | None = None) -> Conductor:
-        """Give a conductor of this process."""
+        """Return a conductor of this process."""
         product = Product(
             decision=self.roost.decision,
             devices=PciAliases(self.roost.settings.pci).requests,
@@ -66,7 +66,7 @@ class Server:
         return Conductor(name, cells=cells, serving=self.serving, reader=self.reader, product=product)
 
     def jobs(self, name: str = "one", *, is_hearing: bool = True) -> Jobs:
-        """Give who does periodic jobs in this process."""
+        """Return who does periodic jobs in this process."""
         return Jobs(
             name,
             serving=self.serving,
@@ -149,28 +149,28 @@ class Server:
         )
 
     def status(self, name: str) -> StatusRow:
-        """Give the status of an instance."""
+        """Return the status of an instance."""
         return self.reader.status(uuid_bytes(uuid_named(name)))
 
     def held(self, name: str):
-        """Give the node of an instance with all that it holds, or None."""
+        """Return the node of an instance with all that it holds, or None."""
         return self.run(lambda current: held(current.state, uuid_named(name)))
 
     def image(self, name: str) -> Image | None:
-        """Give the image of an instance."""
+        """Return the image of an instance."""
         return self.run(lambda current: image_of(current.store.document, self.status(name)))
 
     def used(self) -> dict[str, int]:
-        """Give what is in use of each class."""
+        """Return what is in use of each class."""
         return {name: used for name, (used, _) in self.run(lambda _current: self.roost.utilisation()).items()}
 
     def story(self, name: str) -> list[tuple[str, dict[str, str]]]:
-        """Give what is told of an instance, oldest first."""
+        """Return what is told of an instance, oldest first."""
         events = self.reader.events_on(uuid_bytes(uuid_named(name)), newest=99)
         return [(event.kind, msgspec.json.decode(event.body)) for event in reversed(events)]
 
     def open_operations(self):
-        """Give the operations that are not over."""
+        """Return the operations that are not over."""
         return self.reader.operations(most=9999, is_open=True)
 
     def stop(self) -> None:
@@ -181,7 +181,7 @@ class Server:
 
 @contextmanager
 def server(store: Any = None, *fleets: Fleet, clock: Any = None, **options: Any):
-    """Give a server on a fleet."""
+    """Yield a server on a fleet."""
     opened = Server(MemoryStore() if store is None else store, clock=clock or FixedClock(), **options)
     try:
         for fleet in fleets:
@@ -237,7 +237,7 @@ class Hand:
         return self.server.run(lambda current: poll(current, self.server.reader, [self.asking()], most=64))
 
     def asking(self):
-        """Give what it asks with."""
+        """Return what it asks with."""
         return PollingAgent(host=self.host, run=self.life, fence=self.fence, held=tuple(self.known))
 
     def answer(self, order: Order | int, given: Answer = OK):
@@ -261,7 +261,7 @@ class Hand:
         self.answer(order, given)
 
     def told(self, order: Order, given: Answer = OK) -> Answer:
-        """Give an answer with what it says of what was done."""
+        """Return an answer with what it says of what was done."""
         state = self.guests.get(order.instance)
         if action(order) == "inspect" and state is not None:
             found = GuestReport(uuid=order.instance, node=self.host, operation="", state=state)
@@ -283,14 +283,14 @@ class Hand:
 
 
 def action(order: Order) -> str:
-    """Give what is ordered, as rows of orders say it."""
+    """Return what is ordered, as rows of orders say it."""
     if isinstance(order.act, Power):
         return "power_on" if order.act.is_on else "power_off"
     return str(type(order.act).__struct_config__.tag)
 
 
 def hand(server: Server, host: str, **options: Any) -> Hand:
-    """Give an agent that has registered."""
+    """Return an agent that has registered."""
     made = Hand(server, host, **options)
     made.register()
     return made

@@ -35,7 +35,7 @@ class World:
         self.sent.append((instance["uuid"], host, image, instance_type["name"], reservations, message))
 
     def check_can_live_migrate_destination(self, _context, instance, destination, block_migration, disk_over_commit):
-        """Say whether a host can."""
+        """Return whether a host can."""
         if destination in self.cannot:
             raise MigrationPreCheckError(reason=f"{destination} cannot")
         return {"checked": destination, "block": block_migration, "over_commit": disk_over_commit}
@@ -72,7 +72,7 @@ class World:
         self.given_back.append(reservations)
 
     def get_all_by_topic(self, _context, topic):
-        """Give the services that are up, all of them."""
+        """Return the services that are up, all of them."""
         return [{"host": host, "topic": topic} for host in self.up]
 
     def service_is_up(self, _service):

@@ -66,12 +66,12 @@ class Cluster:
         return [*self.servers, *self.conductors, *self.agents]
 
     def kills(self):
-        """Give how many of each kind were killed."""
+        """Return how many of each kind were killed."""
         kinds = {"server": self.servers, "conductor": self.conductors, "agents": self.agents}
         return {kind: sum(each.kills for each in programs) for kind, programs in kinds.items() if programs}
 
     def asked(self, method, path, body=None, *, key=None):
-        """Ask one of the servers, or the next one if that is dead; give status and answer."""
+        """Ask one of the servers, or the next one if that is dead; return status and answer."""
         end_s = time.monotonic() + 120
         while True:
             self.turn += 1
@@ -87,7 +87,7 @@ class Cluster:
             time.sleep(0.1)
 
     def listed(self, noun, query=""):
-        """Give all of a list."""
+        """Return all of a list."""
         found, cursor = [], ""
         while cursor is not None:
             more = f"&cursor={cursor}" if cursor else ""
@@ -96,11 +96,11 @@ class Cluster:
         return found
 
     def instances(self):
-        """Give all instances by uuid, those that are deleted, too."""
+        """Return all instances by uuid, those that are deleted, too."""
         return {each["uuid"]: each for each in self.listed("instances") + self.listed("instances", "&status=DELETED")}
 
     def stories(self, text):
-        """Give of each instance that a text names what happened to it, and what was ordered."""
+        """Return of each instance that a text names what happened to it, and what was ordered."""
         found = [self.asked("GET", f"/v1/instances/{uuid}") for uuid in sorted({*UUID.findall(text)})]
         return [
             (shown, [self._told(each["uuid"]) for each in shown["operations"]])
@@ -131,7 +131,7 @@ class Cluster:
         )
 
     def settle(self):
-        """Wait until nothing is being done any more; give the seconds that it took."""
+        """Wait until nothing is being done any more; return the seconds that it took."""
         begun_s = time.monotonic()
 
         def busy():

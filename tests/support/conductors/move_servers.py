@@ -49,7 +49,7 @@ class Mover(Hand):
         return len(orders)
 
     def result(self, order):
-        """Do what is ordered; give the answer."""
+        """Do what is ordered; return the answer."""
         uuid, kind = order.instance, action(order)
         if kind == "prepare":
             self.guests.setdefault(uuid, "prepared")
@@ -81,14 +81,14 @@ class Mover(Hand):
         return OK
 
     def found(self, uuid):
-        """Give what there is of a guest."""
+        """Return what there is of a guest."""
         if uuid not in self.guests:
             return None
         return GuestReport(uuid=uuid, node=self.host, operation=self.marks.get(uuid, uuid), state=self.guests[uuid])
 
 
 def movers(server, names):
-    """Give agents that have registered, by host."""
+    """Return agents that have registered, by host."""
     others = {}
     for name in names:
         Mover(server, name, others).register()
@@ -97,7 +97,7 @@ def movers(server, names):
 
 @contextmanager
 def one_of_four():
-    """Give a server of four hosts, with their agents as ``hands`` and an instance on the first."""
+    """Yield a server of four hosts, with their agents as ``hands`` and an instance on the first."""
     with opened(None, ladder(4)) as made:
         made.hands = movers(made, [f"h{number}" for number in range(4)])
         made.build("one")
@@ -146,13 +146,13 @@ def ask(server, kind, name, *, host="", key=""):
 
 
 def migrations(server, name):
-    """Give kind, status, source and target of each migration of an instance."""
+    """Return kind, status, source and target of each migration of an instance."""
     found = server.reader.migrations_of(uuid_bytes(uuid_named(name)))
     return [(each.kind, each.status, each.source_host, each.target_host) for each in found]
 
 
 def holders(server):
-    """Give who holds something: the node by the uuid of the instance, or of the migration."""
+    """Return who holds something: the node by the uuid of the instance, or of the migration."""
 
     def task(current):
         state = current.state

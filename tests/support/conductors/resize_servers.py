@@ -71,7 +71,7 @@ class Keeper(Hand):
         return len(orders)
 
     def result(self, order):
-        """Do what is ordered; give the answer."""
+        """Do what is ordered; return the answer."""
         uuid, kind, act = order.instance, action(order), order.act
         done = getattr(self, f"_{kind}", None)
         outcome = done(uuid, act, order.operation) if done is not None else None
@@ -135,12 +135,12 @@ class Keeper(Hand):
 
 
 def runs(keeper, uuid):
-    """Say whether an agent runs a guest."""
+    """Return whether an agent runs a guest."""
     return uuid in keeper.copies and keeper.copies[uuid].state == "running"
 
 
 def keepers(server, *names):
-    """Give agents that have registered, by host."""
+    """Return agents that have registered, by host."""
     others = {}
     for name in names:
         Keeper(server, name, others).register()
@@ -191,6 +191,6 @@ def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=Fals
 
 
 def told(server, name):
-    """Give status, host and fault of an instance."""
+    """Return status, host and fault of an instance."""
     row = server.status(name)
     return row.status, row.host, row.fault

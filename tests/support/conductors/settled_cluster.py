@@ -40,7 +40,7 @@ def problems_of(cluster, *, promised, ended, sizes):
 
 
 def until_in_step(cluster):
-    """Wait until agents have said of all guests whether they run; give how many the servers had not known of."""
+    """Wait until agents have said of all guests whether they run; return how many the servers had not known of."""
     end_s, found = time.monotonic() + IN_STEP_S, set[str]()
     while differing := _differing(cluster):
         found |= differing
@@ -51,7 +51,7 @@ def until_in_step(cluster):
 
 
 def _differing(cluster):
-    """Give the instances that run where their status says no, or the other way."""
+    """Return the instances that run where their status says no, or the other way."""
     guests, other = guests_on(cluster.guests), {"running": "stopped", "stopped": "running"}
     return {
         uuid
@@ -61,7 +61,7 @@ def _differing(cluster):
 
 
 def used(cluster):
-    """Give what Placement says that is in use, by uuid of the provider, and what consumers hold of it, summed up."""
+    """Return what Placement says that is in use, by uuid of the provider, and what consumers hold of it, summed up."""
     usages, sums = {}, {}
     for each in cluster.asked("GET", "/placement/resource_providers")[1]["resource_providers"]:
         path = f"/placement/resource_providers/{each['uuid']}"
@@ -118,5 +118,5 @@ def _wrong_books(cluster, shown, sizes):
 
 
 def _arrived(cluster, host):
-    """Give the uuids of guests that came while they ran, and that nobody asked about since."""
+    """Return the uuids of guests that came while they ran, and that nobody asked about since."""
     return {uuid for uuid, on in guests_on(cluster.guests).items() if (host, "running") in on}

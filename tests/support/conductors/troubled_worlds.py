@@ -17,7 +17,7 @@ CHANGES = ["shelve", "shelve", "offload", "unshelve", "unshelve", "rebuild", "re
 
 
 def comes_to_rest(world, checked, *, events, shares=(0.0, 0.05, 0.3)):
-    """Live through the trouble of a world; give what is found in the end.
+    """Live through the trouble of a world; return what is found in the end.
 
     Args:
         checked: sees that all is well, and gives what it found.
@@ -81,14 +81,14 @@ class World(ABC):
 
     @abstractmethod
     def hand(self, name):
-        """Give the agent of a host."""
+        """Return the agent of a host."""
 
     @abstractmethod
     def acts(self):
-        """Give what may happen, as often as it is likely to."""
+        """Return what may happen, as often as it is likely to."""
 
     def server(self):
-        """Give one of the servers."""
+        """Return one of the servers."""
         return self.chance.choice(self.servers)
 
     def event(self):
@@ -173,11 +173,11 @@ class Changing(World):
             server.terms = terms
 
     def hand(self, name):
-        """Give the agent of a host."""
+        """Return the agent of a host."""
         return Worker(self, name)
 
     def acts(self):
-        """Give what may happen, as often as it is likely to."""
+        """Return what may happen, as often as it is likely to."""
         return [
             self.build,
             self.delete,
@@ -259,7 +259,7 @@ class Worker(Hand):
                 self.guests.pop(order.instance, None)
 
     def result(self, order, fate) -> Answer:
-        """Do what is ordered, or fail; give the answer."""
+        """Do what is ordered, or fail; return the answer."""
         if order.turn < self.turns.get(order.instance, 0):
             return Answer(outcome="stale", problem="a later operation was here")
         self.turns[order.instance] = order.turn

@@ -93,5 +93,5 @@ def event(number: int = 1, /, **changes: Any) -> EventRow:
 
 
 def replaced(row: Any, /, **changes: Any) -> Put:
-    """Give what puts a later version of a row in its place."""
+    """Return what puts a later version of a row in its place."""
     return Put(msgspec.structs.replace(row, version=row.version + 1, **changes), expected=row.version)

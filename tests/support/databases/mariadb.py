@@ -16,7 +16,7 @@ MISSING = "no MariaDB server: install the packages mariadb-server-core and maria
 
 @contextmanager
 def server():
-    """Give the URL of an empty database, on a server that listens to a socket in a folder of its own."""
+    """Yield the URL of an empty database, on a server that listens to a socket in a folder of its own."""
     folder = Path(tempfile.mkdtemp(prefix="roost-my-", dir="/tmp"))
     settings = ("--no-defaults", f"--datadir={folder / 'data'}", "--user=root")
     with (folder / "log").open("wb") as log:

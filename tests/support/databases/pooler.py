@@ -17,7 +17,7 @@ _INVENTED = struct.pack("!I", 1)
 
 @contextmanager
 def pooler(folder: Path) -> Iterator[str]:
-    """Give the folder of a socket whose clients get to the server with a socket in another folder."""
+    """Yield the folder of a socket whose clients get to the server with a socket in another folder."""
     own = Path(tempfile.mkdtemp(prefix="roost-pool-", dir="/tmp"))
     own.chmod(0o755)
     with socket.socket(socket.AF_UNIX) as listening:

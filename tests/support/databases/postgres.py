@@ -181,7 +181,7 @@ def _children(postmaster: int) -> list[int]:
 
 @contextmanager
 def shared_server(folder: Path) -> Iterator[str]:
-    """Give the URL of a server with a database ``template_roost``, shared by all who name this folder."""
+    """Yield the URL of a server with a database ``template_roost``, shared by all who name this folder."""
     state = folder / "roost-postgres.json"
     server: Server | None = None
     with (folder / "roost-postgres.users").open("w") as users:
@@ -253,7 +253,7 @@ class _Database:
 
 
 def _written(connection: psycopg.Connection) -> list[str]:
-    """Give the tables in which there is, or was, a row."""
+    """Return the tables in which there is, or was, a row."""
     return [name for (name,) in connection.execute(_WRITTEN)]
 
 
@@ -278,7 +278,7 @@ _unused: dict[str, list[_Database]] = {}  # of each server, by its URL
 
 @contextmanager
 def fresh_database(server_url: str) -> Iterator[str]:
-    """Give the URL of an empty database of our schema."""
+    """Yield the URL of an empty database of our schema."""
     unused = _unused.setdefault(server_url, [])
     database = unused.pop() if unused else _Database(server_url)
     try:

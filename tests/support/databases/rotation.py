@@ -151,7 +151,7 @@ class Rotation:
 
 @contextmanager
 def rotation(*, is_synchronous: bool) -> Iterator[Rotation]:
-    """Give two servers that take turns."""
+    """Yield two servers that take turns."""
     first = postgres.Server(fsync=False)
     try:
         made = Rotation(first, is_synchronous=is_synchronous)

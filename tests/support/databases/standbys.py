@@ -99,7 +99,7 @@ class Pair:
         self._standby.wait()
 
     def lag(self) -> int | None:
-        """Give how many bytes of the log the standby has not applied; None: it does not stream."""
+        """Return how many bytes of the log the standby has not applied; None: it does not stream."""
         try:
             with psycopg.connect(self.primary.url("roost"), autocommit=True) as connection:
                 row = connection.execute(
@@ -112,7 +112,7 @@ class Pair:
 
 @contextmanager
 def pair() -> Iterator[Pair]:
-    """Give a primary with a standby."""
+    """Yield a primary with a standby."""
     primary = Server(fsync=False)
     try:
         made = Pair(primary)

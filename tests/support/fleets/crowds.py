@@ -35,7 +35,7 @@ class Kind:
 
 
 def crowd(kinds: Sequence[Kind]) -> State:
-    """Give one host a kind, in order, called host-0, host-1 and so on."""
+    """Return one host a kind, in order, called host-0, host-1 and so on."""
     state = State()
     for name, number in CLASSES.items():
         apply(state, writes.PutSymbol("resource_class", number, name))
@@ -91,7 +91,7 @@ class Watched:
         self.looks = self.from_pool = 0
 
     def fresh(self) -> Shape:
-        """Give a shape of the same request that remembers nothing."""
+        """Return a shape of the same request that remembers nothing."""
         return ShapeCache(self.rules, default_zone="nova", settings=SchedulerSettings()).get(
             self._request, state=self._state, now_s=0.0
         )
@@ -106,7 +106,7 @@ class Watched:
 
 
 def bits(ranked: Ranking) -> tuple[object, ...]:
-    """Give everything in a ranking in a form that is equal only to the last bit."""
+    """Return everything in a ranking in a form that is equal only to the last bit."""
     return (
         ranked.rows,
         ranked.left,

@@ -5,11 +5,11 @@ from roost.model.host import PciPool
 
 
 def pool(product="a", count=1, **more):
-    """Give a pool of devices."""
+    """Return a pool of devices."""
     tags = more.pop("tags", {})
     return PciPool(vendor_id="8086", product_id=product, count=count, tags=tags, **more)
 
 
 def ask(*alternatives, count=1, **more):
-    """Give a request for devices of some product, or of what alternatives say."""
+    """Return a request for devices of some product, or of what alternatives say."""
     return PciRequest(alternatives=alternatives or ({"product_id": "a"},), count=count, **more)

@@ -20,17 +20,17 @@ COLUMNS_OF_COUNTS = ("num_instances", "vcpus_used", "used_ram_mb", "used_disk_gb
 
 
 def uuid_of(number: int) -> bytes:
-    """Give the same uuid for the same number."""
+    """Return the same uuid for the same number."""
     return uuid.UUID(int=number, version=4).bytes
 
 
 def uuid_text(number: int) -> str:
-    """Give the same uuid for the same number, as text."""
+    """Return the same uuid for the same number, as text."""
     return str(uuid.UUID(bytes=uuid_of(number)))
 
 
 def fleet(*facts: HostFacts, aggregates: Sequence[tuple[dict[str, str], Sequence[int]]] = ()) -> State:
-    """Give hosts host-1, host-2, … on nodes node-1, …, with identities 101, …; aggregates as (metadata, rows)."""
+    """Return hosts host-1, host-2, … on nodes node-1, …, with identities 101, …; aggregates as (metadata, rows)."""
     state = State()
     for number, one in enumerate(facts, start=1):
         provider = writes.PutProvider(number, uuid_of(number), f"node-{number}", None, number, 1)
@@ -48,12 +48,12 @@ def fleet(*facts: HostFacts, aggregates: Sequence[tuple[dict[str, str], Sequence
 
 
 def hosts_of(state: State, rows: Sequence[int] | None = None) -> HostView:
-    """Give a view of all hosts, or of some rows."""
+    """Return a view of all hosts, or of some rows."""
     return HostView(state, None if rows is None else np.array(rows, dtype=np.intp))
 
 
 def hosts(**columns: Sequence[float]) -> HostView:
-    """Give hosts with these values in these columns."""
+    """Return hosts with these values in these columns."""
     count = len(next(iter(columns.values())))
     state = fleet(*[HostFacts()] * count)
     for name, values in columns.items():
@@ -62,7 +62,7 @@ def hosts(**columns: Sequence[float]) -> HostView:
 
 
 def group(policy: str, members: dict[int, int] | None = None, *, limit: int = 1) -> Group:
-    """Give a server group with so many members on these rows."""
+    """Return a server group with so many members on these rows."""
     made = Group(group_id=1, uuid=uuid_text(1), policy=policy, limit=limit)
     made.members.update(members or {})
     return made
@@ -77,7 +77,7 @@ def spec(
     moved_uuid: str | None = None,
     **request: object,
 ) -> Spec:
-    """Give a request for one small instance; ``image`` holds properties."""
+    """Return a request for one small instance; ``image`` holds properties."""
     flavor = Flavor(name="small", vcpus=1, memory_mb=512, extra_specs=extra_specs or {})
     wanted = Request(flavor=flavor, image=None if image is None else Image(properties=image), **request)
     return Spec(wanted, now_s=now_s, group=group, moved_uuid=moved_uuid)
@@ -95,5 +95,5 @@ def boot(state, row, image):
 
 
 def number_of(state):
-    """Give a number that no consumer has."""
+    """Return a number that no consumer has."""
     return max(state.holders_by_id, default=0) + 1

@@ -22,7 +22,7 @@ VALUES = {
 
 @st.composite
 def cells(draw):
-    """Give the cells of a host, whose cores are of one width."""
+    """Return the cells of a host, whose cores are of one width."""
     threads, is_apart = draw(st.sampled_from([1, 2, 3])), draw(st.booleans())
     made = []
     for number in range(draw(st.integers(1, 4))):
@@ -52,7 +52,7 @@ def cells(draw):
 
 @st.composite
 def requests(draw):
-    """Give a request that can be meant."""
+    """Return a request that can be meant."""
     names = draw(st.sets(st.sampled_from(sorted(VALUES))))
     extra_specs = {name: draw(st.sampled_from(VALUES[name])) for name in sorted(names)}
     vcpus, memory_mb = draw(st.sampled_from([1, 2, 4])), draw(st.sampled_from([256, 512, 1024]))

@@ -4,5 +4,5 @@ import uuid
 
 
 def uuid_named(name: str) -> str:
-    """Give the same uuid for the same name."""
+    """Return the same uuid for the same name."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, name))

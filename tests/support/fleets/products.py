@@ -20,13 +20,13 @@ _COMMAND = (sys.executable, "-m", "roost")
 
 
 def environ(**more: str) -> dict[str, str]:
-    """Give an environment in which this code is found and no settings or data of the machine are."""
+    """Return an environment in which this code is found and no settings or data of the machine are."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ROOST_")}
     return kept | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])} | more
 
 
 def command(*words: object) -> list[str]:
-    """Give the words that start ``roost`` with these words."""
+    """Return the words that start ``roost`` with these words."""
     return [*_COMMAND, *map(str, words)]
 
 
@@ -63,7 +63,7 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 
 def fleet(count: int, *, vcpus: int, groups: Sequence[ServerGroup] = ()) -> Fleet:
-    """Give hosts host-0, host-1, … with so many VCPU each, and memory for all that."""
+    """Return hosts host-0, host-1, … with so many VCPU each, and memory for all that."""
     providers = [
         ProviderSpec(
             uuid=uuid_of("host", str(number)),
@@ -77,7 +77,7 @@ def fleet(count: int, *, vcpus: int, groups: Sequence[ServerGroup] = ()) -> Flee
 
 
 def request(vcpus: int = 1, **more: object) -> Request:
-    """Give a request for instances of a size, with little memory."""
+    """Return a request for instances of a size, with little memory."""
     return Request(flavor=Flavor(name=f"{vcpus} cores", vcpus=vcpus, memory_mb=16), **more)  # type: ignore[arg-type]
 
 

@@ -8,12 +8,12 @@ NAMES = ["host", "cell0", "device", "cell1", "pool"]
 
 
 def u(*names):
-    """Give the uuids of providers."""
+    """Return the uuids of providers."""
     return [uuid_named(name) for name in names]
 
 
 def record(name, parent=None, generation=0):
-    """Give a provider as Placement lists it."""
+    """Return a provider as Placement lists it."""
     return {
         "uuid": uuid_named(name),
         "name": name,
@@ -23,7 +23,7 @@ def record(name, parent=None, generation=0):
 
 
 def planted():
-    """Give the tree, each provider with something of each kind."""
+    """Return the tree, each provider with something of each kind."""
     tree = ProviderTree()
     tree.populate_from_iterable(
         [record("device", "cell0"), record("host"), record("cell0", "host"), record("cell1", "host"), record("pool")]
@@ -37,5 +37,5 @@ def planted():
 
 
 def everything(tree):
-    """Give all that a tree knows, in its order."""
+    """Return all that a tree knows, in its order."""
     return [tree.data(uuid) for uuid in tree.get_provider_uuids()]

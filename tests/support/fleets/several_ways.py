@@ -9,7 +9,7 @@ from tests.support.fleets.worlds import host, wish
 
 
 def celled_host(name, *, cells=3, memory_mb=1000):
-    """Give a host whose memory is in its children."""
+    """Return a host whose memory is in its children."""
     root = host(name, VCPU=100_000)
     children = [
         ProviderSpec(
@@ -24,7 +24,7 @@ def celled_host(name, *, cells=3, memory_mb=1000):
 
 
 def two_amounts(project_id=""):
-    """Give a request for two amounts of one class."""
+    """Return a request for two amounts of one class."""
     groups = tuple(ResourceGroup(suffix=f"_{number}", resources={"MEMORY_MB": 1 + number}) for number in range(2))
     return wish(memory_mb=0, groups=groups, project_id=project_id)
 

@@ -42,7 +42,7 @@ class History:
                 apply(self.state, write)
 
     def number(self) -> int:
-        """Give an identity nobody has."""
+        """Return an identity nobody has."""
         self._next += 1
         return self._next
 
@@ -90,7 +90,7 @@ class History:
         )
 
     def rename(self) -> model_writes.Write | None:
-        """Give a provider a new name."""
+        """Return a provider a new name."""
         row = self._row()
         return None if row is None else self._put(row, int(self.state.providers.parent.view[row]), f"n{self.number()}")
 

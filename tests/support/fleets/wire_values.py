@@ -10,7 +10,7 @@ _WAITS = [0, 0.0, 1e-9, -1, 26, 1e308, "x", None, 10**400]
 
 
 def values_of(kind, words):
-    """Give values of a type, decoded JSON: right, or odd in places.
+    """Return values of a type, decoded JSON: right, or odd in places.
 
     Args:
         words: texts that mean something to whoever reads them.

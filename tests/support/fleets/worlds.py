@@ -44,7 +44,7 @@ def settings_of(
     options: Mapping[str, object] | None = None,
     available_filters: Sequence[str] = FilterScheduler().available_filters,
 ) -> Settings:
-    """Give settings where only what is said differs from the defaults; ``options`` are of [filter_scheduler]."""
+    """Return settings where only what is said differs from the defaults; ``options`` are of [filter_scheduler]."""
     enabled = FilterScheduler().enabled_filters if enabled_filters is None else tuple(enabled_filters)
     return Settings(
         scheduler=Scheduler(max_attempts=max_attempts),
@@ -72,7 +72,7 @@ def roost_on(
 
 
 def host(name: str, *, aggregates: Sequence[str] = (), facts: HostFacts | None = None, **totals: int) -> Fleet:
-    """Give a host of one provider: its amounts by class, 8 VCPU and 32 MiB where nothing is said."""
+    """Return a host of one provider: its amounts by class, 8 VCPU and 32 MiB where nothing is said."""
     offered = totals or {"VCPU": 8, "MEMORY_MB": 32}
     provider = ProviderSpec(
         uuid=uuid_named(name),
@@ -85,7 +85,7 @@ def host(name: str, *, aggregates: Sequence[str] = (), facts: HostFacts | None =
 
 
 def joined(*fleets: Fleet) -> Fleet:
-    """Give several fleets as one."""
+    """Return several fleets as one."""
     return Fleet(
         providers=[each for fleet in fleets for each in fleet.providers],
         hosts=[each for fleet in fleets for each in fleet.hosts],
@@ -95,7 +95,7 @@ def joined(*fleets: Fleet) -> Fleet:
 
 
 def hosts(count: int, **totals: int) -> Fleet:
-    """Give equal hosts, called h0, h1 and so on."""
+    """Return equal hosts, called h0, h1 and so on."""
     return joined(*(host(f"h{number}", **totals) for number in range(count)))
 
 
@@ -110,13 +110,13 @@ def group(name: str, policy: str, limit: int = 1) -> Fleet:
 
 
 def wish(*, vcpus: int = 1, memory_mb: int = 1, in_group: str | None = None, **request: object) -> Request:
-    """Give a request for small instances."""
+    """Return a request for small instances."""
     flavor = Flavor(name="small", vcpus=vcpus, memory_mb=memory_mb)
     return Request(flavor=flavor, group=None if in_group is None else uuid_named(in_group), **request)  # type: ignore[arg-type]  # as named
 
 
 def chosen(decision: Decision) -> list[str]:
-    """Give the hosts of a decision, one an instance."""
+    """Return the hosts of a decision, one an instance."""
     return [pick.host for pick in decision.picks]
 
 
@@ -128,7 +128,7 @@ def roost_with(*fleets: Fleet, store: Store | None = None, settings: Settings | 
 
 
 def digest(state: State) -> dict[str, object]:
-    """Give all that decisions depend on, by names and identities: equal for equal states, however they came to be."""
+    """Return all that decisions depend on, by names and identities: equal for equal states, however they came to be."""
     providers, hosts_, groups = state.providers, state.hosts, state.groups.values()
     return {
         "used": {

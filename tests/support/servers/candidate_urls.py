@@ -16,7 +16,7 @@ from tests.support.fleets.forests import uuid_of
 
 
 def can_be_asked(query: Query) -> bool:
-    """Say whether a query string may ask it: every group asks something, and none requires what it forbids."""
+    """Return whether a query string may ask it: every group asks something, and none requires what it forbids."""
     return all(
         replace(group, suffix="") != Group() and not any(each <= group.forbidden for each in group.required)
         for group in query.groups
@@ -24,7 +24,7 @@ def can_be_asked(query: Query) -> bool:
 
 
 def parameters_of(query: Query) -> tuple[list[tuple[str, str]], int]:
-    """Give the parameters that ask a query, and the oldest version, behind 1., that understands them."""
+    """Return the parameters that ask a query, and the oldest version, behind 1., that understands them."""
     pairs, oldest = [], 10
     subtrees = list(query.same_subtree)
     for group in query.groups:
@@ -75,7 +75,7 @@ def _of_group(group: Group) -> tuple[list[tuple[str, str]], int]:
 
 
 def drawn_url(query: Query, random: Random) -> tuple[str, int]:
-    """Give a URL that asks a query, its groups in their order, and a version that understands it."""
+    """Return a URL that asks a query, its groups in their order, and a version that understands it."""
     pairs, oldest = parameters_of(query)
     newest = 28 if query.one_provider_a_tree and oldest < 29 else 39
     return f"/allocation_candidates?{urlencode(pairs)}", random.randint(oldest, newest)

@@ -31,7 +31,7 @@ class Authority:
         )
 
     def issue(self, name: str) -> tuple[Path, Path]:
-        """Give the files of a new certificate for this machine, and of its key."""
+        """Return the files of a new certificate for this machine, and of its key."""
         cert, key, asked = (self.folder / f"{name}.{end}" for end in ("pem", "key", "csr"))
         self._openssl("req", "-new", *_key(key), "-out", asked, "-subj", f"/CN={name}")
         said = self.folder / f"{name}.ext"
@@ -56,7 +56,7 @@ class Authority:
         return cert, key
 
     def trusting(self, *shown: Path) -> ssl.SSLContext:
-        """Give what a client needs that trusts this CA, and shows a certificate if there is one."""
+        """Return what a client needs that trusts this CA, and shows a certificate if there is one."""
         context = ssl.create_default_context(cafile=str(self.cert))
         if shown:
             context.load_cert_chain(*shown)

@@ -50,7 +50,7 @@ class Program:
         self.kills = 0
 
     def start(self) -> str:
-        """Let it live; give the first line that it says."""
+        """Let it live; return the first line that it says."""
         with self.log.open("a") as errors:
             self.process = subprocess.Popen(
                 command(*self.words),
@@ -79,7 +79,7 @@ class Program:
             self._reap()
 
     def stop(self) -> int:
-        """Tell it to end; give its exit code."""
+        """Tell it to end; return its exit code."""
         assert self.process is not None
         if self.lives:
             self.spent.add(self.process.pid)
@@ -87,11 +87,11 @@ class Program:
         return self._reap()
 
     def ended(self) -> int:
-        """Wait until it ends by itself; give its exit code."""
+        """Wait until it ends by itself; return its exit code."""
         return self._reap()
 
     def until(self, true: Callable[[], T]) -> T:
-        """Wait until something is so, as long as it lives; give it."""
+        """Wait until something is so, as long as it lives; return it."""
         end_s = time.monotonic() + _PATIENCE_S
         while not (found := true()):
             assert self.lives, self.log.read_text()
@@ -100,7 +100,7 @@ class Program:
         return found
 
     def last_words(self) -> str:
-        """End it if it still lives, and give the end of what it said, with where each of its threads was."""
+        """End it if it still lives, and return the end of what it said, with where each of its threads was."""
         was_alive = self.lives
         if self.process is not None and was_alive:
             self.process.send_signal(signal.SIGABRT)
@@ -191,7 +191,7 @@ class ServerProgram(Program):
         return answer.status, json.loads(text) if text else None
 
     def listed(self, noun: str, query: str = "") -> list[dict[str, object]]:
-        """Give all of a list, page by page."""
+        """Return all of a list, page by page."""
         found: list[dict[str, object]] = []
         cursor = ""
         while cursor is not None:
@@ -282,7 +282,7 @@ def running_agents(server: Served, folder: Path, *words: object) -> Iterator[sub
 
 
 def spent(pid: int) -> tuple[float, int]:
-    """Give the processor seconds of a process that runs, and the most memory it ever had, in bytes."""
+    """Return the processor seconds of a process that runs, and the most memory it ever had, in bytes."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         status = Path(f"/proc/{pid}/status").read_text()
@@ -293,7 +293,7 @@ def spent(pid: int) -> tuple[float, int]:
 
 
 def guests_on(folder: Path) -> dict[str, list[tuple[str, str]]]:
-    """Give what the books of the fake driver say: by uuid of each guest, the hosts that have it, with its state."""
+    """Return what the books of the fake driver say: by uuid of each guest, the hosts that have it, with its state."""
     found: dict[str, list[tuple[str, str]]] = {}
     for path in sorted((folder / "hosts").glob("*.json")):
         kept = json.loads(path.read_text())
@@ -309,7 +309,7 @@ def guests_on(folder: Path) -> dict[str, list[tuple[str, str]]]:
 
 
 def up(server: Served) -> set[str]:
-    """Give the hosts whose agents are up and which were reported, by name."""
+    """Return the hosts whose agents are up and which were reported, by name."""
     agents = server.ask("GET", "/v1/agents", headers=ADMIN)[2]["agents"]
     hosts = server.ask("GET", "/v1/hosts", headers=ADMIN)[2]["hosts"]
     return {each["host"] for each in agents if each["up"]} & {each["host"] for each in hosts}

@@ -16,7 +16,7 @@ class Follower:
         self.status, self.headers, self._answer = answer.status, answer.headers, answer
 
     def lines(self):
-        """Give the lines of the next block; none at the end."""
+        """Return the lines of the next block; none at the end."""
         found = []
         while line := self._answer.readline():
             if line == b"\n":
@@ -25,7 +25,7 @@ class Follower:
         return found
 
     def events(self, count):
-        """Give so many events, each with its id, name and data."""
+        """Return so many events, each with its id, name and data."""
         found = []
         while len(found) < count:
             lines = self.lines()
@@ -70,7 +70,7 @@ class Hook(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/hook?of=roost"
 
     def wait(self, count):
-        """Wait until so many were sent; give them."""
+        """Wait until so many were sent; return them."""
         with self.changed:
             assert self.changed.wait_for(lambda: len(self.taken) >= count, timeout=60), self.taken
             return list(self.taken)

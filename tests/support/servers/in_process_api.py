@@ -63,7 +63,7 @@ class Asking:
             return Answered(self.application.fail(request, error))
 
     def request(self, method, url, body=None, *, version=NEWEST, headers=None, prefix=""):
-        """Give a request as it comes from the network."""
+        """Return a request as it comes from the network."""
         path, _, query = url.partition("?")
         sent = {"x-auth-token": "admin", "openstack-api-version": f"placement {version}", "host": "localhost"}
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()

@@ -19,7 +19,7 @@ TOKENS = {
 
 
 def told(token):
-    """Give what Keystone says of a token."""
+    """Return what Keystone says of a token."""
     roles, scope, ends = TOKENS[token]
     return {
         "methods": ["password"],

@@ -28,7 +28,7 @@ def offer_at(api, uuid, **totals):
 
 
 def inventories(**totals):
-    """Give inventories of these totals, or as they are given."""
+    """Return inventories of these totals, or as they are given."""
     return {name: total if isinstance(total, dict) else {"total": total} for name, total in totals.items()}
 
 
@@ -43,7 +43,7 @@ def used(api, name):
 
 
 def holding(amounts, generation=None, **more):
-    """Give the body of one consumer that holds amounts, by the name of the provider and the class."""
+    """Return the body of one consumer that holds amounts, by the name of the provider and the class."""
     allocations = {uuid_named(name): {"resources": resources} for name, resources in amounts.items()}
     return {"allocations": allocations, "consumer_generation": generation, "consumer_type": "INSTANCE", **OWNER, **more}
 

@@ -16,7 +16,7 @@ HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39", "
 
 
 def host(number):
-    """Give the uuid of a provider."""
+    """Return the uuid of a provider."""
     return uuid_of("remote host", str(number))
 
 
@@ -27,7 +27,7 @@ class Remote:
         self.address = address
 
     def ask(self, method, path, body=None):
-        """Send one request; give its status and what came back."""
+        """Send one request; return its status and what came back."""
         parts = urlsplit(self.address)
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
         try:
@@ -55,13 +55,13 @@ class Remote:
         assert self.ask("PUT", f"/resource_providers/{uuid}/inventories", body)[0] == 200
 
     def held(self, consumer):
-        """Give what a consumer holds: provider -> class -> amount."""
+        """Return what a consumer holds: provider -> class -> amount."""
         status, found = self.ask("GET", f"/allocations/{consumer}")
         assert status == 200
         return {uuid: each["resources"] for uuid, each in found["allocations"].items()}
 
     def used(self, number):
-        """Give what is used of a host."""
+        """Return what is used of a host."""
         return self.ask("GET", f"/resource_providers/{host(number)}/usages")[1]["usages"]
 
     def take(self, number, **amounts):

@@ -18,7 +18,7 @@ class Server(ThreadingHTTPServer):
 
 @contextmanager
 def scripted(*answers):
-    """Serve answers in their order, and give the address and what was asked; None: no answer."""
+    """Serve answers in their order, and yield the address and what was asked; None: no answer."""
     left, asked = [*answers], []
 
     class Handler(BaseHTTPRequestHandler):

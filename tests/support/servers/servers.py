@@ -32,7 +32,7 @@ class Served:
         return f"http://127.0.0.1:{self.port}"
 
     def ask(self, method, path, body=None, *, headers=None, port=None):
-        """Send one request on a connection of its own; give status, headers and body, JSON decoded."""
+        """Send one request on a connection of its own; return status, headers and body, JSON decoded."""
         connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=30)
         try:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
@@ -54,7 +54,7 @@ class Served:
         return status, body.decode()
 
     def raw(self, *parts, timeout_s=30, is_shut=False):
-        """Send bytes as they are, and give all that comes until the server closes."""
+        """Send bytes as they are, and return all that comes until the server closes."""
         with self.connect(timeout_s=timeout_s) as client:
             try:
                 for part in parts:
@@ -84,7 +84,7 @@ class Served:
                 continue
 
     def stop(self, number=signal.SIGTERM):
-        """Tell it to stop; give its exit code."""
+        """Tell it to stop; return its exit code."""
         self.process.send_signal(number)
         return self.process.wait(timeout=60)
 
@@ -149,7 +149,7 @@ def serve(*arguments, settings="", folder, listen="127.0.0.1:0", noun="placement
 
 @cache
 def _empty() -> bytes:
-    """Give an empty database, as the product makes it."""
+    """Return an empty database, as the product makes it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "roost.db"
         with closing(SqliteStore(path)):
@@ -158,7 +158,7 @@ def _empty() -> bytes:
 
 
 def refused(*arguments, folder, settings=""):
-    """Give exit code and sentence of a server that does not start."""
+    """Return exit code and sentence of a server that does not start."""
     (folder / "roost.toml").write_text(f"[placement]\n{settings}\n")
     ran = roost("placement", "--config", folder / "roost.toml", "--data", folder, *arguments, cwd=folder)
     return ran.returncode, ran.stderr

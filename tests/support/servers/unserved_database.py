@@ -51,30 +51,30 @@ class Stopped:
         self.register(HOST)
 
     def options(self, layout, *, fault=None):
-        """Give the options of the driver with a layout; ``fault`` is an act and the way in which it goes wrong."""
+        """Return the options of the driver with a layout; ``fault`` is an act and the way in which it goes wrong."""
         script = self.folder / f"{layout}.toml"
         faults = "" if fault is None else '[[fault]]\naction = "{}"\nkind = "{}"\n'.format(*fault)
         script.write_text(SCRIPT.format(layout=layout) + faults)
         return {"script": str(script), "state": str(self.folder / "state")}
 
     def words(self, layout, *, fault=None):
-        """Give the words by which a command is told the host and its driver."""
+        """Return the words by which a command is told the host and its driver."""
         options = self.options(layout, fault=fault).items()
         pairs = [word for option in options for word in ("--option", "=".join(option))]
         return ("--driver", "fake", "--host", self.host, *pairs)
 
     def driver(self, layout):
-        """Give the driver of the host."""
+        """Return the driver of the host."""
         driver = load("fake", self.options(layout))
         driver.start(getattr(self, "host", " host"))
         return driver
 
     def machine(self):
-        """Give the host at the Placement of the database, for the length of a ``with`` block."""
+        """Return the host at the Placement of the database, for the length of a ``with`` block."""
         return _Opened(self.path)
 
     def uuid(self, name):
-        """Give the uuid of a name at the Placement of the database."""
+        """Return the uuid of a name at the Placement of the database."""
         return World(None).u(name)
 
     def instance(self, number, name, *, flavor=None, **changes):
@@ -112,12 +112,12 @@ class Stopped:
             assert commit(store, item(*writes, work=work)) == [""]
 
     def held(self, name):
-        """Give what a consumer holds, by provider."""
+        """Return what a consumer holds, by provider."""
         with self.machine() as machine:
             return machine.world.held(name)
 
     def dump(self):
-        """Give all rows of all tables, but for the numbers that are next."""
+        """Return all rows of all tables, but for the numbers that are next."""
         with closing(sqlite3.connect(self.path)) as connection:
             return [line for line in connection.iterdump() if 'INSERT INTO "sequence"' not in line]
 
