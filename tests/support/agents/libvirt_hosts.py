@@ -188,7 +188,7 @@ class LibvirtRig:
         return self._drivers[host]
 
     def dying(self, call, error, *, is_done, host="host-a"):
-        """Return the driver of a host on which a call of libvirt, or of a domain, raises an error that ends the agent."""
+        """Return the driver of a host on which a call of libvirt or of a domain raises an error that ends the agent."""
         self.driver(host)
         self._drivers[host] = self._libvirt_driver(
             FaultyDomains(self._connections[host], call=call, error=error, is_done=is_done)

@@ -1,1 +1,1 @@
-"""Conductors with agents, and clusters in trouble."""
+"""Conductors with agents, and clusters under faults."""

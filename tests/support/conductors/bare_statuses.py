@@ -1,4 +1,4 @@
-"""Instances that are in any status, without anybody who brought them there."""
+"""Put instances into any status without an operation."""
 
 from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.model.names import uuid_bytes
@@ -6,10 +6,10 @@ from roost.model.writes import Item
 
 
 def be(own, uuid, **changes):
-    """Let an instance be something else from now on, as a conductor would commit it; nobody works on it by default.
+    """Change the status row of an instance as a conductor commits it; by default no operation works on it.
 
     Args:
-        own: the API of the server, as ``tests.support.servers.in_process_api`` gives it.
+        own: the API of the server, from ``tests.support.servers.in_process_api``.
     """
     reader = own.agents.reader
     known = {"status": "ACTIVE", "task": "", "operation_id": 0, "host": "host-0", "node": "host-0"}

@@ -1,4 +1,4 @@
-"""Building in tests: a builder that fails as it is told, and small fleets in cells."""
+"""A builder that fails by a script, and small fleets in cells."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -11,15 +11,15 @@ from tests.support.fleets.worlds import host, joined
 
 
 class ScriptedBuilder:
-    """Builds on every host, except where its script has an error for it.
+    """Builds on every host, unless its script has an error for that host.
 
-    ``meanwhile`` is done during every build, before it ends.
+    ``meanwhile`` is called during every build.
     """
 
     def __init__(self, script: Mapping[str, Iterable[Exception]] | None = None) -> None:
         self._script = {name: list(errors) for name, errors in (script or {}).items()}
-        self.tried: list[tuple[str, str]] = []  # instance and host, in order
-        self.seen: list[tuple[object, str, str, object]] = []  # what was said of each
+        self.tried: list[tuple[str, str]] = []  # (instance, host) pairs in order
+        self.seen: list[tuple[object, str, str, object]] = []  # the arguments of each build
         self.running: dict[str, str] = {}  # instance -> host
         self.meanwhile: Callable[[str, str], object] = lambda *_: None
 
@@ -35,12 +35,12 @@ class ScriptedBuilder:
 
 
 def conductor(roost, builder, *, cells=None, seed=7):
-    """Return conductors over a Roost whose chance is not that of the Roost."""
+    """Return conductors of a Roost, with a random generator of their own."""
     return build_conductor(roost, builder, cells=cells, random=SeededRandom(seed))
 
 
 def ladder(count: int, *, vcpus: int = 1, cell: str = "", failed: int = 0) -> Fleet:
-    """Return hosts h0, h1, …, each better than the next."""
+    """Return hosts h0, h1, …, each with more memory than the next."""
     return joined(
         *(
             host(
@@ -55,7 +55,7 @@ def ladder(count: int, *, vcpus: int = 1, cell: str = "", failed: int = 0) -> Fl
 
 
 def held(state, uuid):
-    """Return the node of an instance with all that it holds, or None."""
+    """Return the node of an instance and its allocations, or None without allocations."""
     holder = state.holders.get(uuid_bytes(uuid))
     if holder is None:
         return None
@@ -63,10 +63,10 @@ def held(state, uuid):
 
 
 def failed_builds(state):
-    """Return the failed builds of each host, by node."""
+    """Return the count of failed builds by node."""
     return dict(zip(state.hosts.nodes, (facts.failed_builds for facts in state.hosts.facts), strict=True))
 
 
 def tries(outcome):
-    """Return the attempts of an outcome: host, claim, and what went wrong."""
+    """Return the attempts of an outcome: host, claim and problem."""
     return [(each.host, each.claim, each.problem) for each in outcome.attempts]

@@ -1,4 +1,4 @@
-"""The parts of a server without its sockets, with agents played by hand: nothing happens but what a test does."""
+"""A server without sockets, and agents played by hand: only the test makes events happen."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,7 +40,7 @@ def failed(problem: str = "no room") -> Answer:
 
 
 class Server:
-    """One process: its product, the thread that serves it, and a reader of work."""
+    """One process: its product, its serving thread, and its work reader."""
 
     def __init__(
         self, store: Any, *, clock: Any, settings: Settings | None = None, seed: int = 0, heed: Any = None
@@ -53,7 +53,7 @@ class Server:
         self.terms = TERMS
 
     def run(self, task: Callable[[Current], Any]) -> Any:
-        """Do a task in the serving thread."""
+        """Run a task in the serving thread."""
         return self.serving.run(task)
 
     def conductor(self, name: str = "one", *, cells: Sequence[str] | None = None) -> Conductor:
@@ -66,7 +66,7 @@ class Server:
         return Conductor(name, cells=cells, serving=self.serving, reader=self.reader, product=product)
 
     def jobs(self, name: str = "one", *, is_hearing: bool = True) -> Jobs:
-        """Return who does periodic jobs in this process."""
+        """Return the periodic jobs of this process."""
         return Jobs(
             name,
             serving=self.serving,
@@ -77,15 +77,15 @@ class Server:
         )
 
     def turn(self, name: str = "one") -> int:
-        """Let a conductor work until nothing is due."""
+        """Run a conductor until nothing is due."""
         conductor, count = self.conductor(name), 0
         while done := conductor.turn():
             count += done
-            assert count < 10_000, "operations turn round and round"
+            assert count < 10_000, "operations never end"
         return count
 
     def build(self, *names: str, key: str = "key", extra_specs: Mapping[str, str] | None = None, **request: Any):
-        """Ask for instances by the names that their uuids are made of."""
+        """Request a build of instances; their uuids derive from their names."""
         wanted = wish(instance_uuids=tuple(map(uuid_named, names)), count=len(names), **request)
         flavor = msgspec.structs.replace(wanted.flavor, extra_specs=dict(extra_specs or {}))
         wanted = msgspec.structs.replace(wanted, flavor=flavor)
@@ -102,7 +102,7 @@ class Server:
         )
 
     def delete(self, name: str, *, key: str = "", is_forced: bool = False):
-        """Ask for the end of an instance."""
+        """Request the deletion of an instance."""
         uuid = uuid_bytes(uuid_named(key or f"end of {name}"))
         return self.run(
             lambda current: accept.delete(
@@ -116,7 +116,7 @@ class Server:
         )
 
     def power(self, name: str, kind: str, *, key: str = ""):
-        """Ask that an instance starts or stops, begins anew or is reset."""
+        """Request a start, stop, reboot or reset of an instance."""
         uuid = uuid_bytes(uuid_named(key or f"{kind} of {name} at {self.clock.now_s()}"))
         return self.run(
             lambda current: accept.act(
@@ -130,8 +130,8 @@ class Server:
             )
         )
 
-    def change(self, name: str, kind: str, *, key: str = "", **told: Any):
-        """Ask that an instance is rebuilt, shelved and so on; ``told`` is what the function of that name takes."""
+    def change(self, name: str, kind: str, *, key: str = "", **arguments: Any):
+        """Request a change such as a rebuild or shelve; ``arguments`` go to the intake function of that name."""
         key = key or f"{kind} of {name} at {self.clock.now_s()}"
         more = {
             "rebuild": {"image": None, "filters": list(self.roost.rules.filters)},
@@ -144,7 +144,7 @@ class Server:
                 uuid_named(name),
                 operation_uuid=uuid_bytes(uuid_named(key)),
                 now_s=self.clock.now_s(),
-                **{**more, **told},
+                **{**more, **arguments},
             )
         )
 
@@ -153,7 +153,7 @@ class Server:
         return self.reader.status(uuid_bytes(uuid_named(name)))
 
     def held(self, name: str):
-        """Return the node of an instance with all that it holds, or None."""
+        """Return the node of an instance and its allocations, or None without allocations."""
         return self.run(lambda current: held(current.state, uuid_named(name)))
 
     def image(self, name: str) -> Image | None:
@@ -161,27 +161,27 @@ class Server:
         return self.run(lambda current: image_of(current.store.document, self.status(name)))
 
     def used(self) -> dict[str, int]:
-        """Return what is in use of each class."""
+        """Return the used amount of each resource class."""
         return {name: used for name, (used, _) in self.run(lambda _current: self.roost.utilisation()).items()}
 
     def story(self, name: str) -> list[tuple[str, dict[str, str]]]:
-        """Return what is told of an instance, oldest first."""
+        """Return the story of an instance, oldest event first."""
         events = self.reader.events_on(uuid_bytes(uuid_named(name)), newest=99)
         return [(event.kind, msgspec.json.decode(event.body)) for event in reversed(events)]
 
     def open_operations(self):
-        """Return the operations that are not over."""
+        """Return the open operations."""
         return self.reader.operations(most=9999, is_open=True)
 
     def stop(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self.reader.close()
         self.serving.stop()
 
 
 @contextmanager
 def server(store: Any = None, *fleets: Fleet, clock: Any = None, **options: Any):
-    """Yield a server on a fleet."""
+    """Yield a server with a fleet."""
     opened = Server(MemoryStore() if store is None else store, clock=clock or FixedClock(), **options)
     try:
         for fleet in fleets:
@@ -192,7 +192,7 @@ def server(store: Any = None, *fleets: Fleet, clock: Any = None, **options: Any)
 
 
 class Hand:
-    """The agent of a host, as a test plays it."""
+    """The agent of a host, played by a test."""
 
     def __init__(self, server: Server, host: str, *, life: int = 1) -> None:
         self.server, self.host = server, host
@@ -200,17 +200,17 @@ class Hand:
         self.live_again()
         self.fence = 0
         self.known: list[int] = []
-        self.guests: dict[str, str] = {}  # what it has: uuid -> state
+        self.guests: dict[str, str] = {}  # uuid -> state
 
     def live_again(self) -> None:
-        """Begin another life, with nothing but the guests of the last one."""
+        """Start a new run of the agent, which keeps only the guests of the previous run."""
         self.lives += 1
         self.life = uuid_named(f"{self.host} {self.lives}")
         self.run = uuid_bytes(self.life)
 
     def register(self, nodes: Mapping[str, str] | None = None, *, paused: Sequence[str] = ()):
-        """Say what it has, and which of it the agent stopped by itself."""
-        asked = Registration(
+        """Register with all guests; ``paused`` are the guests that the agent paused on its own."""
+        registration = Registration(
             run=self.life,
             driver="fake",
             nodes=tuple(OwnNode(node=node, uuid=uuid) for node, uuid in (nodes or {}).items()),
@@ -219,29 +219,29 @@ class Hand:
             ),
             paused=tuple(paused),
         )
-        told = self.server.run(
+        reply = self.server.run(
             lambda current: register(
                 current,
                 self.server.reader,
-                asked,
+                registration,
                 host=self.host,
                 now_s=self.server.clock.now_s(),
                 down_time_s=DOWN_TIME_S,
             )
         )
-        self.fence = told.fence
-        return told
+        self.fence = reply.fence
+        return reply
 
     def poll(self):
-        """Ask for orders."""
+        """Poll for orders."""
         return self.server.run(lambda current: poll(current, self.server.reader, [self.asking()], most=64))
 
     def asking(self):
-        """Return what it asks with."""
+        """Return the agent's part of a poll."""
         return PollingAgent(host=self.host, run=self.life, fence=self.fence, held=tuple(self.known))
 
     def answer(self, order: Order | int, given: Answer = OK):
-        """Say what came of an order."""
+        """Send the answer to an order."""
         number = order if isinstance(order, int) else order.id
         now_s = self.server.clock.now_s()
         return self.server.run(
@@ -249,7 +249,7 @@ class Hand:
         )
 
     def act(self, order: Order, given: Answer = OK):
-        """Do what is ordered, or fail as told, and answer."""
+        """Carry out an order, or fail with the given answer, and send the answer."""
         if given.outcome == "ok":
             if action(order) == "destroy":
                 self.guests.pop(order.instance, None)
@@ -261,7 +261,7 @@ class Hand:
         self.answer(order, given)
 
     def told(self, order: Order, given: Answer = OK) -> Answer:
-        """Return an answer with what it says of what was done."""
+        """Return an answer, completed with the guest report or the saved image of the order."""
         state = self.guests.get(order.instance)
         if action(order) == "inspect" and state is not None:
             found = GuestReport(uuid=order.instance, node=self.host, operation="", state=state)
@@ -269,11 +269,11 @@ class Hand:
         return msgspec.structs.replace(given, saved=f"saved {order.instance}") if action(order) == "save" else given
 
     def beat(self):
-        """Be heard."""
+        """Send a heartbeat."""
         self.server.run(lambda current: beat(current, [self.host], now_s=self.server.clock.now_s()))
 
     def leave(self):
-        """End on purpose."""
+        """Deregister the agent."""
         now_s = self.server.clock.now_s()
         return self.server.run(
             lambda current: leave(
@@ -283,24 +283,24 @@ class Hand:
 
 
 def action(order: Order) -> str:
-    """Return what is ordered, as rows of orders say it."""
+    """Return the action of an order, as order rows name it."""
     if isinstance(order.act, Power):
         return "power_on" if order.act.is_on else "power_off"
     return str(type(order.act).__struct_config__.tag)
 
 
 def hand(server: Server, host: str, **options: Any) -> Hand:
-    """Return an agent that has registered."""
+    """Return a registered agent."""
     made = Hand(server, host, **options)
     made.register()
     return made
 
 
 def served(server: Server, *hands: Hand, script: Mapping[str, Sequence[Answer]] | None = None, turns: int = 40) -> None:
-    """Let conductor and agents work until nobody has anything to do.
+    """Run conductor and agents until all are idle.
 
     Args:
-        script: what the agent of a host answers to orders to spawn, one after the other; then, and to all else, ok.
+        script: the answers of each host to successive spawn orders; all other orders succeed.
     """
     left = {host: list(answers) for host, answers in (script or {}).items()}
     for _ in range(turns):
@@ -312,16 +312,16 @@ def served(server: Server, *hands: Hand, script: Mapping[str, Sequence[Answer]] 
                 done += 1
         if not done:
             return
-    raise AssertionError("they never come to rest")
+    raise AssertionError("conductor and agents never become idle")
 
 
 def looks(server: Server, name: str = "one") -> tuple[str, str, str, str]:
-    """Return status, task and fault of an instance that holds something, and the host where it does."""
+    """Return status, task and fault of an instance, and the node that it has allocations on."""
     status = server.status(name)
     return status.status, status.task, status.fault, server.held(name)[0]
 
 
 def standing(server: Server, name: str = "one") -> tuple[str, str, str, str, str | None]:
-    """Return status, task, host and fault of an instance, and the node where it holds something, if it does."""
+    """Return status, task, host and fault of an instance, and the node of its allocations or None."""
     status, held = server.status(name), server.held(name)
     return status.status, status.task, status.host, status.fault, None if held is None else held[0]

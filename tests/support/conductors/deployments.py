@@ -1,4 +1,4 @@
-"""What is around a scheduler of Nova's classes that sends messages, in memory."""
+"""An in-memory deployment around a Nova scheduler class that sends messages."""
 
 from copy import deepcopy
 
@@ -13,7 +13,7 @@ TYPE = {"name": "small", "vcpus": 1, "memory_mb": 100, "root_gb": 1}
 
 
 class World:
-    """Everything around a scheduler, in memory: what is sent, noted and told is listed in its order."""
+    """The services around a scheduler; they record messages, state changes and events in order."""
 
     def __init__(self, *, up="ab", broken=(), gone=(), cannot=()):
         self.up, self.broken, self.gone, self.cannot = up, broken, gone, cannot
@@ -35,7 +35,7 @@ class World:
         self.sent.append((instance["uuid"], host, image, instance_type["name"], reservations, message))
 
     def check_can_live_migrate_destination(self, _context, instance, destination, block_migration, disk_over_commit):
-        """Return whether a host can."""
+        """Return the check data of a live migration, or refuse the destination."""
         if destination in self.cannot:
             raise MigrationPreCheckError(reason=f"{destination} cannot")
         return {"checked": destination, "block": block_migration, "over_commit": disk_over_commit}
@@ -62,7 +62,7 @@ class World:
         self.faults[instance_uuid] = str(error)
 
     def info(self, _context, event_type, payload):
-        """Hear of something."""
+        """Record an event."""
         self.told.append((event_type, deepcopy(payload)))
 
     error = info
@@ -72,11 +72,11 @@ class World:
         self.given_back.append(reservations)
 
     def get_all_by_topic(self, _context, topic):
-        """Return the services that are up, all of them."""
+        """Return all services that are up."""
         return [{"host": host, "topic": topic} for host in self.up]
 
     def service_is_up(self, _service):
-        """Say so."""
+        """Return True."""
         return True
 
     def _find(self, instance_uuid):
@@ -85,17 +85,17 @@ class World:
 
 
 def filtering(world, kind=FilterScheduler, *, filters=None, **free_ram_mb):
-    """Return a scheduler over hosts with so much free memory, MiB, each."""
+    """Return a scheduler over hosts with the given free memory in MiB."""
     world.seen = [HostState(host, f"{host}-node", free_ram_mb=free) for host, free in free_ram_mb.items()]
     hosts = HostManager(lambda: world.seen, filters=filters, weighers=[RAMWeigher])
     return kind(hosts, world, deployment=around(world))
 
 
 def around(world):
-    """Return a world as a scheduler is handed it."""
+    """Return the deployment that a scheduler receives."""
     return Deployment(world, world, notifier=world, quotas=world)
 
 
 def events(world):
-    """Return the types of the events that were told."""
+    """Return the types of the recorded events."""
     return [event for event, _ in world.told]

@@ -1,4 +1,4 @@
-"""What always holds of the members of server groups, also while they move."""
+"""The invariants of server group members, also during moves."""
 
 from collections import Counter
 
@@ -6,9 +6,9 @@ from tests.support.fleets.named_uuids import uuid_named
 
 
 def rule_holds(here, policy, limit):
-    """See that no rule is broken by those who are there and those who may come back, and that places say so."""
+    """Check the policy against present members and members that may return, and check the group's places."""
     state = here.run(lambda current: current.state)
-    found = state.groups_by_uuid[uuid_named("g")]
+    group = state.groups_by_uuid[uuid_named("g")]
     rows = [row for each in state.holders.values() if (row := each.instance or each.kept) is not None and row.group_id]
     hosts = [state.hosts.row_of_id[row.host_id] for row in rows]
     if policy == "anti-affinity":
@@ -19,6 +19,6 @@ def rule_holds(here, policy, limit):
         racks = {(state.hosts.facts[at].rack, row.holder) for at, row in zip(hosts, rows, strict=True)}
         assert len({rack for rack, _ in racks}) == len(racks)
     seats = Counter((row.scope, row.holder) for row in rows)
-    assert {scope: place for scope, place in found.places.items() if place[1]} == {
+    assert {scope: place for scope, place in group.places.items() if place[1]} == {
         scope: (holder, count) for (scope, holder), count in seats.items()
     }

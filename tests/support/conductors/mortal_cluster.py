@@ -1,4 +1,4 @@
-"""A cluster of which every part dies in turn: servers, conductors, and agents of which some stay away for long."""
+"""A cluster whose servers, conductors and agents are killed in turn; some agents stay away for a long time."""
 
 import random
 import re
@@ -10,22 +10,22 @@ from tests.support.fleets.products import roost
 from tests.support.servers.clusters import AgentsProgram, ConductorProgram, ServerProgram
 
 DOWN_S = 7
-SYNC_S = 10.0  # between two times that agents say which guests run
+SYNC_S = 10.0  # interval of the agents' power state reports
 SETTLE_S = 240.0
 UUID = re.compile("[0-9a-f]{8}-[0-9a-f-]{27}")
-_AWAY_S = 60.0  # A host that is away for longer was given up, or nobody watches.
-_LIVES_S = 4.0  # So long servers and conductors live meanwhile.
+_AWAY_S = 60.0  # By then the server must have given up an absent host.
+_LIVES_S = 4.0  # Uptime of servers and conductors between two kills, while hosts are away.
 
 
 class Cluster:
-    """Servers on one database, conductors beside them, and processes of agents that turn to the servers.
+    """Servers on one database, separate conductors, and agent processes.
 
     Args:
-        folder: of all that they keep.
-        database: URL of a PostgreSQL database, which two servers share, one of them without a conductor, and
-            ``roost conductor``; empty: one server on SQLite.
-        processes: of agents.
-        hosts: of each of these.
+        folder: holds all files of the cluster.
+        database: URL of a PostgreSQL database for two servers, one of them without a conductor, and
+            ``roost conductor``; if empty, one server runs on SQLite.
+        processes: number of agent processes.
+        hosts: number of hosts of each agent process.
     """
 
     def __init__(self, folder, *, database="", processes=3, hosts=4):
@@ -57,37 +57,37 @@ class Cluster:
         for each in self.agents:
             each.start()
         self.turn = 0
-        self.away = set()  # hosts that were given up
-        self.trouble = []  # why nobody is killed any more
+        self.away = set()  # hosts that the server gave up
+        self.trouble = []  # errors that ended the killing
 
     @property
     def programs(self):
-        """All that may be killed."""
+        """All programs that may be killed."""
         return [*self.servers, *self.conductors, *self.agents]
 
     def kills(self):
-        """Return how many of each kind were killed."""
+        """Return the number of kills by kind of program."""
         kinds = {"server": self.servers, "conductor": self.conductors, "agents": self.agents}
         return {kind: sum(each.kills for each in programs) for kind, programs in kinds.items() if programs}
 
     def asked(self, method, path, body=None, *, key=None):
-        """Ask one of the servers, or the next one if that is dead; return status and answer."""
+        """Send a request to one of the servers, or to the next one if that is dead; return status and reply."""
         end_s = time.monotonic() + 120
         while True:
             self.turn += 1
             try:
-                status, told = self.servers[self.turn % len(self.servers)].ask(
+                status, reply = self.servers[self.turn % len(self.servers)].ask(
                     method, path, body, **({} if key is None else {"idempotency-key": key})
                 )
-            except Exception as error:  # noqa: BLE001  # Whatever a server that dies leaves of an answer.
-                status, told = 503, repr(error)
+            except Exception as error:  # noqa: BLE001  # A dying server may send any part of a reply.
+                status, reply = 503, repr(error)
             if status != 503:
-                return status, told
-            assert time.monotonic() < end_s, (method, path, told, [each.last_words() for each in self.servers])
+                return status, reply
+            assert time.monotonic() < end_s, (method, path, reply, [each.last_words() for each in self.servers])
             time.sleep(0.1)
 
     def listed(self, noun, query=""):
-        """Return all of a list."""
+        """Return all entries of a list."""
         found, cursor = [], ""
         while cursor is not None:
             more = f"&cursor={cursor}" if cursor else ""
@@ -96,31 +96,31 @@ class Cluster:
         return found
 
     def instances(self):
-        """Return all instances by uuid, those that are deleted, too."""
+        """Return all instances by uuid, including deleted ones."""
         return {each["uuid"]: each for each in self.listed("instances") + self.listed("instances", "&status=DELETED")}
 
     def stories(self, text):
-        """Return of each instance that a text names what happened to it, and what was ordered."""
+        """Return the instances whose uuids a text contains, each with its operations and orders."""
         found = [self.asked("GET", f"/v1/instances/{uuid}") for uuid in sorted({*UUID.findall(text)})]
         return [
-            (shown, [self._told(each["uuid"]) for each in shown["operations"]])
+            (shown, [self._operation(each["uuid"]) for each in shown["operations"]])
             for status, shown in found
             if status == 200
         ]
 
-    def _told(self, uuid):
-        told = self.asked("GET", f"/v1/operations/{uuid}")[1]
-        return [told[name] for name in ("kind", "step", "outcome", "problem", "created_at_s", "orders")]
+    def _operation(self, uuid):
+        shown = self.asked("GET", f"/v1/operations/{uuid}")[1]
+        return [shown[name] for name in ("kind", "step", "outcome", "problem", "created_at_s", "orders")]
 
     def until(self, true, why):
-        """Wait until something is so."""
+        """Wait until a condition holds."""
         end_s = time.monotonic() + SETTLE_S
         while not true():
             assert time.monotonic() < end_s, why()
             time.sleep(0.2)
 
     def until_up(self):
-        """Wait until all hosts are there, up, and rid of what is not their own any more."""
+        """Wait until all hosts are known, up and ready, which includes the removal of foreign guests."""
         count = sum(len(each.hosts) for each in self.agents)
         self.until(
             lambda: (
@@ -131,7 +131,7 @@ class Cluster:
         )
 
     def settle(self):
-        """Wait until nothing is being done any more; return the seconds that it took."""
+        """Wait until no instance is busy; return the duration in seconds."""
         begun_s = time.monotonic()
 
         def busy():
@@ -141,27 +141,27 @@ class Cluster:
         return time.monotonic() - begun_s
 
     def stop(self):
-        """End all of it."""
+        """Stop all programs."""
         for each in self.programs:
             each.kill()
 
     def audited(self):
-        """Say what an audit of the database finds."""
+        """Return the problems that an audit of the database finds."""
         found = roost("audit", "--config", self.folder / "server0.toml", "--data", self.folder, cwd=self.folder)
         return "" if found.returncode == 0 else found.stdout + found.stderr
 
 
 class Reaper:
-    """Kills all programs of a cluster in turn, and lets each come back, some agents only when they were given up."""
+    """Kills all programs of a cluster in turn and restarts them; some agents return only after they are given up."""
 
     def __init__(self, cluster, *, every_s):
         self.cluster, self.every_s = cluster, every_s
         self.is_over, self.chance = threading.Event(), random.Random(7)
-        self.returns = {}  # threads in which agents come back
+        self.returns = {}  # threads that restart agents
 
     @contextmanager
     def at_work(self):
-        """Let it kill."""
+        """Kill programs during the block."""
         thread = threading.Thread(target=self._run)
         thread.start()
         try:
@@ -181,7 +181,7 @@ class Reaper:
                     self._kill(cluster.agents[number % len(cluster.agents)])
                     number += 1
                 self._give_up(cluster.agents[number // 6 % len(cluster.agents)])
-        except BaseException as error:  # noqa: BLE001  # Whoever waits for the end is told.
+        except BaseException as error:  # noqa: BLE001  # ``at_work`` reports it at the end.
             cluster.trouble.append(error)
         finally:
             for each in cluster.programs:
@@ -190,7 +190,7 @@ class Reaper:
                     each.start()
 
     def _kill(self, program):
-        """Kill a program; agents come back while others die, whoever has the database before that."""
+        """Kill a program and restart it; an agent restarts in a thread, during later kills."""
         if self.is_over.wait(self.chance.uniform(*self.every_s)):
             return
         self._wait_for(program)
@@ -203,19 +203,20 @@ class Reaper:
             program.start()
 
     def _wait_for(self, program):
-        returning = self.returns.pop(program, None)
-        if returning is not None:
-            returning.join()
+        restart = self.returns.pop(program, None)
+        if restart is not None:
+            restart.join()
 
     def _give_up(self, rack):
-        """Let a process of agents stay away until its hosts are given up, and then for so long that others die."""
+        """Keep an agent process away until its hosts are given up, and then during kills of other programs."""
         cluster, begun_s = self.cluster, time.monotonic()
         self._wait_for(rack)
         rack.kill()
         while not self.is_over.wait(0.5) and not cluster.away:
             states = {each["host"]: each["state"] for each in cluster.listed("agents")}
             cluster.away = {*rack.hosts} if {states.get(host) for host in rack.hosts} == {"gone"} else set()
-            assert time.monotonic() < begun_s + _AWAY_S, states  # A server that is new gives up nobody for a while.
+            # A new server gives up no host for a while.
+            assert time.monotonic() < begun_s + _AWAY_S, states
         for each in (*cluster.servers, *cluster.conductors):
             self.is_over.wait(_LIVES_S)
             self._kill(each)

@@ -1,4 +1,4 @@
-"""Servers where instances leave their hosts, with agents that know of moves, played by hand."""
+"""Servers whose instances leave their hosts, and agents that support moves, played by hand."""
 
 from contextlib import contextmanager
 
@@ -22,23 +22,23 @@ BROKEN = Answer(outcome="failed", problem="it is broken")
 
 
 class Mover(Hand):
-    """An agent that knows of moves, and of the others.
+    """An agent that supports moves and knows the other agents.
 
-    ``guests`` says of each guest that it is running, stopped or prepared.
+    ``guests`` maps each guest to its state: running, stopped or prepared.
     """
 
     def __init__(self, server, host, others, **options):
         super().__init__(server, host, **options)
         self.others = others
-        self.marks = {}  # of guests: by which operation they came
-        self.done = []  # actions, in the order in which they were done
+        self.marks = {}  # by guest: the operation that brought it
+        self.done = []  # the actions in order
         others[host] = self
 
     def work(self, script=None):
-        """Do what is ordered; return how many orders that were.
+        """Carry out the current orders; return their number.
 
         Args:
-            script: what is answered to the next orders of an action without doing it.
+            script: answers to the next orders by host and action, which are sent instead of the work.
         """
         orders = self.poll().orders
         for order in orders:
@@ -49,7 +49,7 @@ class Mover(Hand):
         return len(orders)
 
     def result(self, order):
-        """Do what is ordered; return the answer."""
+        """Carry out an order; return the answer."""
         uuid, kind = order.instance, action(order)
         if kind == "prepare":
             self.guests.setdefault(uuid, "prepared")
@@ -71,7 +71,7 @@ class Mover(Hand):
         return msgspec.structs.replace(OK, found=self.found(uuid))
 
     def let_go(self, uuid, address):
-        """Let a guest run elsewhere, if it is here and awaited there."""
+        """Move a guest to another host if it is here and prepared there."""
         target = self.others[address]
         if uuid not in self.guests:
             return OK if target.guests.get(uuid) == "running" else BROKEN
@@ -81,14 +81,14 @@ class Mover(Hand):
         return OK
 
     def found(self, uuid):
-        """Return what there is of a guest."""
+        """Return the report of a guest, or None."""
         if uuid not in self.guests:
             return None
         return GuestReport(uuid=uuid, node=self.host, operation=self.marks.get(uuid, uuid), state=self.guests[uuid])
 
 
 def movers(server, names):
-    """Return agents that have registered, by host."""
+    """Return registered agents by host."""
     others = {}
     for name in names:
         Mover(server, name, others).register()
@@ -97,7 +97,7 @@ def movers(server, names):
 
 @contextmanager
 def one_of_four():
-    """Yield a server of four hosts, with their agents as ``hands`` and an instance on the first."""
+    """Yield a server of four hosts, with their agents as ``hands`` and an instance on the first host."""
     with opened(None, ladder(4)) as made:
         made.hands = movers(made, [f"h{number}" for number in range(4)])
         made.build("one")
@@ -106,7 +106,7 @@ def one_of_four():
 
 
 def at_rest(server, hands, script=None, *, turns=60):
-    """Let conductor and agents that are there work until nobody has anything to do."""
+    """Run conductor and present agents until all are idle."""
     for _ in range(turns):
         done = server.turn()
         for hand in hands.values():
@@ -114,26 +114,26 @@ def at_rest(server, hands, script=None, *, turns=60):
                 done += hand.work(script)
         if not done:
             return
-    raise AssertionError("they never come to rest")
+    raise AssertionError("conductor and agents never become idle")
 
 
 def ask(server, kind, name, *, host="", key=""):
-    """Ask that an instance leaves its host."""
+    """Request a move of an instance from its host."""
     key = key or f"{kind} of {name} at {server.clock.now_s()}"
 
     def task(current):
         status = server.reader.status(uuid_bytes(uuid_named(name)))
         stored = msgspec.json.decode(current.store.document(status.request_id), type=Request)
-        asked = leave_request(stored, status)
+        request = leave_request(stored, status)
         if host:
-            asked = msgspec.structs.replace(asked, destination=Destination(host=host))
-        move = msgspec.structs.replace(asked.move, migration_uuid=uuid_named(f"migration {key}"))
+            request = msgspec.structs.replace(request, destination=Destination(host=host))
+        move = msgspec.structs.replace(request.move, migration_uuid=uuid_named(f"migration {key}"))
         plan = accept.move(
             current,
             server.reader,
             uuid_named(name),
             kind=kind,
-            wanted=msgspec.structs.replace(asked, move=move),
+            wanted=msgspec.structs.replace(request, move=move),
             operation_uuid=uuid_bytes(uuid_named(key)),
             decision_uuid=uuid_named(f"decision {key}"),
             now_s=server.clock.now_s(),
@@ -152,7 +152,7 @@ def migrations(server, name):
 
 
 def holders(server):
-    """Return who holds something: the node by the uuid of the instance, or of the migration."""
+    """Return the nodes of each consumer's allocations, by the uuid of the instance or migration."""
 
     def task(current):
         state = current.state
@@ -166,7 +166,7 @@ def holders(server):
 
 
 def pass_time(server, hands, seconds):
-    """Let time go on, and all who are there be heard."""
+    """Advance the clock, and send heartbeats of the present agents."""
     server.clock.time_s += seconds
     for hand in hands.values():
         if server.reader.agent(hand.host).state != "gone":

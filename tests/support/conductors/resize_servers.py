@@ -1,4 +1,4 @@
-"""Servers where instances move stopped, or get another size, with agents played by hand."""
+"""Servers with cold migrations and resizes of instances, and agents played by hand."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from tests.support.fleets.worlds import wish
 
 @dataclass
 class Copy:
-    """What a host has of an instance."""
+    """A host's copy of an instance."""
 
     state: str
     mark: str = ""
@@ -28,24 +28,25 @@ class Copy:
 
 
 class Keeper(Hand):
-    """An agent that makes a guest of what has arrived, and keeps what that replaces until it is settled.
+    """An agent that starts a guest from an arrived disk, and keeps the replaced copy until the move is settled.
 
-    ``guests`` says of each guest that it is running, stopped or prepared.
+    ``guests`` maps each guest to its state: running, stopped or prepared.
     """
 
     def __init__(self, server, host, others, **options):
         super().__init__(server, host, **options)
         self.copies, self.coming, self.replaced, self.sent = {}, {}, {}, set()
         self.others = others
-        self.done = []  # actions, in the order in which they were done
+        self.done = []  # the actions in order
         self.most_running = others.setdefault("most running", {})
         others[host] = self
 
     def work(self, script=None):
-        """Do what is ordered; return how many orders that were.
+        """Carry out the current orders; return their number.
 
         Args:
-            script: what is answered to the next orders of an action without doing it; None: nothing is answered.
+            script: answers to the next orders by host and action, which are sent instead of the work;
+                None sends no answer.
         """
         orders = self.poll().orders
         for order in orders:
@@ -59,7 +60,7 @@ class Keeper(Hand):
             else:
                 self.answer(order, given)
             if answers:
-                del answers[0]  # What could not be said is said again.
+                del answers[0]  # Only after it was sent, so that a failed attempt is repeated.
             if given is None:
                 continue
             self.known = [number for number in self.known if number != order.id]
@@ -71,7 +72,7 @@ class Keeper(Hand):
         return len(orders)
 
     def result(self, order):
-        """Do what is ordered; return the answer."""
+        """Carry out an order; return the answer."""
         uuid, kind, act = order.instance, action(order), order.act
         done = getattr(self, f"_{kind}", None)
         outcome = done(uuid, act, order.operation) if done is not None else None
@@ -140,7 +141,7 @@ def runs(keeper, uuid):
 
 
 def keepers(server, *names):
-    """Return agents that have registered, by host."""
+    """Return registered agents by host."""
     others = {}
     for name in names:
         Keeper(server, name, others).register()
@@ -148,7 +149,7 @@ def keepers(server, *names):
 
 
 def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=False, key=""):
-    """Ask that an instance moves, or stays or goes back."""
+    """Request a move of an instance, or its confirmation or reversal."""
     key = key or f"{kind} of {name} at {server.clock.now_s()}"
     now_s, uuid = server.clock.now_s(), uuid_bytes(uuid_named(key))
 
@@ -169,18 +170,18 @@ def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=Fals
         if status is None:
             raise NotFound("instance", name)
         stored = msgspec.json.decode(current.store.document(status.request_id), type=Request)
-        asked = move_request(stored, status, may_stay=kind == "resize")
+        request = move_request(stored, status, may_stay=kind == "resize")
         if vcpus:
-            asked = msgspec.structs.replace(asked, flavor=wish(vcpus=vcpus).flavor)
+            request = msgspec.structs.replace(request, flavor=wish(vcpus=vcpus).flavor)
         if host:
-            asked = msgspec.structs.replace(asked, destination=Destination(host=host))
-        move = msgspec.structs.replace(asked.move, migration_uuid=uuid_named(f"migration {key}"))
+            request = msgspec.structs.replace(request, destination=Destination(host=host))
+        move = msgspec.structs.replace(request.move, migration_uuid=uuid_named(f"migration {key}"))
         return accept.move(
             current,
             server.reader,
             uuid_named(name),
             kind=kind,
-            wanted=msgspec.structs.replace(asked, move=move),
+            wanted=msgspec.structs.replace(request, move=move),
             operation_uuid=uuid,
             decision_uuid=uuid_named(f"decision {key}"),
             now_s=now_s,

@@ -1,4 +1,4 @@
-"""Worlds in which everything goes wrong, by chance from a seed, until it ends and everything has to come to rest."""
+"""Worlds with random faults from a seed; when the faults end, the world has to become idle."""
 
 import random
 from abc import ABC, abstractmethod
@@ -17,12 +17,12 @@ CHANGES = ["shelve", "shelve", "offload", "unshelve", "unshelve", "rebuild", "re
 
 
 def comes_to_rest(world, checked, *, events, shares=(0.0, 0.05, 0.3)):
-    """Live through the trouble of a world; return what is found in the end.
+    """Run the faults of a world, then let it become idle; return the result of the check.
 
     Args:
-        checked: sees that all is well, and gives what it found.
-        events: so many.
-        shares: of the commits one of these fails.
+        checked: the final check of the world.
+        events: the number of random events.
+        shares: the choices for the share of commits that fail.
     """
     try:
         for store in world.stores:
@@ -36,7 +36,7 @@ def comes_to_rest(world, checked, *, events, shares=(0.0, 0.05, 0.3)):
 
 
 class Troubled:
-    """A store of which each commit may fail, made or not, while there is trouble."""
+    """A store whose commits fail at random, before or after they are written."""
 
     def __init__(self, store, chance):
         self._store, self._chance = store, chance
@@ -57,15 +57,15 @@ class Troubled:
 
 
 class World(ABC):
-    """Two servers on one database, agents that fail, leave and come back, and people who ask for things.
+    """Two servers on one database, agents that fail, leave and come back, and users with requests.
 
     Args:
-        fleet: what there is.
-        names: of the hosts that have agents.
+        fleet: the initial fleet.
+        names: the names of the hosts with agents.
     """
 
-    PAUSES = (0.1, 1, 5, 31, 130)  # that time makes, in seconds
-    TURNS = 100  # within which everybody comes to rest
+    PAUSES = (0.1, 1, 5, 31, 130)  # steps of the clock in seconds
+    TURNS = 100  # the world must be idle after at most this number of turns
 
     def __init__(self, seed, fleet, names):
         self.chance, self.clock = random.Random(seed), FixedClock()
@@ -92,21 +92,21 @@ class World(ABC):
         return self.chance.choice(self.servers)
 
     def event(self):
-        """Let something happen."""
+        """Run one random event."""
         with suppress(Unavailable, Conflict, NotFound):
             self.chance.choice(self.acts())()
 
     def turn(self):
-        """Let a conductor do what is due."""
+        """Run a conductor until nothing is due."""
         at = self.chance.randrange(2)
         self.servers[at].conductor(f"c{at}").turn()
 
     def jobs_turn(self):
-        """Let a process do its periodic jobs."""
+        """Run the periodic jobs of a process."""
         self.chance.choice(self.jobs).turn()
 
     def pass_time(self):
-        """Let time go on, and agents be heard."""
+        """Advance the clock, and send heartbeats of the agents."""
         self.clock.time_s += self.chance.choice(self.PAUSES)
         for hand in self.hands:
             if hand.is_there:
@@ -114,7 +114,7 @@ class World(ABC):
         self.jobs_turn()
 
     def agent_goes(self):
-        """Let an agent end, saying so or not."""
+        """Stop an agent, with or without deregistration."""
         hand = self.chance.choice(self.hands)
         if hand.is_there:
             hand.is_there = False
@@ -122,19 +122,19 @@ class World(ABC):
                 hand.leave()
 
     def agent_comes(self):
-        """Let an agent be back, as it was or anew."""
+        """Bring an agent back, as the same run or a new one."""
         hand = self.chance.choice(self.hands)
         if not hand.is_there:
             hand.come(is_new=self.chance.random() < 0.5)
 
     def agent_works(self):
-        """Let an agent do what it is told."""
+        """Let an agent carry out orders."""
         hand = self.chance.choice(self.hands)
         if hand.is_there:
             hand.work()
 
     def calm_down(self):
-        """Let the trouble end, and everybody come to rest."""
+        """End the faults, and run until the world is idle."""
         for store in self.stores:
             store.share = 0.0
         for hand in self.hands:
@@ -153,16 +153,16 @@ class World(ABC):
             agents = self.servers[0].reader.agents()
             if not self.servers[0].open_operations() and all(agent.state == "ready" for agent in agents):
                 return
-        raise AssertionError(f"they never come to rest: {self.servers[0].open_operations()}")
+        raise AssertionError(f"the world never becomes idle: {self.servers[0].open_operations()}")
 
     def stop(self):
-        """Let go of everything."""
+        """Close all servers."""
         for server in self.servers:
             server.stop()
 
 
 class Changing(World):
-    """A world in which instances are built, stopped, shelved, rebuilt and so on, and stay on their hosts."""
+    """A world with builds, stops, shelves, rebuilds and so on, but without moves."""
 
     def __init__(self, seed):
         names = [f"h{number}" for number in range(HOSTS)]
@@ -193,7 +193,7 @@ class Changing(World):
         ]
 
     def build(self):
-        """Ask for instances, of a group that keeps them apart at times."""
+        """Request a build of instances, sometimes in an anti-affinity group."""
         count = self.chance.choice([1, 1, 2, 4])
         names = [f"i{len(self.names) + at}" for at in range(count)]
         self.names += names
@@ -201,18 +201,18 @@ class Changing(World):
         self.server().build(*names, key=names[0], **more)
 
     def delete(self):
-        """Ask for the end of an instance."""
+        """Request the deletion of an instance."""
         if self.names:
             name = self.chance.choice(self.names)
             self.server().delete(name, key=f"{name} {self.chance.random()}", is_forced=self.chance.random() < 0.1)
 
     def power(self):
-        """Ask that an instance starts or stops."""
+        """Request a start or stop of an instance."""
         if self.names:
             self.server().power(self.chance.choice(self.names), self.chance.choice(["start", "stop"]))
 
     def change(self):
-        """Ask that an instance is shelved, rebuilt and so on."""
+        """Request a shelve, rebuild or similar change of an instance."""
         if self.names:
             name, kind = self.chance.choice(self.names), self.chance.choice(CHANGES)
             key, server = f"{kind} {self.chance.random()}", self.server()
@@ -223,33 +223,33 @@ class Changing(World):
 
 
 class Worker(Hand):
-    """An agent that does what it is told, if it feels like it."""
+    """An agent that carries out orders, skips them or fails, at random."""
 
     def __init__(self, world, name):
         super().__init__(world.servers[0], name)
         self.world, self.is_there, self.is_calm = world, True, False
-        self.turns = {}  # the highest turn of each instance that it saw
-        self.made = {}  # instance -> the order by which it came to be
-        self.done = {}  # order -> the answer, as in a journal
+        self.turns = {}  # instance -> highest turn in any order
+        self.made = {}  # instance -> the order that created it
+        self.done = {}  # order -> the answer, like a journal
 
     def come(self, *, is_new):
-        """Be back."""
+        """Come back and register."""
         if is_new:
             self.live_again()
         self.register()
         self.is_there = True
 
     def work(self):
-        """Ask for orders, and do some of them."""
+        """Poll for orders, and carry out some of them."""
         self.server = self.world.server()
-        told = self.poll()
-        if told.unknown:
+        reply = self.poll()
+        if reply.unknown:
             self.register()
-            told = self.poll()
-        for order in told.orders:
+            reply = self.poll()
+        for order in reply.orders:
             fate = 1.0 if self.is_calm else self.world.chance.random()
             if fate < 0.2:
-                continue  # It does not come to it, or the answer to its poll was lost.
+                continue  # It has no time for the order, or the reply to its poll is lost.
             if order.id not in self.done:
                 self.done[order.id] = self.result(order, fate)
             if fate < 0.4:
@@ -259,7 +259,7 @@ class Worker(Hand):
                 self.guests.pop(order.instance, None)
 
     def result(self, order, fate) -> Answer:
-        """Do what is ordered, or fail; return the answer."""
+        """Carry out an order, or fail; return the answer."""
         if order.turn < self.turns.get(order.instance, 0):
             return Answer(outcome="stale", problem="a later operation was here")
         self.turns[order.instance] = order.turn
@@ -280,7 +280,7 @@ class Worker(Hand):
 
 
 def held_where_they_run(world):
-    """See that what is claimed is what there is, and that it is where it runs."""
+    """Check that allocations match instances, and that each instance runs on the host of its allocations."""
     server = world.servers[0]
     running = {}
     for hand in world.hands:

@@ -1,4 +1,4 @@
-"""Small rows of work, for tests that need some."""
+"""Small rows of the work tables for tests."""
 
 from typing import Any
 
@@ -93,5 +93,5 @@ def event(number: int = 1, /, **changes: Any) -> EventRow:
 
 
 def replaced(row: Any, /, **changes: Any) -> Put:
-    """Return what puts a later version of a row in its place."""
+    """Return the write that replaces a row with its next version."""
     return Put(msgspec.structs.replace(row, version=row.version + 1, **changes), expected=row.version)

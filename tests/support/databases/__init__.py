@@ -1,1 +1,1 @@
-"""Database servers, and stores that lose races."""
+"""Database servers, and stores with races and failures."""

@@ -1,4 +1,4 @@
-"""A MariaDB server for the tests, where the machine has one."""
+"""A MariaDB server for the tests, if the machine has the programs."""
 
 import shutil
 import socket
@@ -16,7 +16,7 @@ MISSING = "no MariaDB server: install the packages mariadb-server-core and maria
 
 @contextmanager
 def server():
-    """Yield the URL of an empty database, on a server that listens to a socket in a folder of its own."""
+    """Yield the URL of an empty database on a new server that listens on a socket."""
     folder = Path(tempfile.mkdtemp(prefix="roost-my-", dir="/tmp"))
     settings = ("--no-defaults", f"--datadir={folder / 'data'}", "--user=root")
     with (folder / "log").open("wb") as log:
@@ -41,11 +41,11 @@ def server():
 
 
 def _wait_for(path, process):
-    """Wait until the server listens; the driver leaves its socket open when nobody does."""
+    """Wait until the server listens; the database driver would leak its socket on a failed connection."""
     deadline = time.monotonic() + 60
     while True:
-        with socket.socket(socket.AF_UNIX) as asking:
-            if asking.connect_ex(str(path)) == 0:
+        with socket.socket(socket.AF_UNIX) as client:
+            if client.connect_ex(str(path)) == 0:
                 return
         assert time.monotonic() < deadline
         assert process.poll() is None

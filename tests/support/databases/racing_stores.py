@@ -1,4 +1,4 @@
-"""Stores that let another writer in, or break, at the moment of a commit."""
+"""Stores with a concurrent writer or a failure at a commit."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ def claims_in(items: Sequence[Item]) -> int:
 
 
 class Overtaken(MemoryStore):
-    """A store before whose commits somebody else does something."""
+    """A store that calls ``meanwhile`` before each commit, as a concurrent writer."""
 
     meanwhile: Callable[[], object] = staticmethod(lambda: None)
 
@@ -25,16 +25,16 @@ class Overtaken(MemoryStore):
 
 
 class RacyStore(MemoryStore):
-    """A store where others may commit just before each commit that holds a claim.
+    """A store with concurrent writers around each commit that contains a claim.
 
-    ``rivals`` are what happens before the first such commit, the second, and so on; ``afterwards`` after it.
+    ``rivals`` are called before the first such commit, the second, and so on; ``afterwards`` after them.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.rivals: list[Callable[[], object]] = []
         self.afterwards: list[Callable[[], object]] = []
-        self.refusals: list[Refusal] = []  # all that claims met
+        self.refusals: list[Refusal] = []  # all refusals of claims
 
     def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``."""
@@ -51,7 +51,7 @@ class RacyStore(MemoryStore):
 
 
 class BreakableStore(MemoryStore):
-    """A store that breaks at the commits of claims while ``is_broken``; nothing of them is written."""
+    """A store that refuses commits with claims while ``is_broken``, and writes no part of them."""
 
     is_broken = False
 
@@ -63,11 +63,11 @@ class BreakableStore(MemoryStore):
 
 
 class Dying:
-    """Any store, that is gone at one commit: it made it or did not, and whoever asked for it does not know.
+    """A wrapper of a store that becomes unavailable at one commit, which may or may not be written.
 
     Args:
-        at: of its commits, from 1 on.
-        is_made: whether that commit is made before the end.
+        at: the number of that commit, from 1 on.
+        is_made: whether that commit is written.
     """
 
     def __init__(self, store: Store, *, at: int, is_made: bool) -> None:

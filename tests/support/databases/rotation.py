@@ -1,4 +1,4 @@
-"""Two PostgreSQL servers that take turns: the standby takes over, and the primary becomes a new standby."""
+"""Two PostgreSQL servers that swap roles: the standby is promoted, and the old primary becomes a standby."""
 
 import shutil
 import signal
@@ -17,18 +17,18 @@ _STREAMING = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'
 
 
 class _Node:
-    """A server in a data folder that another one made, with the folder of its socket."""
+    """A server with a data folder copied from another server, and the folder of its socket."""
 
     def __init__(self, data: Path, socket: Path, process: "subprocess.Popen[bytes]") -> None:
         self.data, self.socket, self.process = data, socket, process
 
     def connect(self) -> psycopg.Connection:
-        """Connect, without waiting for a standby at commits."""
+        """Connect; commits do not wait for a standby."""
         url = f"postgresql://roost@/postgres?host={self.socket}"
         return psycopg.connect(url, autocommit=True, options="-c synchronous_commit=local")
 
     def is_up(self) -> bool:
-        """Return whether it lets clients in."""
+        """Return whether the server accepts clients."""
         try:
             self.connect().close()
         except psycopg.OperationalError:
@@ -40,7 +40,7 @@ class Rotation:
     """A primary and a standby.
 
     Args:
-        first: a running server, whose programs and user the others have; it is replaced by the first node.
+        first: a running server, which the first node replaces; all nodes use its programs and its user.
         is_synchronous: whether commits wait for the standby.
     """
 
@@ -54,25 +54,25 @@ class Rotation:
         if is_synchronous:
             with psycopg.connect(first.url("postgres"), autocommit=True) as connection:
                 connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
-        self._primary = self._made(first.folder, self._sockets[0])
+        self._primary = self._new_standby(first.folder, self._sockets[0])
         first.kill()
         self._promote(self._primary)
-        self._standby = self._made(self._primary.socket, self._sockets[1])
+        self._standby = self._new_standby(self._primary.socket, self._sockets[1])
         until(self._is_streaming)
 
     @property
     def url(self) -> str:
-        """The URL of whichever server is the primary."""
+        """The URL of the current primary."""
         return f"postgresql://roost@/postgres?host={','.join(map(str, self._sockets))}"
 
     def burn(self, count: int) -> None:
-        """Use up numbers of transactions that only the primary knows of."""
+        """Use up transaction ids on the primary only."""
         with self._primary.connect() as connection:
             for _ in range(count):
                 connection.execute("BEGIN; SELECT pg_current_xact_id(); ROLLBACK")
 
     def starve(self) -> None:
-        """Let the standby get nothing any more."""
+        """Disconnect the standby from the primary."""
         with self._standby.connect() as standby:
             standby.execute("ALTER SYSTEM SET primary_conninfo = ''")
             standby.execute("SELECT pg_reload_conf()")
@@ -83,30 +83,30 @@ class Rotation:
         postgres.freeze(self._primary.process.pid)
 
     def fail_over(self, *, is_clean: bool) -> None:
-        """Stop or kill the primary, promote the standby, and make another standby.
+        """Stop or kill the primary, promote the standby, and create another standby.
 
         Args:
-            is_clean: whether the primary ends in order, as for a switchover.
+            is_clean: whether the primary shuts down cleanly, as for a switchover.
         """
-        gone, self._primary = self._primary, self._standby
+        old, self._primary = self._primary, self._standby
         if is_clean:
-            gone.process.send_signal(signal.SIGINT)
+            old.process.send_signal(signal.SIGINT)
         else:
-            postgres.kill(gone.process.pid)
-        gone.process.wait()
+            postgres.kill(old.process.pid)
+        old.process.wait()
         self._promote(self._primary)
-        shutil.rmtree(gone.data)
-        self._standby = self._made(self._primary.socket, gone.socket)
+        shutil.rmtree(old.data)
+        self._standby = self._new_standby(self._primary.socket, old.socket)
         until(self._is_streaming)
 
     def close(self) -> None:
-        """Kill both."""
+        """Kill both servers."""
         for node in (self._primary, self._standby):
             postgres.kill(node.process.pid)
             node.process.wait()
 
-    def _made(self, source: Path, socket: Path) -> _Node:
-        """Return a standby of the server with a socket in a folder."""
+    def _new_standby(self, source: Path, socket: Path) -> _Node:
+        """Start a standby of the server whose socket is in the folder ``source``."""
         self._count += 1
         data = self._first.folder / f"node{self._count}"
         self._first.run(
@@ -137,9 +137,9 @@ class Rotation:
             "-c",
             f"unix_socket_directories={socket}",
         )
-        made = _Node(data, socket, process)
-        until(made.is_up)
-        return made
+        node = _Node(data, socket, process)
+        until(node.is_up)
+        return node
 
     def _promote(self, node: _Node) -> None:
         self._first.run("pg_ctl", "promote", "-D", str(node.data), "-w")
@@ -151,13 +151,13 @@ class Rotation:
 
 @contextmanager
 def rotation(*, is_synchronous: bool) -> Iterator[Rotation]:
-    """Yield two servers that take turns."""
+    """Yield two servers that swap roles."""
     first = postgres.Server(fsync=False)
     try:
-        made = Rotation(first, is_synchronous=is_synchronous)
+        servers = Rotation(first, is_synchronous=is_synchronous)
         try:
-            yield made
+            yield servers
         finally:
-            made.close()
+            servers.close()
     finally:
         first.stop()

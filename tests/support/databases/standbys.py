@@ -1,4 +1,4 @@
-"""A PostgreSQL server with a standby that takes over, without any cluster software."""
+"""A PostgreSQL server with a standby for failover, without cluster software."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ _STOP_RECEIVING = "ALTER SYSTEM SET primary_conninfo = ''"
 
 
 class Pair:
-    """A primary, and a standby that streams from it.
+    """A primary and a streaming standby.
 
     Args:
         primary: a running server.
@@ -57,17 +57,17 @@ class Pair:
 
     @property
     def url(self) -> str:
-        """The URL of whichever server is the primary."""
+        """The URL of the current primary."""
         hosts = f"{self.primary.folder},{self._socket}"
         return f"postgresql://roost@/roost?host={hosts}"
 
     @property
     def standby_url(self) -> str:
-        """The URL of the standby alone, which it keeps when it is the primary."""
+        """The URL of the standby, also after its promotion."""
         return f"postgresql://roost@/roost?host={self._socket}"
 
     def burn_numbers(self, count: int) -> None:
-        """Use up numbers of transactions on the primary that the standby never hears of."""
+        """Use up transaction ids on the primary; the standby never receives them."""
         with psycopg.connect(self.standby_url, autocommit=True) as standby:
             standby.execute(_STOP_RECEIVING)
             standby.execute("SELECT pg_reload_conf()")
@@ -78,19 +78,19 @@ class Pair:
                 connection.rollback()
 
     def make_synchronous(self) -> None:
-        """Let no commit be answered before the standby has it on its disk."""
+        """Make commits wait until the standby has them on disk."""
         with psycopg.connect(self.primary.url("roost"), autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
             connection.execute("SELECT pg_reload_conf()")
             until(lambda: connection.execute("SELECT sync_state FROM pg_stat_replication").fetchone() == ("sync",))
 
     def fail_over(self) -> None:
-        """Kill the primary, and promote the standby."""
+        """Kill the primary and promote the standby."""
         self.primary.kill()
         self.promote()
 
     def promote(self) -> None:
-        """Promote the standby, whatever became of the primary."""
+        """Promote the standby; the primary keeps its state."""
         self.primary.run("pg_ctl", "promote", "-D", str(self._folder), "-w")
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class Pair:
         self._standby.wait()
 
     def lag(self) -> int | None:
-        """Return how many bytes of the log the standby has not applied; None: it does not stream."""
+        """Return the standby's lag in bytes of the log, or None if it does not stream."""
         try:
             with psycopg.connect(self.primary.url("roost"), autocommit=True) as connection:
                 row = connection.execute(
@@ -115,10 +115,10 @@ def pair() -> Iterator[Pair]:
     """Yield a primary with a standby."""
     primary = Server(fsync=False)
     try:
-        made = Pair(primary)
+        servers = Pair(primary)
         try:
-            yield made
+            yield servers
         finally:
-            made.close()
+            servers.close()
     finally:
         primary.stop()
