@@ -1,1 +1,1 @@
-"""Fleets, requests and states, built or drawn."""
+"""Fleets, requests and engine states, fixed or random."""

@@ -1,4 +1,4 @@
-"""Fleets of many hosts, each a tree of one provider, made cheaply; and what happens on them, from a seed."""
+"""Large fleets of hosts with one provider each, and random events on them from a seed."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ CLASSES = {"VCPU": 1, "MEMORY_MB": 2, "DISK_GB": 3}
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """What hosts of one generation have."""
+    """The amounts and facts of one kind of host."""
 
     vcpus: int = 8
     memory_mb: int = 16
@@ -35,7 +35,7 @@ class Kind:
 
 
 def crowd(kinds: Sequence[Kind]) -> State:
-    """Return one host a kind, in order, called host-0, host-1 and so on."""
+    """Return a state with one host for each kind, in order, named host-0, host-1 and so on."""
     state = State()
     for name, number in CLASSES.items():
         apply(state, writes.PutSymbol("resource_class", number, name))
@@ -44,12 +44,12 @@ def crowd(kinds: Sequence[Kind]) -> State:
         name = f"host-{number - 1}"
         apply(state, writes.PutProvider(number, body, name, None, number, 0))
         totals = ((1, kind.vcpus, 0), (2, kind.memory_mb, kind.memory_reserved), (3, kind.disk_gb, 0))
-        offered = [
+        inventories = [
             writes.InventoryRow(class_id, total, reserved, 1, total, 1, 1.0)
             for class_id, total, reserved in totals
             if total
         ]
-        apply(state, writes.PutInventories(number, 0, offered))
+        apply(state, writes.PutInventories(number, 0, inventories))
         facts = msgspec.Raw(msgspec.msgpack.encode(kind.facts))
         apply(state, writes.PutHost(number, number, name, name, facts, 0))
     recount_hosts(state)
@@ -57,7 +57,7 @@ def crowd(kinds: Sequence[Kind]) -> State:
 
 
 class Tenancy:
-    """Instances that come to hosts of a crowd and leave them."""
+    """Arrivals and departures of instances on the hosts of a crowd."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -65,7 +65,7 @@ class Tenancy:
         self._next = 1
 
     def arrive(self, row: int, **amounts: int) -> int:
-        """Let an instance take amounts on a host, whether they fit or not."""
+        """Allocate amounts on a host for a new instance, even beyond capacity."""
         number, provider_id = self._next, self.state.providers.ids[self.state.hosts.provider_row.data.item(row)]
         self._next += 1
         takes = [(number, provider_id << CLASS_BITS | CLASSES[name], amount) for name, amount in amounts.items()]
@@ -76,13 +76,13 @@ class Tenancy:
         return number
 
     def leave(self, number: int) -> None:
-        """Let one instance go."""
+        """Remove an instance."""
         self.living.remove(number)
         apply_release(self.state, writes.Release([number], []))
 
 
 class Watched:
-    """A shape, and how often it answered from its pool."""
+    """A shape, and the number of its answers from the pool."""
 
     def __init__(self, state: State, flavor: Flavor, rules: Rules, *, count: int = 1) -> None:
         self._state, self._request = state, Request(flavor=flavor, count=count)
@@ -91,14 +91,14 @@ class Watched:
         self.looks = self.from_pool = 0
 
     def fresh(self) -> Shape:
-        """Return a shape of the same request that remembers nothing."""
+        """Return a new shape of the same request, without a pool."""
         return ShapeCache(self.rules, default_zone="nova", settings=SchedulerSettings()).get(
             self._request, state=self._state, now_s=0.0
         )
 
     def rank(self, wanted: int) -> Ranking:
-        """Rank as the shape does."""
-        pool = self.shape._pool  # The only trace that tells an answer from a pool from one by a pass.
+        """Rank with the shape, and count answers from its pool."""
+        pool = self.shape._pool  # The pool object stays the same only if the answer comes from it.
         ranked = self.shape.rank(wanted)
         self.looks += 1
         self.from_pool += pool is not None and self.shape._pool is pool
@@ -106,7 +106,7 @@ class Watched:
 
 
 def bits(ranked: Ranking) -> tuple[object, ...]:
-    """Return everything in a ranking in a form that is equal only to the last bit."""
+    """Return the content of a ranking in a form that compares floats bit by bit."""
     return (
         ranked.rows,
         ranked.left,
@@ -121,51 +121,51 @@ Step = Callable[[Random, Tenancy, Watched], None]
 
 
 def pick_best(_: Random, tenancy: Tenancy, shape: Watched) -> None:
-    """Do what the scheduler does: take the flavor on the best host."""
+    """Allocate the flavor on the best host, like the scheduler."""
     ranked = shape.rank(1)
     if ranked.rows:
         arrive(tenancy, ranked.rows[0], shape.flavor)
 
 
 def pick_near_best(random: Random, tenancy: Tenancy, shape: Watched) -> None:
-    """Do what another scheduler does: take the flavor on some good host."""
+    """Allocate the flavor on a good host, like another scheduler."""
     ranked = shape.rank(random.choice((5, 40)))
     if ranked.rows:
         arrive(tenancy, random.choice(ranked.rows), shape.flavor)
 
 
 def touch_any(random: Random, tenancy: Tenancy, _: Watched) -> None:
-    """Let another kind of request land anywhere."""
+    """Allocate other amounts on any host."""
     row = random.randrange(len(tenancy.state.hosts))
     tenancy.arrive(row, VCPU=random.choice((1, 1, 2)), MEMORY_MB=random.choice((1, 1, 3, 8)))
 
 
 def fill(random: Random, tenancy: Tenancy, _: Watched) -> None:
-    """Let a host, often one at an end of a scale, be used up, or more than that."""
+    """Fill up or overfill a host, often the one with the most or least free memory."""
     free = tenancy.state.hosts.column("free_ram_mb")
     row = random.choice((int(free.argmax()), int(free.argmin()), random.randrange(len(free))))
     tenancy.arrive(row, VCPU=1, MEMORY_MB=max(int(free[row]), 0) + random.choice((0, 0, 1, 4)) or 1)
 
 
 def depart(random: Random, tenancy: Tenancy, _: Watched) -> None:
-    """Let an instance go, an old one or the newest."""
+    """Remove an instance, an old one or the newest."""
     if tenancy.living:
         tenancy.leave(random.choice((tenancy.living[-1], random.choice(tenancy.living))))
 
 
 def crowd_in(random: Random, tenancy: Tenancy, shape: Watched) -> None:
-    """Let much happen between two looks."""
+    """Run many events between two rankings."""
     for _ in range(random.choice((5, 20, 30))):
         random.choice((touch_any, depart))(random, tenancy, shape)
 
 
 def many_leave(random: Random, tenancy: Tenancy) -> None:
-    """Let a third of everybody go."""
+    """Remove a third of all instances."""
     for number in random.sample(tenancy.living, len(tenancy.living) // 3):
         tenancy.leave(number)
 
 
 def arrive(tenancy: Tenancy, row: int, flavor: Flavor) -> None:
-    """Let an instance of a flavor take its amounts."""
+    """Allocate the amounts of a flavor on a host."""
     wanted = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": flavor.root_gb}
     tenancy.arrive(row, **{name: amount for name, amount in wanted.items() if amount})

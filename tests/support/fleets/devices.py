@@ -1,4 +1,4 @@
-"""PCI devices for tests: pools of them, and requests for some."""
+"""PCI device pools and requests for tests."""
 
 from roost.model.devices.pci import PciRequest
 from roost.model.host import PciPool
@@ -11,5 +11,5 @@ def pool(product="a", count=1, **more):
 
 
 def ask(*alternatives, count=1, **more):
-    """Return a request for devices of some product, or of what alternatives say."""
+    """Return a request for devices, of product "a" or of the given alternatives."""
     return PciRequest(alternatives=alternatives or ({"product_id": "a"},), count=count, **more)

@@ -1,4 +1,4 @@
-"""Small fleets and requests for tests: only what matters is said."""
+"""Small fleets and requests for tests; callers pass only relevant values."""
 
 import uuid
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ COLUMNS_OF_COUNTS = ("num_instances", "vcpus_used", "used_ram_mb", "used_disk_gb
 
 
 def uuid_of(number: int) -> bytes:
-    """Return the same uuid for the same number."""
+    """Return the uuid for a number, always the same one."""
     return uuid.UUID(int=number, version=4).bytes
 
 
 def uuid_text(number: int) -> str:
-    """Return the same uuid for the same number, as text."""
+    """Return the uuid for a number as text."""
     return str(uuid.UUID(bytes=uuid_of(number)))
 
 
@@ -48,12 +48,12 @@ def fleet(*facts: HostFacts, aggregates: Sequence[tuple[dict[str, str], Sequence
 
 
 def hosts_of(state: State, rows: Sequence[int] | None = None) -> HostView:
-    """Return a view of all hosts, or of some rows."""
+    """Return a view of all hosts, or of the hosts in some rows."""
     return HostView(state, None if rows is None else np.array(rows, dtype=np.intp))
 
 
 def hosts(**columns: Sequence[float]) -> HostView:
-    """Return hosts with these values in these columns."""
+    """Return a view of hosts with the given column values."""
     count = len(next(iter(columns.values())))
     state = fleet(*[HostFacts()] * count)
     for name, values in columns.items():
@@ -62,10 +62,10 @@ def hosts(**columns: Sequence[float]) -> HostView:
 
 
 def group(policy: str, members: dict[int, int] | None = None, *, limit: int = 1) -> Group:
-    """Return a server group with so many members on these rows."""
-    made = Group(group_id=1, uuid=uuid_text(1), policy=policy, limit=limit)
-    made.members.update(members or {})
-    return made
+    """Return a server group; ``members`` maps host rows to member counts."""
+    server_group = Group(group_id=1, uuid=uuid_text(1), policy=policy, limit=limit)
+    server_group.members.update(members or {})
+    return server_group
 
 
 def spec(
@@ -77,14 +77,14 @@ def spec(
     moved_uuid: str | None = None,
     **request: object,
 ) -> Spec:
-    """Return a request for one small instance; ``image`` holds properties."""
+    """Return the spec of a request for one small instance; ``image`` are image properties."""
     flavor = Flavor(name="small", vcpus=1, memory_mb=512, extra_specs=extra_specs or {})
     wanted = Request(flavor=flavor, image=None if image is None else Image(properties=image), **request)
     return Spec(wanted, now_s=now_s, group=group, moved_uuid=moved_uuid)
 
 
 def boot(state, row, image):
-    """Let an instance of an image come to a host; return its consumer's number."""
+    """Add an instance with an image to a host; return its consumer id."""
     body = msgspec.json.encode(Image(properties=image))
     number = next((number for number, known in state.images.items() if known == body), len(state.images) + 1)
     apply(state, writes.PutDocument(number, "image", number.to_bytes(16, "big"), body))
@@ -95,5 +95,5 @@ def boot(state, row, image):
 
 
 def number_of(state):
-    """Return a number that no consumer has."""
+    """Return an unused consumer id."""
     return max(state.holders_by_id, default=0) + 1

@@ -1,4 +1,4 @@
-"""States of the engine built from plain forests, and forests and queries as Hypothesis draws them."""
+"""Engine states from plain forests, and random forests and queries for Hypothesis."""
 
 import uuid
 from dataclasses import replace
@@ -25,7 +25,7 @@ def uuid_of(name: str) -> uuid.UUID:
 
 
 def symbols(state: State) -> None:
-    """Let a state know all classes, traits and aggregates."""
+    """Write all classes, traits and aggregates into a state."""
     for number, name in enumerate(CLASSES, 1):
         apply(state, writes.PutSymbol(kind="resource_class", id=number, name=name))
     for number, name in enumerate(TRAITS, 1):
@@ -60,7 +60,7 @@ def inventory_row(resource_class: str, stock: Stock) -> writes.InventoryRow:
 
 
 def state_of(forest: Forest) -> State:
-    """Write a forest into a new state, in the order of the dictionary; parents come first."""
+    """Return a state with the providers of a forest, in the order of the dictionary; parents come first."""
     state = State()
     symbols(state)
     ids = {name: number for number, name in enumerate(forest, 1)}
@@ -85,7 +85,7 @@ def state_of(forest: Forest) -> State:
 
 
 def query_of(query: Query) -> CandidateQuery:
-    """Say a plain query in the engine's nouns."""
+    """Convert a plain query to the product's type."""
     groups = tuple(
         ResourceGroup(
             suffix=group.suffix,
@@ -114,7 +114,7 @@ def compiled_of(state: State, query: Query) -> CompiledQuery:
 
 
 def result_of(state: State, found) -> Result:
-    """Say a candidate in the names of the forest."""
+    """Convert a candidate to the names of the forest."""
     names = state.providers.names
     takes = frozenset((names[row], state.class_ids.name_of(class_id), amount) for row, class_id, amount in found.takes)
     assert len(takes) == len(found.takes)
@@ -122,10 +122,10 @@ def result_of(state: State, found) -> Result:
     return takes, frozenset((suffix, frozenset(names[row] for row in rows)) for suffix, rows in found.mappings)
 
 
-# --- what Hypothesis draws -------------------------------------------------------------------------------------------
+# --- random forests and queries --------------------------------------------------------------------------------------
 #
-# Hypothesis draws the size, the features and a seed, so it can shrink to few providers and few features; the
-# rest comes from the seed, which makes thousands of examples affordable.
+# Hypothesis draws the size, the features and a seed, so it can shrink to few providers and few features. The seed
+# generates the rest, which makes thousands of examples affordable.
 
 FEATURES = (
     "plain",
@@ -164,7 +164,7 @@ def random_stock(random: Random, features: frozenset[str]) -> Stock:
 
 
 def random_forest(random: Random, providers: int, features: frozenset[str]) -> Forest:
-    """Several trees, up to three levels deep; some providers share what they have."""
+    """Return several trees, up to three levels deep; some providers share their inventory."""
     depths: list[int] = []
     forest: Forest = {}
     nesting, sharing = random.choice((0.0, 0.6, 0.9)), random.choice((0.0, 0.2, 0.4))
@@ -187,20 +187,20 @@ def random_forest(random: Random, providers: int, features: frozenset[str]) -> F
 def random_group(
     random: Random, forest: Forest, near: list[str], *, suffix: str, features: frozenset[str], empty: bool
 ) -> Group:
-    """A group that one of the providers named might well serve."""
+    """Return a group that one of the providers in ``near`` can probably serve."""
     witness = forest[random.choice(near)]
     offered = sorted({name for each in near for name in forest[each].stocks} if suffix == "" else witness.stocks)
     offered = offered or list(CLASSES)
     classes = random.sample(offered, min(len(offered), random.choice((1, 2, 3) if suffix == "" else (1, 1, 2))))
     places = sorted(witness.aggregates) or [*AGGREGATES, NOWHERE]
-    worn = sorted(witness.traits) or list(TRAITS)
+    own_traits = sorted(witness.traits) or list(TRAITS)
 
     def has(feature: str) -> bool:
         return feature in features and random.random() < 0.25
 
     required: list[frozenset[str]] = []
     if has("required") or empty:
-        required.append(frozenset({random.choice(worn)}))
+        required.append(frozenset({random.choice(own_traits)}))
     if has("any_of"):
         required.append(frozenset(random.sample(TRAITS, 2)))
     member_of: list[frozenset[str]] = []
@@ -234,7 +234,7 @@ def random_query(random: Random, forest: Forest, features: frozenset[str]) -> Qu
         drawn.append(random_group(random, forest, near, suffix="", features=features, empty=False))
     for suffix in suffixes:
         if drawn and drawn[-1].suffix != "" and random.random() < 0.4:
-            drawn.append(replace(drawn[-1], suffix=suffix))  # equal groups are the usual case
+            drawn.append(replace(drawn[-1], suffix=suffix))  # Equal groups are common in practice.
         else:
             empty = bool(drawn) and "resourceless" in features and random.random() < 0.4
             drawn.append(random_group(random, forest, near, suffix=suffix, features=features, empty=empty))

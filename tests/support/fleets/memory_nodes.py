@@ -1,4 +1,4 @@
-"""Hosts and requests with memory nodes, drawn for property tests."""
+"""Random hosts and requests with NUMA cells for property tests."""
 
 import msgspec
 from hypothesis import strategies as st
@@ -22,19 +22,19 @@ VALUES = {
 
 @st.composite
 def cells(draw):
-    """Return the cells of a host, whose cores are of one width."""
+    """Return the NUMA cells of a host; all cores have the same number of threads."""
     threads, is_apart = draw(st.sampled_from([1, 2, 3])), draw(st.booleans())
-    made = []
+    numa_cells = []
     for number in range(draw(st.integers(1, 4))):
         cores = [tuple(10 * core + at for at in range(threads)) for core in range(draw(st.integers(1, 4)))]
-        everyone = [cpu for core in cores for cpu in core]
-        pcpus = draw(st.lists(st.sampled_from(everyone), unique=True)) if is_apart else everyone
+        cpus = [cpu for core in cores for cpu in core]
+        pcpus = draw(st.lists(st.sampled_from(cpus), unique=True)) if is_apart else cpus
         pages = [MemoryPages(size_kb=4, total=draw(st.sampled_from([2**17, 2**18])), used=draw(st.integers(0, 2**17)))]
         large = MemoryPages(size_kb=2048, total=256, used=draw(st.sampled_from([0, 0, 200])), reserved=8)
-        made.append(
+        numa_cells.append(
             NumaCell(
                 id=number,
-                cpus=tuple(cpu for cpu in everyone if not is_apart or cpu not in pcpus),
+                cpus=tuple(cpu for cpu in cpus if not is_apart or cpu not in pcpus),
                 pcpus=tuple(pcpus),
                 siblings=tuple(cores),
                 pinned_cpus=tuple(draw(st.lists(st.sampled_from(pcpus), unique=True, max_size=3)) if pcpus else ()),
@@ -47,12 +47,12 @@ def cells(draw):
                 socket=draw(st.sampled_from([None, 0, 0, 1])),
             )
         )
-    return NumaTopology(cells=tuple(made))
+    return NumaTopology(cells=tuple(numa_cells))
 
 
 @st.composite
 def requests(draw):
-    """Return a request that can be meant."""
+    """Return a valid request."""
     names = draw(st.sets(st.sampled_from(sorted(VALUES))))
     extra_specs = {name: draw(st.sampled_from(VALUES[name])) for name in sorted(names)}
     vcpus, memory_mb = draw(st.sampled_from([1, 2, 4])), draw(st.sampled_from([256, 512, 1024]))
@@ -63,6 +63,6 @@ def requests(draw):
     try:
         topology_of(wanted)
     except BadRequest:
-        # Fewer wishes can be meant.
+        # Fewer extra specs are always valid.
         return Request(flavor=msgspec.structs.replace(flavor, extra_specs=DEDICATED), networks=tuple(networks))
     return wanted

@@ -1,8 +1,8 @@
-"""Names that stand for uuids."""
+"""Uuids derived from names."""
 
 import uuid
 
 
 def uuid_named(name: str) -> str:
-    """Return the same uuid for the same name."""
+    """Return the uuid for a name, always the same one."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, name))

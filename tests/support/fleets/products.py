@@ -1,4 +1,4 @@
-"""The whole product in tests: small fleets on it, and its command as a process of its own."""
+"""The whole product in tests: small fleets, requests, and the ``roost`` command in processes."""
 
 import os
 import signal
@@ -20,25 +20,25 @@ _COMMAND = (sys.executable, "-m", "roost")
 
 
 def environ(**more: str) -> dict[str, str]:
-    """Return an environment in which this code is found and no settings or data of the machine are."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("ROOST_")}
-    return kept | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])} | more
+    """Return an environment that finds this code, without the machine's settings and data."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("ROOST_")}
+    return inherited | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])} | more
 
 
 def command(*words: object) -> list[str]:
-    """Return the words that start ``roost`` with these words."""
+    """Return the command line of ``roost`` with these arguments."""
     return [*_COMMAND, *map(str, words)]
 
 
 def roost(*words: object, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run ``roost`` to its end."""
+    """Run ``roost`` until it ends."""
     return subprocess.run(
         command(*words), cwd=cwd, env=environ(**more), capture_output=True, text=True, check=False, timeout=120
     )
 
 
 def worker(function: str, *arguments: object) -> subprocess.Popen[str]:
-    """Start a function of a test module, named ``module:function``, in a process of its own, with open pipes."""
+    """Start a test module's function, named ``module:function``, in a new process with open pipes."""
     module, _, name = function.partition(":")
     script = f"from {module} import {name}; {name}(*{arguments!r})"
     return subprocess.Popen(
@@ -54,7 +54,7 @@ def worker(function: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def kill(process: subprocess.Popen[str]) -> None:
-    """End a process if it still runs, and close its pipes."""
+    """Kill a process and close its pipes."""
     process.send_signal(signal.SIGKILL)
     process.wait()
     for pipe in (process.stdin, process.stdout, process.stderr):
@@ -63,7 +63,7 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 
 def fleet(count: int, *, vcpus: int, groups: Sequence[ServerGroup] = ()) -> Fleet:
-    """Return hosts host-0, host-1, … with so many VCPU each, and memory for all that."""
+    """Return hosts host-0, host-1, … with ``vcpus`` VCPU each, and 1024 MEMORY_MB per VCPU."""
     providers = [
         ProviderSpec(
             uuid=uuid_of("host", str(number)),
@@ -77,7 +77,7 @@ def fleet(count: int, *, vcpus: int, groups: Sequence[ServerGroup] = ()) -> Flee
 
 
 def request(vcpus: int = 1, **more: object) -> Request:
-    """Return a request for instances of a size, with little memory."""
+    """Return a request for instances with little memory."""
     return Request(flavor=Flavor(name=f"{vcpus} cores", vcpus=vcpus, memory_mb=16), **more)  # type: ignore[arg-type]
 
 

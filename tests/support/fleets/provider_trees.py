@@ -1,4 +1,4 @@
-"""Trees of providers: ``host`` with the cells ``cell0`` and ``cell1``, the first with a device; and ``pool``."""
+"""Provider trees: ``host`` with the cells ``cell0`` and ``cell1``, a device in ``cell0``, and ``pool``."""
 
 from roost.compute.providers.provider_tree import ProviderTree
 from tests.support.fleets.worlds import uuid_named
@@ -8,12 +8,12 @@ NAMES = ["host", "cell0", "device", "cell1", "pool"]
 
 
 def u(*names):
-    """Return the uuids of providers."""
+    """Return the uuids for names."""
     return [uuid_named(name) for name in names]
 
 
 def record(name, parent=None, generation=0):
-    """Return a provider as Placement lists it."""
+    """Return a provider record of Placement's list."""
     return {
         "uuid": uuid_named(name),
         "name": name,
@@ -23,7 +23,7 @@ def record(name, parent=None, generation=0):
 
 
 def planted():
-    """Return the tree, each provider with something of each kind."""
+    """Return the tree; each provider has inventory, traits, aggregates and resources."""
     tree = ProviderTree()
     tree.populate_from_iterable(
         [record("device", "cell0"), record("host"), record("cell0", "host"), record("cell1", "host"), record("pool")]
@@ -37,5 +37,5 @@ def planted():
 
 
 def everything(tree):
-    """Return all that a tree knows, in its order."""
+    """Return the data of all providers of a tree, in order."""
     return [tree.data(uuid) for uuid in tree.get_provider_uuids()]

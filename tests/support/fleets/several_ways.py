@@ -1,4 +1,4 @@
-"""Hosts that can hold a request in several ways, so that only a search, or placing one by one, tells how many fit."""
+"""Hosts that can hold a request in several ways, so that only a search or trial placement counts how many fit."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ from tests.support.fleets.worlds import host, wish
 
 
 def celled_host(name, *, cells=3, memory_mb=1000):
-    """Return a host whose memory is in its children."""
+    """Return a host whose memory is on child providers."""
     root = host(name, VCPU=100_000)
     children = [
         ProviderSpec(
@@ -24,12 +24,12 @@ def celled_host(name, *, cells=3, memory_mb=1000):
 
 
 def two_amounts(project_id=""):
-    """Return a request for two amounts of one class."""
+    """Return a request with two amounts of one class in separate groups."""
     groups = tuple(ResourceGroup(suffix=f"_{number}", resources={"MEMORY_MB": 1 + number}) for number in range(2))
     return wish(memory_mb=0, groups=groups, project_id=project_id)
 
 
-# The same as a document.
+# The same request as a document.
 TWO_AMOUNTS = {
     "flavor": {"name": "f", "vcpus": 1},
     "resource_groups": [{"suffix": f"_{number}", "resources": {"MEMORY_MB": 1 + number}} for number in range(2)],

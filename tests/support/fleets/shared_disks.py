@@ -1,4 +1,4 @@
-"""The worked example of candidates: two hosts with children, and two disks that they share; and what is asked of it."""
+"""The worked example of candidates: two hosts with children and two shared disks, and queries on it."""
 
 import json
 
@@ -23,14 +23,14 @@ UUIDS = {name: str(uuid_of(name)) for name in (*WORLD, "agg-1", "agg-2")}
 
 
 def named(text: str) -> str:
-    """Say uuids as the names they belong to."""
+    """Replace uuids by their names."""
     for name, uuid in UUIDS.items():
         text = text.replace(uuid, name)
     return text
 
 
 def ask(columns, query, version=39):
-    """Ask with names in place of uuids, in brackets, and return the answer so."""
+    """Send a query with names in angle brackets instead of uuids; return the reply with names."""
     for name, uuid in UUIDS.items():
         query = query.replace(f"<{name}>", uuid)
     status, body = columns.get(f"/allocation_candidates?{query}", version)
@@ -39,7 +39,7 @@ def ask(columns, query, version=39):
 
 
 def held(answer):
-    """Say who holds what in each candidate: sorted text, provider=CLASS:amount."""
+    """Return the allocations of each candidate as sorted text, provider=CLASS:amount."""
     found = []
     for request in answer["allocation_requests"]:
         allocations = request["allocations"]
@@ -51,7 +51,7 @@ def held(answer):
 
 
 def refused(columns, query, version=39):
-    """Ask in vain, and return the code and the text."""
+    """Send a query that is refused; return the code and the text."""
     status, body = columns.get(f"/allocation_candidates?{query}", version)
     assert status == 400, body
     error = body["errors"][0]

@@ -1,4 +1,4 @@
-"""Random histories of a state, and what must hold of it after any of them, computed anew and slowly."""
+"""Random write histories of an engine state, and its invariants, which are checked by a slow recomputation."""
 
 from random import Random
 
@@ -18,7 +18,7 @@ EVERYTHING = frozenset({"units"})
 
 
 def new_state() -> State:
-    """A state that knows the names, and one server group of each kind that keeps places."""
+    """Return a state with all names, and one server group of each policy with places."""
     state = State()
     symbols(state)
     for number, policy in enumerate(("anti-affinity", "affinity"), 1):
@@ -27,7 +27,7 @@ def new_state() -> State:
 
 
 class History:
-    """Makes writes that a store could have committed after what the state has seen."""
+    """Generates writes that a store could commit next."""
 
     def __init__(self, state: State, random: Random, *, first: int = 2) -> None:
         self.state = state
@@ -35,19 +35,19 @@ class History:
         self._next = first - 1
 
     def run(self, writes: int) -> None:
-        """Apply so many writes."""
+        """Draw and apply writes; ``writes`` is the number of draws."""
         for _ in range(writes):
             write = self.draw()
             if write is not None:
                 apply(self.state, write)
 
     def number(self) -> int:
-        """Return an identity nobody has."""
+        """Return an unused id."""
         self._next += 1
         return self._next
 
     def draw(self) -> model_writes.Write | None:
-        """Make a write of a random kind, or nothing where that kind has nothing to write."""
+        """Return a write of a random kind, or None if that kind has no valid write."""
         kinds = (
             self.create,
             self.create,
@@ -90,12 +90,12 @@ class History:
         )
 
     def rename(self) -> model_writes.Write | None:
-        """Return a provider a new name."""
+        """Rename a provider."""
         row = self._row()
         return None if row is None else self._put(row, int(self.state.providers.parent.view[row]), f"n{self.number()}")
 
     def move(self) -> model_writes.Write | None:
-        """Put a provider and what is below it elsewhere; hosts stay."""
+        """Move a provider and its subtree to another parent; hosts stay."""
         row, above, providers = self._row(), self._row(), self.state.providers
         if row is None or above is None or row in self.state.hosts.row_of_root:
             return None
@@ -108,12 +108,12 @@ class History:
         row, random = self._row(), self.random
         if row is None:
             return None
-        kept = {  # a class in use is never dropped
+        used = {  # a class in use is never dropped
             self.state.class_ids.name_of(class_id)
             for class_id, each in self.state.classes.items()
             if each.used.view[row]
         }
-        names = [name for name in CLASSES if name in kept or random.random() < 0.6]
+        names = [name for name in CLASSES if name in used or random.random() < 0.6]
         stocks = [row_of_stock(name, random_stock(random, EVERYTHING)) for name in names]
         return model_writes.PutInventories(self.state.providers.ids[row], self._generation(row), stocks)
 
@@ -125,16 +125,16 @@ class History:
         row = self._row()
         if row is None:
             return None
-        worn = [number for number in range(1, len(TRAITS) + 1) if self.random.random() < 0.4]
-        return model_writes.PutTraits(self.state.providers.ids[row], self._generation(row), worn)
+        trait_ids = [number for number in range(1, len(TRAITS) + 1) if self.random.random() < 0.4]
+        return model_writes.PutTraits(self.state.providers.ids[row], self._generation(row), trait_ids)
 
     def aggregates(self) -> model_writes.Write | None:
         """Replace the aggregates of a provider."""
         row = self._row()
         if row is None:
             return None
-        joined = [number for number in range(1, len(AGGREGATES) + 1) if self.random.random() < 0.4]
-        return model_writes.PutMembership(self.state.providers.ids[row], self._generation(row), joined)
+        aggregate_ids = [number for number in range(1, len(AGGREGATES) + 1) if self.random.random() < 0.4]
+        return model_writes.PutMembership(self.state.providers.ids[row], self._generation(row), aggregate_ids)
 
     def host(self) -> model_writes.Write | None:
         """Register a root as a host."""
@@ -145,7 +145,7 @@ class History:
         return model_writes.PutHost(number, self.state.providers.ids[row], f"host-{number}", f"node-{number}", facts, 0)
 
     def claim(self) -> model_writes.Write | None:
-        """Let one or two consumers take amounts, some of them as instances in groups."""
+        """Claim amounts for one or two consumers, some of them instances in groups."""
         state, random = self.state, self.random
         cells = [(row, class_id) for class_id, each in state.classes.items() for row in sorted(each.holders)]
         if not cells:
@@ -171,7 +171,7 @@ class History:
         return model_writes.Claim(consumers, takes, instances, places)
 
     def taking(self, name: str, resource_class: str, amount: int) -> model_writes.Write:
-        """Let a new consumer take one amount."""
+        """Return a claim of one amount for a new consumer."""
         providers, number = self.state.providers, self.number()
         provider_id, class_id = providers.ids[providers.row_of_name[name]], CLASSES.index(resource_class) + 1
         uuid = uuid_of(f"consumer-{number}").bytes
@@ -179,7 +179,7 @@ class History:
         return model_writes.Claim([consumer], [(number, provider_id << CLASS_BITS | class_id, amount)])
 
     def release(self) -> model_writes.Write | None:
-        """End a consumer."""
+        """Release a consumer."""
         holders = list(self.state.holders_by_id.values())
         if not holders:
             return None
@@ -187,7 +187,7 @@ class History:
         return model_writes.Release([holder.id], [(holder.id, *take) for take in holder.takes])
 
     def drop(self) -> model_writes.Write | None:
-        """Delete a provider that nobody needs."""
+        """Delete a leaf provider that is not in use."""
         row = self._row()
         if row is None or len(self.state.providers.subtree(row)) > 1:
             return None
@@ -200,7 +200,7 @@ class History:
 
 
 def check(state: State) -> None:
-    """Compute everything that is derived once more, from what it is derived from, and compare."""
+    """Recompute all derived data of a state from its sources, and compare."""
     recount_hosts(state)
     _check_trees(state)
     _check_amounts(state)
@@ -295,7 +295,7 @@ def _check_groups(state: State) -> None:
 
 
 def content(state: State) -> dict[str, object]:
-    """Say everything a state holds in values that compare; not how often it was touched."""
+    """Return the content of a state as comparable values, without its change counters."""
     recount_hosts(state)
     providers, hosts = state.providers, state.hosts
     generation = providers.generation.view.tolist()

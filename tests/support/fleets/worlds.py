@@ -1,4 +1,4 @@
-"""A whole Roost over a store in memory, with time and chance in the test's hands."""
+"""A whole Roost over an in-memory store; the test controls time and randomness."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ from tests.support.fleets.named_uuids import uuid_named
 
 
 class FixedClock:
-    """Time stands still until a test moves it."""
+    """A clock that stands still until a test moves it."""
 
     def __init__(self, now_s: float = 1000.0) -> None:
         self.time_s = now_s
@@ -30,7 +30,7 @@ class FixedClock:
         return self.time_s
 
     def elapsed_s(self) -> float:
-        """Return the same."""
+        """Return the same as ``now_s``."""
         return self.time_s
 
 
@@ -44,7 +44,7 @@ def settings_of(
     options: Mapping[str, object] | None = None,
     available_filters: Sequence[str] = FilterScheduler().available_filters,
 ) -> Settings:
-    """Return settings where only what is said differs from the defaults; ``options`` are of [filter_scheduler]."""
+    """Return settings with defaults except for the arguments; ``options`` go to [filter_scheduler]."""
     enabled = FilterScheduler().enabled_filters if enabled_filters is None else tuple(enabled_filters)
     return Settings(
         scheduler=Scheduler(max_attempts=max_attempts),
@@ -62,7 +62,7 @@ def settings_of(
 def roost_on(
     store: Store | None = None, *, settings: Settings | None = None, seed: int = 0, now_s: float = 1000.0
 ) -> Roost:
-    """Open a Roost; two of one seed on equal stores decide alike."""
+    """Open a Roost; equal seeds on equal stores give equal decisions."""
     return Roost(
         MemoryStore() if store is None else store,
         settings or settings_of(),
@@ -72,12 +72,12 @@ def roost_on(
 
 
 def host(name: str, *, aggregates: Sequence[str] = (), facts: HostFacts | None = None, **totals: int) -> Fleet:
-    """Return a host of one provider: its amounts by class, 8 VCPU and 32 MiB where nothing is said."""
-    offered = totals or {"VCPU": 8, "MEMORY_MB": 32}
+    """Return a host with one provider; ``totals`` are by class, by default 8 VCPU and 32 MEMORY_MB."""
+    totals = totals or {"VCPU": 8, "MEMORY_MB": 32}
     provider = ProviderSpec(
         uuid=uuid_named(name),
         name=name,
-        inventories={resource_class: Inventory(total=total) for resource_class, total in offered.items() if total},
+        inventories={resource_class: Inventory(total=total) for resource_class, total in totals.items() if total},
         aggregates=frozenset(uuid_named(aggregate) for aggregate in aggregates),
     )
     spec = HostSpec(provider_uuid=provider.uuid, host=name, node=name, facts=facts or HostFacts())
@@ -85,7 +85,7 @@ def host(name: str, *, aggregates: Sequence[str] = (), facts: HostFacts | None =
 
 
 def joined(*fleets: Fleet) -> Fleet:
-    """Return several fleets as one."""
+    """Return one fleet with the content of several fleets."""
     return Fleet(
         providers=[each for fleet in fleets for each in fleet.providers],
         hosts=[each for fleet in fleets for each in fleet.hosts],
@@ -95,7 +95,7 @@ def joined(*fleets: Fleet) -> Fleet:
 
 
 def hosts(count: int, **totals: int) -> Fleet:
-    """Return equal hosts, called h0, h1 and so on."""
+    """Return equal hosts, named h0, h1 and so on."""
     return joined(*(host(f"h{number}", **totals) for number in range(count)))
 
 
@@ -116,19 +116,19 @@ def wish(*, vcpus: int = 1, memory_mb: int = 1, in_group: str | None = None, **r
 
 
 def chosen(decision: Decision) -> list[str]:
-    """Return the hosts of a decision, one an instance."""
+    """Return the host of each instance of a decision."""
     return [pick.host for pick in decision.picks]
 
 
 def roost_with(*fleets: Fleet, store: Store | None = None, settings: Settings | None = None, seed: int = 0) -> Roost:
-    """Open a Roost on a fleet."""
+    """Open a Roost with a fleet."""
     opened = roost_on(store, settings=settings, seed=seed)
     opened.install(joined(*fleets))
     return opened
 
 
 def digest(state: State) -> dict[str, object]:
-    """Return all that decisions depend on, by names and identities: equal for equal states, however they came to be."""
+    """Return all inputs of decisions by names and uuids; equal for equal states, whatever their history."""
     providers, hosts_, groups = state.providers, state.hosts, state.groups.values()
     return {
         "used": {

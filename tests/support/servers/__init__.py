@@ -1,1 +1,1 @@
-"""Servers, clients and what is around them."""
+"""Servers, their clients, and fake external services."""

@@ -1,4 +1,4 @@
-"""Queries for candidates as query strings, and the API asked them about columns that are at hand."""
+"""Candidate queries as query strings, and the API over an engine state."""
 
 import json
 from dataclasses import replace
@@ -16,7 +16,7 @@ from tests.support.fleets.forests import uuid_of
 
 
 def can_be_asked(query: Query) -> bool:
-    """Return whether a query string may ask it: every group asks something, and none requires what it forbids."""
+    """Return whether a query string can express a query: no empty group, and no trait both required and forbidden."""
     return all(
         replace(group, suffix="") != Group() and not any(each <= group.forbidden for each in group.required)
         for group in query.groups
@@ -24,12 +24,12 @@ def can_be_asked(query: Query) -> bool:
 
 
 def parameters_of(query: Query) -> tuple[list[tuple[str, str]], int]:
-    """Return the parameters that ask a query, and the oldest version, behind 1., that understands them."""
+    """Return the parameters of a query, and the oldest minor version that supports them."""
     pairs, oldest = [], 10
     subtrees = list(query.same_subtree)
     for group in query.groups:
-        found, since = _of_group(group)
-        pairs += found
+        group_pairs, since = _group_parameters(group)
+        pairs += group_pairs
         oldest = max(oldest, since)
         if not group.resources and not any(group.suffix in suffixes for suffixes in subtrees):
             subtrees.append(frozenset({group.suffix}))
@@ -46,7 +46,7 @@ def parameters_of(query: Query) -> tuple[list[tuple[str, str]], int]:
     return pairs, oldest
 
 
-def _of_group(group: Group) -> tuple[list[tuple[str, str]], int]:
+def _group_parameters(group: Group) -> tuple[list[tuple[str, str]], int]:
     suffix, pairs, since = group.suffix, [], [10]
     if suffix:
         since.append(33)
@@ -75,26 +75,26 @@ def _of_group(group: Group) -> tuple[list[tuple[str, str]], int]:
 
 
 def drawn_url(query: Query, random: Random) -> tuple[str, int]:
-    """Return a URL that asks a query, its groups in their order, and a version that understands it."""
+    """Return a URL of a query, with its groups in order, and a random minor version that supports it."""
     pairs, oldest = parameters_of(query)
     newest = 28 if query.one_provider_a_tree and oldest < 29 else 39
     return f"/allocation_candidates?{urlencode(pairs)}", random.randint(oldest, newest)
 
 
 class Columns:
-    """The API over a state as it is."""
+    """The Placement API over an engine state."""
 
     def __init__(self, state, options=DEFAULTS):
         self.current = Current(DryStore(position=0, next_ids={}), state=state)
-        self._application = Application(identify=_administrator, allows=_everything, options=options)
+        self._application = Application(identify=_identify_administrator, allows=_allow_everything, options=options)
 
     def get(self, url, version=39):
-        """Ask, and return the status and the answer."""
+        """Send a GET; return the status and the decoded body."""
         response = self.response(url, version)
         return response.status, json.loads(response.body)
 
     def response(self, url, version=39):
-        """Ask, and return the answer as it is sent."""
+        """Send a GET; return the raw response."""
         path, _, query = url.partition("?")
         headers = {"openstack-api-version": f"placement 1.{version}"}
         request = Request(method="GET", path=path, query_string=query, headers=headers, request_id=new_request_id())
@@ -105,9 +105,9 @@ class Columns:
             return self._application.fail(request, error)
 
 
-def _administrator(_headers):
+def _identify_administrator(_headers):
     return Identity(user_id="admin")
 
 
-def _everything(_policy, _identity, _target):
+def _allow_everything(_policy, _identity, _target):
     return True

@@ -1,4 +1,4 @@
-"""A certificate authority for tests, made by the openssl command."""
+"""A certificate authority for tests, created with the openssl command."""
 
 import shutil
 import ssl
@@ -11,7 +11,7 @@ needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="ther
 
 
 class Authority:
-    """A CA in a folder, and what it vouches for."""
+    """A CA in a folder, and the certificates that it issues."""
 
     def __init__(self, folder: Path, name: str = "ca") -> None:
         self.folder, self.name = folder, name
@@ -19,7 +19,7 @@ class Authority:
         self._openssl(
             "req",
             "-x509",
-            *_key(folder / f"{name}.key"),
+            *_new_key_options(folder / f"{name}.key"),
             "-out",
             self.cert,
             "-days",
@@ -31,16 +31,16 @@ class Authority:
         )
 
     def issue(self, name: str) -> tuple[Path, Path]:
-        """Return the files of a new certificate for this machine, and of its key."""
-        cert, key, asked = (self.folder / f"{name}.{end}" for end in ("pem", "key", "csr"))
-        self._openssl("req", "-new", *_key(key), "-out", asked, "-subj", f"/CN={name}")
-        said = self.folder / f"{name}.ext"
-        said.write_text("subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n")
+        """Issue a certificate for this machine; return the files of the certificate and its key."""
+        cert, key, csr = (self.folder / f"{name}.{end}" for end in ("pem", "key", "csr"))
+        self._openssl("req", "-new", *_new_key_options(key), "-out", csr, "-subj", f"/CN={name}")
+        extensions = self.folder / f"{name}.ext"
+        extensions.write_text("subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n")
         self._openssl(
             "x509",
             "-req",
             "-in",
-            asked,
+            csr,
             "-CA",
             self.cert,
             "-CAkey",
@@ -49,14 +49,14 @@ class Authority:
             "2",
             "-CAcreateserial",
             "-extfile",
-            said,
+            extensions,
             "-out",
             cert,
         )
         return cert, key
 
     def trusting(self, *shown: Path) -> ssl.SSLContext:
-        """Return what a client needs that trusts this CA, and shows a certificate if there is one."""
+        """Return the TLS context of a client that trusts this CA and presents a certificate, if given."""
         context = ssl.create_default_context(cafile=str(self.cert))
         if shown:
             context.load_cert_chain(*shown)
@@ -66,5 +66,5 @@ class Authority:
         subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True, timeout=60)
 
 
-def _key(path: Path) -> tuple[object, ...]:
+def _new_key_options(path: Path) -> tuple[object, ...]:
     return "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", path

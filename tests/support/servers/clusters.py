@@ -1,4 +1,4 @@
-"""Servers and agents as processes of their own, which are killed and started again at the same place."""
+"""Servers, conductors and agents as processes that tests kill and restart at the same address."""
 
 import http.client
 import json
@@ -22,25 +22,25 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Spent:
-    """What lives of a program took: processor time of all, memory of the largest."""
+    """The resources that all runs of a program used: the sum of processor time, and the peak memory."""
 
     def __init__(self) -> None:
         self.cpu_s, self.peak_bytes = 0.0, 0
 
     def add(self, pid: int) -> None:
-        """Count a life that is about to end."""
+        """Add the usage of a process that is about to end."""
         cpu_s, peak_bytes = spent(pid)
         self.cpu_s += cpu_s
         self.peak_bytes = max(self.peak_bytes, peak_bytes)
 
 
 class Program:
-    """A command that lives, is killed, and lives again.
+    """A ``roost`` command that can be killed and restarted.
 
     Args:
-        words: of the command, ``roost`` left out.
-        folder: where it runs.
-        log: the file that takes what it says on standard error.
+        words: the arguments of the command.
+        folder: its working directory.
+        log: the file for its standard error.
     """
 
     def __init__(self, *words: object, folder: Path, log: str) -> None:
@@ -50,7 +50,7 @@ class Program:
         self.kills = 0
 
     def start(self) -> str:
-        """Let it live; return the first line that it says."""
+        """Start the process; return the first line of its output."""
         with self.log.open("a") as errors:
             self.process = subprocess.Popen(
                 command(*self.words),
@@ -66,11 +66,11 @@ class Program:
 
     @property
     def lives(self) -> bool:
-        """Whether it runs."""
+        """Whether the process runs."""
         return self.process is not None and self.process.poll() is None
 
     def kill(self) -> None:
-        """End it as the machine would."""
+        """Kill the process, as a power loss would."""
         if self.process is not None:
             if self.lives:
                 self.spent.add(self.process.pid)
@@ -79,7 +79,7 @@ class Program:
             self._reap()
 
     def stop(self) -> int:
-        """Tell it to end; return its exit code."""
+        """Terminate the process; return its exit code."""
         assert self.process is not None
         if self.lives:
             self.spent.add(self.process.pid)
@@ -87,20 +87,20 @@ class Program:
         return self._reap()
 
     def ended(self) -> int:
-        """Wait until it ends by itself; return its exit code."""
+        """Wait until the process ends; return its exit code."""
         return self._reap()
 
     def until(self, true: Callable[[], T]) -> T:
-        """Wait until something is so, as long as it lives; return it."""
+        """Wait until a condition holds while the process runs; return the value of the condition."""
         end_s = time.monotonic() + _PATIENCE_S
-        while not (found := true()):
+        while not (value := true()):
             assert self.lives, self.log.read_text()
             assert time.monotonic() < end_s, self.log.read_text()
             time.sleep(0.05)
-        return found
+        return value
 
     def last_words(self) -> str:
-        """End it if it still lives, and return the end of what it said, with where each of its threads was."""
+        """Abort the process if it still runs; return the end of its log, with the stack of each thread."""
         was_alive = self.lives
         if self.process is not None and was_alive:
             self.process.send_signal(signal.SIGABRT)
@@ -117,12 +117,12 @@ class Program:
 
 
 class ConductorProgram(Program):
-    """``roost conductor``, beside the servers of a PostgreSQL database.
+    """``roost conductor``, next to the servers of a PostgreSQL database.
 
     Args:
-        folder: of its settings.
-        settings: a file of settings, which names the database.
-        name: of its settings and its log.
+        folder: the folder of its settings.
+        settings: the content of its settings file, which names the database.
+        name: the base name of its settings and log files.
     """
 
     def __init__(self, *, folder: Path, settings: str, name: str = "conductor") -> None:
@@ -131,20 +131,20 @@ class ConductorProgram(Program):
         super().__init__("conductor", "--config", config, "--data", folder, folder=folder, log=f"{name}.log")
 
     def start(self) -> str:
-        """Let it live, and take what there is to do."""
+        """Start the conductor; return the first line of its output."""
         first = super().start()
         assert first.startswith("listening on http"), (first, self.log.read_text()[-2000:])
         return first
 
 
 class ServerProgram(Program):
-    """``roost up``, which is at the same port each time.
+    """``roost up``, which keeps its port over restarts.
 
     Args:
-        words: further ones of the command.
-        folder: of its data and settings.
-        settings: a file of settings.
-        name: of its settings and its log.
+        words: additional arguments of the command.
+        folder: the folder of its data and settings.
+        settings: the content of its settings file.
+        name: the base name of its settings and log files.
     """
 
     def __init__(self, *words: object, folder: Path, settings: str, name: str = "server") -> None:
@@ -165,7 +165,7 @@ class ServerProgram(Program):
         self.port = 0
 
     def start(self) -> str:
-        """Let it live, and listen."""
+        """Start the server and note its port; return the first line of its output."""
         first = super().start()
         found = re.match(r"listening on https?://[\w.]+:(\d+)", first)
         assert found, (first, self.log.read_text()[-2000:])
@@ -175,11 +175,11 @@ class ServerProgram(Program):
 
     @property
     def address(self) -> str:
-        """Its address, as a URL."""
+        """The URL of the server."""
         return f"http://127.0.0.1:{self.port}"
 
     def ask(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, object]:
-        """Ask once, on a connection of its own; an OSError or HTTPException says that it was not answered."""
+        """Send a request once on a new connection; without a reply it raises an OSError or HTTPException."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             sent = {**ADMIN, "content-type": "application/json", **headers}
@@ -191,7 +191,7 @@ class ServerProgram(Program):
         return answer.status, json.loads(text) if text else None
 
     def listed(self, noun: str, query: str = "") -> list[dict[str, object]]:
-        """Return all of a list, page by page."""
+        """Return all entries of a list, page by page."""
         found: list[dict[str, object]] = []
         cursor = ""
         while cursor is not None:
@@ -204,7 +204,7 @@ class ServerProgram(Program):
         return found
 
     def asked(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, object]:
-        """Ask until it is answered, however often the server dies meanwhile."""
+        """Repeat a request until the server replies, even if the server is killed and restarted."""
         end_s = time.monotonic() + 2 * _START_S
         while True:
             try:
@@ -213,21 +213,21 @@ class ServerProgram(Program):
                 status, answer = 503, error
             if status != 503:
                 return status, answer
-            assert time.monotonic() < end_s, f"{method} {path} is not answered: {answer!r}; it {self.last_words()}"
+            assert time.monotonic() < end_s, f"{method} {path} has no reply: {answer!r}; it {self.last_words()}"
             time.sleep(0.1)
 
 
 class AgentsProgram(Program):
-    """``roost agent`` with the fake driver: one host or a fleet, whose guests and journals outlive it.
+    """``roost agent`` with the fake driver, for one host or a fleet; guests and journals outlive the process.
 
     Args:
-        server: that it works for.
-        words: further ones of the command.
-        folder: of its journals.
-        guests: folder of what the fake driver keeps; hosts that share it send guests to each other.
-        host: name of the host, or the beginning of the names of many.
-        fleet: how many; 0: one.
-        options: further ones of the driver.
+        server: the URL of its server.
+        words: additional arguments of the command.
+        folder: the folder of its journals.
+        guests: the state folder of the fake driver; hosts that share it can send guests to each other.
+        host: the name of the host, or the prefix of the names of a fleet.
+        fleet: the number of hosts of the fleet; 0 is one host without a fleet.
+        options: additional options of the driver.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class AgentsProgram(Program):
         fleet: int = 0,
         options: dict[str, object],
     ) -> None:
-        told = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
+        driver_options = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
         super().__init__(
             "agent",
             "--server",
@@ -254,7 +254,7 @@ class AgentsProgram(Program):
             folder / f"{host}.state",
             "--option",
             f"state={guests}",
-            *told,
+            *driver_options,
             *words,
             folder=folder,
             log=f"{host}.log",
@@ -265,7 +265,7 @@ class AgentsProgram(Program):
 
 @contextmanager
 def running_agents(server: Served, folder: Path, *words: object) -> Iterator[subprocess.Popen[str]]:
-    """Let ``roost agent`` run meanwhile with the fake driver, in a folder, where it logs."""
+    """Run ``roost agent`` with the fake driver in a folder during the block; the folder has its log."""
     with (folder / "agent.log").open("w") as errors:
         process = subprocess.Popen(
             command("agent", "--server", server.address, "--driver", "fake", *words),
@@ -282,7 +282,7 @@ def running_agents(server: Served, folder: Path, *words: object) -> Iterator[sub
 
 
 def spent(pid: int) -> tuple[float, int]:
-    """Return the processor seconds of a process that runs, and the most memory it ever had, in bytes."""
+    """Return the processor time of a running process in seconds, and its peak memory in bytes."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         status = Path(f"/proc/{pid}/status").read_text()
@@ -293,14 +293,14 @@ def spent(pid: int) -> tuple[float, int]:
 
 
 def guests_on(folder: Path) -> dict[str, list[tuple[str, str]]]:
-    """Return what the books of the fake driver say: by uuid of each guest, the hosts that have it, with its state."""
+    """Return the guests in the fake driver's files: by uuid of the guest, its hosts and its state on each."""
     found: dict[str, list[tuple[str, str]]] = {}
     for path in sorted((folder / "hosts").glob("*.json")):
         kept = json.loads(path.read_text())
         for uuid, guest in kept.get("guests", {}).items():
             found.setdefault(uuid, []).append((path.stem, guest["state"]))
         for uuid in kept.get("coming", {}).keys() - kept.get("guests", {}).keys():
-            # One that came while it ran is noted when its host is asked the next time.
+            # The driver notes the arrival of a running guest only at its next call on that host.
             arrival = folder / "arrivals" / path.stem / f"{uuid}.json"
             text = arrival.read_text() if arrival.exists() else ""
             if text and json.loads(text)["is_running"]:
@@ -309,7 +309,7 @@ def guests_on(folder: Path) -> dict[str, list[tuple[str, str]]]:
 
 
 def up(server: Served) -> set[str]:
-    """Return the hosts whose agents are up and which were reported, by name."""
+    """Return the names of the hosts that are reported and whose agents are up."""
     agents = server.ask("GET", "/v1/agents", headers=ADMIN)[2]["agents"]
     hosts = server.ask("GET", "/v1/hosts", headers=ADMIN)[2]["hosts"]
     return {each["host"] for each in agents if each["up"]} & {each["host"] for each in hosts}

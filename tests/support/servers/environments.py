@@ -1,4 +1,4 @@
-"""Environments of Python for programs that tests run as they are, beside the product and not in it."""
+"""Virtual environments for external Python programs that tests run."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def create(folder: Path, requirements: Sequence[str]) -> None:
-    """Create an environment with some packages, anew where there was one."""
+    """Create an environment with packages; an existing one is replaced."""
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
     pip = (folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--quiet")
     subprocess.run([*pip, "install", *requirements], check=True)
@@ -15,9 +15,9 @@ def create(folder: Path, requirements: Sequence[str]) -> None:
 
 
 def python_with(module: str, environment: Path, *, named: str | None) -> Path | None:
-    """Return a Python that can import a module: the one named, else that of an environment; None where it cannot."""
+    """Return the named Python, or that of an environment, if it can import a module; otherwise None."""
     path = Path(named) if named else environment / "bin" / "python"
     if not path.exists():
         return None
-    asked = subprocess.run([path, "-c", f"import {module}"], capture_output=True, check=False)
-    return path if asked.returncode == 0 else None
+    result = subprocess.run([path, "-c", f"import {module}"], capture_output=True, check=False)
+    return path if result.returncode == 0 else None

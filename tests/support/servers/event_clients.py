@@ -1,4 +1,4 @@
-"""A client of server-sent events, and a server that a webhook sends to."""
+"""A client of server-sent events, and a receiver of webhooks."""
 
 import http.client
 import json
@@ -10,13 +10,13 @@ ADMIN = {"x-auth-token": "admin"}
 
 
 class Follower:
-    """A stream of events that is being read."""
+    """An open stream of events."""
 
     def __init__(self, answer):
         self.status, self.headers, self._answer = answer.status, answer.headers, answer
 
     def lines(self):
-        """Return the lines of the next block; none at the end."""
+        """Return the lines of the next block; an empty list at the end of the stream."""
         found = []
         while line := self._answer.readline():
             if line == b"\n":
@@ -25,7 +25,7 @@ class Follower:
         return found
 
     def events(self, count):
-        """Return so many events, each with its id, name and data."""
+        """Return the next ``count`` events, each with its id, name and data."""
         found = []
         while len(found) < count:
             lines = self.lines()
@@ -38,7 +38,7 @@ class Follower:
 
 @contextmanager
 def following(server, *, last_id=None, headers=ADMIN):
-    """Follow the events of a server; its welcome is read."""
+    """Yield a stream of the events of a server, after its first block."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
         more = {} if last_id is None else {"last-event-id": last_id}
@@ -52,35 +52,35 @@ def following(server, *, last_id=None, headers=ADMIN):
 
 
 class Hook(ThreadingHTTPServer):
-    """Takes what is sent to it, and answers with the statuses it is told, then with 204."""
+    """A webhook receiver that records requests; it replies with the given statuses, then with 204."""
 
     daemon_threads = True
 
     def __init__(self, statuses=()):
-        super().__init__(("127.0.0.1", 0), _Taking)
+        super().__init__(("127.0.0.1", 0), _HookHandler)
         self.statuses = list(statuses)
         self.taken = []
-        self.kept = threading.Event()  # while it is not set, nobody is answered
+        self.kept = threading.Event()  # while it is not set, requests get no reply
         self.kept.set()
         self.changed = threading.Condition()
 
     @property
     def url(self):
-        """Where it is."""
+        """The URL of the webhook."""
         return f"http://127.0.0.1:{self.server_port}/hook?of=roost"
 
     def wait(self, count):
-        """Wait until so many were sent; return them."""
+        """Wait until ``count`` requests have arrived; return all requests."""
         with self.changed:
             assert self.changed.wait_for(lambda: len(self.taken) >= count, timeout=60), self.taken
             return list(self.taken)
 
 
-class _Taking(BaseHTTPRequestHandler):
+class _HookHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
-        """Take one event."""
+        """Record one event."""
         body = self.rfile.read(int(self.headers["content-length"]))
         with self.server.changed:
             status = self.server.statuses.pop(0) if self.server.statuses else 204
@@ -92,12 +92,12 @@ class _Taking(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_words):
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def hooked(statuses=()):
-    """Run a server for a webhook."""
+    """Run a webhook receiver during the block."""
     hook = Hook(statuses)
     thread = threading.Thread(target=hook.serve_forever, daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""The Placement API asked in process, without sockets: the same application, thread and columns as behind HTTP."""
+"""The Placement API in process without sockets; application, thread and columns are those of the HTTP server."""
 
 import json
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ NEWEST = "1.39"
 
 
 class Answered:
-    """An answer, decoded."""
+    """A decoded response."""
 
     def __init__(self, response: Response) -> None:
         self.status = response.status
@@ -35,7 +35,7 @@ class Answered:
 
     @property
     def text(self):
-        """What an error says, without what every answer of its status begins with."""
+        """The detail of an error, without the common prefix of its status."""
         return self.json["errors"][0]["detail"].partition("\n\n ")[2].removesuffix("  ")
 
     @property
@@ -45,7 +45,7 @@ class Answered:
 
 
 class Asking:
-    """Requests by method; ``body`` is sent as JSON, or as it is where it is bytes."""
+    """A client with a method for each HTTP method; ``body`` is bytes, or is sent as JSON."""
 
     def __init__(self, application: Api, serving: Serving) -> None:
         self.application = application
@@ -54,16 +54,16 @@ class Asking:
     def ask(self, method, url, body=None, *, version=NEWEST, headers=None, prefix=""):
         """Send one request, as an administrator unless ``headers`` say otherwise."""
         request = self.request(method, url, body, version=version, headers=headers, prefix=prefix)
-        entered = self.application.enter(request)
-        if isinstance(entered, Response):
-            return Answered(entered)
+        task = self.application.enter(request)
+        if isinstance(task, Response):
+            return Answered(task)
         try:
-            return Answered(self.application.finish(request, self.serving.run(entered)))
+            return Answered(self.application.finish(request, self.serving.run(task)))
         except RoostError as error:
             return Answered(self.application.fail(request, error))
 
     def request(self, method, url, body=None, *, version=NEWEST, headers=None, prefix=""):
-        """Return a request as it comes from the network."""
+        """Return a request as the network delivers it."""
         path, _, query = url.partition("?")
         sent = {"x-auth-token": "admin", "openstack-api-version": f"placement {version}", "host": "localhost"}
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
@@ -82,25 +82,25 @@ class Asking:
         )
 
     def get(self, url, **options):
-        """Ask for what there is."""
+        """Send a GET request."""
         return self.ask("GET", url, **options)
 
     def put(self, url, body=None, **options):
-        """Set it."""
+        """Send a PUT request."""
         return self.ask("PUT", url, body, **options)
 
     def post(self, url, body=None, **options):
-        """Add to it."""
+        """Send a POST request."""
         return self.ask("POST", url, body, **options)
 
     def delete(self, url, **options):
-        """Take it away."""
+        """Send a DELETE request."""
         return self.ask("DELETE", url, **options)
 
 
 @contextmanager
 def asking(store=None, *, identify=trust_headers, policy=None, clock=None):
-    """Open the API over a store; by default a fresh one in memory, which believes whoever asks."""
+    """Open the API over a store; by default a new store in memory, and identities from request headers."""
     current = Current(store or MemoryStore(), clock=clock)
     Placement(current)
     serving = Serving(current)
@@ -111,7 +111,7 @@ def asking(store=None, *, identify=trust_headers, policy=None, clock=None):
 
 
 class Own(Asking):
-    """Roost's own API, and the product behind it, which only ``in_thread`` may touch while it is served."""
+    """Roost's own API and its product; during serving, use the product only through ``in_thread``."""
 
     def __init__(self, product, serving, *, wakeups=None, ends=None, identify=trust_headers, allows=None):
         self.agents = AgentRegistry(
@@ -121,13 +121,13 @@ class Own(Asking):
         self.product = product
 
     def in_thread(self, act):
-        """Do something with the product in the thread that owns it."""
+        """Call ``act`` with the product in the serving thread."""
         return self.serving.run(lambda _current: act(self.product))
 
 
 @contextmanager
 def asking_own(*fleets, url="sqlite://", settings=None, identify=trust_headers, policy=None):
-    """Open Roost's own API on a fleet; by default over a fresh store in memory, with the policies by default."""
+    """Open Roost's own API with a fleet; by default over a new store in memory, with the default policies."""
     wakeups, ends = Wakeups(100), Wakeups(100, topic=ENDS)
 
     def heed(work):

@@ -1,4 +1,4 @@
-"""A small Keystone: it gives the service a token, and says what it knows of the tokens of others."""
+"""A small Keystone: it issues a token to the service, and validates the tokens of users."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 SERVICE_PASSWORD = "pw"
 PROJECT = {"id": "p1", "name": "shop", "domain": {"id": "default", "name": "Default"}}
 FUTURE, PAST = "2099-01-01T00:00:00.000000Z", "2001-01-01T00:00:00.000000Z"
-# Token -> roles, scope, and when it ends.
+# Token -> roles, scope, and time of expiry.
 TOKENS = {
     "service-token": (["service"], {"project": PROJECT}, FUTURE),
     "admin-token": (["Admin"], {"project": PROJECT}, FUTURE),
@@ -19,7 +19,7 @@ TOKENS = {
 
 
 def told(token):
-    """Return what Keystone says of a token."""
+    """Return Keystone's description of a token."""
     roles, scope, ends = TOKENS[token]
     return {
         "methods": ["password"],
@@ -33,12 +33,12 @@ def told(token):
 
 
 class Keystone(BaseHTTPRequestHandler):
-    """Version 3 of the identity API, as much of it as validating tokens needs."""
+    """The part of version 3 of the identity API that validates tokens."""
 
-    asked = 0  # how often somebody's token was asked about
+    asked = 0  # number of token validations
 
     def do_GET(self):
-        """Say what is known of a token, where that is, and how often it was asked."""
+        """Serve token validations, the versions of the API, and the count of validations."""
         if self.path.rstrip("/").endswith("/count"):
             self._answer(200, {"asked": Keystone.asked})
         elif "/auth/tokens" in self.path:
@@ -55,10 +55,10 @@ class Keystone(BaseHTTPRequestHandler):
             )
 
     def do_POST(self):
-        """Let the service in that knows its password."""
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        given = asked["auth"]["identity"]["password"]["user"]["password"]
-        if given != SERVICE_PASSWORD:
+        """Issue a token to the service for its password."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        password = body["auth"]["identity"]["password"]["user"]["password"]
+        if password != SERVICE_PASSWORD:
             self._answer(401, {"error": {"code": 401, "message": "no"}})
             return
         endpoint = {"interface": "internal", "region": "r", "url": f"http://{self.headers['Host']}/v3", "id": "e"}
@@ -80,7 +80,7 @@ class Keystone(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_arguments):
-        """Say nothing."""
+        """Log nothing."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The real `openstack` client with osc-placement, in an environment of its own: found, installed, and run."""
+"""Find, install and run the real `openstack` client with osc-placement in a separate environment."""
 
 import json
 import os
@@ -11,25 +11,25 @@ from tests.support.servers.environments import create
 ENVIRONMENT = ROOT / ".cache" / "openstack-client"
 REQUIREMENTS = ("python-openstackclient==10.5.0", "osc-placement==4.9.1")
 VARIABLE = "ROOST_OPENSTACK_CLIENT"
-TOKEN = "notused"  # what the client sends with the auth type ``none``
+TOKEN = "notused"  # the client's token for the auth type ``none``
 HOW_TO_INSTALL = f"no openstack client: run `make openstack`, or let {VARIABLE} name an `openstack` executable"
 
 
 def python():
-    """Return the Python beside the `openstack` executable; None where there is none, or it lacks osc-placement."""
+    """Return the Python next to the `openstack` executable, or None without executable or osc-placement."""
     named = os.environ.get(VARIABLE)
     folder = Path(named).parent if named else ENVIRONMENT / "bin"
     path = next((each for each in (folder / "python", folder / "python3") if each.exists()), None)
     if path is None:
         return None
-    # Looked for and not imported, because that takes a second, and each process that collects tests asks.
+    # Find the modules without an import, which takes a second in each process that collects tests.
     look = "import sys; from importlib.util import find_spec as f; sys.exit(not all(map(f, sys.argv[1:])))"
-    asked = subprocess.run([path, "-c", look, "openstackclient", "osc_placement"], capture_output=True, check=False)
-    return path if asked.returncode == 0 else None
+    result = subprocess.run([path, "-c", look, "openstackclient", "osc_placement"], capture_output=True, check=False)
+    return path if result.returncode == 0 else None
 
 
 def install():
-    """Create the environment with the client in it, unless there is one."""
+    """Create the environment with the client, unless it exists."""
     if python() is not None:
         print(f"{python()} has the client")
         return
@@ -37,12 +37,12 @@ def install():
 
 
 class Client:
-    """A process that runs commands of the client, one after the other, without importing it anew each time."""
+    """A process that runs commands of the client one by one, and imports the client only once."""
 
     def __init__(self):
         program = python()
         assert program is not None, HOW_TO_INSTALL
-        # Nothing of the user's own clouds is to be asked.
+        # Remove the user's cloud settings.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
         self._process = subprocess.Popen(
             [program, Path(__file__).with_name("openstack_driver.py")],
@@ -53,7 +53,7 @@ class Client:
         )
 
     def ask(self, *words):
-        """Send words; return what came back."""
+        """Send the arguments of a command; return the result."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(words) + "\n")
@@ -70,7 +70,7 @@ class Client:
 
 
 class Openstack:
-    """The `openstack` command, at one server in one version of the API."""
+    """The `openstack` command for one server and one version of the API."""
 
     def __init__(self, client, address, version):
         self._client = client
@@ -83,25 +83,25 @@ class Openstack:
         return self._client.ask(*self._words, *command.split(), *map(str, words))
 
     def commands(self):
-        """Return the names of all commands there are for Placement."""
+        """Return the names of all Placement commands."""
         return self._client.ask("commands")
 
     def do(self, command, *words):
-        """Run a command that shows nothing."""
-        found = self._run(command, *words)
-        assert (found["code"], found["out"], found["err"]) == (0, "", ""), (command, words, found)
+        """Run a command without output."""
+        result = self._run(command, *words)
+        assert (result["code"], result["out"], result["err"]) == (0, "", ""), (command, words, result)
 
     def show(self, command, *words):
-        """Run a command, and return what it shows."""
-        found = self._run(command, *words, "-f", "json")
-        assert (found["code"], found["err"]) == (0, ""), (command, words, found)
-        return json.loads(found["out"])
+        """Run a command, and return its JSON output."""
+        result = self._run(command, *words, "-f", "json")
+        assert (result["code"], result["err"]) == (0, ""), (command, words, result)
+        return json.loads(result["out"])
 
     def fail(self, command, *words):
-        """Run a command that is refused; return the sentence."""
-        found = self._run(command, *words)
-        assert found["code"] == 1, (command, words, found)
-        return " ".join(found["err"].split())
+        """Run a command that fails; return the error message."""
+        result = self._run(command, *words)
+        assert result["code"] == 1, (command, words, result)
+        return " ".join(result["err"].split())
 
 
 if __name__ == "__main__":

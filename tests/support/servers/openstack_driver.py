@@ -1,9 +1,9 @@
-"""Run many commands of the `openstack` client without starting it anew, by the Python that has the client.
+"""Run many commands of the `openstack` client in one process, with the Python of the client's environment.
 
-The client remembers endpoints and columns from one command to the next, so each is run by a fork of its own.
+The client keeps endpoints and columns between commands, so each command runs in a new fork.
 
-Each line of the input is a list of words in JSON; each line of the output tells what became of them. The words
-``["commands"]`` ask for the names of all commands that osc-placement adds.
+Each line of the input is a JSON list of arguments; each line of the output is the result. The arguments
+``["commands"]`` return the names of all commands that osc-placement adds.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import sys
 
 
 def run(words):
-    """Run one command; return its exit code and what it wrote."""
+    """Run one command; return its exit code and its output."""
     from openstackclient import shell
 
     out, err = io.StringIO(), io.StringIO()
@@ -34,8 +34,8 @@ def commands():
 
 
 def main():
-    """Answer line by line until the input ends."""
-    run(["trait", "list", "--help"])  # What this imports, the forks have.
+    """Run the command of each input line until the input ends."""
+    run(["trait", "list", "--help"])  # The forks inherit its imports.
     for line in sys.stdin:
         words = json.loads(line)
         child = os.fork()

@@ -1,4 +1,4 @@
-"""Roost run beside packages of plug-ins, with and without the libraries of OpenStack that plug-ins import."""
+"""Run Roost with plug-in packages, with or without the OpenStack libraries that plug-ins import."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.fleets.products import ROOT
 
 OSLO = ("oslo_config", "oslo_log", "oslo_utils", "oslo_serialization")
-# Hides packages of the environment, as on a machine that lacks them.
+# Hides packages of the environment, as if they were not installed.
 _SCRIPT = """
 import sys
 from importlib.machinery import PathFinder
@@ -25,11 +25,11 @@ sys.exit(main())
 def run_roost(
     folder: Path, *words: str, hidden: tuple[str, ...] = OSLO, python: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command of Roost in a folder, whose modules and those in ``site`` can be imported.
+    """Run a Roost command in a folder; it can import modules from the folder and from its ``site``.
 
     Args:
-        hidden: packages that are not to be found.
-        python: another Python, which has what Roost needs; None: this one.
+        hidden: packages that cannot be imported.
+        python: another Python with Roost's dependencies; None is this Python.
     """
     path = sys.path if python is None else [str(ROOT / "src")]
     environ = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(folder / "site"), *path])}
@@ -38,7 +38,7 @@ def run_roost(
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
-    """Write files, by their paths in a folder."""
+    """Write files into a folder; the keys are their relative paths."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Remote Placements in tests: servers with providers to be claimed, and the product that claims there."""
+"""Remote Placements: servers with providers, and a product that claims on them."""
 
 import http.client
 import json
@@ -16,18 +16,18 @@ HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39", "
 
 
 def host(number):
-    """Return the uuid of a provider."""
+    """Return the provider uuid of a host."""
     return uuid_of("remote host", str(number))
 
 
 class Remote:
-    """A Placement API that is served somewhere."""
+    """A client of a Placement API at an address."""
 
     def __init__(self, address):
         self.address = address
 
     def ask(self, method, path, body=None):
-        """Send one request; return its status and what came back."""
+        """Send one request; return its status and the decoded body."""
         parts = urlsplit(self.address)
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
         try:
@@ -40,14 +40,14 @@ class Remote:
         return answer.status, json.loads(text) if text else None
 
     def stock(self, count, *, vcpus=4):
-        """Let it have hosts host-0, host-1, … with so many VCPU each; those with higher numbers have more memory."""
+        """Create hosts host-0, host-1, … with ``vcpus`` VCPU each; higher numbers have more memory."""
         for number in range(count):
             self.add(f"host-{number}", host(number), VCPU=vcpus, MEMORY_MB=4096 * (number + 1))
 
     def add(self, name, uuid, *, parent=None, **amounts):
-        """Let it have one provider more."""
-        made = {"name": name, "uuid": uuid} | ({} if parent is None else {"parent_provider_uuid": parent})
-        assert self.ask("POST", "/resource_providers", made)[0] == 200
+        """Create a provider with inventories."""
+        provider = {"name": name, "uuid": uuid} | ({} if parent is None else {"parent_provider_uuid": parent})
+        assert self.ask("POST", "/resource_providers", provider)[0] == 200
         body = {
             "resource_provider_generation": 0,
             "inventories": {name: {"total": amount} for name, amount in amounts.items()},
@@ -55,17 +55,17 @@ class Remote:
         assert self.ask("PUT", f"/resource_providers/{uuid}/inventories", body)[0] == 200
 
     def held(self, consumer):
-        """Return what a consumer holds: provider -> class -> amount."""
+        """Return the allocations of a consumer: provider -> class -> amount."""
         status, found = self.ask("GET", f"/allocations/{consumer}")
         assert status == 200
         return {uuid: each["resources"] for uuid, each in found["allocations"].items()}
 
     def used(self, number):
-        """Return what is used of a host."""
+        """Return the usages of a host."""
         return self.ask("GET", f"/resource_providers/{host(number)}/usages")[1]["usages"]
 
     def take(self, number, **amounts):
-        """Let somebody else take something of a host."""
+        """Allocate amounts on a host for another consumer."""
         body = {
             "allocations": {host(number): {"resources": amounts}},
             "project_id": "p",
@@ -85,15 +85,15 @@ class Claiming(Own):
         self.remote = remote
 
     def look(self):
-        """Look which hosts the remote Placement has."""
+        """Read the hosts of the remote Placement."""
         self.remote.sync_hosts(self.serving)
 
 
 @contextmanager
 def claiming(address, *fleets, url="sqlite://", settings=None, pause=lambda _: None, wrapped=lambda remote: remote):
-    """Open Roost's own API over the Placement at an address."""
-    ways = [Connection(address, token="admin", timeout_s=20, pause=pause) for _ in range(2)]
-    remote = RemoteFollower(*ways, interval_s=60)
+    """Open Roost's own API over a remote Placement."""
+    connections = [Connection(address, token="admin", timeout_s=20, pause=pause) for _ in range(2)]
+    remote = RemoteFollower(*connections, interval_s=60)
     remote.placement = wrapped(remote.placement)
     product, serving = open_product(url, settings or Settings(), remote=remote)
     try:
@@ -102,5 +102,5 @@ def claiming(address, *fleets, url="sqlite://", settings=None, pause=lambda _: N
         yield Claiming(product, serving, remote)
     finally:
         serving.stop()
-        for way in ways:
-            way.close()
+        for connection in connections:
+            connection.close()

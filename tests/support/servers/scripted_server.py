@@ -1,4 +1,4 @@
-"""A server over HTTP that answers what it was told to."""
+"""An HTTP server with scripted replies."""
 
 import json
 import sys
@@ -8,31 +8,31 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Server(ThreadingHTTPServer):
-    """A server that says nothing of clients that break a connection off, as they may."""
+    """A server that does not report clients that break a connection."""
 
     def handle_error(self, request, client_address):
-        """Tell of what else went wrong."""
+        """Report all errors except broken connections."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 @contextmanager
 def scripted(*answers):
-    """Serve answers in their order, and yield the address and what was asked; None: no answer."""
-    left, asked = [*answers], []
+    """Serve replies in order; yield the address and the list of requests. The reply None closes the connection."""
+    left, requests = [*answers], []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def answer(self):
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            asked.append((self.command, self.path, json.loads(body) if body else None))
-            found = left.pop(0)
-            if found is None:
+            requests.append((self.command, self.path, json.loads(body) if body else None))
+            reply = left.pop(0)
+            if reply is None:
                 self.close_connection = True
                 return
-            status, said = found
-            text = b"" if said is None else said if isinstance(said, bytes) else json.dumps(said).encode()
+            status, content = reply
+            text = b"" if content is None else content if isinstance(content, bytes) else json.dumps(content).encode()
             self.send_response(status)
             self.send_header("content-length", str(len(text)))
             self.end_headers()
@@ -47,7 +47,7 @@ def scripted(*answers):
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/below/", asked
+        yield f"http://127.0.0.1:{server.server_port}/below/", requests
     finally:
         server.shutdown()
         thread.join()

@@ -1,4 +1,4 @@
-"""A real server of the Placement API, in a process of its own, and ways to speak to it byte by byte."""
+"""A real server in a process of its own, and clients that send requests or raw bytes."""
 
 import errno
 import http.client
@@ -21,18 +21,18 @@ _START_S = 60
 
 
 class Served:
-    """A server that runs: where it is, and what it said."""
+    """A running server: its process, its ports and its standard error."""
 
     def __init__(self, process: subprocess.Popen, port: int, metrics_port: int | None, errors: list[str]) -> None:
         self.process, self.port, self.metrics_port, self.errors = process, port, metrics_port, errors
 
     @property
     def address(self):
-        """Its address, as a URL."""
+        """The URL of the server."""
         return f"http://127.0.0.1:{self.port}"
 
     def ask(self, method, path, body=None, *, headers=None, port=None):
-        """Send one request on a connection of its own; return status, headers and body, JSON decoded."""
+        """Send one request on a new connection; return status, headers and body, with JSON decoded."""
         connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=30)
         try:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
@@ -42,19 +42,19 @@ class Served:
             connection.request(method, path, body=data, headers=sent)
             answer = connection.getresponse()
             text = answer.read()
-            found = {name.lower(): value for name, value in answer.getheaders()}
+            received = {name.lower(): value for name, value in answer.getheaders()}
         finally:
             connection.close()
-        is_json = found.get("content-type", "").startswith(("application/json", "application/problem+json"))
-        return answer.status, found, json.loads(text) if is_json and text else text
+        is_json = received.get("content-type", "").startswith(("application/json", "application/problem+json"))
+        return answer.status, received, json.loads(text) if is_json and text else text
 
     def watch(self, path):
-        """Ask the other port."""
+        """Send a GET to the metrics port; return status and text."""
         status, _, body = self.ask("GET", path, headers={}, port=self.metrics_port)
         return status, body.decode()
 
     def raw(self, *parts, timeout_s=30, is_shut=False):
-        """Send bytes as they are, and return all that comes until the server closes."""
+        """Send raw bytes; return all received bytes until the server closes the connection."""
         with self.connect(timeout_s=timeout_s) as client:
             try:
                 for part in parts:
@@ -64,38 +64,38 @@ class Served:
             except ConnectionError:
                 pass
             except OSError as error:
-                if error.errno != errno.ENOTCONN:  # It was closed before we could say so ourselves.
+                if error.errno != errno.ENOTCONN:  # The server closed the connection first.
                     raise
             return read_all(client)
 
     def connect(self, *, timeout_s=30):
-        """Open a connection."""
+        """Open a TCP connection."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout_s)
 
     def tell_to_stop(self):
-        """Tell it to stop, and wait until it lets nobody in any more."""
+        """Send SIGTERM, and wait until the server refuses connections."""
         self.process.send_signal(signal.SIGTERM)
         while True:
             try:
                 self.connect(timeout_s=5).close()
             except ConnectionRefusedError:
                 return
-            except ConnectionResetError:  # It was let in, and thrown out again.
+            except ConnectionResetError:  # The server accepted the connection and closed it.
                 continue
 
     def stop(self, number=signal.SIGTERM):
-        """Tell it to stop; return its exit code."""
+        """Stop the server; return its exit code."""
         self.process.send_signal(number)
         return self.process.wait(timeout=60)
 
     @property
     def said(self):
-        """All it said on standard error, so far."""
+        """The server's standard error so far."""
         return "".join(self.errors)
 
 
 def read_all(client):
-    """Read until the other side closes."""
+    """Read until the peer closes the connection."""
     found = b""
     try:
         while part := client.recv(65536):
@@ -107,12 +107,12 @@ def read_all(client):
 
 @contextmanager
 def serve(*arguments, settings="", folder, listen="127.0.0.1:0", noun="placement"):
-    """Run ``roost placement``, or another server; ``settings`` are the lines of section placement.
+    """Run ``roost placement`` or another server during the block; ``settings`` are lines of section placement.
 
-    Unless a database is named, there is one in the folder already: a server that makes it takes twice as long.
+    Without ``--database``, an empty database is copied into the folder, because its creation doubles the start time.
     """
-    if not (found := Path(folder) / "roost.db").exists() and "--database" not in arguments:
-        found.write_bytes(_empty())
+    if not (database := Path(folder) / "roost.db").exists() and "--database" not in arguments:
+        database.write_bytes(_empty_database())
     config = Path(folder) / "roost.toml"
     config.write_text(f"[placement]\n{settings}\n", encoding="utf-8")
     process = subprocess.Popen(
@@ -148,8 +148,8 @@ def serve(*arguments, settings="", folder, listen="127.0.0.1:0", noun="placement
 
 
 @cache
-def _empty() -> bytes:
-    """Return an empty database, as the product makes it."""
+def _empty_database() -> bytes:
+    """Return the bytes of an empty database of the product."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "roost.db"
         with closing(SqliteStore(path)):
@@ -158,7 +158,7 @@ def _empty() -> bytes:
 
 
 def refused(*arguments, folder, settings=""):
-    """Return exit code and sentence of a server that does not start."""
+    """Run a server that does not start; return its exit code and error."""
     (folder / "roost.toml").write_text(f"[placement]\n{settings}\n")
-    ran = roost("placement", "--config", folder / "roost.toml", "--data", folder, *arguments, cwd=folder)
-    return ran.returncode, ran.stderr
+    result = roost("placement", "--config", folder / "roost.toml", "--data", folder, *arguments, cwd=folder)
+    return result.returncode, result.stderr

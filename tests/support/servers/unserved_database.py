@@ -1,4 +1,4 @@
-"""A database with a host, while nobody serves it; what commands do to it is seen in its tables."""
+"""A database with a host but without a server, so that tests see the effect of commands in its tables."""
 
 import sqlite3
 from contextlib import closing
@@ -38,7 +38,7 @@ pci = [
 
 
 class Stopped:
-    """A database in a folder, with a host in layout flat and two guests on it."""
+    """A database in a folder, with a host in the flat layout and two guests."""
 
     def __init__(self, folder):
         self.folder, self.path = folder, folder / "roost.db"
@@ -51,14 +51,14 @@ class Stopped:
         self.register(HOST)
 
     def options(self, layout, *, fault=None):
-        """Return the options of the driver with a layout; ``fault`` is an act and the way in which it goes wrong."""
+        """Return the options of the driver with a layout; ``fault`` is an action and the kind of its failure."""
         script = self.folder / f"{layout}.toml"
         faults = "" if fault is None else '[[fault]]\naction = "{}"\nkind = "{}"\n'.format(*fault)
         script.write_text(SCRIPT.format(layout=layout) + faults)
         return {"script": str(script), "state": str(self.folder / "state")}
 
     def words(self, layout, *, fault=None):
-        """Return the words by which a command is told the host and its driver."""
+        """Return the command line options of the host and its driver."""
         options = self.options(layout, fault=fault).items()
         pairs = [word for option in options for word in ("--option", "=".join(option))]
         return ("--driver", "fake", "--host", self.host, *pairs)
@@ -70,15 +70,15 @@ class Stopped:
         return driver
 
     def machine(self):
-        """Return the host at the Placement of the database, for the length of a ``with`` block."""
-        return _Opened(self.path)
+        """Return a context manager that opens the host on the Placement of the database."""
+        return _OpenMachine(self.path)
 
     def uuid(self, name):
-        """Return the uuid of a name at the Placement of the database."""
+        """Return the uuid for a name in the Placement of the database."""
         return World(None).u(name)
 
     def instance(self, number, name, *, flavor=None, **changes):
-        """Let an instance of a name be known; where nothing else is said it runs on the host."""
+        """Write a named instance, which by default runs on the host."""
         flavor = flavor or Flavor(name="small", vcpus=1, memory_mb=512, root_gb=2)
         bodies = {"flavor": msgspec.json.encode(flavor), "request": Request(flavor=flavor).body()}
         documents = {kind: document_of(kind, body, body) for kind, body in bodies.items()}
@@ -98,13 +98,13 @@ class Stopped:
         self._commit(*new, work=[Put(status(number, **(known | changes)))])
 
     def register(self, name):
-        """Let the provider of a name at the Placement of the database be that of a host."""
+        """Register a host for a named provider of the Placement of the database."""
         known = World(None).n(name)
         with closing(open_store(self.path, settings=StoreSettings())) as store:
             roost_on(store).install(Fleet(hosts=[HostSpec(provider_uuid=self.uuid(name), host=known, node=known)]))
 
     def migration(self, name, **changes):
-        """Let a migration of a name be known."""
+        """Write a named migration."""
         self._commit(work=[Put(migration(uuid=uuid_bytes(self.uuid(name)), **changes))])
 
     def _commit(self, *writes, work):
@@ -112,17 +112,17 @@ class Stopped:
             assert commit(store, item(*writes, work=work)) == [""]
 
     def held(self, name):
-        """Return what a consumer holds, by provider."""
+        """Return the allocations of a consumer by provider."""
         with self.machine() as machine:
             return machine.world.held(name)
 
     def dump(self):
-        """Return all rows of all tables, but for the numbers that are next."""
+        """Return all rows of all tables except the sequences."""
         with closing(sqlite3.connect(self.path)) as connection:
             return [line for line in connection.iterdump() if 'INSERT INTO "sequence"' not in line]
 
 
-class _Opened:
+class _OpenMachine:
     def __init__(self, path):
         self._direct = PlacementDirect(path)
 

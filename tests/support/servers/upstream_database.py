@@ -1,4 +1,4 @@
-"""An upstream Placement to be imported: its tables as they are, in any database, filled with a world."""
+"""The tables of an upstream Placement in any database, filled with a world, for tests of the import."""
 
 from sqlalchemy import Column, DateTime, Float, Integer, MetaData, String, Table, create_engine
 
@@ -75,19 +75,19 @@ ALLOCATIONS = _table(
 
 
 def fill(url, world: World):
-    """Let the database hold a world, and nothing else."""
+    """Replace the content of the database by a world."""
     engine = create_engine(driver_url(url))
     METADATA.drop_all(engine)
     METADATA.create_all(engine)
     consumers = list(world.consumers.values())
     ids = {
-        "classes": _numbered(world.classes),
-        "traits": _numbered(world.traits),
-        "providers": _numbered(world.providers),
-        "aggregates": _numbered(sorted({one for each in world.providers.values() for one in each.aggregates})),
-        "projects": _numbered(sorted({each.project_id for each in consumers})),
-        "users": _numbered(sorted({each.user_id for each in consumers})),
-        "types": _numbered(sorted({each.consumer_type for each in consumers if each.consumer_type})),
+        "classes": _ids_by_name(world.classes),
+        "traits": _ids_by_name(world.traits),
+        "providers": _ids_by_name(world.providers),
+        "aggregates": _ids_by_name(sorted({one for each in world.providers.values() for one in each.aggregates})),
+        "projects": _ids_by_name(sorted({each.project_id for each in consumers})),
+        "users": _ids_by_name(sorted({each.user_id for each in consumers})),
+        "types": _ids_by_name(sorted({each.consumer_type for each in consumers if each.consumer_type})),
     }
     with engine.begin() as connection:
         for table, column, kind in (
@@ -173,7 +173,7 @@ def _fill_providers(connection, world, ids):
         )
 
 
-def _numbered(names):
+def _ids_by_name(names):
     return {name: number for number, name in enumerate(names, start=1)}
 
 
