@@ -1,14 +1,14 @@
-"""Answers about candidates, made the slow way: one dictionary a candidate and a provider, from the engine's values."""
+"""Slow candidate responses: one dictionary for each candidate and provider, from the engine's values."""
 
 from roost.engine.candidates.search import compile_query, search, to_candidate
 
 
 def answer_of(state, query, version):
-    """Return the body of an answer in a version, given as its number behind 1."""
+    """Return the response body in a minor version."""
     compiled = compile_query(state, query, is_one_provider_per_tree=version < 29)
     rows = list(search(state, compiled))
     candidates = [to_candidate(state, each) for each in rows]
-    asked = {name for group in query.groups for name in group.resources}
+    requested = {name for group in query.groups for name in group.resources}
     shown = {row for each in rows for row, _, _ in each.takes}
     if version >= 29:
         roots = {state.providers.root.view[row] for row in shown}
@@ -16,7 +16,7 @@ def answer_of(state, query, version):
     return {
         "allocation_requests": [request_of(candidate, version) for candidate in candidates],
         "provider_summaries": {
-            state.providers.uuids[row]: summary_of(state, row, version, asked=asked) for row in sorted(shown)
+            state.providers.uuids[row]: summary_of(state, row, version, requested=requested) for row in sorted(shown)
         },
     }
 
@@ -35,12 +35,12 @@ def request_of(candidate, version):
     return value
 
 
-def summary_of(state, row, version, *, asked):
-    """Return what is told of one provider."""
+def summary_of(state, row, version, *, requested):
+    """Return the summary of one provider."""
     resources = {}
     for class_id, columns in state.classes.items():
         name = state.class_ids.name_of(class_id)
-        if row in columns.holders and (version >= 27 or name in asked):
+        if row in columns.holders and (version >= 27 or name in requested):
             each = {column: float(getattr(columns, column).view[row]) for column in ("total", "reserved", "ratio")}
             capacity = int((each["total"] - each["reserved"]) * each["ratio"])
             resources[name] = {"capacity": capacity, "used": int(columns.used.view[row])}

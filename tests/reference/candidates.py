@@ -1,6 +1,6 @@
-"""Candidate search as the Placement API means it: slow, obvious, on plain dictionaries.
+"""A slow, obvious candidate search with the semantics of the Placement API, on plain dictionaries.
 
-Every combination is built and then judged. Nothing here is shared with the engine.
+It builds every combination and then checks it. It shares no code with the engine.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 @dataclass(frozen=True)
 class Stock:
-    """What a provider has of one class, and how much of it is used."""
+    """The inventory of one class on a provider, and the used amount."""
 
     total: int
     reserved: int = 0
@@ -24,7 +24,7 @@ class Stock:
 
     @property
     def capacity(self) -> int:
-        """What all allocations together may reach."""
+        """The upper limit of all allocations together."""
         return int((self.total - self.reserved) * self.ratio)
 
     def serves(self, amount: int) -> bool:
@@ -45,7 +45,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Group:
-    """A resource group; the one with the empty suffix may be spread."""
+    """A resource group; several providers can serve the group with the empty suffix."""
 
     suffix: str = ""
     resources: dict[str, int] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Query:
-    """A whole question."""
+    """A query."""
 
     groups: tuple[Group, ...]
     policy: str = "none"
@@ -69,18 +69,18 @@ class Query:
 
 
 Forest = dict[str, Node]
-# What one group takes: class -> provider, and the providers that serve it (all there is without resources).
+# The choice for one group: class -> provider, and its providers; a group without resources has only the latter.
 Choice = tuple[dict[str, str], frozenset[str]]
 Result = tuple[frozenset[tuple[str, str, int]], frozenset[tuple[str, frozenset[str]]]]
 
 
 def all_candidates(forest: Forest, query: Query) -> set[Result]:
-    """Return every candidate at every anchor, equal ones once."""
+    """Return the candidates of all anchors, without duplicates."""
     return {result for name in forest for result in candidates_at(forest, query, name)}
 
 
 def candidates_at(forest: Forest, query: Query, anchor: str) -> set[Result]:
-    """Return every candidate at one anchor."""
+    """Return all candidates at one anchor."""
     node = forest[anchor]
     if node.parent is not None:
         return set()
@@ -88,8 +88,8 @@ def candidates_at(forest: Forest, query: Query, anchor: str) -> set[Result]:
         return set()
     choices = []
     for group in query.groups:
-        of_group = spread(forest, group, anchor) if group.suffix == "" else alone(forest, group, anchor)
-        choices.append(list(of_group))
+        search = spread_choices if group.suffix == "" else single_choices
+        choices.append(list(search(forest, group, anchor)))
     found = set()
     for combination in product(*choices):
         result = judge(forest, query, combination)
@@ -98,8 +98,8 @@ def candidates_at(forest: Forest, query: Query, anchor: str) -> set[Result]:
     return found
 
 
-def spread(forest: Forest, group: Group, anchor: str) -> Iterator[Choice]:
-    """Yield the ways to spread the group without suffix over a tree and what is shared with it."""
+def spread_choices(forest: Forest, group: Group, anchor: str) -> Iterator[Choice]:
+    """Yield the ways to spread the group without suffix over a tree and its sharing providers."""
     if not group.resources:
         return
     if group.in_tree is not None and (group.in_tree not in forest or root(forest, group.in_tree) != anchor):
@@ -124,13 +124,13 @@ def spread(forest: Forest, group: Group, anchor: str) -> Iterator[Choice]:
             rows.append(name)
         offers.append(rows)
     for names in product(*offers):
-        worn = frozenset().union(*(forest[name].traits for name in names))
-        if worn & group.forbidden or not all(worn & wanted for wanted in group.required):
+        traits = frozenset().union(*(forest[name].traits for name in names))
+        if traits & group.forbidden or not all(traits & wanted for wanted in group.required):
             continue
         yield dict(zip(group.resources, names, strict=True)), frozenset(names)
 
 
-def alone(forest: Forest, group: Group, anchor: str) -> Iterator[Choice]:
+def single_choices(forest: Forest, group: Group, anchor: str) -> Iterator[Choice]:
     """Yield the single providers that can serve a group with a suffix at an anchor."""
     if not group.resources and not group.required and not group.member_of:
         return  # As upstream: only forbidden traits, or only a tree, match nothing.
@@ -153,7 +153,7 @@ def alone(forest: Forest, group: Group, anchor: str) -> Iterator[Choice]:
 
 
 def judge(forest: Forest, query: Query, combination: tuple[Choice, ...]) -> Result | None:
-    """Put one choice of every group together, or drop it."""
+    """Combine one choice of every group into a candidate; return None if it is invalid."""
     providers = dict(zip((group.suffix for group in query.groups), (names for _, names in combination), strict=True))
     suffixed = [name for suffix, names in providers.items() if suffix != "" for name in names]
     if query.policy == "isolate" and len(set(suffixed)) < len(suffixed):
@@ -192,7 +192,7 @@ def root(forest: Forest, name: str) -> str:
 
 
 def anchors_of(forest: Forest, name: str) -> set[str]:
-    """Return the roots of the trees that a sharing provider serves, its own among them."""
+    """Return the roots of the trees that a sharing provider serves, including its own root."""
     if SHARES not in forest[name].traits:
         return set()
     connected = {root(forest, other) for other, node in forest.items() if node.aggregates & forest[name].aggregates}
@@ -200,5 +200,5 @@ def anchors_of(forest: Forest, name: str) -> set[str]:
 
 
 def is_member(node: Node, member_of: tuple[frozenset[str], ...]) -> bool:
-    """Return whether a provider is itself in the aggregates that are asked."""
+    """Return whether a provider is itself in the required aggregates."""
     return all(node.aggregates & wanted for wanted in member_of)

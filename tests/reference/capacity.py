@@ -1,4 +1,4 @@
-"""How many more fit, once more: really decided on a fork, one at a time, until one is refused."""
+"""A slow capacity count: decide on a fork, one instance at a time, until a refusal."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -14,19 +14,19 @@ from roost.model.evidence.decision import Decision
 from roost.model.request import Request
 from tests.support.fleets.worlds import digest
 
-Refused = Counter[tuple[str, str]]  # rule and reason -> hosts
+Refusals = Counter[tuple[str, str]]  # rule and reason -> hosts
 
 
-class Filled(NamedTuple):
-    """What came of it."""
+class Placements(NamedTuple):
+    """The count of placed instances, and the refusals of the first and last decision."""
 
     count: int
-    before: Refused  # at the first decision
-    after: Refused  # at the one that was refused
+    before: Refusals  # of the first decision
+    after: Refusals  # of the refused decision
 
 
-def filled(roost: Roost, request: Request, *, on: Collection[str] | None = None) -> Filled:
-    """Place one after the other on some hosts, or all."""
+def place_all(roost: Roost, request: Request, *, on: Collection[str] | None = None) -> Placements:
+    """Place instances one by one on some hosts or all, until a refusal."""
     fork = roost.fork()
     others = () if on is None else tuple(name for name in roost.state.hosts.names if name not in on)
     one = msgspec.structs.replace(request, count=1, instance_uuids=(), ignore_hosts=(*request.ignore_hosts, *others))
@@ -35,28 +35,28 @@ def filled(roost: Roost, request: Request, *, on: Collection[str] | None = None)
     while decision.is_granted:
         count += 1
         decision = fork.decide(one)
-    return Filled(count, refused(first), refused(decision))
+    return Placements(count, refusals_of(first), refusals_of(decision))
 
 
-def refused(decision: Decision) -> Refused:
-    """Return the hosts that each rule refused."""
-    found: Refused = Counter()
+def refusals_of(decision: Decision) -> Refusals:
+    """Return the number of hosts that each rule refused in a decision."""
+    found: Refusals = Counter()
     for stage in decision.stages:
         if stage.before > stage.after:
             found[stage.rule, stage.reason] += stage.before - stage.after
     return found
 
 
-def by_rule(shortages: list[Shortage]) -> Refused:
-    """Return the same of a capacity."""
-    found: Refused = Counter()
+def by_rule(shortages: list[Shortage]) -> Refusals:
+    """Return the number of hosts that each rule refused in a capacity."""
+    found: Refusals = Counter()
     for each in shortages:
         found[each.rule, each.reason] += each.hosts
     return found
 
 
 def hosts_in(roost: Roost, *, zone: str | None = None, aggregate: str | None = None) -> set[str]:
-    """Return the hosts whose root is in an aggregate, or in any of a zone; the default zone is the rest."""
+    """Return the hosts whose root is in an aggregate or a zone; hosts without a zone are in the default zone."""
     state = roost.state
     by_number = {number: state.aggregates.name_of(number) for number in state.metadata}
     wanted, others = set(), set()
@@ -69,12 +69,12 @@ def hosts_in(roost: Roost, *, zone: str | None = None, aggregate: str | None = N
     roots = state.hosts.provider_row.view.tolist()
     labels = {name: state.membership.labels_of(row) for name, row in zip(state.hosts.names, roots, strict=True)}
     if zone is not None and not wanted:
-        return {name for name, worn in labels.items() if not worn & others}
-    return {name for name, worn in labels.items() if worn & wanted}
+        return {name for name, aggregates in labels.items() if not aggregates & others}
+    return {name for name, aggregates in labels.items() if aggregates & wanted}
 
 
 def compare(roost: Roost, request: Request) -> None:
-    """Hold a capacity to what is really placed."""
+    """Compare a capacity with the slow count."""
     before = digest(roost.state)
     try:
         found = roost.capacity(request)
@@ -83,21 +83,22 @@ def compare(roost: Roost, request: Request) -> None:
             roost.decide(request, dry_run=True)
         return
     assert digest(roost.state) == before
-    whole = filled(roost, request)
+    whole = place_all(roost, request)
     assert found.count == whole.count
     assert by_rule(found.unfit) == whole.before
     assert by_rule(found.exhausted) <= whole.after
     assert found.takers == found.hosts - whole.before.total()
     for each in found.by_host:
-        assert each.count == filled(roost, request, on={each.host}).count, each
+        assert each.count == place_all(roost, request, on={each.host}).count, each
     for zone in found.zones:
         inside = hosts_in(roost, zone=zone.name)
-        assert (zone.hosts, zone.count) == (len(inside), filled(roost, request, on=inside).count), zone
+        assert (zone.hosts, zone.count) == (len(inside), place_all(roost, request, on=inside).count), zone
     for aggregate in found.aggregates:
         inside = hosts_in(roost, aggregate=aggregate.uuid)
-        assert (aggregate.hosts, aggregate.count) == (len(inside), filled(roost, request, on=inside).count), aggregate
+        count = place_all(roost, request, on=inside).count
+        assert (aggregate.hosts, aggregate.count) == (len(inside), count), aggregate
     if found.adds_up:
-        # Elsewhere what others take may change by which rule a host is refused that took none to begin with.
+        # Otherwise placed instances may change which rule refuses a host that was unfit from the start.
         assert by_rule(found.unfit) + by_rule(found.exhausted) == whole.after
         assert sum(each.count for each in found.by_host) == found.count
         assert Counter((each.rule, each.reason) for each in found.by_host) == whole.after

@@ -1,4 +1,4 @@
-"""A host and its guests once more, slow and obvious: every processor and device is listed with who has it."""
+"""A slow, obvious model of a host and its guests: a list of the processors and devices of each guest."""
 
 import itertools
 
@@ -8,18 +8,18 @@ from tests.reference import numa
 
 
 class PlainHost:
-    """A host whose guests are listed with all that they have.
+    """A host with a list of guests and their uses.
 
     Args:
-        bare: facts of the host without guests.
+        bare: the facts of the host without guests.
     """
 
     def __init__(self, bare):
         self.bare = bare
-        self.guests = {}  # name -> what it has
+        self.guests = {}  # name -> use
 
     def facts(self, *, without=None):
-        """Return the facts of the host with what its guests have, but for one of them."""
+        """Return the facts of the host with the uses of its guests, optionally without one of them."""
         uses = [use for name, use in self.guests.items() if name != without]
         return msgspec.structs.replace(self.bare, numa=self._numa(uses), pci_pools=self._pools(uses))
 
@@ -27,7 +27,7 @@ class PlainHost:
         if self.bare.numa is None:
             return None
         return msgspec.structs.replace(
-            self.bare.numa, cells=tuple(_with_guests(cell, uses) for cell in self.bare.numa.cells)
+            self.bare.numa, cells=tuple(_add_guests(cell, uses) for cell in self.bare.numa.cells)
         )
 
     def _pools(self, uses):
@@ -39,7 +39,7 @@ class PlainHost:
         )
 
 
-def _with_guests(cell, uses):
+def _add_guests(cell, uses):
     placed = [each for use in uses for each in use.cells if each.host_cell == cell.id]
     pinned = set(cell.pinned_cpus)
     for each in placed:
@@ -50,8 +50,8 @@ def _with_guests(cell, uses):
     smallest = min((pages.size_kb for pages in cell.mempages), default=None)
     mempages = []
     for pages in cell.mempages:
-        there = [each for each in placed if (each.page_size or smallest) == pages.size_kb]
-        used = sum(each.cell.memory_mb * 1024 // pages.size_kb for each in there)
+        users = [each for each in placed if (each.page_size or smallest) == pages.size_kb]
+        used = sum(each.cell.memory_mb * 1024 // pages.size_kb for each in users)
         mempages.append(msgspec.structs.replace(pages, used=pages.used + used))
     return msgspec.structs.replace(
         cell,
@@ -67,11 +67,11 @@ def _device(pool):
 
 
 def has_room(facts, topology, requests, *, needs, ratios):
-    """Return whether some arrangement of cells has the devices near to it.
+    """Return whether an arrangement of cells exists with the requested devices near it.
 
     Args:
-        requests: each for another product.
-        needs, ratios: as for ``numa.arrangements``.
+        requests: requests for different products.
+        needs, ratios: see ``numa.arrangements``.
     """
     if topology is None or facts.numa is None:
         return True
@@ -82,7 +82,7 @@ def has_room(facts, topology, requests, *, needs, ratios):
 
 
 def has_devices(facts, requests):
-    """Return whether there are the devices of all requests, wherever they are."""
+    """Return whether the host has the devices of all requests, on any node."""
     return all(
         sum(pool.count for pool in facts.pci_pools if pool.product_id == wanted_product(request)) >= request.count
         for request in requests
@@ -90,7 +90,7 @@ def has_devices(facts, requests):
 
 
 def nearness(facts, request, way):
-    """Return the nodes from which the devices of a request may come, nearest only; None where they are too few."""
+    """Return the nearest nodes with enough devices for a request, or None."""
     ids = {cell.id for cell in way}
     sockets = {cell.id: cell.socket for cell in facts.numa.cells}
     beside = {node for node, socket in sockets.items() if socket in {sockets[each] for each in ids}}
@@ -110,16 +110,16 @@ def nearness(facts, request, way):
 
 
 def wanted_product(request):
-    """Return the one product that a request is for."""
+    """Return the single product of a request."""
     (alternative,) = request.alternatives
     return alternative["product_id"]
 
 
 def check(facts, topology, requests, use):
-    """See that what a guest got was free, and is what it wanted.
+    """Check that the use of a guest was free before, and matches its request.
 
     Args:
-        facts: of the host as it was before.
+        facts: the facts of the host before the claim.
     """
     by_id = {} if facts.numa is None else {cell.id: cell for cell in facts.numa.cells}
     way = [by_id[each.host_cell] for each in use.cells]
@@ -143,10 +143,10 @@ def _product(pool):
 
 def _check_pins(host, placed, *, reserved):
     virtual, own = [cpu for cpu, _ in placed.pins.pairs], [cpu for _, cpu in placed.pins.pairs]
-    everyone = own + list(placed.pins.reserved)
+    all_cpus = own + list(placed.pins.reserved)
     assert set(virtual) == placed.cell.pcpus
-    assert len(set(everyone)) == len(everyone)
-    assert set(everyone) <= set(host.pcpus) - set(host.pinned_cpus)
+    assert len(set(all_cpus)) == len(all_cpus)
+    assert set(all_cpus) <= set(host.pcpus) - set(host.pinned_cpus)
     if placed.cell.is_pinned:
         assert len(placed.pins.reserved) == reserved
     cores = [[cpu for cpu in own if cpu in core] for core in host.siblings]

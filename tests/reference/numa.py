@@ -1,10 +1,10 @@
-"""Instances on memory nodes once more, slow and obvious: every arrangement is tried, and processors are counted."""
+"""A slow, obvious NUMA placement: it tries every arrangement of cells, and counts processors."""
 
 import itertools
 
 
 def numa_topology(state, row, *, wanted, needs):
-    """Return whether a host has cells for all of an instance."""
+    """Return whether a host has NUMA cells for all cells of an instance."""
     if wanted is None:
         return True
     host = state.hosts.facts[row].numa
@@ -15,15 +15,15 @@ def numa_topology(state, row, *, wanted, needs):
 
 
 def arrangements(host, wanted, *, needs, ratios):
-    """Yield all ways in which the cells of an instance go onto cells of a host.
+    """Yield all arrangements of an instance's cells on a host's cells.
 
     Args:
-        ratios: how often shared processors and memory may be given out; None: what is in use of them does not count.
+        ratios: the allocation ratios of shared processors and memory; None ignores their use.
     """
     for way in itertools.permutations(host.cells, len(wanted.cells)):
         if all(
-            _holds(there, cell, ratios, int(wanted.isolates_emulator and number == 0))
-            for number, (there, cell) in enumerate(zip(way, wanted.cells, strict=True))
+            _holds(host_cell, cell, ratios, int(wanted.isolates_emulator and number == 0))
+            for number, (host_cell, cell) in enumerate(zip(way, wanted.cells, strict=True))
         ) and (needs is None or _is_near(way, host.cells, needs)):
             yield way
 
@@ -32,19 +32,19 @@ def _holds(host, cell, ratios, reserved):
     return (
         _has_memory(host, cell)
         and (cell.policy == "dedicated" or _has_shared(host, cell, ratios))
-        and (cell.policy not in ("dedicated", "mixed") or _has_own(host, cell, reserved))
+        and (cell.policy not in ("dedicated", "mixed") or _has_dedicated(host, cell, reserved))
     )
 
 
 def _has_memory(host, cell):
     sizes = sorted({pages.size_kb for pages in host.mempages})
-    tried = {None: sizes[:1], "small": sizes[:1], "large": sizes[1:], "any": sizes}.get(
+    page_sizes = {None: sizes[:1], "small": sizes[:1], "large": sizes[1:], "any": sizes}.get(
         cell.page_size, [size for size in sizes if size == cell.page_size]
     )
     if not sizes and cell.page_size is None:
         is_pinned = cell.policy in ("dedicated", "mixed")
         return cell.memory_mb <= host.memory_mb - (host.memory_usage if is_pinned else 0)
-    for size in tried:
+    for size in page_sizes:
         (pages,) = (each for each in host.mempages if each.size_kb == size)
         count = pages.total
         if cell.page_size is not None or cell.policy in ("dedicated", "mixed"):
@@ -65,7 +65,7 @@ def _has_shared(host, cell, ratios):
     )
 
 
-def _has_own(host, cell, reserved):
+def _has_dedicated(host, cell, reserved):
     count = len(cell.pcpus)
     if not count and (not cell.cpus or cell.threads == "isolate" or reserved):
         return False

@@ -1,4 +1,4 @@
-"""Random fleets and requests, plain for the slow twins and in the product's nouns."""
+"""Random fleets and requests, as plain objects for the slow twins and as product types."""
 
 from random import Random
 
@@ -18,7 +18,7 @@ POLICIES = ("affinity", "anti-affinity", "fault-domain", "soft-affinity", "soft-
 
 
 def flat_forest(random: Random) -> Forest:
-    """Hosts of one provider each, of a few kinds, so that many tie."""
+    """Return hosts with one provider each, of a few kinds, so that many have equal scores."""
     kinds = [
         {"VCPU": Stock(total=random.choice((4, 8))), "MEMORY_MB": Stock(total=random.choice((6, 8, 16)))}
         | ({"DISK_GB": Stock(total=random.choice((4, 10)))} if random.random() < 0.7 else {})
@@ -66,7 +66,7 @@ def random_world(random: Random) -> slow.World:
 
 
 def fleet_of(world: slow.World) -> Fleet:
-    """Say a plain world in the product's nouns."""
+    """Convert a plain world to a fleet."""
     return Fleet(
         aggregates=[
             Aggregate(uuid=str(uuid_of(name)), name=name, metadata=dict(pairs))
@@ -118,38 +118,38 @@ def fleet_of(world: slow.World) -> Fleet:
 
 
 def random_wish(random: Random, world: slow.World) -> slow.Wish:
-    def now_and_then(value, other, chance=0.15):
+    def sometimes(value, other, chance=0.15):
         return value if random.random() < chance else other
 
     names = [host.name for host in world.hosts] or ["nobody"]
     main = Group(
         resources={"VCPU": random.choice((1, 1, 2)), "MEMORY_MB": random.choice((1, 1, 2, 4))}
-        | now_and_then({"DISK_GB": 1}, {}, 0.3),
-        required=now_and_then((frozenset({random.choice(TRAITS[:2])}),), ()),
-        forbidden=now_and_then(frozenset({TRAITS[2]}), frozenset()),
+        | sometimes({"DISK_GB": 1}, {}, 0.3),
+        required=sometimes((frozenset({random.choice(TRAITS[:2])}),), ()),
+        forbidden=sometimes(frozenset({TRAITS[2]}), frozenset()),
     )
     others = [
         Group(suffix=f"_{number}", resources={random.choice(("CUSTOM_DEVICE", "CUSTOM_DEVICE", "DISK_GB")): 1})
-        for number in range(now_and_then(random.choice((1, 2)), 0))
+        for number in range(sometimes(random.choice((1, 2)), 0))
     ]
     return slow.Wish(
         groups=(main, *others),
         distro=random.choice(("", "debian", "fedora")),
         policy=random.choice(("none", "isolate")),
-        count=now_and_then(random.choice((2, 3, 7, 20)), 1, 0.3),
-        group=now_and_then(random.choice(list(world.groups)), None, 0.4),
+        count=sometimes(random.choice((2, 3, 7, 20)), 1, 0.3),
+        group=sometimes(random.choice(list(world.groups)), None, 0.4),
         domain=random.choice(("d1", "d2")),
-        zones=now_and_then(random.choice((("east",), ("west",), ("east", "west"))), ()),
-        ignored=now_and_then(tuple(name.upper() for name in random.sample(names, 1)), ()),
-        forced=now_and_then(tuple(name.upper() for name in random.sample(names, random.choice((1, len(names))))), ()),
-        destination=now_and_then(random.choice(names), None, 0.1) if world.hosts else None,
-        cell=now_and_then(random.choice(("cell-a", "cell-b", "cell-c")), None),
+        zones=sometimes(random.choice((("east",), ("west",), ("east", "west"))), ()),
+        ignored=sometimes(tuple(name.upper() for name in random.sample(names, 1)), ()),
+        forced=sometimes(tuple(name.upper() for name in random.sample(names, random.choice((1, len(names))))), ()),
+        destination=sometimes(random.choice(names), None, 0.1) if world.hosts else None,
+        cell=sometimes(random.choice(("cell-a", "cell-b", "cell-c")), None),
         may_leave_cell=random.random() < 0.5,
     )
 
 
 def request_of(wish: slow.Wish) -> Request:
-    """Say a plain wish in the product's nouns."""
+    """Convert a plain wish to a request."""
     main, *others = wish.groups
     extra_specs = {f"trait:{trait}": "required" for traits in main.required for trait in traits}
     extra_specs |= {f"trait:{trait}": "forbidden" for trait in main.forbidden} | {"group_policy": wish.policy}

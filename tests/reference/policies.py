@@ -1,8 +1,8 @@
-"""The slow, obvious meaning of a rule: the same sentence in Python, where every check is a fact."""
+"""A slow, obvious evaluation of policy rules, in which every check is a known fact."""
 
 from hypothesis import strategies as st
 
-# What stands in a rule, and whether it is so for the identity that the tests ask about.
+# Each check of a rule, and its result for the identity of the tests.
 FACTS = {
     "@": True,
     "!": False,
@@ -23,17 +23,17 @@ FACTS = {
 
 
 def sentences():
-    """Return rules as nested tuples."""
+    """Return a strategy for rules as nested tuples."""
 
-    def longer(inner):
+    def combine(inner):
         several = st.lists(inner, min_size=2, max_size=4)
         return st.tuples(st.just("not"), inner) | st.tuples(st.sampled_from(["and", "or"]), several)
 
-    return st.recursive(st.sampled_from(sorted(FACTS)), longer, max_leaves=12)
+    return st.recursive(st.sampled_from(sorted(FACTS)), combine, max_leaves=12)
 
 
 def meaning(sentence):
-    """Return what it means."""
+    """Return the result of a rule."""
     if isinstance(sentence, str):
         return FACTS[sentence]
     word, rest = sentence
@@ -43,7 +43,7 @@ def meaning(sentence):
 
 
 def text(sentence, *, strength=0):
-    """Write it with as few brackets as it needs: `not` binds before `and`, `and` before `or`."""
+    """Return the text of a rule with a minimum of brackets: `not` binds before `and`, `and` before `or`."""
     if isinstance(sentence, str):
         return sentence
     word, rest = sentence

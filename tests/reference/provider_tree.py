@@ -1,25 +1,25 @@
-"""Trees of providers once more, slow and obvious: dictionaries in dictionaries, searched from the top."""
+"""A slow, obvious provider tree: nested dictionaries that are searched from the top."""
 # ruff: noqa: D102  # the methods are named as those of the tree that they follow
 
 import copy
 
 
 class PlainTree:
-    """The methods of a provider tree by which it changes, on nested dictionaries."""
+    """The methods of a provider tree on nested dictionaries."""
 
     def __init__(self, new_uuid):
-        self.roots = {}  # uuid -> provider, which holds its children in the same way
+        self.roots = {}  # uuid -> provider; its children are in the same form
         self.new_uuid = new_uuid
 
     def walk(self, level=None, parent=None):
-        """Yield every provider with its parent and its siblings, parents first."""
+        """Yield every provider with its parent and the dictionary of its siblings, parents first."""
         level = self.roots if level is None else level
         for provider in level.values():
             yield provider, parent, level
             yield from self.walk(provider["children"], provider)
 
     def locate(self, wanted):
-        """Return the one provider, its parent and its siblings that a uuid or else a name says."""
+        """Return the single provider with a uuid or name, its parent, and its siblings."""
         places = list(self.walk())
         found = [place for place in places if place[0]["uuid"] == wanted]
         found = found or [place for place in places if place[0]["name"] == wanted]
@@ -33,7 +33,7 @@ class PlainTree:
     def exists(self, wanted):
         return any(wanted in (provider["uuid"], provider["name"]) for provider, _, _ in self.walk())
 
-    def hang(self, level, uuid, name, generation):
+    def insert(self, level, uuid, name, generation):
         level[uuid] = {
             "uuid": uuid,
             "name": name,
@@ -52,13 +52,13 @@ class PlainTree:
     def new_root(self, name, uuid, generation=None):
         if self.has_uuid(uuid):
             raise ValueError(uuid)
-        return self.hang(self.roots, uuid, name, generation)
+        return self.insert(self.roots, uuid, name, generation)
 
     def new_child(self, name, parent, uuid=None, generation=None):
         fresh = self.new_uuid() if uuid is None else uuid
         if self.exists(name) if uuid is None else self.has_uuid(uuid):
             raise ValueError(name)
-        return self.hang(self.find(parent)["children"], fresh, name, generation)
+        return self.insert(self.find(parent)["children"], fresh, name, generation)
 
     def remove(self, wanted):
         provider, _, siblings = self.locate(wanted)
@@ -82,7 +82,7 @@ class PlainTree:
             for record in ready:
                 parent = record["parent_provider_uuid"]
                 level = result.roots if parent is None else result.find(parent)["children"]
-                result.hang(level, record["uuid"], record["name"], record["generation"])
+                result.insert(level, record["uuid"], record["name"], record["generation"])
                 del waiting[record["uuid"]]
         self.roots = result.roots
 
@@ -99,7 +99,7 @@ class PlainTree:
         if generation is not None:
             provider["generation"] = generation
         old = provider["inventory"]
-        # A key that the new record leaves out is as it was.
+        # A key that the new record omits is unchanged.
         if set(old) == set(inventory) and all({**old[each], **inventory[each]} == old[each] for each in inventory):
             return False
         provider["inventory"] = copy.deepcopy(inventory)

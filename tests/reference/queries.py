@@ -1,4 +1,4 @@
-"""The slow twin of the question to Placement: plain dictionaries, written after Nova's documented behaviour."""
+"""A slow builder of the Placement query from plain dictionaries, after Nova's documented behaviour."""
 
 import math
 
@@ -7,15 +7,15 @@ SECURITY = "COMPUTE_SECURITY_"
 
 
 class Contradiction(Exception):
-    """Flavor and image cannot both be meant."""
+    """Flavor and image contradict each other."""
 
 
-def question(flavor, image, *, is_bfv=False):
-    """Return amounts by suffix, and required and forbidden traits by suffix, of plain dictionaries.
+def build(flavor, image, *, is_bfv=False):
+    """Return amounts, required traits and forbidden traits, each by group suffix.
 
     Args:
-        flavor: vcpus, memory_mb, root_gb, ephemeral_gb, swap and extra_specs.
-        image: its properties.
+        flavor: has vcpus, memory_mb, root_gb, ephemeral_gb, swap and extra_specs.
+        image: the image properties.
     """
     specs = flavor["extra_specs"]
     amounts, required, forbidden = {"": {}}, {}, {}
@@ -47,12 +47,12 @@ def question(flavor, image, *, is_bfv=False):
 
 
 def processors(flavor, image, amounts):
-    """Say how many processors are dedicated and shared, where a policy says so."""
+    """Add the dedicated and shared processors if a CPU policy is set."""
     specs, vcpus = flavor["extra_specs"], flavor["vcpus"]
-    mine, its = specs.get("hw:cpu_policy"), image.get("hw_cpu_policy")
-    if mine == "shared" and its == "dedicated":
+    flavor_policy, image_policy = specs.get("hw:cpu_policy"), image.get("hw_cpu_policy")
+    if flavor_policy == "shared" and image_policy == "dedicated":
         raise Contradiction
-    policy = mine or its
+    policy = flavor_policy or image_policy
     extra = specs.get("hw:emulator_threads_policy") == "isolate"
     if policy == "dedicated":
         amounts["PCPU"] = vcpus + extra
@@ -68,7 +68,7 @@ def processors(flavor, image, amounts):
 
 
 def devices(specs, image):
-    """Say which traits devices need."""
+    """Return the traits that devices and firmware require."""
     found = set()
     if specs.get("hw:mem_encryption") == "true":
         if image.get("hw_firmware_type") != "uefi":
@@ -89,7 +89,7 @@ def devices(specs, image):
 
 
 def defaults(flavor, amounts, *, is_bfv):
-    """Add what the flavor has of classes that nobody names."""
+    """Add the flavor's amounts of all classes that no group names."""
     named = {name for group in amounts.values() for name in group}
     disk = flavor["ephemeral_gb"] + math.ceil(flavor["swap"] / 1024) + (0 if is_bfv else flavor["root_gb"])
     for name, amount, others in (
@@ -102,7 +102,7 @@ def defaults(flavor, amounts, *, is_bfv):
 
 
 def tidy(groups):
-    """Leave out what is nothing."""
+    """Remove zero amounts and empty groups."""
     kept = {
         suffix: {name: amount for name, amount in group.items() if amount} if isinstance(group, dict) else group
         for suffix, group in groups.items()

@@ -1,4 +1,4 @@
-"""The rules once more, slow and obvious: one host, one value at a time."""
+"""Slow, obvious twins of the rules: one host and one value at a time."""
 
 import json
 import uuid
@@ -22,7 +22,7 @@ _TEXTS = {
 
 
 def match(value, wanted):
-    """Return whether a value is what is wanted."""
+    """Return whether a value meets a requirement."""
     words = wanted.split()
     if not words:
         return value == wanted
@@ -54,7 +54,7 @@ def compute(state, row, spec, *, down_time_s):
 
 
 def image_properties(state, row, spec):
-    """Return whether a host supports what the image names; names are in their one spelling."""
+    """Return whether a host supports the image properties, whose values are normalised."""
     properties = {} if spec.image is None else spec.image.properties
     named = [properties[key] for key in ("hw_architecture", "img_hv_type", "hw_vm_mode") if key in properties]
     if not named:
@@ -71,11 +71,11 @@ def image_properties(state, row, spec):
 
 
 def compute_capabilities(state, row, spec):
-    """Return whether a host is all that the extra specs want of it."""
-    return all(_wish(state, row, key, wanted) for key, wanted in spec.flavor.extra_specs.items())
+    """Return whether a host meets all extra specs."""
+    return all(_has_capability(state, row, key, wanted) for key, wanted in spec.flavor.extra_specs.items())
 
 
-def _wish(state, row, key, wanted):
+def _has_capability(state, row, key, wanted):
     path = key.split(":")
     attributes = _attributes(state, row)
     stats = state.hosts.facts[row].stats
@@ -101,38 +101,38 @@ def _wish(state, row, key, wanted):
 def _attributes(state, row):
     hosts = state.hosts
     facts = hosts.facts[row]
-    told = {
+    attributes = {
         "hypervisor_type": facts.hypervisor_type or None,
         "hypervisor_version": facts.hypervisor_version or None,
         "cpu_info": facts.cpu_info or None,
         "host": hosts.names[row],
     }
     for name in ("free_ram_mb", "num_instances", "vcpus_used", "vcpus_total", "num_io_ops"):
-        told[name] = int(hosts.columns[name].view[row])
-    return told
+        attributes[name] = int(hosts.columns[name].view[row])
+    return attributes
 
 
 def json_query(state, row, spec):
-    """Return whether the query in the hint holds for a host; what Python cannot compare refuses it."""
+    """Return whether the query in the hint holds for a host; values that Python cannot compare refuse it."""
     query = spec.request.hints["query"]
-    told = json.loads(query[0] if isinstance(query, list) else query)
+    expression = json.loads(query[0] if isinstance(query, list) else query)
     try:
-        answer = _evaluated(told, _all_attributes(state, row)) if told else True
+        answer = _evaluate(expression, _all_attributes(state, row)) if expression else True
     except TypeError:
         return False
     return any(answer) if isinstance(answer, list) else bool(answer)
 
 
-def _evaluated(told, attributes):
-    if not told:
+def _evaluate(expression, attributes):
+    if not expression:
         return True
-    name, operands = told[0], []
-    for each in told[1:]:
+    name, operands = expression[0], []
+    for each in expression[1:]:
         value = each
         if isinstance(each, list):
-            value = _evaluated(each, attributes)
+            value = _evaluate(each, attributes)
         elif isinstance(each, str):
-            value = _spoken(each, attributes)
+            value = _resolve(each, attributes)
         if value is not None:
             operands.append(value)
     if name in ("and", "or"):
@@ -157,7 +157,7 @@ _ORDERS = {
 }
 
 
-def _spoken(text, attributes):
+def _resolve(text, attributes):
     if not text.startswith("$"):
         return text or None
     name, *rest = text[1:].split(".")
@@ -179,7 +179,7 @@ def _all_attributes(state, row):
 
 
 def retry(state, row, spec):
-    """Return whether a host was not tried before."""
+    """Return whether the request has not tried a host before."""
     return [state.hosts.names[row], state.hosts.nodes[row]] not in [list(each) for each in spec.request.retry.hosts]
 
 
@@ -189,7 +189,7 @@ def reported_metrics(state, row, _, names):
 
 
 def core(state, row, spec, ratio):
-    """Return whether a host has the virtual CPUs left."""
+    """Return whether a host has enough free virtual CPUs."""
     total, used = (_number(state, row, name) for name in ("vcpus_total", "vcpus_used"))
     if not total:
         return True
@@ -200,14 +200,14 @@ def core(state, row, spec, ratio):
 
 
 def ram(state, row, spec, ratio):
-    """Return whether a host has the memory left."""
+    """Return whether a host has enough free memory."""
     total, free = (_number(state, row, name) for name in ("total_usable_ram_mb", "free_ram_mb"))
     wanted = spec.flavor.memory_mb
     return total >= wanted and total * ratio - (total - free) >= wanted
 
 
 def disk(state, row, spec, ratio):
-    """Return whether a host has the disk left."""
+    """Return whether a host has enough free disk."""
     total, free = _number(state, row, "total_usable_disk_gb") * 1024, _number(state, row, "free_disk_mb")
     wanted = (spec.flavor.root_gb + spec.flavor.ephemeral_gb) * 1024 + spec.flavor.swap
     return total >= wanted and total * ratio - (total - free) >= wanted
@@ -218,18 +218,18 @@ def _number(state, row, name):
 
 
 def of_aggregates(state, row):
-    """Return the metadata of the aggregates that a host is in."""
-    worn = state.membership.labels_of(int(state.hosts.provider_row.view[row]))
-    return [metadata for number, metadata in state.metadata.items() if number in worn]
+    """Return the metadata of a host's aggregates."""
+    aggregates = state.membership.labels_of(int(state.hosts.provider_row.view[row]))
+    return [metadata for number, metadata in state.metadata.items() if number in aggregates]
 
 
 def least(state, row, key, default, cast):
-    """Return the least number that a host's aggregates set, or the default where one of them is none."""
+    """Return the lowest number that a host's aggregates set; the default without any, or if one is not a number."""
     try:
         numbers = [cast(metadata[key]) for metadata in of_aggregates(state, row) if key in metadata]
     except ValueError:
         return default
-    # What is not equal to itself is "nan": no number.
+    # "nan" is not equal to itself.
     return min(numbers, default=default) if all(each == each for each in numbers) else default  # noqa: PLR0124
 
 
@@ -238,37 +238,37 @@ def _parts(value):
 
 
 def availability_zone(state, row, spec, default):
-    """Return whether a host is in one of the zones asked for."""
+    """Return whether a host is in one of the requested zones."""
     wanted = [part for part in _parts(spec.request.availability_zone or "") if part]
-    told = [each["availability_zone"] for each in of_aggregates(state, row) if "availability_zone" in each]
-    has = [part for value in told for part in _parts(value)] if told else [default]
+    zones = [each["availability_zone"] for each in of_aggregates(state, row) if "availability_zone" in each]
+    has = [part for value in zones for part in _parts(value)] if zones else [default]
     return not wanted or any(zone in has for zone in wanted)
 
 
 def aggregate_multi_tenancy_isolation(state, row, spec):
-    """Return whether a host is for anybody, or for the project."""
-    told = [
+    """Return whether a host is open to all projects or reserved for the project."""
+    tenants = [
         value
         for metadata in of_aggregates(state, row)
         for key, value in metadata.items()
         if key.startswith("filter_tenant_id")
     ]
-    return not told or any(spec.request.project_id in _parts(value) for value in told)
+    return not tenants or any(spec.request.project_id in _parts(value) for value in tenants)
 
 
 def aggregate_image_properties_isolation(state, row, spec, namespace):
-    """Return whether the image is welcome on a host."""
+    """Return whether the image properties match the metadata of a host's aggregates."""
     properties = {} if spec.image is None else spec.image.properties
-    welcome = {}
+    allowed = {}
     for metadata in of_aggregates(state, row):
         for key, value in metadata.items():
             if key.startswith(namespace):
-                welcome.setdefault(key, []).extend(_parts(value))
-    return all(not properties.get(key) or properties[key] in values for key, values in welcome.items())
+                allowed.setdefault(key, []).extend(_parts(value))
+    return all(not properties.get(key) or properties[key] in values for key, values in allowed.items())
 
 
 def aggregate_instance_extra_specs(state, row, spec):
-    """Return whether a host's aggregates have all that unscoped extra specs want."""
+    """Return whether a host's aggregates meet all unscoped extra specs."""
     for key, wanted in spec.flavor.extra_specs.items():
         name = key.removeprefix("aggregate_instance_extra_specs:")
         if name == key and ":" in key:
@@ -287,9 +287,9 @@ def _matches(value, wanted):
 
 
 def aggregate_type_affinity(state, row, spec):
-    """Return whether a host is for anything, or for the flavor."""
-    told = [each["instance_type"] for each in of_aggregates(state, row) if "instance_type" in each]
-    return not told or any(spec.flavor.name in _parts(value) for value in told)
+    """Return whether a host is open to all flavors or reserved for the flavor."""
+    flavors = [each["instance_type"] for each in of_aggregates(state, row) if "instance_type" in each]
+    return not flavors or any(spec.flavor.name in _parts(value) for value in flavors)
 
 
 def holds(state, row, uuids):
@@ -303,7 +303,7 @@ def holds(state, row, uuids):
 
 
 def simple_cidr_affinity(state, row, spec):
-    """Return whether the first bits of two addresses of version 4 are the same."""
+    """Return whether the first bits of two IPv4 addresses are equal."""
     bits = int(spec.hint("cidr", "/24").removeprefix("/"))
     own = state.hosts.facts[row].host_ip
     return bool(own) and _bits(own)[:bits] == _bits(spec.hint("build_near_host_ip"))[:bits]
@@ -314,7 +314,7 @@ def _bits(address):
 
 
 def isolated_hosts(state, row, spec, options):
-    """Return whether image and host are both isolated, or neither is."""
+    """Return whether image and host are both isolated, or both not."""
     image = spec.image is not None and spec.image.id in options.isolated_images
     host = state.hosts.names[row] in options.isolated_hosts
     is_restricted = options.restrict_isolated_hosts_to_isolated_images
@@ -324,12 +324,12 @@ def isolated_hosts(state, row, spec, options):
 
 
 def server_group_anti_affinity(_, row, spec):
-    """Return whether a host has a place left for the group."""
+    """Return whether a host has a free place for the group."""
     return spec.group.members.get(row, 0) < spec.group.limit
 
 
 def server_group_affinity(_, row, spec):
-    """Return whether a host is one of the group's, or the group has none."""
+    """Return whether a host has members of the group, or the group has no members."""
     return not spec.group.members or row in spec.group.members
 
 
@@ -343,13 +343,13 @@ def fault_domain(state, row, spec, number):
 
 
 def free_vcpus(state, row):
-    """Return the virtual CPUs that a host has left, overcommit included."""
+    """Return the free virtual CPUs of a host, including overcommit."""
     get = {name: column.view[row] for name, column in state.hosts.columns.items()}
     return get["vcpus_total"] * get["cpu_allocation_ratio"] - get["vcpus_used"]
 
 
 def few_devices(state, row):
-    """Return 100 less the free devices of a host, of which 99 count."""
+    """Return 100 minus the number of a host's free devices, at most 99."""
     free = 0
     for pool in state.hosts.facts[row].pci_pools:
         free += pool.count
@@ -357,12 +357,12 @@ def few_devices(state, row):
 
 
 def metrics(state, row, *, ratios, multiplier, required, unavailable):
-    """Add up the metrics of a host; None if one is missing that must be there."""
-    told = state.hosts.facts[row].metrics
+    """Return the weighted sum of a host's metrics, or None if a required metric is missing."""
+    values = state.hosts.facts[row].metrics
     total = 0.0
     for name, ratio in ratios:
-        if name in told:
-            total += told[name] * ratio
+        if name in values:
+            total += values[name] * ratio
         elif required:
             return None
         elif ratio * multiplier != 0:
@@ -370,8 +370,8 @@ def metrics(state, row, *, ratios, multiplier, required, unavailable):
     return total
 
 
-def alike(images, wanted, weights):
-    """Add up what the images of a host's instances have in common with an image."""
+def image_similarity(images, wanted, weights):
+    """Return the weighted count of properties that the images of a host's instances share with an image."""
     total = 0
     for image in images:
         for name, text in image.items():
@@ -381,7 +381,7 @@ def alike(images, wanted, weights):
 
 
 def multiplier(metadata, key, option):
-    """Return the least number that aggregates set; the option where none does, or one is no number."""
+    """Return the lowest number that aggregates set; the option without any, or if one is not a number."""
     texts = [each[key] for each in metadata if key in each]
     numbers = []
     for text in texts:
@@ -396,7 +396,7 @@ def multiplier(metadata, key, option):
 
 
 def normalise(values, *, minval=None, maxval=None):
-    """Bring raw weights to the scale 0 to 1."""
+    """Scale raw weights to the range 0 to 1."""
     if not values:
         return []
     low = min(values) if minval is None else minval
@@ -405,16 +405,16 @@ def normalise(values, *, minval=None, maxval=None):
 
 
 def pci_passthrough(state, row, spec, mappings):
-    """Return whether a host has the devices that are wanted, taking one device after another."""
+    """Return whether a host has the requested devices, by taking them one by one."""
     pools = sorted(
         state.hosts.facts[row].pci_pools, key=lambda pool: len(pool.tags) + bool(pool.address) + bool(pool.rp_uuids)
     )
     devices = [(number, pool) for number, pool in enumerate(pools) for _ in range(pool.count)]
     for request in spec.pci_requests:
-        wanted = _called(request, mappings)
-        left = [each for each in devices if _will_do(each[1], request.alternatives)]
+        wanted = _provider_counts(request, mappings)
+        left = [each for each in devices if _matches_spec(each[1], request.alternatives)]
         if wanted:
-            # A provider that is called has all that it is called for, or nothing.
+            # A mapped provider must have all its devices of the request, or it serves none.
             there = {name: sum(name in pool.rp_uuids for _, pool in left) for name in wanted}
             enough = {name for name in wanted if there[name] >= wanted[name]}
             left = [each for each in left if enough.intersection(each[1].rp_uuids)]
@@ -428,7 +428,7 @@ def pci_passthrough(state, row, spec, mappings):
     return True
 
 
-def _called(request, mappings):
+def _provider_counts(request, mappings):
     counts = {}
     for suffix, providers in mappings.items():
         if request.source == "flavor" and request.request_id and suffix.startswith(f"{request.request_id}-"):
@@ -437,7 +437,7 @@ def _called(request, mappings):
     return counts
 
 
-def _will_do(pool, alternatives):
+def _matches_spec(pool, alternatives):
     kinds = {each.get("dev_type") for each in alternatives}
     if pool.dev_type in ("type-PF", "vdpa") and pool.dev_type not in kinds:
         return False

@@ -1,6 +1,6 @@
-"""The scheduler once more: slow, obvious, on plain dictionaries, as the founding documents describe it.
+"""A slow, obvious scheduler on plain dictionaries.
 
-Candidates come from the slow search; every host is looked at, in the order of registration, for every instance.
+Candidates come from the slow search. For every instance it examines every host, in the order of registration.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ class Host:
 
 @dataclass(frozen=True)
 class ServerGroup:
-    """Instances that want to be together, or apart."""
+    """The policy and limit of a server group."""
 
     policy: str
     limit: int = 1
@@ -35,19 +35,19 @@ class ServerGroup:
 
 @dataclass
 class World:
-    """All there is."""
+    """The state of a deployment."""
 
     forest: Forest
     hosts: list[Host]
     aggregates: dict[str, dict[str, str]]
     groups: dict[str, ServerGroup]
     instances: dict[str, "Instance"] = field(default_factory=dict)
-    starting: Counter[str] = field(default_factory=Counter)  # instances of the request at hand, by host
+    starting: Counter[str] = field(default_factory=Counter)  # instances of the current request, by host
 
 
 @dataclass(frozen=True)
 class Instance:
-    """What runs on a host."""
+    """An instance on a host."""
 
     host: str
     held: frozenset[tuple[str, str, int]]
@@ -60,9 +60,9 @@ class Instance:
 class Wish:
     """A request."""
 
-    groups: tuple[Group, ...]  # resource groups; that of the flavor has no suffix
+    groups: tuple[Group, ...]  # resource groups; the flavor's group has no suffix
     policy: str = "none"
-    distro: str = ""  # the only property of the image; empty: no image
+    distro: str = ""  # the only property of the image; empty without an image
     count: int = 1
     group: str | None = None
     domain: str = ""
@@ -76,7 +76,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Hosts best first, and how they came out."""
+    """The ranked hosts, best first, with totals, raw weights and stages."""
 
     hosts: list[Host]
     totals: list[float]
@@ -84,15 +84,15 @@ class Ranking:
     stages: list[tuple[str, int, int]]
 
 
-# --- which hosts could hold it ---------------------------------------------------------------------------------------
+# --- filters ---------------------------------------------------------------------------------------------------------
 
 
 def query_of(world: World, wish: Wish) -> Query:
-    """Say what is asked of Placement."""
+    """Return the Placement query of a request."""
     main, *others = wish.groups
-    # What another group asks by name, the flavor does not ask once more.
-    asked = {resource_class for group in others for resource_class in group.resources}
-    main = replace(main, resources={name: amount for name, amount in main.resources.items() if name not in asked})
+    # The flavor's group omits the classes that other groups request.
+    requested = {resource_class for group in others for resource_class in group.resources}
+    main = replace(main, resources={name: amount for name, amount in main.resources.items() if name not in requested})
     if wish.zones:
         inside = frozenset(
             name for name, pairs in world.aggregates.items() if pairs.get("availability_zone") in wish.zones
@@ -106,12 +106,12 @@ def query_of(world: World, wish: Wish) -> Query:
 
 
 def candidates_of(world: World, wish: Wish, host: Host) -> set[Result]:
-    """Return the ways to hold one instance on a host."""
+    """Return the candidates for one instance on a host."""
     return candidates_at(world.forest, query_of(world, wish), host.name)
 
 
-def filtered(world: World, wish: Wish, enabled: list[str]) -> tuple[list[Host], list[tuple[str, int, int]]]:
-    """Return the hosts that pass everything, and how many each stage saw and left."""
+def filter_hosts(world: World, wish: Wish, enabled: list[str]) -> tuple[list[Host], list[tuple[str, int, int]]]:
+    """Return the accepted hosts, and the host counts before and after each stage."""
     left = list(world.hosts)
     stages = []
     rules = [("search", lambda host: bool(candidates_of(world, wish, host)))]
@@ -140,7 +140,7 @@ def is_named(wish: Wish, host: Host) -> bool:
 
 
 def group_rules(world: World, wish: Wish):
-    """Return the rule of the server group, if it has one."""
+    """Return the filter of the server group, if any."""
     if wish.group is None:
         return []
     group = world.groups[wish.group]
@@ -157,11 +157,11 @@ def group_rules(world: World, wish: Wish):
     return []
 
 
-# --- which of them is best -------------------------------------------------------------------------------------------
+# --- weighers --------------------------------------------------------------------------------------------------------
 
 
 def amounts(world: World, host: Host, *classes: str) -> tuple[int, int, float]:
-    """Return total and used amount of some classes over a host's tree, and the largest overcommit."""
+    """Return the total and used amounts of some classes in a host's tree, and the largest allocation ratio."""
     stocks = [
         (name, resource_class, stock)
         for name, node in world.forest.items()
@@ -174,7 +174,7 @@ def amounts(world: World, host: Host, *classes: str) -> tuple[int, int, float]:
 
 
 def raw_weights(world: World, wish: Wish, host: Host) -> dict[str, float]:
-    """Return what each weigher sees in a host, in the order in which weights are added."""
+    """Return the raw weight of each weigher for a host, in the order of summation."""
     memory, memory_used, _ = amounts(world, host, "MEMORY_MB")
     disk, disk_used, _ = amounts(world, host, "DISK_GB")
     vcpus, vcpus_used, ratio = amounts(world, host, "VCPU")
@@ -216,13 +216,13 @@ MULTIPLIERS = {
 
 
 def option_of(weigher: str) -> str:
-    """Return the name of a weigher's option, which is also the key in the metadata of aggregates."""
+    """Return the name of a weigher's multiplier option, which is also its key in aggregate metadata."""
     odd = {"cross_cell": "cross_cell_move", "image_properties": "image_props"}
     return f"{odd.get(weigher, weigher)}_weight_multiplier"
 
 
 def multiplier_of(world: World, host: Host, weigher: str, options: dict[str, float]) -> float:
-    """Return the share of a weigher in a host's sum: the least that the host's aggregates say, else the option's."""
+    """Return the multiplier of a weigher for a host: the lowest of the host's aggregates, or the option."""
     option = options.get(option_of(weigher), MULTIPLIERS[weigher])
     if weigher == "image_properties" and option == 0:
         return 0.0
@@ -239,8 +239,8 @@ def multiplier_of(world: World, host: Host, weigher: str, options: dict[str, flo
 
 
 def rank(world: World, wish: Wish, enabled: list[str], options: dict[str, float]) -> Ranking:
-    """Filter and weigh for one instance."""
-    hosts, stages = filtered(world, wish, enabled)
+    """Filter and weigh hosts for one instance."""
+    hosts, stages = filter_hosts(world, wish, enabled)
     raws = [raw_weights(world, wish, host) for host in hosts]
     totals = [0.0] * len(hosts)
     if len(hosts) > 1:
@@ -259,24 +259,24 @@ def rank(world: World, wish: Wish, enabled: list[str], options: dict[str, float]
     return Ranking([hosts[at] for at in order], [totals[at] for at in order], [raws[at] for at in order], stages)
 
 
-# --- taking and giving back ------------------------------------------------------------------------------------------
+# --- claims and releases ---------------------------------------------------------------------------------------------
 
 
 def take(world: World, uuid: str, instance: Instance) -> None:
-    """Let an instance hold what it holds."""
+    """Claim the resources of an instance."""
     world.instances[uuid] = instance
     use(world, instance, 1)
 
 
-def give_back(world: World, uuid: str) -> None:
-    """Let an instance end, if there is one."""
+def release(world: World, uuid: str) -> None:
+    """Release an instance, if it exists."""
     instance = world.instances.pop(uuid, None)
     if instance is not None:
         use(world, instance, -1)
 
 
 def use(world: World, instance: Instance, sign: int) -> None:
-    """Change the use of all stocks that an instance holds."""
+    """Change the used amounts of all stocks of an instance's allocations."""
     for name, resource_class, amount in instance.held:
         node = world.forest[name]
         stock = node.stocks[resource_class]
@@ -285,17 +285,17 @@ def use(world: World, instance: Instance, sign: int) -> None:
 
 
 def alternates(ranking: Ranking, chosen: list[Host], wanted: int) -> dict[str, list[str]]:
-    """Return the next best hosts in the cell of each chosen one."""
+    """Return the next best hosts in the cell of each chosen host."""
     others = [host for host in ranking.hosts if host not in chosen]
     return {each.cell: [host.name for host in others if host.cell == each.cell][:wanted] for each in chosen}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What comes of a request."""
+    """The outcome of a request."""
 
-    first: Ranking  # that of the first instance
-    last: Ranking  # that which left no host, if the request is refused
+    first: Ranking  # for the first instance
+    last: Ranking  # without any host, if the request is refused
     chosen: list[Host]
     held: list[frozenset[tuple[str, str, int]]]
     alternates: dict[str, list[str]]
@@ -303,10 +303,10 @@ class Outcome:
 
 
 def decide(world: World, wish: Wish, *, enabled: list[str], options: dict[str, float], attempts: int, first) -> Outcome:
-    """Choose a host for each instance in turn, and put them there; or for none.
+    """Choose a host for each instance in turn and claim there; either all succeed or none.
 
     Args:
-        first: says which candidate of a host is the first: its amounts.
+        first: returns the amounts of the first candidate on a host.
     """
     chosen, held, alternates_of = [], [], {}
     before = dict(world.forest)

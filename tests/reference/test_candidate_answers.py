@@ -28,7 +28,7 @@ from tests.support.servers.candidate_urls import Columns, can_be_asked, drawn_ur
 
 @settings(max_examples=400, deadline=None)
 @given(questions(), st.integers(0, 2**32))
-def test_an_answer_is_what_dictionaries_would_say(question, seed):
+def test_candidates_response_matches_slow_dictionaries(question, seed):
     forest, query = question
     assume(can_be_asked(query))
     url, version = drawn_url(query, Random(seed))
@@ -38,7 +38,7 @@ def test_an_answer_is_what_dictionaries_would_say(question, seed):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
-def test_an_answer_is_right_whatever_was_written_since_the_last_one(seed):
+def test_candidates_response_is_right_after_any_writes(seed):
     random = Random(seed)
     state = new_state()
     history, columns = History(state, random), Columns(state)
@@ -54,7 +54,7 @@ def test_an_answer_is_right_whatever_was_written_since_the_last_one(seed):
 
 @settings(max_examples=300, deadline=None)
 @given(questions(), st.integers(0, 2**32))
-def test_an_answer_that_is_asked_again_is_right_whatever_was_taken_and_given_back(question, seed):
+def test_repeated_query_is_right_after_claims_and_releases(question, seed):
     forest, query = question
     assume(can_be_asked(query))
     random = Random(seed)
@@ -71,17 +71,17 @@ def test_an_answer_that_is_asked_again_is_right_whatever_was_taken_and_given_bac
             apply(state, write)
 
 
-def random_crowd(random):
-    """Several groups that draw on the same class, at trees of one or few providers, none of which shares."""
+def random_contention(random):
+    """Return small trees without sharing, and a query of several groups with common classes."""
     forest = {}
     for tree in range(random.randint(1, 3)):
         names = [f"t{tree}", *(f"t{tree}-{at}" for at in range(random.choice((0, 0, 1, 3))))]
         for name in names:
             stocks = {each: Stock(random.choice((2, 4, 8))) for each in CLASSES[:2] if random.random() < 0.8}
             forest[name] = Node(parent=None if name == names[0] else names[0], stocks=stocks or {"VCPU": Stock(4)})
-    asked = [random.sample(CLASSES[:2], random.randint(1, 2)) for _ in range(3)]
+    classes = [random.sample(CLASSES[:2], random.randint(1, 2)) for _ in range(3)]
     groups = [
-        Group(suffix, resources={each: random.randint(1, 3) for each in asked[at]})
+        Group(suffix, resources={each: random.randint(1, 3) for each in classes[at]})
         for at, suffix in enumerate(random.choice((("_1",), ("_1", "_2"), ("", "_1"), ("", "_1", "_2"), ("",))))
     ]
     return forest, Query(groups=tuple(groups), policy=random.choice(("none", "isolate")))
@@ -89,9 +89,9 @@ def random_crowd(random):
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from((39, 28, 12)))
-def test_an_answer_that_is_asked_again_knows_what_is_left_for_groups_that_ask_the_same(seed, newest):
+def test_repeated_query_with_groups_of_one_class_is_right_after_claims(seed, newest):
     random = Random(seed)
-    forest, query = random_crowd(random)
+    forest, query = random_contention(random)
     _, oldest = parameters_of(query)
     if newest < 29:
         assume(oldest <= newest)
@@ -107,7 +107,7 @@ def test_an_answer_that_is_asked_again_knows_what_is_left_for_groups_that_ask_th
             apply(state, write)
 
 
-def test_what_is_kept_of_a_tree_takes_the_place_of_what_was(monkeypatch):
+def test_text_cache_replaces_the_entry_of_a_tree(monkeypatch):
     monkeypatch.setattr(candidate_json, "_CACHE_MAX_BYTES", 2_000)
     texts = candidate_json.TextCache()
     one, other = (candidate_json._TreeText("x" * 500, 1, frozenset({1}), limit) for limit in (1, 2))
@@ -116,10 +116,10 @@ def test_what_is_kept_of_a_tree_takes_the_place_of_what_was(monkeypatch):
         texts.keep(1, other)
     assert texts.trees == {1: other}
     texts.keep(2, one)
-    assert texts.trees == {1: other}  # there is no room
+    assert texts.trees == {1: other}  # the cache is full
 
 
-def test_what_was_written_of_a_query_makes_room_when_inventories_change():
+def test_cached_texts_of_a_query_are_dropped_on_inventory_changes():
     state = state_of({"one": Node(stocks={"VCPU": Stock(8)}), "two": Node(stocks={"VCPU": Stock(8)})})
     columns, history = Columns(state), History(state, Random(1), first=1_000)
     for _ in range(3):
@@ -130,7 +130,7 @@ def test_what_was_written_of_a_query_makes_room_when_inventories_change():
         apply(state, history.stock())
 
 
-def test_only_trees_that_were_written_to_are_searched_again(monkeypatch):
+def test_only_changed_trees_are_searched_again(monkeypatch):
     forest = {}
     for host in ("one", "two", "three"):
         forest[host] = Node(stocks={"VCPU": Stock(8)})
@@ -138,11 +138,11 @@ def test_only_trees_that_were_written_to_are_searched_again(monkeypatch):
     state, searched = state_of(forest), []
     columns, history = Columns(state), History(state, Random(1), first=1_000)
 
-    def spied(state, compiled, anchor, **options):
+    def record_search(state, compiled, anchor, **options):
         searched.append(state.providers.names[anchor])
         return find_picks(state, compiled, anchor, **options)
 
-    monkeypatch.setattr(search, "find_picks", spied)
+    monkeypatch.setattr(search, "find_picks", record_search)
 
     def ask(groups):
         searched.clear()
@@ -160,7 +160,7 @@ def test_only_trees_that_were_written_to_are_searched_again(monkeypatch):
     assert ask(free) == (6, [])
     apply(state, history.taking("two-1", "CUSTOM_DEVICE", 1))
     assert ask(free) == (5, ["two"])
-    assert ask(bound) == (4, [])  # the mask refuses the second already
+    assert ask(bound) == (4, [])  # the mask already refuses the second host
     apply(state, history.taking("three", "VCPU", 5))
     assert ask(free) == (3, [])
     assert ask(f"{free}&limit=2") == (2, ["one"])
@@ -168,25 +168,25 @@ def test_only_trees_that_were_written_to_are_searched_again(monkeypatch):
 
 
 @given(questions())
-def test_a_query_string_is_understood_as_it_was_meant(question):
+def test_query_string_parses_to_the_intended_query(question):
     _, query = question
     assume(can_be_asked(query))
     pairs, oldest = parameters_of(query)
     for version in (oldest, 39):
-        asked = candidate_query.parse(pairs, Version(1, version), groups_max=10)
+        parsed = candidate_query.parse(pairs, Version(1, version), groups_max=10)
         wanted = query_of(query)
-        assert sorted(asked.groups, key=str) == sorted(wanted.groups, key=str)
-        assert (asked.group_policy, asked.root_required, asked.root_forbidden) == (
+        assert sorted(parsed.groups, key=str) == sorted(wanted.groups, key=str)
+        assert (parsed.group_policy, parsed.root_required, parsed.root_forbidden) == (
             wanted.group_policy,
             wanted.root_required,
             wanted.root_forbidden,
         )
-        assert set(wanted.same_subtree) <= set(asked.same_subtree)
+        assert set(wanted.same_subtree) <= set(parsed.same_subtree)
 
 
 @pytest.mark.parametrize("version", [30, 39])
 @pytest.mark.parametrize("policy", ["isolate", "none"])
-def test_many_ways_to_make_the_last_picks_are_told_one_by_one(version, policy):
+def test_combinations_of_last_picks_are_listed_one_by_one(version, policy):
     forest = {}
     for host in ("one", "two"):
         forest[host] = Node(stocks={"VCPU": Stock(8)})
@@ -207,16 +207,16 @@ def test_many_ways_to_make_the_last_picks_are_told_one_by_one(version, policy):
         assert len(body["provider_summaries"]) == 6 * hosts
 
 
-def test_hosts_that_stand_alone_are_written_again_only_when_others_pass(monkeypatch):
+def test_flat_hosts_are_rewritten_only_when_the_passing_hosts_change(monkeypatch):
     state = state_of({name: Node(stocks={"VCPU": Stock(8)}) for name in ("one", "two", "three")})
     columns, history, written = Columns(state), History(state, Random(1), first=1_000), []
-    of_fan = candidate_json.Requests._write_fan
+    write_fan = candidate_json.Requests._write_fan
 
-    def spied(self, fan, limit):
+    def record_fan(self, fan, limit):
         written.append(len(fan.rows))
-        return of_fan(self, fan, limit)
+        return write_fan(self, fan, limit)
 
-    monkeypatch.setattr(candidate_json.Requests, "_write_fan", spied)
+    monkeypatch.setattr(candidate_json.Requests, "_write_fan", record_fan)
 
     def ask(query):
         written.clear()

@@ -1,4 +1,4 @@
-"""What is counted is what then really fits: on the whole fleet, per zone, aggregate and host."""
+"""Capacity equals placing instances one by one: on the whole fleet, and by zone, aggregate and host."""
 
 from random import Random
 
@@ -16,11 +16,11 @@ FEW = "tests.reference.test_capacity.few_instances"
 
 
 def few_instances():
-    """Return a filter written for Nova that reads what claims change."""
+    """Return a filter written for Nova that reads a column that claims change."""
     from roost.compat.scheduler.filters.num_instances_filter import NumInstancesFilter
 
     class AtMostThree(NumInstancesFilter):
-        """Three instances a host."""
+        """Accepts at most three instances on a host."""
 
         max_instances_per_host = 3
 
@@ -28,7 +28,7 @@ def few_instances():
 
 
 def fill_and_compare(seed: int) -> None:
-    """Let some requests be served, then count how many more of others fit."""
+    """Serve some requests, then compare the capacity of others."""
     random = Random(seed)
     world = random_world(random)
     filters = [*FILTERS, "AtMostThree"] if random.random() < 0.2 else FILTERS
@@ -43,24 +43,24 @@ def fill_and_compare(seed: int) -> None:
 
 @settings(max_examples=30)
 @given(st.integers(0, 2**32))
-def test_what_is_counted_then_fits(seed):
+def test_capacity_equals_placing_one_by_one(seed):
     fill_and_compare(seed)
 
 
 @pytest.mark.soak
 @settings(max_examples=3_000)
 @given(st.integers(0, 2**32))
-def test_what_is_counted_then_fits_for_long(seed):
+def test_capacity_equals_placing_one_by_one_in_long_runs(seed):
     fill_and_compare(seed)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_on_a_generated_fleet_what_is_counted_then_fits(seed):
+def test_capacity_of_generated_fleet_equals_placing_one_by_one(seed):
     workload = generate(Recipe(hosts=9, requests=250, seed=seed), Options(has_departures=False))
     roost = roost_on()
     roost.install(workload.fleet)
     acts = [event.act for event in workload.events]
     roost.work(acts[:150])
-    asked = {(act.flavor.name, act.group is None): act for act in acts[150:]}
-    for request in asked.values():
+    requests = {(act.flavor.name, act.group is None): act for act in acts[150:]}
+    for request in requests.values():
         compare(roost, request)

@@ -1,4 +1,4 @@
-"""Hosts that hold a request in several ways: what is counted in leaps is what is placed one by one."""
+"""Capacity of hosts that can hold a request in several ways, compared with placing one by one."""
 
 import msgspec
 from hypothesis import given
@@ -17,7 +17,7 @@ FILTERS = ("ComputeFilter", "RamFilter", "NumInstancesFilter")
 
 @st.composite
 def inventories(draw):
-    """Draw what a provider offers: few of each class, in steps and at prices that do not divide."""
+    """Draw small inventories, with steps and ratios that do not divide evenly."""
     found = {}
     for name in draw(st.sets(st.sampled_from(CLASSES))):
         total = draw(st.integers(1, 24))
@@ -35,7 +35,7 @@ def inventories(draw):
 
 @st.composite
 def fleets(draw):
-    """Draw one or two hosts with up to four children, some below each other."""
+    """Draw one or two hosts with up to four child providers, some nested."""
     hosts = []
     for name in ("a", "b")[: draw(st.integers(1, 2))]:
         root = host(name, VCPU=draw(st.integers(4, 40)))
@@ -60,7 +60,7 @@ def fleets(draw):
 
 @st.composite
 def requests(draw):
-    """Draw a request for a few amounts, in groups of their own."""
+    """Draw a request with a few amounts in separate groups."""
     groups = tuple(
         ResourceGroup(
             suffix=f"_{number}",
@@ -75,7 +75,7 @@ def requests(draw):
 
 
 @given(fleets(), requests(), st.integers(1, 9))
-def test_leaps_count_what_is_placed_one_by_one(fleet: Fleet, request, instances_max):
+def test_capacity_of_nested_providers_equals_placing_one_by_one(fleet: Fleet, request, instances_max):
     roost = roost_on(
         settings=settings_of(enabled_filters=FILTERS, options={"max_instances_per_host": instances_max * 5})
     )

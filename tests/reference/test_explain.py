@@ -1,4 +1,4 @@
-"""What an explanation says is so: each figure counted slowly, each change made, each tip tried."""
+"""Explanations are true: the test recounts each figure slowly, tries each change, and tries each tip."""
 
 from random import Random
 
@@ -33,18 +33,18 @@ EDITS = (
 
 
 def fits(roost: Roost, request: Request) -> bool:
-    """Return whether a request would be granted, by deciding it; one that makes no sense is not."""
+    """Return whether a dry run grants a request; an invalid request is not granted."""
     try:
         return roost.decide(request, dry_run=True).is_granted
     except (BadRequest, NotFound):
         return False
 
 
-def compare_counts(roost: Roost, request: Request, told: Explanation) -> None:
-    """Ask every check about every host by itself."""
+def compare_counts(roost: Roost, request: Request, explanation: Explanation) -> None:
+    """Run every check on every host separately, and compare the counts."""
     scheduler, state = roost.scheduler, roost.state
     shape = scheduler._shapes.get(request, state=state, now_s=1000.0)
-    refusals: list[set[int]] = [set() for _ in told.rules]
+    refusals: list[set[int]] = [set() for _ in explanation.rules]
     for row in range(len(state.hosts)):
         for at, check in enumerate(shape.fit.checks):
             passes = check.mask[row] if hasattr(check, "mask") else check.judge_host(state, row)
@@ -56,31 +56,31 @@ def compare_counts(roost: Roost, request: Request, told: Explanation) -> None:
                 refusals[at].add(row)
             at += 1
         for later, (rule, mask) in enumerate(shape.verdicts._filters, start=at):
-            view = HostView(state, slow_rows(row))
+            view = HostView(state, row_array(row))
             if not (mask[row] if rule is None else rule.keep(view, shape.spec)[0]):
                 refusals[later].add(row)
-    for at, rule in enumerate(told.rules):
+    for at, rule in enumerate(explanation.rules):
         others = set().union(*(refused for number, refused in enumerate(refusals) if number != at))
         before = set().union(*refusals[:at])
         assert rule.alone == len(refusals[at])
         assert rule.only == len(refusals[at] - others)
         assert rule.in_turn == len(refusals[at] - before)
-    assert told.left == len(state.hosts) - len(set().union(*refusals))
-    compare_nearest(roost, shape, told, refusals)
+    assert explanation.left == len(state.hosts) - len(set().union(*refusals))
+    compare_nearest(roost, shape, explanation, refusals)
 
 
-def slow_rows(row):
+def row_array(row):
     return np.array([row], dtype=np.intp)
 
 
-def compare_nearest(roost: Roost, shape, told: Explanation, refusals: list[set[int]]) -> None:
-    """Sort all hosts by how little refuses them."""
-    if told.left:
-        assert told.nearest == []
+def compare_nearest(roost: Roost, shape, explanation: Explanation, refusals: list[set[int]]) -> None:
+    """Sort all hosts by the number and size of their shortfalls, and compare."""
+    if explanation.left:
+        assert explanation.nearest == []
         return
     state = roost.state
 
-    def part(at: int, row: int) -> float:
+    def shortfall(at: int, row: int) -> float:
         check = shape.fit.checks[at] if at < len(shape.fit.checks) else None
         if hasattr(check, "amount"):
             rows = state.providers.rows_of_tree(state.hosts.provider_row.each[row])
@@ -98,47 +98,47 @@ def compare_nearest(roost: Roost, shape, told: Explanation, refusals: list[set[i
 
     def key(row: int) -> tuple[int, float, int]:
         refusing = [at for at, refused in enumerate(refusals) if row in refused]
-        return len(refusing), sum(part(at, row) for at in refusing), row
+        return len(refusing), sum(shortfall(at, row) for at in refusing), row
 
     wanted = [state.hosts.names[row] for row in sorted(range(len(state.hosts)), key=key)[:5]]
-    assert [miss.host for miss in told.nearest] == wanted
-    for miss in told.nearest:
+    assert [miss.host for miss in explanation.nearest] == wanted
+    for miss in explanation.nearest:
         row = state.hosts.names.index(miss.host)
-        refusing = [told.rules[at].reason for at, refused in enumerate(refusals) if row in refused]
-        assert [shortfall.reason for shortfall in miss.shortfalls] == refusing
+        refusing = [explanation.rules[at].reason for at, refused in enumerate(refusals) if row in refused]
+        assert [each.reason for each in miss.shortfalls] == refusing
 
 
-def compare_changes(roost: Roost, request: Request, told: Explanation) -> None:
-    """Make every change that could be offered, and see whether it is exactly those that fit."""
+def compare_changes(roost: Roost, request: Request, explanation: Explanation) -> None:
+    """Try every possible change, and compare those that fit with the offered changes."""
     query = roost.scheduler._shapes.get(request, state=roost.state, now_s=1000.0).query
     wanted = []
-    for asked in relaxations.query_amounts(query):
-        smaller = (relaxations.reduce_amount(request, asked, amount) for amount in range(asked.amount - 1, 0, -1))
+    for part in relaxations.query_amounts(query):
+        smaller = (relaxations.reduce_amount(request, part, amount) for amount in range(part.amount - 1, 0, -1))
         wanted.extend([edit for edit in smaller if fits(roost, edit.request)][:1])
     wanted.extend([edit for edit in relaxations.fewer_groups(request, query) if fits(roost, edit.request)][:1])
-    for tried in EDITS:
-        wanted.extend(edit for edit in tried(request, roost.state) if fits(roost, edit.request))
-    offered = [change for change in told.changes if change.kind != "count"]
+    for edits in EDITS:
+        wanted.extend(edit for edit in edits(request, roost.state) if fits(roost, edit.request))
+    offered = [change for change in explanation.changes if change.kind != "count"]
     assert sorted(change.text for change in offered) == sorted(edit.text for edit in wanted)
     assert {change.text: change.request for change in offered} == {edit.text: edit.request for edit in wanted}
-    assert all(change.hosts for change in told.changes)
-    for change in told.changes:
+    assert all(change.hosts for change in explanation.changes)
+    for change in explanation.changes:
         if change.kind == "count":
             assert fits(roost, change.request)
             assert not fits(roost, msgspec.structs.replace(change.request, count=change.request.count + 1))
 
 
-def compare_tips(roost: Roost, request: Request, told: Explanation, options: dict[str, float]) -> None:
-    """Move each multiplier a little less, and a little more, than is said to tip it."""
+def compare_tips(roost: Roost, request: Request, explanation: Explanation, options: dict[str, float]) -> None:
+    """Set each multiplier just below and just above its tipping point, and check the winner."""
     decision = roost.decide(request, dry_run=True)
-    assert [line.host for line in told.ranking[:5]] == [score.host for score in decision.best]
-    assert [line.total for line in told.ranking[:5]] == pytest.approx([score.total for score in decision.best])
-    for line in told.ranking:
+    assert [line.host for line in explanation.ranking[:5]] == [score.host for score in decision.best]
+    assert [line.total for line in explanation.ranking[:5]] == pytest.approx([score.total for score in decision.best])
+    for line in explanation.ranking:
         assert line.total == pytest.approx(sum(line.shares.values()))
-    winner = told.ranking[0].host
-    if len(told.ranking) > 1 and told.ranking[0].total - told.ranking[1].total < 1e-9:
-        return  # Whose sum is the larger by the last bit may change with anything.
-    for tip in told.tips:
+    winner = explanation.ranking[0].host
+    if len(explanation.ranking) > 1 and explanation.ranking[0].total - explanation.ranking[1].total < 1e-9:
+        return  # Rounding decides the order of such a tie.
+    for tip in explanation.tips:
         step = tip.tipping - tip.multiplier
         if abs(step) < 1e-6:
             continue
@@ -153,8 +153,8 @@ def compare_tips(roost: Roost, request: Request, told: Explanation, options: dic
             assert (other.best[0].host != winner) == is_tipped, (tip, multiplier)
 
 
-def live(seed: int, *, acts: int) -> None:
-    """Let requests come and go, and explain each before it is decided."""
+def serve(seed: int, *, acts: int) -> None:
+    """Serve random requests and departures, and explain each request before its decision."""
     random = Random(seed)
     world = random_world(random)
     options = random_options(random)
@@ -166,30 +166,30 @@ def live(seed: int, *, acts: int) -> None:
             roost.work([Departure(instance_uuids=(living.pop(),))])
         request = request_of(random_wish(random, world))
         before = digest(roost.state)
-        told = roost.explain(request)
+        explanation = roost.explain(request)
         assert digest(roost.state) == before
         if request.count == 1:
-            compare_counts(roost, request, told)
-        if told.reason:
-            compare_changes(roost, request, told)
-            assert told.never is not None
-            assert told.never.could_fit == roost.without_consumers().decide(request).is_granted
-            assert told.never.could_fit == (not told.never.reason)
+            compare_counts(roost, request, explanation)
+        if explanation.reason:
+            compare_changes(roost, request, explanation)
+            assert explanation.never is not None
+            assert explanation.never.could_fit == roost.without_consumers().decide(request).is_granted
+            assert explanation.never.could_fit == (not explanation.never.reason)
         elif request.count == 1:
-            compare_tips(roost, request, told, options)
+            compare_tips(roost, request, explanation, options)
         decision = roost.decide(request)
-        assert bool(told.reason) != decision.is_granted
+        assert bool(explanation.reason) != decision.is_granted
         living.extend(pick.instance_uuid for pick in decision.picks)
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32))
-def test_what_an_explanation_says_is_so(seed):
-    live(seed, acts=8)
+def test_explanation_matches_slow_recount(seed):
+    serve(seed, acts=8)
 
 
 @pytest.mark.soak
 @settings(max_examples=1_000, deadline=None)
 @given(st.integers(0, 2**32))
-def test_what_an_explanation_says_is_so_for_long(seed):
-    live(seed, acts=20)
+def test_explanation_matches_slow_recount_in_long_runs(seed):
+    serve(seed, acts=20)

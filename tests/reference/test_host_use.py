@@ -1,4 +1,4 @@
-"""Guests come to a host and leave it as in the plain list of who has what."""
+"""Host use with arriving and departing guests, compared with a plain list of uses."""
 
 import msgspec
 import pytest
@@ -22,7 +22,7 @@ POLICIES = ["legacy", "required", "preferred", "socket"]
 
 @st.composite
 def hosts(draw):
-    """Return the facts of a host without guests: pools of two products, one for each node."""
+    """Draw the facts of a host without guests, with device pools of two products on its nodes."""
     numa = draw(st.none() | cells())
     nodes = [None] if numa is None else [None, *(cell.id for cell in numa.cells)]
     places = [(product, node) for product in "xy" for node in nodes]
@@ -35,7 +35,7 @@ def hosts(draw):
 
 @st.composite
 def needs(draw):
-    """Return what a guest needs, with the networks and ratios that its limits tell."""
+    """Draw the needs of a guest, with the networks and ratios in its limits."""
     request = draw(requests())
     networks = networks_of(request)
     pci = [
@@ -47,22 +47,23 @@ def needs(draw):
         for product in draw(st.sampled_from(["", "", "x", "y", "xy"]))
     ]
     ratio = draw(st.sampled_from([None, 1.0, 2.0]))
-    told = {"cpu_allocation_ratio": ratio, "ram_allocation_ratio": ratio}
+    topology_limits = {"cpu_allocation_ratio": ratio, "ram_allocation_ratio": ratio}
     if networks is not None:
-        told["network_metadata"] = {"physnets": sorted(networks.physnets), "tunneled": networks.is_tunneled}
-    limits = {} if ratio is None else {"numa_topology": told}
+        physnets = sorted(networks.physnets)
+        topology_limits["network_metadata"] = {"physnets": physnets, "tunneled": networks.is_tunneled}
+    limits = {} if ratio is None else {"numa_topology": topology_limits}
     wanted = GuestNeeds(topology=topology_of(request), pci=tuple(pci), limits=limits)
     return wanted, networks if limits else None, ratio and (ratio, ratio)
 
 
 class Walk:
-    """A host and its plain twin, to which the same happens."""
+    """A host and its plain twin, with the same events."""
 
     def __init__(self, bare, *, is_packing):
         self.host, self.plain, self.is_packing = HostUse(bare, is_packing=is_packing), PlainHost(bare), is_packing
 
     def step(self, draw):
-        """Let one thing happen to both."""
+        """Apply one random event to both."""
         guest, migration = draw(st.sampled_from(list(zip(GUESTS, MIGRATIONS, strict=True))))
         act = draw(
             st.sampled_from(["claim", "claim", "claim", "move", "leave", "revert", "give", "confirm", "restart"])
@@ -81,13 +82,13 @@ class Walk:
             self.plain.guests.pop(holder, None)
 
     def hand_over(self, holder, successor):
-        """Let another have in the plain list what one has, if it has anything."""
+        """Move the use of one consumer to another in the plain list, if it has any."""
         if holder in self.plain.guests:
             self.plain.guests[successor] = self.plain.guests.pop(holder)
 
-    def claim(self, guest, asked, *, migration):
-        """Let a guest ask for what it needs, and see that the answer is right and true."""
-        wanted, networks, ratios = asked
+    def claim(self, guest, guest_needs, *, migration):
+        """Claim for a guest, and check the admission against the plain model."""
+        wanted, networks, ratios = guest_needs
         before = dict(self.plain.guests)
         if migration is not None and migration not in before:
             self.hand_over(guest, migration)
@@ -106,17 +107,17 @@ class Walk:
             self.plain.guests[guest] = admission.use
 
     def restart(self, order):
-        """Begin anew with what each guest has, in any order, as it comes back from a file."""
-        told = msgspec.json.decode(msgspec.json.encode(self.host.uses), type=dict[str, GuestUse])
-        instances = {name: told[name] for name in order if name in GUESTS}
-        migrations = {name: told[name] for name in order if name in MIGRATIONS}
+        """Rebuild the host use from stored uses in any order, as after a restart."""
+        uses = msgspec.json.decode(msgspec.json.encode(self.host.uses), type=dict[str, GuestUse])
+        instances = {name: uses[name] for name in order if name in GUESTS}
+        migrations = {name: uses[name] for name in order if name in MIGRATIONS}
         bare = self.plain.bare
         self.host = HostUse(bare, instances=instances, migrations=migrations, is_packing=self.is_packing)
 
 
 @settings(max_examples=500, deadline=None)
 @given(st.data())
-def test_guests_have_what_the_plain_list_says(data):
+def test_host_use_matches_plain_list_of_guests(data):
     bare = data.draw(hosts())
     walk = Walk(bare, is_packing=data.draw(st.booleans()))
     for _ in range(data.draw(st.integers(1, 12))):

@@ -1,4 +1,4 @@
-"""The column of I/O operations against a count of all instances, whatever order claims, moves and tasks come in."""
+"""The column of I/O operations equals a count of all instances, for any order of claims, moves and tasks."""
 
 from collections import Counter
 
@@ -14,7 +14,7 @@ HOSTS = 3
 UUIDS = 4
 
 
-def fresh():
+def new_state():
     state = State()
     for number in range(1, HOSTS + 1):
         for write in (provider(number), offer(number), host(number, provider_id=number)):
@@ -22,8 +22,8 @@ def fresh():
     return state
 
 
-def counted(state):
-    """Count them one by one."""
+def count_io_ops(state):
+    """Return the count of instances with a task for each host."""
     found = Counter(
         holder.instance.host_id
         for holder in state.holders_by_id.values()
@@ -50,13 +50,13 @@ def acts(draw):
 
 
 @given(acts())
-def test_the_column_is_the_count_of_instances_with_such_tasks(drawn):
-    state, next_id, claims = fresh(), 1, {}
+def test_io_ops_column_equals_count_of_busy_instances(drawn):
+    state, next_id, claims = new_state(), 1, {}
     forks = []
-    for act, *told in drawn:
+    for act, *arguments in drawn:
         match act:
             case "claim" | "move":
-                name, host_id, is_kept = told
+                name, host_id, is_kept = arguments
                 uuid = uuid_of(name)
                 held = claims.pop(name, None)
                 if held is not None and act == "claim":
@@ -65,7 +65,7 @@ def test_the_column_is_the_count_of_instances_with_such_tasks(drawn):
                 flavor_id = KEPT if is_kept and act == "claim" else 1
                 claim = Claim([ConsumerRow(next_id, uuid, "p", "u")], [], [InstanceRow(next_id, host_id, flavor_id)])
                 next_id += 1
-                # Of a move either side may be read first.
+                # The two sides of a move can arrive in either order.
                 for write in (claim, held) if is_kept else (held, claim):
                     if write is claim:
                         apply(state, claim)
@@ -73,19 +73,19 @@ def test_the_column_is_the_count_of_instances_with_such_tasks(drawn):
                         apply(state, Release([held.consumers[0].id], []))
                 claims[name] = claim
             case "release":
-                held = claims.pop(told[0], None)
+                held = claims.pop(arguments[0], None)
                 if held is not None:
                     apply(state, Release([held.consumers[0].id], []))
             case "undo":
-                held = claims.pop(told[0], None)
+                held = claims.pop(arguments[0], None)
                 if held is not None:
                     undo_claim(state, held)
             case "task":
-                apply(state, PutTask(uuid_of(told[0]), told[1]))
+                apply(state, PutTask(uuid_of(arguments[0]), arguments[1]))
             case "fork":
-                forks.append((state, counted(state)))
+                forks.append((state, count_io_ops(state)))
                 state = state.fork()
-        assert state.hosts.column("num_io_ops").tolist() == counted(state)
-        assert sum(state.hosts.tasks.values()) == sum(counted(state))
+        assert state.hosts.column("num_io_ops").tolist() == count_io_ops(state)
+        assert sum(state.hosts.tasks.values()) == sum(count_io_ops(state))
     for older, before in forks:
         assert older.hosts.column("num_io_ops").tolist() == before

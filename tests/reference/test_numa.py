@@ -1,4 +1,4 @@
-"""The filter of memory nodes and its slow twin say the same."""
+"""The NUMA filter agrees with its slow twin."""
 
 import msgspec
 import numpy as np
@@ -20,14 +20,14 @@ from tests.support.fleets.memory_nodes import cells, requests
 
 @settings(max_examples=400)
 @given(st.lists(st.none() | cells(), max_size=3), requests(), st.sampled_from([1.0, 2.0]))
-def test_hosts_are_kept_on_whose_cells_some_arrangement_fits(topologies, request, ratio):
+def test_numa_filter_matches_slow_search_for_an_arrangement(topologies, request, ratio):
     state = fleet(*[HostFacts(numa=each, cpu_allocation_ratio=ratio) for each in topologies])
     spec, rule = Spec(request, now_s=0.0), Filter(NoOptions())
     wanted, needs = topology_of(request), networks_of(request)
     expected = [numa.numa_topology(state, row, wanted=wanted, needs=needs) for row in range(len(state.hosts))]
     found = rule.keep(hosts_of(state), spec) if rule.concerns(spec) else np.ones(len(topologies), dtype=np.bool_)
     assert found.tolist() == expected
-    # The second time verdicts are known.
+    # The second call uses cached verdicts.
     assert rule.keep(hosts_of(state), spec).tolist() == expected
     refused = [row for row, passes in enumerate(expected) if not passes]
     assert all(
@@ -38,22 +38,22 @@ def test_hosts_are_kept_on_whose_cells_some_arrangement_fits(topologies, request
 
 @settings(max_examples=600)
 @given(cells(), requests(), st.sampled_from([1.0, 2.0]))
-def test_what_goes_onto_a_cell_goes_onto_one_that_is_alike(host, request, ratio):
+def test_cell_and_its_reduced_kind_fit_the_same_instance_cells(host, request, ratio):
     wanted, overcommit = topology_of(request), Overcommit(cpu=ratio, memory=ratio)
     for cell in host.cells if wanted is not None else ():
-        for at, asked in enumerate(wanted.cells):
+        for at, instance_cell in enumerate(wanted.cells):
             fits = [
-                place_cell(each, asked, overcommit=overcommit, reserved=wanted.reserved_cpus(at)) is not None
+                place_cell(each, instance_cell, overcommit=overcommit, reserved=wanted.reserved_cpus(at)) is not None
                 for each in (cell, reduce_cell(cell).cell())
             ]
             assert fits[0] == fits[1]
 
 
-def test_cells_with_other_processors_taken_are_alike():
+def test_cells_with_equivalent_pinned_cpus_reduce_to_the_same_kind():
     siblings = tuple((at, at + 8) for at in range(8))
-    everyone = tuple(range(16))
-    taken = [(0, 8, 1), (3, 4, 12), (7, 15, 14)]  # a core and a thread of another, each time
-    host = NumaCell(id=0, cpus=everyone, pcpus=everyone, siblings=siblings, memory_mb=1024)
-    found = [reduce_cell(msgspec.structs.replace(host, id=at, pinned_cpus=each)) for at, each in enumerate(taken)]
+    cpus = tuple(range(16))
+    pinned = [(0, 8, 1), (3, 4, 12), (7, 15, 14)]  # a whole core and one thread of another core
+    host = NumaCell(id=0, cpus=cpus, pcpus=cpus, siblings=siblings, memory_mb=1024)
+    found = [reduce_cell(msgspec.structs.replace(host, id=at, pinned_cpus=each)) for at, each in enumerate(pinned)]
     assert found[0] == found[1] == found[2]
     assert reduce_cell(msgspec.structs.replace(host, pinned_cpus=(0, 1, 2))) != found[0]  # threads of three cores

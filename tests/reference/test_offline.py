@@ -1,4 +1,4 @@
-"""The document of a live fleet decides as the fleet itself, and hosts without providers as Nova's handlers do."""
+"""Decisions on an exported document equal those on the live fleet; hosts without providers match Nova's handlers."""
 
 from random import Random
 
@@ -26,14 +26,14 @@ pytestmark = pytest.mark.long
 
 
 def document_of_request(request: Request) -> RequestDocument:
-    """Say a request as a document, through JSON."""
-    said = msgspec.to_builtins(request)
-    said["resource_groups"] = said.pop("groups")
-    return parse_document(msgspec.json.encode(said), RequestDocument, name="request")
+    """Convert a request to a document, through JSON."""
+    body = msgspec.to_builtins(request)
+    body["resource_groups"] = body.pop("groups")
+    return parse_document(msgspec.json.encode(body), RequestDocument, name="request")
 
 
-def told(decision):
-    """Return what a decision and an answer both say."""
+def decision_content(decision):
+    """Return the content of a decision that an offline answer also has."""
     return {
         "outcome": decision.outcome,
         "reason": decision.reason,
@@ -49,8 +49,8 @@ def told(decision):
     }
 
 
-def answered(answer):
-    """Return the same of an answer."""
+def answer_content(answer):
+    """Return the content of an offline answer in the form of ``decision_content``."""
 
     def pick(each):
         return each.host, each.nodename, each.cell_uuid, {share.uuid: share.resources for share in each.allocations}
@@ -73,13 +73,13 @@ def check_like_live(roost, request: Request, settings, *, seed: int) -> str:
     fleet = parse_document(body, FleetDocument, name="fleet")
     live = roost.fork(random=FixedRandom(seed)).decide(request)
     answer = decide(fleet, document_of_request(request), settings, seed=seed)
-    assert answered(answer) == told(live)
+    assert answer_content(answer) == decision_content(live)
     check_evidence(answer)
     return answer.outcome
 
 
 def check_evidence(answer) -> None:
-    """Check that the parts of an answer say the same."""
+    """Check that the parts of an answer are consistent."""
     for stage in answer.stages:
         assert len(stage.refused) == stage.before - stage.after
     if answer.outcome == "granted":
@@ -92,7 +92,7 @@ def check_evidence(answer) -> None:
 
 
 def export_and_compare(seed: int, draw: int) -> None:
-    """Compare some decisions on a random world with those on the document that it is exported to."""
+    """Compare decisions on a random world with decisions on its exported document."""
     random = Random(seed)
     world = random_world(random)
     settings = settings_of(
@@ -113,18 +113,18 @@ def export_and_compare(seed: int, draw: int) -> None:
 
 @settings(max_examples=40)
 @given(st.integers(0, 2**32), st.integers(0, 2**32))
-def test_the_exported_document_decides_as_the_live_fleet(seed, draw):
+def test_exported_document_decides_like_the_live_fleet(seed, draw):
     export_and_compare(seed, draw)
 
 
 @pytest.mark.soak
 @settings(max_examples=2_000)
 @given(st.integers(0, 2**32), st.integers(0, 2**32))
-def test_the_exported_document_decides_as_the_live_fleet_for_long(seed, draw):
+def test_exported_document_decides_like_the_live_fleet_in_long_runs(seed, draw):
     export_and_compare(seed, draw)
 
 
-def test_the_document_of_a_generated_fleet_decides_as_the_fleet():
+def test_document_of_generated_fleet_decides_like_the_fleet():
     workload = generate(Recipe(hosts=60, requests=500, seed=4), Options())
     settings = settings_of()
     roost = roost_on(settings=settings)
@@ -143,10 +143,10 @@ GROUP = "00000000-0000-4000-8000-0000000000aa"
 
 
 def random_hosts(random: Random) -> list[dict[str, object]]:
-    """Return hosts as a document says them, some things left out."""
+    """Return random hosts of a document, each with some fields omitted."""
     found = []
     for name in random.sample(NAMES, random.randint(1, len(NAMES))):
-        said = {
+        fields = {
             "vcpus_total": random.choice((4, 8)),
             "vcpus_used": random.choice((0, 3, 9)),
             "total_usable_ram_mb": 4096,
@@ -168,13 +168,13 @@ def random_hosts(random: Random) -> list[dict[str, object]]:
             "cpu_info": {"model": random.choice(("Nehalem", "EPYC"))},
             "service": {"disabled": random.random() < 0.2},
         }
-        found.append({"host": name} | {key: value for key, value in said.items() if random.random() < 0.8})
+        found.append({"host": name} | {key: value for key, value in fields.items() if random.random() < 0.8})
     return found
 
 
-def host_state(said: dict, aggregates: list[HostAggregate], instances: list[str]) -> HostState:
-    """Return the same host as Nova's class has it, with what a document fills in."""
-    values = {"total_usable_ram_mb": 0, "total_usable_disk_gb": 0, "disk_mb_used": 0} | said
+def host_state(fields: dict, aggregates: list[HostAggregate], instances: list[str]) -> HostState:
+    """Return a host of a document as an object of Nova's class, with the document's defaults."""
+    values = {"total_usable_ram_mb": 0, "total_usable_disk_gb": 0, "disk_mb_used": 0} | fields
     values["pci_stats"] = values.pop("pci_pools", None)
     values.setdefault("free_ram_mb", values["total_usable_ram_mb"])
     values.setdefault("free_disk_mb", 1024 * values["total_usable_disk_gb"] - values["disk_mb_used"])
@@ -185,7 +185,7 @@ def host_state(said: dict, aggregates: list[HostAggregate], instances: list[str]
 
 
 @given(st.integers(0, 2**32))
-def test_hosts_without_providers_are_judged_as_novas_handlers_judge_host_states(seed):
+def test_hosts_without_providers_match_novas_handlers(seed):
     random = Random(seed)
     hosts = random_hosts(random)
     names = [host["host"] for host in hosts]
@@ -222,7 +222,7 @@ def test_hosts_without_providers_are_judged_as_novas_handlers_judge_host_states(
         host_state(each, [one for one in aggregates if each["host"] in inside[one.name]], members.get(each["host"], []))
         for each in hosts
     ]
-    left, weighed = by_handlers(states, request, settings, policy=policy, members=members)
+    left, weighed = decide_with_handlers(states, request, settings, policy=policy, members=members)
     refused = {host.host for stage in answer.stages for host in stage.refused}
     assert set(names) - refused == left
     assert [host.host for host in answer.ranking] == [name for name, _ in weighed]
@@ -230,10 +230,10 @@ def test_hosts_without_providers_are_judged_as_novas_handlers_judge_host_states(
     assert [pick.host for pick in answer.picks] == [name for name, _ in weighed[:1]]
 
 
-def by_handlers(states, request, settings, *, policy, members):
-    """Return the hosts that Nova's handlers keep, and the same with their weights, best first."""
-    said = {**request, "flavor": {"name": "", **request["flavor"]}, "group": None}
-    wanted = RequestSpec.from_request(msgspec.convert(said, Request))
+def decide_with_handlers(states, request, settings, *, policy, members):
+    """Return the hosts that Nova's handlers accept, and their weights, best first."""
+    body = {**request, "flavor": {"name": "", **request["flavor"]}, "group": None}
+    wanted = RequestSpec.from_request(msgspec.convert(body, Request))
     if request["group"]:
         wanted.instance_group = InstanceGroup(
             uuid=GROUP, policy=policy, members=[uuid for each in members.values() for uuid in each], hosts=list(members)

@@ -9,13 +9,13 @@ TARGET = {"project_id": "shop"}
 
 
 @given(sentences())
-def test_a_rule_means_what_its_sentence_says(sentence):
+def test_policy_rule_matches_slow_evaluation(sentence):
     policy = Policy({"placement:traits:list": text(sentence), "yes": "@", "no": "!"}, origin="f")
     assert policy.allows("placement:traits:list", BOB, TARGET) == meaning(sentence)
 
 
 @given(sentences())
-def test_blanks_and_superfluous_brackets_change_nothing(sentence):
+def test_blanks_and_extra_brackets_do_not_change_a_rule(sentence):
     spaced = f"  (  {text(sentence).replace(' ', '   ').replace('(', ' ( ').replace('%  ( ', '%(')} ) "
     spaced = spaced.replace("% ( ", "%(")
     policy = Policy({"placement:traits:list": spaced, "yes": "@", "no": "!"}, origin="f")

@@ -1,4 +1,4 @@
-"""A provider tree does what nested dictionaries do, call by call."""
+"""A provider tree behaves like nested dictionaries, call by call."""
 
 import copy
 import itertools
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from roost.compute.providers.provider_tree import ProviderTree
 from tests.reference.provider_tree import PlainTree
 
-# Few of each, so that calls meet; a name may be the uuid of another provider.
+# Few values of each kind, so that calls collide; a name may be the uuid of another provider.
 UUIDS = [f"uuid{number}" for number in range(6)]
 NAMES = [*(f"name{number}" for number in range(6)), "uuid0"]
 KNOWN = st.sampled_from([*UUIDS, *NAMES])
@@ -54,12 +54,12 @@ CALLS = st.one_of(
 
 
 def uuids():
-    """Return a source of uuids."""
+    """Return a function that generates uuids."""
     return map("fresh{}".format, itertools.count()).__next__
 
 
 def outcome(tree, method, *arguments):
-    """Return what a call returned, or that it was refused."""
+    """Return the result of a call, or "refused"."""
     try:
         return getattr(tree, method)(*arguments)
     except ValueError:
@@ -67,7 +67,7 @@ def outcome(tree, method, *arguments):
 
 
 def plain(tree):
-    """Return every provider of the plain tree as the fast one tells it, parents first."""
+    """Return every provider of the plain tree in the form of ``content``, parents first."""
     return [
         (
             each["uuid"],
@@ -83,8 +83,8 @@ def plain(tree):
     ]
 
 
-def told(tree):
-    """Return every provider of a tree with all that is known of it, parents first."""
+def content(tree):
+    """Return the data of every provider of a tree, parents first."""
     return [
         (
             each.uuid,
@@ -100,8 +100,8 @@ def told(tree):
     ]
 
 
-def questions(tree):
-    """Return the answers to what depends on how providers hang together and are named."""
+def lookups(tree):
+    """Return the results of all lookups that depend on names and on the structure of the tree."""
     return (
         [tree.exists(each) for each in [*UUIDS, *NAMES]],
         [outcome(tree, "get_provider_uuids", each) for each in [*UUIDS, *NAMES]],
@@ -111,12 +111,12 @@ def questions(tree):
 
 
 @given(st.lists(CALLS, max_size=25))
-def test_a_tree_does_what_nested_dictionaries_do(calls):
+def test_provider_tree_behaves_like_nested_dictionaries(calls):
     tree, twin = ProviderTree(new_uuid=uuids()), PlainTree(uuids())
     for call in calls:
         before = copy.deepcopy(tree)
-        known = told(before)
+        known = content(before)
         assert outcome(tree, *call) == outcome(twin, *call), call
-        assert told(tree) == plain(twin), call
-        assert told(before) == known
-    assert questions(tree) == questions(twin)
+        assert content(tree) == plain(twin), call
+        assert content(before) == known
+    assert lookups(tree) == lookups(twin)

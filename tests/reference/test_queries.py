@@ -1,4 +1,4 @@
-"""The question to Placement is what its slow twin makes of the same flavor and image."""
+"""The Placement query of a flavor and image equals that of a slow builder."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,14 +16,14 @@ from tests.support.fleets.fleets import fleet
 STATE = fleet(HostFacts())
 
 
-def some(**values):
-    """Return dictionaries with some of these keys; a dunder stands for a colon."""
-    chosen = {key.replace("__", ":"): st.sampled_from(said) for key, said in values.items()}
-    return st.fixed_dictionaries({}, optional=chosen)
+def optional_keys(**values):
+    """Return a strategy for dictionaries with any of these keys; a double underscore is a colon."""
+    optional = {key.replace("__", ":"): st.sampled_from(choices) for key, choices in values.items()}
+    return st.fixed_dictionaries({}, optional=optional)
 
 
 amounts = ["0", "1", "7", "many"]
-specs = some(
+specs = optional_keys(
     resources__VCPU=amounts,
     resources__PCPU=amounts,
     resources__MEMORY_MB=amounts,
@@ -42,7 +42,7 @@ specs = some(
     os__secure_boot=["required", "optional"],
     hw__pci_numa_affinity_policy=["socket", "legacy"],
 )
-properties = some(
+properties = optional_keys(
     traits_required=["CUSTOM_B", "CUSTOM_B,CUSTOM_C"],
     hw_cpu_policy=["shared", "dedicated"],
     hw_firmware_type=["uefi"],
@@ -62,22 +62,22 @@ flavors = st.fixed_dictionaries(
 
 
 @given(flavors, properties, st.booleans())
-def test_the_question_is_that_of_its_slow_twin(flavor, image, is_bfv):
+def test_placement_query_matches_slow_builder(flavor, image, is_bfv):
     request = Request(flavor=Flavor(name="f", **flavor), image=Image(properties=image), is_bfv=is_bfv)
     try:
-        wanted = slow.question(flavor, image, is_bfv=is_bfv)
+        wanted = slow.build(flavor, image, is_bfv=is_bfv)
     except slow.Contradiction:
         wanted = None
-    asked, required, forbidden = wanted or ({}, {}, {})
+    resources, required, forbidden = wanted or ({}, {}, {})
     both = {suffix for suffix, traits in required.items() if traits & forbidden.get(suffix, set())}
-    if wanted is None or not asked or both:
+    if wanted is None or not resources or both:
         try:
             build_query(request, STATE, settings=SchedulerSettings())
         except BadRequest:
             return
-        raise AssertionError("what cannot be meant was asked")
+        raise AssertionError("an invalid request was accepted")
     groups = build_query(request, STATE, settings=SchedulerSettings()).query.groups
-    assert {group.suffix: group.resources for group in groups if group.resources} == asked
+    assert {group.suffix: group.resources for group in groups if group.resources} == resources
     found = {group.suffix: {trait for traits in group.required for trait in traits} for group in groups}
     assert {suffix: traits for suffix, traits in found.items() if traits} == required
     assert {group.suffix: set(group.forbidden) for group in groups if group.forbidden} == forbidden

@@ -1,4 +1,4 @@
-"""The rules and their slow twins say the same."""
+"""The rules check_agreement with their slow twins."""
 
 import json
 
@@ -15,7 +15,7 @@ from roost.model.flavor import Flavor
 from roost.model.host import HostFacts, PciPool
 from roost.model.image import Image
 from roost.model.request import Request
-from roost.model.request import Retry as Tried
+from roost.model.request import Retry as RetryState
 from roost.scheduler.filters.aggregate_core import AggregateCore
 from roost.scheduler.filters.aggregate_disk import AggregateDisk
 from roost.scheduler.filters.aggregate_image_properties_isolation import (
@@ -56,19 +56,19 @@ from roost.scheduler.rule_support.expressions import OPERATORS
 from roost.scheduler.rule_support.limits import InstancesOptions, IoOpsOptions
 from roost.scheduler.rule_support.overcommit import CoreOptions, DiskOptions, RamOptions
 from tests.reference import rules
-from tests.reference.drawn_facts import facts
+from tests.reference.random_facts import facts
 from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec, uuid_of, uuid_text
 
 NAMES = ("=", "==", "!=", ">=", "<=", "<", "s==", "s!=", "s<", "s<=", "s>", "s>=", "<in>", "<all-in>", "<or>", ">=5")
 words = st.sampled_from(["", "a", "b", "ab", "1", "2", "10", "-1", "1.5", "<or>", "QEMU", "x86_64"])
-wishes = st.builds(
+requirements = st.builds(
     lambda first, rest: " ".join([first, *rest]), st.sampled_from(NAMES) | words, st.lists(words, max_size=4)
 )
 
 
 @st.composite
 def fleets(draw):
-    """Return up to six hosts that differ."""
+    """Draw up to six different hosts."""
     state = fleet(*draw(st.lists(facts, min_size=1, max_size=6)))
     for row in range(len(state.hosts)):
         for name in COLUMNS_OF_COUNTS:
@@ -77,13 +77,13 @@ def fleets(draw):
     return state
 
 
-def agree(rule, state, wanted, twin):
-    """Compare a filter with its twin, host by host."""
+def check_agreement(rule, state, wanted, twin):
+    """Compare a filter with its slow twin, host by host."""
     verdicts = rule.keep(hosts_of(state), wanted).tolist() if rule.concerns(wanted) else [True] * len(state.hosts)
     assert verdicts == [bool(twin(state, row, wanted)) for row in range(len(state.hosts))]
 
 
-@given(st.none() | words, wishes)
+@given(st.none() | words, requirements)
 def test_operators(value, wanted):
     try:
         answer = rules.match(value, wanted)
@@ -95,7 +95,7 @@ def test_operators(value, wanted):
         assert operators.match(value, wanted) is answer
 
 
-@given(st.lists(st.integers(-3, 12)), wishes)
+@given(st.lists(st.integers(-3, 12)), requirements)
 def test_operators_on_columns(values, wanted):
     verdicts = operators.match_numbers(np.array(values, dtype=np.float64), wanted).tolist()
     assert verdicts == [operators.matches(str(value), wanted) for value in values]
@@ -104,11 +104,11 @@ def test_operators_on_columns(values, wanted):
 @given(fleets(), st.sampled_from([0, 60, 61]))
 def test_compute(state, down_time_s):
     rule = Compute(ComputeOptions(service_down_time=down_time_s))
-    agree(rule, state, spec(now_s=1000.0), lambda *case: rules.compute(*case, down_time_s=down_time_s))
+    check_agreement(rule, state, spec(now_s=1000.0), lambda *case: rules.compute(*case, down_time_s=down_time_s))
 
 
 @given(fleets(), st.data())
-def test_verdicts_of_compute_hold_as_long_as_it_says(state, data):
+def test_compute_verdicts_hold_until_the_stated_time(state, data):
     rule = Compute(ComputeOptions(service_down_time=60))
     until_s = rule.holds_until_s(hosts_of(state), spec(now_s=1000.0))
     later_s = data.draw(st.floats(1000.0, min(until_s, 2000.0)))
@@ -139,12 +139,12 @@ def test_verdicts_of_compute_hold_as_long_as_it_says(state, data):
                 "capabilities:host:a",
             ]
         ),
-        wishes,
+        requirements,
         max_size=3,
     ),
 )
 def test_compute_capabilities(state, extra_specs):
-    agree(ComputeCapabilities(NoOptions()), state, spec(extra_specs), rules.compute_capabilities)
+    check_agreement(ComputeCapabilities(NoOptions()), state, spec(extra_specs), rules.compute_capabilities)
 
 
 @given(
@@ -161,15 +161,15 @@ def test_compute_capabilities(state, extra_specs):
 )
 def test_image_properties(state, properties):
     rule = ImageProperties(ImagePropertiesOptions())
-    agree(rule, state, spec(image=properties), rules.image_properties)
+    check_agreement(rule, state, spec(image=properties), rules.image_properties)
 
 
 @given(fleets(), st.dictionaries(st.integers(0, 5), st.integers(1, 3)), st.integers(1, 3))
 def test_server_groups(state, members, limit):
     members = {row: count for row, count in members.items() if row < len(state.hosts)}
     apart, together = (spec(group=group(policy, members, limit=limit)) for policy in ("anti-affinity", "affinity"))
-    agree(ServerGroupAntiAffinity(NoOptions()), state, apart, rules.server_group_anti_affinity)
-    agree(ServerGroupAffinity(NoOptions()), state, together, rules.server_group_affinity)
+    check_agreement(ServerGroupAntiAffinity(NoOptions()), state, apart, rules.server_group_anti_affinity)
+    check_agreement(ServerGroupAffinity(NoOptions()), state, together, rules.server_group_affinity)
 
 
 @given(fleets(), st.dictionaries(st.sampled_from(["r1", "r2", "r9"]), st.sampled_from("ab")), st.sampled_from("ab"))
@@ -177,7 +177,7 @@ def test_fault_domain(state, places, domain):
     members = group("fault-domain")
     members.places.update({place_number(rack): (place_number(holder), 1) for rack, holder in places.items()})
     wanted = spec(group=members, hints={"fault_domain": domain})
-    agree(FaultDomain(NoOptions()), state, wanted, lambda *case: rules.fault_domain(*case, place_number))
+    check_agreement(FaultDomain(NoOptions()), state, wanted, lambda *case: rules.fault_domain(*case, place_number))
 
 
 KEYS = (
@@ -195,20 +195,21 @@ KEYS = (
     "ram_allocation_ratio",
     "disk_allocation_ratio",
 )
-told = st.sampled_from(["a", "b", "a, b", "c,a", "", "1", "2", "2.5", "10", "x"])
+metadata_values = st.sampled_from(["a", "b", "a, b", "c,a", "", "1", "2", "2.5", "10", "x"])
 
 
 @st.composite
-def joined_fleets(draw):
-    """Return hosts in aggregates, with instances, addresses and amounts that differ."""
-    wears = st.tuples(st.dictionaries(st.sampled_from(KEYS), told, max_size=5), st.sets(st.integers(0, 4)))
+def fleets_with_aggregates(draw):
+    """Draw different hosts in aggregates, with instances, addresses and amounts."""
+    metadata = st.dictionaries(st.sampled_from(KEYS), metadata_values, max_size=5)
+    memberships = st.tuples(metadata, st.sets(st.integers(0, 4)))
     own = st.builds(
         HostFacts,
         host_ip=st.sampled_from(["", "10.0.0.1", "10.0.0.130", "10.0.1.1", "10.1.0.1"]),
         num_io_ops=st.integers(0, 12),
         metrics=st.dictionaries(st.sampled_from("abc"), st.floats(0, 1)),
     )
-    state = fleet(*draw(st.lists(own, min_size=1, max_size=5)), aggregates=draw(st.lists(wears, max_size=4)))
+    state = fleet(*draw(st.lists(own, min_size=1, max_size=5)), aggregates=draw(st.lists(memberships, max_size=4)))
     for row in range(len(state.hosts)):
         for name in (*COLUMNS_OF_COUNTS, "vcpus_total", "total_usable_ram_mb", "total_usable_disk_gb"):
             state.hosts.columns[name].data[row] = draw(st.integers(0, 12))
@@ -268,25 +269,26 @@ queries = st.recursive(
 def test_json(state, query, is_list):
     text = json.dumps(query)
     wanted = spec(hints={"query": [text] if is_list else text})
-    agree(Json(NoOptions()), state, wanted, rules.json_query)
-    everyone = hosts_of(state)
-    verdicts = Json(NoOptions()).keep(everyone, wanted).tolist()
+    check_agreement(Json(NoOptions()), state, wanted, rules.json_query)
+    verdicts = Json(NoOptions()).keep(hosts_of(state), wanted).tolist()
     rows = list(range(len(state.hosts)))[::-2]
     assert Json(NoOptions()).keep(hosts_of(state, rows), wanted).tolist() == [verdicts[row] for row in rows]
 
 
-@given(joined_fleets(), st.sampled_from([None, "", "a", "b, c", "nova"]), st.sampled_from(["a", "b", ""]))
+@given(fleets_with_aggregates(), st.sampled_from([None, "", "a", "b, c", "nova"]), st.sampled_from(["a", "b", ""]))
 def test_zones_projects_and_flavors_of_aggregates(state, zone, name):
     wanted = spec(availability_zone=zone, project_id=name)
     rule = AvailabilityZone(AvailabilityZoneOptions())
-    agree(rule, state, wanted, lambda *case: rules.availability_zone(*case, "nova"))
-    agree(AggregateMultiTenancyIsolation(NoOptions()), state, wanted, rules.aggregate_multi_tenancy_isolation)
+    check_agreement(rule, state, wanted, lambda *case: rules.availability_zone(*case, "nova"))
+    check_agreement(AggregateMultiTenancyIsolation(NoOptions()), state, wanted, rules.aggregate_multi_tenancy_isolation)
     of_flavor = Spec(Request(flavor=Flavor(name=name)), now_s=0.0)
-    agree(AggregateTypeAffinity(NoOptions()), state, of_flavor, rules.aggregate_type_affinity)
+    check_agreement(AggregateTypeAffinity(NoOptions()), state, of_flavor, rules.aggregate_type_affinity)
 
 
 @given(
-    joined_fleets(), st.dictionaries(st.sampled_from(["os_distro", "hw_disk_bus"]), told), st.sampled_from(["", "ns"])
+    fleets_with_aggregates(),
+    st.dictionaries(st.sampled_from(["os_distro", "hw_disk_bus"]), metadata_values),
+    st.sampled_from(["", "ns"]),
 )
 def test_image_properties_of_aggregates(state, properties, namespace):
     rule = AggregateImagePropertiesIsolation(
@@ -294,18 +296,22 @@ def test_image_properties_of_aggregates(state, properties, namespace):
     )
     prefix = f"{namespace}." if namespace else ""
     twin = rules.aggregate_image_properties_isolation
-    agree(rule, state, spec(image=properties), lambda *case: twin(*case, prefix))
+    check_agreement(rule, state, spec(image=properties), lambda *case: twin(*case, prefix))
 
 
 @given(
-    joined_fleets(),
-    st.dictionaries(st.sampled_from(["ssd", "aggregate_instance_extra_specs:ssd", "hw:ssd", "os_distro"]), wishes),
+    fleets_with_aggregates(),
+    st.dictionaries(
+        st.sampled_from(["ssd", "aggregate_instance_extra_specs:ssd", "hw:ssd", "os_distro"]), requirements
+    ),
 )
 def test_extra_specs_of_aggregates(state, extra_specs):
-    agree(AggregateInstanceExtraSpecs(NoOptions()), state, spec(extra_specs), rules.aggregate_instance_extra_specs)
+    check_agreement(
+        AggregateInstanceExtraSpecs(NoOptions()), state, spec(extra_specs), rules.aggregate_instance_extra_specs
+    )
 
 
-@given(joined_fleets(), st.integers(1, 12))
+@given(fleets_with_aggregates(), st.integers(1, 12))
 def test_limits(state, limit):
     for plain, of_aggregates, options, column in (
         (NumInstances, AggregateNumInstances, InstancesOptions(max_instances_per_host=limit), "num_instances"),
@@ -313,8 +319,8 @@ def test_limits(state, limit):
     ):
         key = options.__struct_fields__[0]
         has = [float(each) for each in state.hosts.column(column)]
-        agree(plain(options), state, spec(), lambda _, row, __, has=has: has[row] < limit)
-        agree(
+        check_agreement(plain(options), state, spec(), lambda _, row, __, has=has: has[row] < limit)
+        check_agreement(
             of_aggregates(options),
             state,
             spec(),
@@ -333,7 +339,7 @@ sizes = st.builds(
 )
 
 
-@given(joined_fleets(), sizes, st.sampled_from([0.0, 0.5, 1.0, 1.5, 16.0]))
+@given(fleets_with_aggregates(), sizes, st.sampled_from([0.0, 0.5, 1.0, 1.5, 16.0]))
 def test_amounts(state, flavor, ratio):
     wanted = Spec(Request(flavor=flavor), now_s=0.0)
     for plain, of_aggregates, options, twin in (
@@ -342,8 +348,8 @@ def test_amounts(state, flavor, ratio):
         (Disk, AggregateDisk, DiskOptions(disk_allocation_ratio=ratio), rules.disk),
     ):
         key = options.__struct_fields__[0]
-        agree(plain(options), state, wanted, lambda *case, twin=twin: twin(*case, ratio))
-        agree(
+        check_agreement(plain(options), state, wanted, lambda *case, twin=twin: twin(*case, ratio))
+        check_agreement(
             of_aggregates(options),
             state,
             wanted,
@@ -351,15 +357,15 @@ def test_amounts(state, flavor, ratio):
         )
 
 
-@given(joined_fleets(), st.lists(st.integers(1, 6).map(uuid_text), max_size=3))
-def test_instances_that_are_named(state, uuids):
-    agree(
+@given(fleets_with_aggregates(), st.lists(st.integers(1, 6).map(uuid_text), max_size=3))
+def test_same_host_and_different_host(state, uuids):
+    check_agreement(
         SameHost(NoOptions()),
         state,
         spec(hints={"same_host": uuids}),
         lambda state, row, _: not uuids or rules.holds(state, row, uuids),
     )
-    agree(
+    check_agreement(
         DifferentHost(NoOptions()),
         state,
         spec(hints={"different_host": uuids}),
@@ -367,14 +373,14 @@ def test_instances_that_are_named(state, uuids):
     )
 
 
-@given(joined_fleets(), st.sampled_from(["10.0.0.7", "10.0.1.200", "11.0.0.1"]), st.integers(0, 32))
+@given(fleets_with_aggregates(), st.sampled_from(["10.0.0.7", "10.0.1.200", "11.0.0.1"]), st.integers(0, 32))
 def test_simple_cidr_affinity(state, address, length):
     wanted = spec(hints={"build_near_host_ip": address, "cidr": f"/{length}"})
-    agree(SimpleCidrAffinity(NoOptions()), state, wanted, rules.simple_cidr_affinity)
+    check_agreement(SimpleCidrAffinity(NoOptions()), state, wanted, rules.simple_cidr_affinity)
 
 
 @given(
-    joined_fleets(),
+    fleets_with_aggregates(),
     st.sets(st.sampled_from(["i", "j"])),
     st.sets(st.sampled_from(["host-1", "host-3"])),
     st.booleans(),
@@ -387,20 +393,21 @@ def test_isolated_hosts(state, images, hosts, is_restricted, image):
         restrict_isolated_hosts_to_isolated_images=is_restricted,
     )
     wanted = Spec(Request(flavor=Flavor(name="f"), image=None if image is None else Image(id=image)), now_s=0.0)
-    agree(IsolatedHosts(options), state, wanted, lambda *case: rules.isolated_hosts(*case, options))
+    check_agreement(IsolatedHosts(options), state, wanted, lambda *case: rules.isolated_hosts(*case, options))
 
 
 @given(
-    joined_fleets(), st.lists(st.tuples(st.sampled_from(["host-1", "host-2"]), st.sampled_from(["node-1", "node-2"])))
+    fleets_with_aggregates(),
+    st.lists(st.tuples(st.sampled_from(["host-1", "host-2"]), st.sampled_from(["node-1", "node-2"]))),
 )
 def test_retry(state, tried):
-    agree(Retry(NoOptions()), state, spec(retry=Tried(hosts=tuple(tried))), rules.retry)
+    check_agreement(Retry(NoOptions()), state, spec(retry=RetryState(hosts=tuple(tried))), rules.retry)
 
 
-@given(joined_fleets(), st.sets(st.sampled_from("abc")))
+@given(fleets_with_aggregates(), st.sets(st.sampled_from("abc")))
 def test_metrics(state, names):
     rule = Metrics(MetricsOptions(weight_setting=tuple(f"{name}=1" for name in names)))
-    agree(rule, state, spec(), lambda *case: rules.reported_metrics(*case, names))
+    check_agreement(rule, state, spec(), lambda *case: rules.reported_metrics(*case, names))
 
 
 TAGS = {
@@ -443,7 +450,7 @@ def test_pci_passthrough(pools_of_hosts, requests, data):
     state = fleet(*[HostFacts(pci_pools=pools) for pools in provided])
     wanted = Spec(spec().request, now_s=0.0, pci_requests=tuple(requests))
     rule = PciPassthrough(NoOptions())
-    agree(rule, state, wanted, lambda *case: rules.pci_passthrough(*case, {}))
+    check_agreement(rule, state, wanted, lambda *case: rules.pci_passthrough(*case, {}))
     suffixes = sorted({f"{each.request_id}-{at}" for each in requests for at in range(each.count)})
     mappings = {suffix: (data.draw(st.sampled_from("0123")),) for suffix in suffixes}
     for row in range(len(provided)):

@@ -1,4 +1,4 @@
-"""The whole scheduler and its slow twin decide alike, and give the same evidence."""
+"""The whole scheduler and its slow twin give the same decisions and evidence."""
 
 from random import Random
 
@@ -20,14 +20,14 @@ from tests.support.fleets.worlds import digest, roost_on, settings_of
 
 
 def first_candidate(world: slow.World, wish: slow.Wish, host: slow.Host) -> frozenset[tuple[str, str, int]]:
-    """Return the candidate that the search, on columns made from the plain world, finds first."""
+    """Return the first candidate of the search, on columns built from the plain world."""
     state = state_of(world.forest)
     query = slow.query_of(world, wish)
     anchor = state.providers.row_of_name[host.name]
     return result_of(state, next(search(state, compiled_of(state, query), anchors=(anchor,))))[0]
 
 
-def held_by(pick, names: dict[str, str]) -> frozenset[tuple[str, str, int]]:
+def allocations_of(pick, names: dict[str, str]) -> frozenset[tuple[str, str, int]]:
     return frozenset(
         (names[uuid], resource_class, amount)
         for uuid, amounts in pick.allocations.items()
@@ -40,12 +40,12 @@ def compare(world: slow.World, decision: Decision, outcome: slow.Outcome) -> Non
     assert decision.is_granted == outcome.is_granted
     if outcome.is_granted:
         assert [pick.host for pick in decision.picks] == [host.name for host in outcome.chosen]
-        assert [held_by(pick, names) for pick in decision.picks] == outcome.held
+        assert [allocations_of(pick, names) for pick in decision.picks] == outcome.held
         found = {cell: [pick.host for pick in picks] for cell, picks in decision.alternates.items()}
         assert found == {cell: hosts for cell, hosts in outcome.alternates.items() if hosts or cell in found}
     else:
         assert (decision.picks, decision.alternates) == ([], {})
-        if decision.reason.startswith("No such host"):  # Told before any host is looked at; the twin looks at all.
+        if decision.reason.startswith("No such host"):  # The product stops before its rules; the twin runs them all.
             named = decision.reason.split()[5].lower()
             assert named not in [host.name.lower() for host in world.hosts]
             assert {stage.after for stage in decision.stages} == {0}
@@ -58,16 +58,16 @@ def compare(world: slow.World, decision: Decision, outcome: slow.Outcome) -> Non
 
 
 def compare_stages(decision: Decision, ranking: slow.Ranking) -> None:
-    """Every stage starts with what the one before left; those of the search and of pre-filters count as one."""
-    told: list[tuple[str, int, int]] = []
+    """Check that each stage continues the previous one, and compare; search and pre-filters count as one stage."""
+    stages: list[tuple[str, int, int]] = []
     for stage in decision.stages:
-        assert not told or stage.before == told[-1][2]
+        assert not stages or stage.before == stages[-1][2]
         rule = "search" if stage.rule in PREFILTERS else stage.rule
-        if told and told[-1][0] == rule == "search":
-            told[-1] = ("search", told[-1][1], stage.after)
+        if stages and stages[-1][0] == rule == "search":
+            stages[-1] = ("search", stages[-1][1], stage.after)
         else:
-            told.append((rule, stage.before, stage.after))
-    assert told == ranking.stages
+            stages.append((rule, stage.before, stage.after))
+    assert stages == ranking.stages
 
 
 def compare_scores(decision: Decision, ranking: slow.Ranking) -> None:
@@ -79,8 +79,8 @@ def compare_scores(decision: Decision, ranking: slow.Ranking) -> None:
             assert sum(cell.contribution for cell in decision.table()[score.host]) == pytest.approx(score.total)
 
 
-def live(seed: int, *, acts: int) -> None:
-    """Let both schedulers serve the same requests and departures."""
+def serve(seed: int, *, acts: int) -> None:
+    """Serve the same requests and departures with both schedulers."""
     random = Random(seed)
     world = random_world(random)
     fresh = dict(world.forest)
@@ -94,7 +94,7 @@ def live(seed: int, *, acts: int) -> None:
             leaving = random.sample(sorted(world.instances), random.randint(1, min(3, len(world.instances))))
             assert roost.work([Departure(instance_uuids=(*leaving, str(uuid_of("nobody"))))]) == [None]
             for uuid in leaving:
-                slow.give_back(world, uuid)
+                slow.release(world, uuid)
             continue
         wish = random_wish(random, world)
         decision = roost.decide(request_of(wish))
@@ -103,25 +103,25 @@ def live(seed: int, *, acts: int) -> None:
         for number, pick in enumerate(decision.picks):
             world.instances[pick.instance_uuid] = world.instances.pop(f"new-{number}")
     assert digest(Current(store).state) == digest(roost.state)
-    leave_all(roost, world)
+    remove_all(roost, world)
     assert world.forest == fresh
     assert {**digest(roost.state), "generations": {}} == {**empty, "generations": {}}
 
 
-def leave_all(roost: Roost, world: slow.World) -> None:
+def remove_all(roost: Roost, world: slow.World) -> None:
     roost.work([Departure(instance_uuids=(uuid,)) for uuid in world.instances])
     for uuid in list(world.instances):
-        slow.give_back(world, uuid)
+        slow.release(world, uuid)
 
 
 @settings(max_examples=70)
 @given(st.integers(0, 2**32))
-def test_the_scheduler_decides_as_its_slow_twin_does(seed):
-    live(seed, acts=12)
+def test_scheduler_decides_like_its_slow_twin(seed):
+    serve(seed, acts=12)
 
 
 @pytest.mark.soak
 @settings(max_examples=3_000)
 @given(st.integers(0, 2**32))
-def test_the_scheduler_decides_as_its_slow_twin_does_for_long(seed):
-    live(seed, acts=40)
+def test_scheduler_decides_like_its_slow_twin_in_long_runs(seed):
+    serve(seed, acts=40)

@@ -1,4 +1,4 @@
-"""Facts of hosts, as Hypothesis draws them."""
+"""Hypothesis strategies for host facts."""
 
 from hypothesis import strategies as st
 

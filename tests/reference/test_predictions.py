@@ -1,4 +1,4 @@
-"""What is said of generated requests on generated fleets is what then happens."""
+"""Dry runs, explanations and capacities of generated requests on generated fleets come true."""
 
 from collections import Counter
 from random import Random
@@ -18,28 +18,28 @@ from tests.support.fleets.worlds import SeededRandom, roost_on, settings_of
 
 
 class SteadyRandom(SeededRandom):
-    """The same seed whenever it is asked."""
+    """A source of randomness that always returns the same seed."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self._steady = seed
 
     def seed(self) -> int:
-        """Return it."""
+        """Return the seed."""
         return self._steady
 
 
-# One request in so many is asked how many more of it fit.
+# Capacity is checked for one in this number of requests.
 _COUNTED = 100
 
 
 def timeless(decision):
-    """Return a decision without the time it took."""
+    """Return a decision without its durations."""
     return msgspec.structs.replace(decision, search_s=0.0, rank_s=0.0)
 
 
-def keep_promises(seed: int, *, requests: int) -> Counter[str]:
-    """Serve a generated workload, and hold everything that is said before against what happens."""
+def check_predictions(seed: int, *, requests: int) -> Counter[str]:
+    """Serve a generated workload, and compare every prediction with the result."""
     draw = Random(seed)
     recipe = Recipe(hosts=draw.choice((8, 20, 50)), requests=requests, seed=seed)
     workload = generate(recipe, Options(has_departures=draw.random() < 0.5))
@@ -52,34 +52,34 @@ def keep_promises(seed: int, *, requests: int) -> Counter[str]:
             continue
         request = event.act
         if number % _COUNTED == 0:
-            count_more(roost, request, counts)
-        rehearsed = roost.fork(random=SeededRandom(number)).decide(request)
-        if not rehearsed.is_granted:
-            explain(roost, request, counts)
+            check_capacity(roost, request, counts)
+        dry_run = roost.fork(random=SeededRandom(number)).decide(request)
+        if not dry_run.is_granted:
+            check_explanation(roost, request, counts)
         roost._random = roost.scheduler._random = SeededRandom(number)
         real = roost.decide(request)
-        assert timeless(rehearsed) == timeless(real)
+        assert timeless(dry_run) == timeless(real)
         counts[real.outcome] += 1
     return counts
 
 
-def explain(roost: Roost, request: Request, counts: Counter[str]) -> None:
-    """Make every change that is offered, and one a unit smaller; empty the fleet."""
+def check_explanation(roost: Roost, request: Request, counts: Counter[str]) -> None:
+    """Try every offered change, and the change with one unit more; then try an empty fleet."""
     chance = SteadyRandom(roost._random.seed())
     roost._random = roost.scheduler._random = chance
-    told = roost.explain(request)
-    if not told.reason:
+    explanation = roost.explain(request)
+    if not explanation.reason:
         assert roost.fork(random=chance).decide(request).is_granted
         return
-    for change in told.changes:
+    for change in explanation.changes:
         assert fits(roost, change.request, chance), change.text
         if change.kind == "amount":
             assert not fits(roost, one_more(roost, request, change), chance), change.text
         counts[f"change of {change.kind}"] += 1
-    assert told.never is not None
+    assert explanation.never is not None
     empty = roost.without_consumers(random=chance).decide(msgspec.structs.replace(request, instance_uuids=()))
-    assert told.never.could_fit == empty.is_granted
-    counts["could fit when empty" if told.never.could_fit else "could never fit"] += 1
+    assert explanation.never.could_fit == empty.is_granted
+    counts["could fit when empty" if explanation.never.could_fit else "could never fit"] += 1
 
 
 def fits(roost: Roost, request: Request, chance: SeededRandom) -> bool:
@@ -90,38 +90,38 @@ def fits(roost: Roost, request: Request, chance: SeededRandom) -> bool:
 
 
 def one_more(roost: Roost, request: Request, change: Change) -> Request:
-    """Return the request that asks for a unit more than the change of an amount."""
+    """Return the request with one unit more than an offered change of an amount."""
     query = roost.scheduler.shape(msgspec.structs.replace(request, count=1, instance_uuids=())).query
     amount = int(change.text.partition(" ")[0].replace(",", ""))
-    for asked in relaxations.query_amounts(query):
-        if relaxations.reduce_amount(request, asked, amount).text == change.text:
-            return relaxations.reduce_amount(request, asked, amount + 1).request
+    for part in relaxations.query_amounts(query):
+        if relaxations.reduce_amount(request, part, amount).text == change.text:
+            return relaxations.reduce_amount(request, part, amount + 1).request
     raise AssertionError(change.text)
 
 
-def count_more(roost: Roost, request: Request, counts: Counter[str]) -> None:
-    """Place one after the other until none fits."""
+def check_capacity(roost: Roost, request: Request, counts: Counter[str]) -> None:
+    """Compare a capacity with placing instances one by one."""
     one = msgspec.structs.replace(request, count=1, instance_uuids=())
-    said = roost.fork(random=SeededRandom(0)).capacity(one, by=()).count
+    capacity = roost.fork(random=SeededRandom(0)).capacity(one, by=()).count
     fork, placed = roost.fork(random=SeededRandom(0)), 0
     while fork.decide(one).is_granted:
         placed += 1
-    assert said == placed
+    assert capacity == placed
     counts["capacities"] += 1
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_what_is_said_is_what_happens(seed):
-    counts = keep_promises(seed, requests=150)
+def test_predictions_come_true(seed):
+    counts = check_predictions(seed, requests=150)
     assert counts["granted"]
     assert counts["refused"]
 
 
 @pytest.mark.soak
-def test_what_is_said_of_ten_thousand_requests_is_what_happens(capsys):
+def test_predictions_for_ten_thousand_requests_come_true(capsys):
     counts: Counter[str] = Counter()
     for seed in range(20):
-        counts += keep_promises(100 + seed, requests=500)
+        counts += check_predictions(100 + seed, requests=500)
     with capsys.disabled():
         print(f"\n{dict(counts)}")
     assert counts["granted"] + counts["refused"] == 10_000

@@ -1,13 +1,13 @@
-"""What becomes of instances that are to run, once more: slow, obvious, one instance at a time."""
+"""A slow, obvious model of running instances, one at a time."""
 
 
 def outcomes(free_mib, *, count, wanted_mib, broken):
-    """Say of each instance which host it is sent to and whether that host takes the message; None: it has no host.
+    """Return the host of each instance and whether the host accepts its message; None for an instance without a host.
 
     Args:
-        free_mib: memory by host, in the order in which hosts are listed.
-        wanted_mib: by each instance.
-        broken: hosts that take no messages.
+        free_mib: free memory by host, in list order.
+        wanted_mib: memory of each instance.
+        broken: hosts that fail on messages.
     """
     free, found = dict(free_mib), []
     for _ in range(count):
@@ -15,7 +15,7 @@ def outcomes(free_mib, *, count, wanted_mib, broken):
         if not fitting:
             found.append(None)
             continue
-        # Of equally free hosts the first.
+        # The first of several equally free hosts wins.
         chosen = max(fitting, key=free.__getitem__)
         free[chosen] -= wanted_mib
         found.append((chosen, chosen not in broken))

@@ -1,4 +1,4 @@
-"""Instances of one request share hosts as in the plain simulation: no processor and no device is given out twice."""
+"""Instances of one request share hosts like in the plain simulation, which assigns each processor and device once."""
 
 import copy
 from random import Random
@@ -12,7 +12,7 @@ from roost.model.devices.pci import PciRequest
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts, PciPool
 from roost.model.request import Request
-from tests.reference import consuming as slow
+from tests.reference import several_instances as slow
 from tests.support.fleets.worlds import host, roost_with, settings_of
 
 pytestmark = pytest.mark.long
@@ -44,13 +44,15 @@ def random_wish(random: Random) -> slow.Wish:
     )
 
 
-def facts_of(told: slow.Host) -> HostFacts:
+def facts_of(plain: slow.Host) -> HostFacts:
     cells = [
         NumaCell(id=cell.number, cpus=tuple(cell.free), pcpus=tuple(cell.free), memory_mb=cell.memory_mb)
-        for cell in told.cells
+        for cell in plain.cells
     ]
-    pools = [PciPool(vendor_id="8086", product_id="154c", numa_node=pool.node, count=pool.count) for pool in told.pools]
-    return HostFacts(num_io_ops=told.io_ops, numa=NumaTopology(cells=tuple(cells)), pci_pools=tuple(pools))
+    pools = [
+        PciPool(vendor_id="8086", product_id="154c", numa_node=pool.node, count=pool.count) for pool in plain.pools
+    ]
+    return HostFacts(num_io_ops=plain.io_ops, numa=NumaTopology(cells=tuple(cells)), pci_pools=tuple(pools))
 
 
 def request_of(wish: slow.Wish) -> Request:
@@ -67,18 +69,18 @@ def request_of(wish: slow.Wish) -> Request:
 
 def compare(seed: int) -> None:
     random = Random(seed)
-    told = [random_host(random, number) for number in range(random.choice((1, 2, 4)))]
+    plain = [random_host(random, number) for number in range(random.choice((1, 2, 4)))]
     limit = random.choice((2, 8))
-    fleets = [host(each.name, facts=facts_of(each), PCPU=999, MEMORY_MB=9999) for each in told]
+    fleets = [host(each.name, facts=facts_of(each), PCPU=999, MEMORY_MB=9999) for each in plain]
     options = {**FLAT, "max_io_ops_per_host": limit}
     with roost_with(*fleets, settings=settings_of(enabled_filters=FILTERS, options=options)) as roost:
         hosts = roost.state.hosts
         facts, io_ops = list(hosts.facts), hosts.column("num_io_ops").tolist()
         for _ in range(3):
-            # Each request starts with what the hosts reported.
+            # Each request starts from the reported facts of the hosts.
             wish = random_wish(random)
-            outcome = slow.decide(copy.deepcopy(told), wish, limit=limit)
-            tried = roost.decide(request_of(wish), dry_run=True)
+            outcome = slow.decide(copy.deepcopy(plain), wish, limit=limit)
+            rehearsal = roost.decide(request_of(wish), dry_run=True)
             decision = roost.decide(request_of(wish))
             assert decision.found == len(outcome.chosen)
             assert decision.is_granted == (len(outcome.chosen) == wish.count)
@@ -86,8 +88,12 @@ def compare(seed: int) -> None:
                 assert [pick.host for pick in decision.picks] == outcome.chosen
                 found = [pick.host for picks in decision.alternates.values() for pick in picks]
                 assert found == outcome.others[:2]
-            assert [pick.host for pick in tried.picks] == [pick.host for pick in decision.picks]
-            assert (tried.stages, tried.best, tried.reason) == (decision.stages, decision.best, decision.reason)
+            assert [pick.host for pick in rehearsal.picks] == [pick.host for pick in decision.picks]
+            assert (rehearsal.stages, rehearsal.best, rehearsal.reason) == (
+                decision.stages,
+                decision.best,
+                decision.reason,
+            )
             assert roost.replay(decision.uuid).is_same
             assert hosts.facts == facts
             assert hosts.column("num_io_ops").tolist() == io_ops
@@ -95,5 +101,5 @@ def compare(seed: int) -> None:
 
 @settings(max_examples=150)
 @given(st.integers(0, 2**32))
-def test_several_instances_share_hosts_as_in_the_plain_simulation(seed):
+def test_several_instances_share_hosts_like_the_plain_simulation(seed):
     compare(seed)

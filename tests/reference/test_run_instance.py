@@ -1,4 +1,4 @@
-"""Instances that are to run reach the hosts that a plain rule says, whatever becomes of their neighbours."""
+"""Instances are sent to the hosts that a plain rule chooses, also if other instances of the request fail."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,15 +7,15 @@ from roost.compat.icehouse.caching_scheduler import CachingScheduler
 from roost.compat.icehouse.filter_scheduler import FilterScheduler
 from roost.compat.icehouse.scheduler_manager import SchedulerManager
 from roost.compat.scheduler.filters import BaseHostFilter
-from tests.reference.running import outcomes
+from tests.reference.run_instance import outcomes
 from tests.support.conductors.deployments import TYPE, World, filtering
 
 
 class Roomy(BaseHostFilter):
-    """Keeps hosts with the memory that is wanted."""
+    """Accepts hosts with enough free memory."""
 
     def host_passes(self, host_state, spec_obj):
-        """Compare them."""
+        """Return whether the host has enough free memory."""
         return host_state.free_ram_mb >= spec_obj.memory_mb
 
 
@@ -25,7 +25,7 @@ class Roomy(BaseHostFilter):
     st.sets(st.sampled_from("abcde")),
     st.sampled_from([FilterScheduler, CachingScheduler]),
 )
-def test_each_instance_reaches_its_host_or_is_in_error_and_none_is_forgotten(free_mib, count, broken, kind):
+def test_each_instance_is_sent_to_its_host_or_set_to_error(free_mib, count, broken, kind):
     world = World(broken=broken)
     uuids = [f"i{number}" for number in range(count)]
     request_spec = {"instance_uuids": [*uuids], "instance_type": TYPE}

@@ -1,4 +1,4 @@
-"""Requests for several instances on small hosts once more, slow and obvious: every processor is in a list."""
+"""A slow, obvious model of requests for several instances on small hosts: every processor is in a list."""
 
 import itertools
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from tests.reference.rules import normalise
 
 @dataclass
 class Cell:
-    """A memory node: the processors that nobody has, and the memory."""
+    """A NUMA cell: its free processors and its memory."""
 
     number: int
     free: list[int]
@@ -18,7 +18,7 @@ class Cell:
 
 @dataclass
 class Pool:
-    """Devices near a memory node, or near none."""
+    """Devices near a NUMA cell, or near none."""
 
     node: int | None
     count: int
@@ -26,7 +26,7 @@ class Pool:
 
 @dataclass
 class Host:
-    """A host with what is free of it."""
+    """A host with its free resources."""
 
     name: str
     cells: list[Cell]
@@ -36,7 +36,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Wish:
-    """Instances with processors of their own and devices near to them."""
+    """A request for instances with dedicated processors and devices near them."""
 
     count: int
     vcpus: int
@@ -49,31 +49,31 @@ class Wish:
 
 @dataclass
 class Outcome:
-    """The hosts of the instances that found one, and those which would do for one more, best first."""
+    """The hosts of the placed instances, and the hosts that fit one more, best first."""
 
     chosen: list[str]
     others: list[str]
 
 
 def decide(hosts: list[Host], wish: Wish, *, limit: int) -> Outcome:
-    """Let each instance have the best host; hosts are changed.
+    """Place each instance on the best host; this changes ``hosts``.
 
     Args:
-        limit: hosts with so many I/O operations in flight take none.
+        limit: hosts with this number of I/O operations accept no instance.
     """
     chosen: list[str] = []
     while len(chosen) < wish.count:
-        left = ranked([host for host in hosts if host.io_ops < limit and way_on(host, wish) is not None])
+        left = rank([host for host in hosts if host.io_ops < limit and way_on(host, wish) is not None])
         if not left:
             return Outcome(chosen, [])
         take(left[0], wish)
         chosen.append(left[0].name)
-    left = ranked([host for host in hosts if host.io_ops < limit and way_on(host, wish) is not None])
+    left = rank([host for host in hosts if host.io_ops < limit and way_on(host, wish) is not None])
     return Outcome(chosen, [host.name for host in left if host.name not in chosen])
 
 
-def ranked(hosts: list[Host]) -> list[Host]:
-    """Order hosts: few operations in flight and few devices first."""
+def rank(hosts: list[Host]) -> list[Host]:
+    """Order hosts: those with few I/O operations and few devices come first."""
     operations = normalise([float(host.io_ops) for host in hosts], minval=0.0)
     devices = normalise([100.0 - min(sum(pool.count for pool in host.pools), 99) for host in hosts])
     order = sorted(range(len(hosts)), key=lambda at: operations[at] - devices[at])
@@ -81,7 +81,7 @@ def ranked(hosts: list[Host]) -> list[Host]:
 
 
 def way_on(host: Host, wish: Wish) -> tuple[Cell, ...] | None:
-    """Return the memory nodes of a host on which an instance would be."""
+    """Return the NUMA cells of a host that an instance would use."""
     cells = list(host.cells)
     if len(cells) > wish.nodes:
         cells.sort(key=lambda cell: -cell.memory_mb)
@@ -99,17 +99,21 @@ def way_on(host: Host, wish: Wish) -> tuple[Cell, ...] | None:
 
 
 def processors_of(wish: Wish) -> list[int]:
-    """Return how many processors each memory node of an instance takes."""
+    """Return the number of processors of each NUMA cell of an instance."""
     each = wish.vcpus // wish.nodes
     return [each + wish.isolates_emulator, *[each] * (wish.nodes - 1)]
 
 
 def devices_near(host: Host, wish: Wish, way: Sequence[Cell]) -> list[Pool] | None:
-    """Return the pool of each device that an instance takes; None where they are too few or too far."""
+    """Return the pool of each device of an instance, or None without enough devices nearby."""
     near = [pool for pool in host.pools if pool.node in {cell.number for cell in way}]
-    nowhere = [pool for pool in host.pools if pool in near or pool.node is None]
-    far = [pool for pool in host.pools if pool not in nowhere]
-    allowed = {"required": [near], "legacy": [near, nowhere], "preferred": [near, nowhere, nowhere + far]}
+    near_or_unbound = [pool for pool in host.pools if pool in near or pool.node is None]
+    far = [pool for pool in host.pools if pool not in near_or_unbound]
+    allowed = {
+        "required": [near],
+        "legacy": [near, near_or_unbound],
+        "preferred": [near, near_or_unbound, near_or_unbound + far],
+    }
     for pools in allowed[wish.policy]:
         single = [pool for pool in pools for _ in range(pool.count)]
         if len(single) >= wish.devices:
@@ -118,7 +122,7 @@ def devices_near(host: Host, wish: Wish, way: Sequence[Cell]) -> list[Pool] | No
 
 
 def take(host: Host, wish: Wish) -> None:
-    """Take from a host what an instance takes."""
+    """Take the resources of an instance from a host."""
     way = way_on(host, wish)
     assert way is not None
     devices = devices_near(host, wish, way)
