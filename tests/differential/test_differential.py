@@ -43,7 +43,7 @@ def ran(duel: Duel, name: str, act: Act) -> Outcome:
 
 
 @pytest.mark.differential
-def test_every_route_answers_alike_in_every_version(duel):
+def test_every_route_gives_equal_answers_in_every_version(duel):
     tally = ran(duel, "--ladder", ladder()).tally
     print(tally.text())
     asked = {(str(route), minor) for route in ROUTES for minor in range(route.since, MINOR_MAX + 1)}
@@ -52,7 +52,7 @@ def test_every_route_answers_alike_in_every_version(duel):
 
 @pytest.mark.differential
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_sequence_is_answered_alike(duel, seed):
+def test_request_sequences_get_equal_answers(duel, seed):
     tally = ran(duel, f"--seed {seed}", sequence(seed)).tally
     print(f"seed {seed}\n{tally.text()}")
     # Refusals are cheap to provoke; most of what is compared should be answers.
@@ -60,7 +60,7 @@ def test_a_sequence_is_answered_alike(duel, seed):
 
 
 @pytest.mark.soak
-def test_many_sequences_are_answered_alike(duel):
+def test_many_request_sequences_get_equal_answers(duel):
     tally = ran(duel, "--ladder", ladder()).tally
     for seed in SOAK_SEEDS:
         tally.add(ran(duel, f"--seed {seed}", sequence(seed)).tally)

@@ -112,7 +112,7 @@ def is_idle(done):
 @pytest.mark.differential
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("way", [0, 1], ids=["sql", "http"])
-def test_a_copy_answers_as_what_it_was_copied_from(theirs, seed, way, tmp_path):
+def test_imported_copy_answers_like_its_source(theirs, seed, way, tmp_path):
     growing = Growing(theirs, sequence(seed, STEPS))
     database = tmp_path / "roost.db"
     for steps in (STEPS // 2, STEPS // 4, STEPS):

@@ -85,7 +85,7 @@ class Guide:
 @pytest.mark.differential
 @pytest.mark.parametrize("way", ["database", "configuration", "api"])
 @pytest.mark.parametrize("target", ["sqlite", "postgresql"])
-def test_the_commands_of_the_guide_lead_to_the_end(way, target, request, tmp_path):
+def test_commands_of_the_migration_guide_complete(way, target, request, tmp_path):
     if reference.python() is None:
         pytest.skip(reference.HOW_TO_INSTALL)
     roost = str(tmp_path / "roost.db") if target == "sqlite" else request.getfixturevalue("postgres_url")

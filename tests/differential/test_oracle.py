@@ -45,7 +45,7 @@ def objections(subject, request):
 
 @settings(max_examples=300, deadline=None)
 @given(questions(most=6), st.integers(0, 2**32))
-def test_worlds_and_questions_are_read_as_they_are(question, seed):
+def test_oracle_reads_worlds_and_queries_correctly(question, seed):
     forest, query = question
     assume(can_be_asked(query))
     subject, (url, minor) = Subject(forest), drawn_url(query, Random(seed))
@@ -64,7 +64,7 @@ def test_worlds_and_questions_are_read_as_they_are(question, seed):
         ("member_of=in:{0},{1}", 24, {"member_of": ({"{0}", "{1}"},)}),
     ],
 )
-def test_repeated_parameters_count_as_the_version_has_it(query, minor, groups):
+def test_repeated_parameters_follow_the_rules_of_the_version(query, minor, groups):
     uuids = [str(uuid_of(name)) for name in ("one", "other")]
     (group,) = oracle.query_of(f"/allocation_candidates?{query.format(*uuids)}", minor).groups
     for name, value in groups.items():
@@ -75,7 +75,7 @@ def test_repeated_parameters_count_as_the_version_has_it(query, minor, groups):
         ]
 
 
-def test_what_is_not_understood_or_too_much_is_an_objection(monkeypatch):
+def test_unknown_or_too_large_query_is_an_objection(monkeypatch):
     subject = Subject({"one": Node(stocks={"VCPU": Stock(8)})})
     url = "/allocation_candidates?resources=VCPU:1"
     odd = Request(method="GET", path=url, headers=(("openstack-api-version", "placement 1.4, placement 1.5"),))
@@ -181,13 +181,13 @@ def between(subject, request, document, ours):
 
 @pytest.mark.parametrize("query", ["", "&limit=1000"])
 @pytest.mark.parametrize("rule", SITUATIONS)
-def test_what_the_slow_search_confirms_is_excused(rule, query):
+def test_difference_confirmed_by_slow_search_is_excused(rule, query):
     assert excuse(exchanged(rule, query=query)).name == rule
 
 
 @pytest.mark.parametrize("planted", PLANTED)
 @pytest.mark.parametrize("rule", SITUATIONS)
-def test_a_wrong_candidate_is_not_excused_where_a_difference_is_meant(rule, planted):
+def test_wrong_candidate_is_not_excused_next_to_an_intended_difference(rule, planted):
     assert excuse(exchanged(rule, planted=planted)) is None
 
 
@@ -213,13 +213,13 @@ def test_the_slow_search_alone_excuses_nothing():
 
 
 @pytest.mark.parametrize("planted", [another_amount, no_last, last_twice])
-def test_a_wrong_candidate_is_not_excused_before_there_were_mappings(planted):
+def test_wrong_candidate_is_not_excused_in_versions_without_mappings(planted):
     assert excuse(exchanged("wrong_sums", minor=33)).name == "wrong_sums"
     assert excuse(exchanged("wrong_sums", planted=planted, minor=33)) is None
 
 
 @pytest.mark.parametrize("planted", [another_amount, no_last, last_twice])
-def test_a_wrong_limited_answer_is_noticed_beside_a_meant_difference(planted):
+def test_wrong_limited_answer_is_found_next_to_an_intended_difference(planted):
     theirs, ours = Subject(TREES), Subject(TREES)
     theirs.alter = too_much
     duel, request = Duel(theirs, ours), asking(f"/allocation_candidates?{SITUATIONS['wrong_sums'][1]}&limit=2")
@@ -230,7 +230,7 @@ def test_a_wrong_limited_answer_is_noticed_beside_a_meant_difference(planted):
     assert any(each.place.startswith("subject") for each in exchange.found)
 
 
-def test_a_fault_tells_what_the_slow_search_has_against_the_subject():
+def test_fault_includes_the_objections_of_the_slow_search():
     theirs, ours = Subject(TREES), Subject(TREES)
     ours.alter = no_last
     exchange, rule = Duel(theirs, ours).ask(asking("/allocation_candidates?resources=VCPU:1"))
@@ -238,7 +238,7 @@ def test_a_fault_tells_what_the_slow_search_has_against_the_subject():
     assert "slow search: allocation_requests" in {each.place for each in exchange.found}
 
 
-def test_a_wrong_header_is_not_excused_beside_meant_candidates():
+def test_wrong_header_is_not_excused_next_to_intended_candidates():
     given = exchanged("wrong_sums")
     given.found.extend(differences(given.subject, Answer(status=200, headers={}, body=given.subject.body)))
     assert excuse(given) is None

@@ -71,18 +71,18 @@ def taking(*choices):
         (answer(), answer(x_openstack_request_id="7"), "header x-openstack-request-id"),
     ],
 )
-def test_a_difference_is_found_where_it_is(theirs, ours, place):
+def test_planted_difference_is_found_at_its_place(theirs, ours, place):
     assert [each.place for each in differences(theirs, ours)] == [place]
 
 
-def test_what_may_differ_is_no_difference():
+def test_allowed_variations_are_not_differences():
     theirs = answer({"links": [{"href": "a"}, {"href": "b"}]}, location="http://a:1/x", allow="GET, PUT")
     ours = answer({"links": [{"href": "b"}, {"href": "a"}]}, location="http://b:2/x", allow="PUT,GET")
     assert differences(theirs, ours) == []
     assert canonical({"request_id": REQUEST_ID}) == canonical({"request_id": REQUEST_ID.replace("0", "1")})
 
 
-def test_a_limited_answer_chooses_among_all():
+def test_limited_answer_must_be_a_subset_of_all_candidates():
     everything = taking("a", "b", "c")
     assert limited(taking("b"), everything, 1, "ours") == []
     assert [each.place for each in limited(taking("d"), everything, 1, "ours")] == ["ours: request"]
@@ -90,14 +90,14 @@ def test_a_limited_answer_chooses_among_all():
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_what_a_rule_excuses_stands_in_the_documents_once(rule):
+def test_each_excuse_has_exactly_one_row_in_the_parity_document(rule):
     rows = [line for line in (ROOT / "docs" / "parity.md").read_text().splitlines() if line.startswith("| ")]
     assert rule.stands_at
     for beginning in rule.stands_at:
         assert [row.startswith(f"| {beginning}") for row in rows].count(True) == 1, beginning
 
 
-def test_a_rule_excuses_what_it_names_and_nothing_else():
+def test_rules_excuse_only_their_own_difference():
     assert excuse(exchange(problem("oops", 500), problem("bad"))).name == "no_internal_error"
     assert excuse(exchange(problem("oops", 500), answer())) is None
     assert excuse(exchange(problem("A, B"), problem("B, A"))) is None
@@ -124,7 +124,7 @@ def test_a_rule_excuses_what_it_names_and_nothing_else():
     assert excuse(exchange(problem("no integer"), problem("no HTTP"))) is None
 
 
-def test_aggregates_are_excused_only_for_how_they_are_spelt():
+def test_aggregates_are_excused_only_for_their_spelling():
     one, other = "2f41f7cd-1cdd-4e9c-a824-74872226ff43", "78e51061-7311-48a3-82ce-6f447ed4d57b"
 
     def shown(*theirs):
@@ -152,7 +152,7 @@ def test_a_reshape_is_excused_only_above_the_total():
     assert excuse(reshape(4)) is None
 
 
-def test_a_seed_says_the_same_each_time():
+def test_seed_gives_the_same_requests_each_time():
     def words(seed):
         act, said = sequence(seed, 40), []
         try:
@@ -167,7 +167,7 @@ def test_a_seed_says_the_same_each_time():
     assert words(5) != words(6)
 
 
-def test_some_steps_are_sent_again_whatever_is_answered():
+def test_replay_sends_its_steps_whatever_the_answers():
     requests = [Request(method="GET", path=f"/{number}") for number in range(4)]
     act = replayed(Outcome(requests=requests), 1, 3)
     assert [next(act), act.send(answer())] == requests[1:3]

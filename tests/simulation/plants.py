@@ -1,4 +1,4 @@
-"""Bugs that are planted into the product, each as small as a slip of the pen, to see that the simulation finds them."""
+"""Small bugs to plant into the product, to test that the simulation finds them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,54 +22,54 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def replace_handler(monkeypatch, table, step, event, handler):
-    """Replace what a table does at an event."""
+    """Replace the handler of an event in a step table."""
     monkeypatch.setattr(table.states[step].find(event), "handler", handler)
 
 
-def skipped_release(monkeypatch):
-    """Let an instance that no host could build keep what it holds."""
-    buried = spawn._bury
-    monkeypatch.setattr(spawn, "_bury", lambda *words, **more: replace(buried(*words, **more), writes=()))
+def missing_release(monkeypatch):
+    """Keep the allocations of an instance that no host could build."""
+    bury = spawn._bury
+    monkeypatch.setattr(spawn, "_bury", lambda *words, **more: replace(bury(*words, **more), writes=()))
 
 
-def skipped_release_of_refused(monkeypatch):
-    """Let instances whose hosts never had an agent keep what they hold."""
-    buried = spawn._bury
+def missing_release_of_refused_build(monkeypatch):
+    """Keep the allocations of instances whose hosts never had an agent."""
+    bury = spawn._bury
 
-    def kept(view, *words, **more):
-        step = buried(view, *words, **more)
+    def keep(view, *words, **more):
+        step = bury(view, *words, **more)
         return replace(step, writes=()) if view.agent(view.status.host) is None else step
 
-    monkeypatch.setattr(spawn, "_bury", kept)
+    monkeypatch.setattr(spawn, "_bury", keep)
 
 
-def doubled_build(monkeypatch):
-    """Let an instance be built elsewhere while its first host may still build it."""
+def double_build(monkeypatch):
+    """Build an instance on another host while its first host may still build it."""
     monkeypatch.setattr(spawn, "withdraw_orders", lambda _orders: ())
 
 
-def lost_undo(monkeypatch):
-    """Let stay what an agent did, and nobody wants any more."""
+def missing_undo(monkeypatch):
+    """Keep the result of an order that was withdrawn."""
     monkeypatch.setattr(OrderExecutor, "_undo", lambda *_words, **_more: None)
 
 
 def answer_to_a_withdrawn_order(monkeypatch):
-    """Let an agent believe that what it did for an order that was withdrawn is wanted."""
+    """Tell an agent that its result of a withdrawn order is wanted."""
     answer, poll = agent_protocol.answer, agent_protocol.poll
 
-    def believed(reader, order_id, **more):
+    def accept_withdrawn(reader, order_id, **more):
         return True if reader.order(order_id).state == "withdrawn" else answer(reader, order_id, **more)
 
-    def told(*words, **more):
-        found = poll(*words, **more)
-        return msgspec.structs.replace(found, withdrawn=()) if isinstance(found, msgspec.Struct) else found
+    def hide_withdrawals(*words, **more):
+        reply = poll(*words, **more)
+        return msgspec.structs.replace(reply, withdrawn=()) if isinstance(reply, msgspec.Struct) else reply
 
-    monkeypatch.setattr(agent_protocol, "answer", believed)
-    monkeypatch.setattr(agent_protocol, "poll", told)
+    monkeypatch.setattr(agent_protocol, "answer", accept_withdrawn)
+    monkeypatch.setattr(agent_protocol, "poll", hide_withdrawals)
 
 
-def destroyed_too_late(monkeypatch):
-    """Let an instance give back what it holds before its host got rid of it."""
+def late_destroy(monkeypatch):
+    """Release the allocations of a deleted instance before its host has destroyed the guest."""
 
     def send(view, desk, body):
         return delete.send(view, desk, msgspec.structs.replace(body, is_forced=True))
@@ -78,28 +78,28 @@ def destroyed_too_late(monkeypatch):
 
 
 def unclean_return(monkeypatch):
-    """Let a host count as up with guests that are elsewhere by now."""
+    """Mark a host up although it still has guests that moved to other hosts."""
     monkeypatch.setattr(GuestFates, "is_clean", True)
 
 
-def lost_return(monkeypatch):
-    """Let an agent go on to count what a guest had that is gone."""
+def missing_return_of_use(monkeypatch):
+    """Keep the use of a removed guest in the agent's count."""
     monkeypatch.setattr(OrderExecutor, "_give_back", lambda _self, _instance: None)
 
 
-def two_at_once(monkeypatch):
-    """Let an operation begin on an instance that another one has."""
+def concurrent_operations(monkeypatch):
+    """Start an operation on an instance that is busy with another operation."""
     may_begin = accept.may_begin
     monkeypatch.setattr(
         accept, "may_begin", lambda kind, status: may_begin(kind, msgspec.structs.replace(status, operation_id=0))
     )
 
 
-def answer_counted_twice(monkeypatch):
-    """Let an answer that comes twice count for what the operation has ordered since."""
+def repeated_answer(monkeypatch):
+    """Apply a repeated answer to a later order of the same operation."""
     answer = agent_protocol.answer
 
-    def counted(reader, order_id, **more):
+    def answer_latest(reader, order_id, **more):
         order = reader.order(order_id)
         if order is not None and order.state == "answered":
             order_id = max(
@@ -108,32 +108,32 @@ def answer_counted_twice(monkeypatch):
         more["run"] = reader.agent(reader.order(order_id).host).run
         return answer(reader, order_id, **more)
 
-    monkeypatch.setattr(agent_protocol, "answer", counted)
+    monkeypatch.setattr(agent_protocol, "answer", answer_latest)
 
 
-def stale_run_accepted(monkeypatch):
-    """Let whoever began to clean a host go on whatever became of its agent since, and of its run."""
+def stale_run(monkeypatch):
+    """Continue the cleanup of a host although its agent has a new run or is gone."""
     next_step = clean.TABLE.next_step
 
-    def stepped(view, desk):
+    def continue_cleanup(view, desk):
         body = body_of(view.operation, HostCleanup)
         agent = view.agent(body.host)
         if agent is None:
             return next_step(view, desk)
         same = msgspec.structs.replace(agent, fence=body.fence, state="arriving")
         step = next_step(replace(view, agents={**view.agents, body.host: same}), desk)
-        return replace(step, work=tuple(fenced(put, agent.fence) for put in step.work))
+        return replace(step, work=tuple(with_fence(put, agent.fence) for put in step.work))
 
-    def fenced(put, fence):
+    def with_fence(put, fence):
         row = put.row
         return Put(msgspec.structs.replace(row, fence=fence), put.expected) if isinstance(row, AgentRow) else put
 
     monkeypatch.setattr(agent_protocol, "_end_early", lambda *_words, **_more: [])
-    monkeypatch.setattr(clean.TABLE, "next_step", stepped)
+    monkeypatch.setattr(clean.TABLE, "next_step", continue_cleanup)
 
 
-def unfinished_cancel(monkeypatch):
-    """Let a build that a deletion has ended go on at its host."""
+def incomplete_cancel(monkeypatch):
+    """Continue a build on its host after a deletion cancelled it."""
     cancel = spawn.TABLE.cancel.handler
     monkeypatch.setattr(
         spawn.TABLE.cancel,
@@ -142,8 +142,8 @@ def unfinished_cancel(monkeypatch):
     )
 
 
-def image_of_the_living(monkeypatch):
-    """Let an instance that is on no host count as deleted, where agents look at images."""
+def premature_image_removal(monkeypatch):
+    """Treat an instance without a host as deleted when agents check saved images."""
     monkeypatch.setattr(
         saved_images,
         "find_deleted",
@@ -151,34 +151,34 @@ def image_of_the_living(monkeypatch):
     )
 
 
-def image_for_ever(monkeypatch):
-    """Let nobody drop an image."""
+def permanent_image(monkeypatch):
+    """Never remove a saved image."""
     monkeypatch.setattr(saved_images, "find_deleted", lambda _uuids, _standings: [])
 
 
 def without_orders(step):
-    """Return a step that says nothing to agents."""
+    """Return a step without its orders to agents."""
     return replace(step, work=tuple(put for put in step.work if not isinstance(put.row, OrderRow)))
 
 
 _FEW = ("build", "delete", "start", "stop")
 
-# Each with the operations that are asked for, so that it is found soon; none: all of them.
+# Each plant with the kinds of operations that find it fast; an empty tuple stands for all kinds.
 _PLANTS: Mapping[Plant, Sequence[str]] = {
-    skipped_release: _FEW,
-    skipped_release_of_refused: _FEW,
-    doubled_build: _FEW,
-    lost_undo: _FEW,
+    missing_release: _FEW,
+    missing_release_of_refused_build: _FEW,
+    double_build: _FEW,
+    missing_undo: _FEW,
     answer_to_a_withdrawn_order: (),
-    destroyed_too_late: _FEW,
+    late_destroy: _FEW,
     unclean_return: _FEW,
-    lost_return: _FEW,
-    two_at_once: _FEW,
-    answer_counted_twice: (),
-    stale_run_accepted: (),
-    unfinished_cancel: _FEW,
-    image_of_the_living: (),
-    image_for_ever: (),
+    missing_return_of_use: _FEW,
+    concurrent_operations: _FEW,
+    repeated_answer: (),
+    stale_run: (),
+    incomplete_cancel: _FEW,
+    premature_image_removal: (),
+    permanent_image: (),
     **PLANTS_OF_MOVES,
 }
 PLANTS: Mapping[str, Plant] = {plant.__name__: plant for plant in _PLANTS}

@@ -1,4 +1,4 @@
-"""Bugs that are planted into moves and drains, each as small as a slip of the pen."""
+"""Small bugs to plant into moves and drains."""
 
 from dataclasses import replace
 
@@ -21,61 +21,57 @@ from roost.model.work.change_memory import Drain
 from roost.model.work.orders import Discard
 
 
-def settled_on_arrival(monkeypatch):
-    """Let a move give back what was left as soon as its instance has arrived, whoever may want it back."""
+def early_settlement(monkeypatch):
+    """Release the source as soon as an instance has arrived, although the move may still be reverted."""
     arrivals = [table.states["finish"].find(Event.DONE) for table in (move.TABLE, move.RESIZE_TABLE)]
     arrive = arrivals[0].handler
 
-    def gone(view, desk, body):
+    def release_early(view, desk, body):
         step = arrive(view, desk, body)
         if step.operation.step not in {"part", "end"}:
             return step
         return replace(step, writes=(*step.writes, *release_migration(desk.current, migration_of(view))))
 
     for arrival in arrivals:
-        monkeypatch.setattr(arrival, "handler", gone)
+        monkeypatch.setattr(arrival, "handler", release_early)
 
 
-def unclaimed_alternate(monkeypatch):
-    """Let a move go on to another host without taking anything there."""
-    failed = try_targets._find_next
-    monkeypatch.setattr(try_targets, "_find_next", lambda *words, **more: failed(*words, **more)._replace(writes=()))
+def missing_claim_on_alternate(monkeypatch):
+    """Continue a move on an alternate without a claim there."""
+    find_next = try_targets._find_next
+    monkeypatch.setattr(try_targets, "_find_next", lambda *words, **more: find_next(*words, **more)._replace(writes=()))
 
 
-def claimed_beside(monkeypatch):
-    """Let a build go on to another host without giving back the one that could not."""
-    step_to = spawn.plan_alternate
+def missing_release_of_failed_host(monkeypatch):
+    """Continue a build on an alternate without a release of the failed host."""
+    plan_alternate = spawn.plan_alternate
 
-    def beside(current, name, pick):
-        found = step_to(current, name, pick)
-        return (
-            found
-            if isinstance(found, str)
-            else found._replace(release=msgspec.structs.replace(found.release, frees=[]))
-        )
+    def plan_without_release(current, name, pick):
+        plan = plan_alternate(current, name, pick)
+        return plan if isinstance(plan, str) else plan._replace(release=msgspec.structs.replace(plan.release, frees=[]))
 
-    monkeypatch.setattr(spawn, "plan_alternate", beside)
+    monkeypatch.setattr(spawn, "plan_alternate", plan_without_release)
 
 
-def forgotten_place(monkeypatch):
-    """Let an instance that goes back have no place in its server group."""
+def missing_group_place(monkeypatch):
+    """Omit the place in its server group when an instance goes back."""
     monkeypatch.setattr(migration, "places_of", lambda _state, _row: [])
 
 
-def unfenced_return(monkeypatch):
-    """Let a host go on to run what is being evacuated from it."""
+def missing_return_fence(monkeypatch):
+    """Let a returning host keep a guest that is being evacuated from it."""
     monkeypatch.setattr(reconcile, "is_held_by", lambda _move, _host: False)
     monkeypatch.setattr(agent_protocol, "is_held_by", lambda _move, _host: False)
 
 
-def forgotten_move(monkeypatch):
-    """Let what was left on a host stay held when that host is back, and has nothing of it."""
+def missing_release_after_move(monkeypatch):
+    """Keep the allocations of a finished move when its source host returns without the guest."""
     monkeypatch.setattr(agent_protocol, "end_moves", lambda *_words, **_more: ((), ()))
     monkeypatch.setattr(clean, "end_moves", lambda *_words, **_more: ((), ()))
 
 
-def drained_too_fast(monkeypatch):
-    """Let a drain begin as many moves as it is allowed, whoever is on the way still."""
+def excessive_drain(monkeypatch):
+    """Ignore moves in progress when a drain starts more moves."""
     next_step, own_subjects = drain.TABLE.next_step, drain.TABLE.subjects
 
     def wide(view, desk):
@@ -98,16 +94,16 @@ def _with(operation, body):
     return msgspec.structs.replace(operation, body=msgspec.msgpack.encode(body))
 
 
-def confirmed_unseen(monkeypatch):
-    """Let what was left be given back before its host got rid of it."""
+def early_confirm(monkeypatch):
+    """Release the source of a confirmed move before the host has destroyed the guest."""
     for name in ("order_parting", "leave_source"):
         monkeypatch.setattr(confirm, name, confirm.finish)
     for event in (Event.STARTED, Event.HOST_GONE):
         monkeypatch.setattr(confirm.PART.find(event), "handler", confirm.finish)
 
 
-def undone_unseen(monkeypatch):
-    """Let the target of a move that was not answered undo what it has, whoever runs the instance by then."""
+def unchecked_undo(monkeypatch):
+    """Undo an unanswered live migration on its target without checking where the instance runs."""
     inspect = live_migrate._inspect
 
     def undo(view, desk, body, *, host, lost=""):
@@ -119,37 +115,37 @@ def undone_unseen(monkeypatch):
     monkeypatch.setattr(live_migrate, "_inspect", undo)
 
 
-def unspared(monkeypatch):
-    """Let the target of a live migration undo what came to run there after it was asked."""
+def discard_of_running_guest(monkeypatch):
+    """Discard a guest that started on the target of a live migration after the order to discard."""
     monkeypatch.setattr(OrderExecutor, "_runs", lambda _self, _instance, _operation: False)
 
 
-def reverted_unseen(monkeypatch):
-    """Let an instance start on its old host before the other one has undone the move."""
+def early_revert(monkeypatch):
+    """Start a reverted instance on its old host before the other host has discarded it."""
     state = revert.TABLE.states["discard"]
     monkeypatch.setattr(state, "watch", AT_ONCE)
     monkeypatch.setattr(state, "events", {Event.STARTED: To(revert.restart, "restart", "end")})
 
 
-def offloaded_unheard(monkeypatch):
-    """Let an instance count as off its host when that could not destroy it."""
+def early_offload(monkeypatch):
+    """Mark an instance offloaded although its host failed to destroy the guest."""
     to = shelve.TABLE.states["offload"].find(Event.FAILED)
     monkeypatch.setattr(to, "handler", shelve.finish_offload)
 
 
-def kept_by_a_cancelled_move(monkeypatch):
-    """Let a deletion that ends a move forget what that has kept."""
+def missing_release_of_cancelled_move(monkeypatch):
+    """Omit the release of a cancelled move's allocations when a deletion ends it."""
 
-    def over(view, desk, body):
+    def end_without_release(view, desk, body):
         step = hand_over(view, desk, body)
         return replace(step, work=(*step.work, migration.update_migration(view, "failed")))
 
-    for table in (move.TABLE, move.RESIZE_TABLE, live_migrate.TABLE, TABLES["evacuate"]):
-        monkeypatch.setattr(table.cancel, "handler", over)
+    for table in (move.TABLE, live_migrate.TABLE, TABLES["evacuate"]):
+        monkeypatch.setattr(table.cancel, "handler", end_without_release)
 
 
-def discarded_once(monkeypatch):
-    """Let a host that could not discard what it prepared keep that."""
+def single_discard(monkeypatch):
+    """Never repeat a failed discard of a prepared guest."""
     may_be_left = queues.may_be_left
     monkeypatch.setattr(
         queues,
@@ -158,22 +154,22 @@ def discarded_once(monkeypatch):
     )
 
 
-_RESIZED = ("build", "resize", "confirm", "revert")
+_RESIZE_KINDS = ("build", "resize", "confirm", "revert")
 
-# Each with the operations that are asked for, so that it is found soon; none: all of them.
+# Each plant with the kinds of operations that find it fast; an empty tuple stands for all kinds.
 PLANTS_OF_MOVES = {
-    settled_on_arrival: _RESIZED,
-    unclaimed_alternate: (),
-    claimed_beside: (),
-    forgotten_place: (),
-    unfenced_return: ("build", "evacuate"),
-    forgotten_move: ("build", "evacuate"),
-    drained_too_fast: ("build", "drain"),
-    confirmed_unseen: _RESIZED,
-    undone_unseen: ("build", "live_migrate"),
-    unspared: (),
-    reverted_unseen: _RESIZED,
-    offloaded_unheard: ("build", "shelve", "offload", "unshelve"),
-    kept_by_a_cancelled_move: (),
-    discarded_once: ("build", "resize"),
+    early_settlement: _RESIZE_KINDS,
+    missing_claim_on_alternate: (),
+    missing_release_of_failed_host: (),
+    missing_group_place: (),
+    missing_return_fence: ("build", "evacuate"),
+    missing_release_after_move: ("build", "evacuate"),
+    excessive_drain: ("build", "drain"),
+    early_confirm: _RESIZE_KINDS,
+    unchecked_undo: ("build", "live_migrate"),
+    discard_of_running_guest: (),
+    early_revert: _RESIZE_KINDS,
+    early_offload: ("build", "shelve", "offload", "unshelve"),
+    missing_release_of_cancelled_move: (),
+    single_discard: ("build", "resize"),
 }

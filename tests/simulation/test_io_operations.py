@@ -1,4 +1,4 @@
-"""I/O operations of hosts in whole deployments with faults: what servers count, against the rows of their database."""
+"""The I/O operations of hosts in simulated deployments with faults: server columns against database rows."""
 
 from collections import Counter
 
@@ -12,8 +12,8 @@ from roost.simulator.cluster.simulation import Simulation
 SEEDS = (12, 44, 47, 82, 118, 127)
 
 
-def expected(shelves):
-    """Count them from the rows: instances on each host with such a task."""
+def count_in_rows(shelves):
+    """Count the instances with an I/O task on each host from the database rows."""
     uuids = {row.uuid for row in shelves.work[StatusRow].rows.values() if row.task in IO_TASKS}
     found = Counter()
     for consumer in shelves.consumers.rows.values():
@@ -23,39 +23,39 @@ def expected(shelves):
     return found
 
 
-def counted(process):
-    """Return what a server counts when it has read all."""
+def count_in_columns(process):
+    """Return the I/O operations of each host in a server's columns, after a refresh."""
     process.roost.placement.refresh()
     hosts = process.roost.state.hosts
     counts = hosts.column("num_io_ops").astype(int).tolist()
     return Counter({number: count for number, count in zip(hosts.ids, counts, strict=True) if count})
 
 
-class Watched(InvariantChecker):
-    """Looks at the columns of a server that is alone after each event."""
+class ColumnChecker(InvariantChecker):
+    """Also checks the columns of the server after each event, if there is only one server."""
 
     def __init__(self, world):
         super().__init__(world)
         self.world, self.most = world, 0
 
     def check(self):
-        """Look."""
+        """Check the invariants and the columns."""
         super().check()
         for process in self.world.processes if self.world.is_single else ():
             if process.is_up:
-                found = counted(process)
-                assert found == expected(self.world.store.shelves)
+                found = count_in_columns(process)
+                assert found == count_in_rows(self.world.store.shelves)
                 self.most = max(self.most, found.total())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_servers_count_the_operations_that_the_rows_have(seed):
+def test_io_ops_columns_match_database_rows(seed):
     run = Simulation(seed)
     world = run.world
-    run.invariants = Watched(world)
+    run.invariants = ColumnChecker(world)
     result = run.run()
     assert not result.invariant
     for process in world.processes:
         if process.is_up:
-            assert counted(process) == expected(world.store.shelves)
+            assert count_in_columns(process) == count_in_rows(world.store.shelves)
     assert run.invariants.most > 0 or not world.is_single

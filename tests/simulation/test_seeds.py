@@ -1,4 +1,4 @@
-"""Whatever goes wrong with a seed, what must be true is true after each event, and all comes to rest."""
+"""With any faults of a seed, the invariants hold after each event, and the deployment becomes idle."""
 
 import os
 import subprocess
@@ -20,44 +20,44 @@ from tests.simulation.plants import PLANTS
 pytestmark = pytest.mark.long
 
 KINDS = ("build", "delete", "start", "stop")
-# Together they have every end of every kind: chosen among the first thousand.
+# These seeds among the first thousand cover every end of every kind of operation.
 SEEDS = (3, 17, 39, 62, 97, 108, 137, 159, 183, 222, 225, 235, 747, 806)
-# Each kind succeeds at least so often with them. If their course has changed, further seeds are run.
+# Each kind must succeed at least this often. If the seeds no longer suffice, further seeds run.
 DONE_LEAST, FURTHER = 3, range(600, 900)
-# Nobody cancels these, and nothing that they do is refused for good.
+# These kinds are never cancelled, and never fail for good.
 NEVER_CANCELLED = frozenset({"build", "delete", "clean"})
 
 
 @cache
-def lived(seed):
+def cached_run(seed):
     return run_seed(seed)
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_with_a_seed_every_invariant_holds_and_all_comes_to_rest(seed):
+def test_invariants_hold_for_basic_operations(seed):
     result = run_seed(seed, kinds=KINDS)
     assert not result.invariant, "\n".join(format_failure(result, kinds=",".join(KINDS)))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_with_a_seed_and_all_kinds_of_operations_every_invariant_holds(seed):
-    result = lived(seed)
+def test_invariants_hold_for_all_kinds_of_operations(seed):
+    result = cached_run(seed)
     assert not result.invariant, "\n".join(format_failure(result))
 
 
 @pytest.mark.soak
-def test_with_a_thousand_seeds_every_invariant_holds_and_all_comes_to_rest():
+def test_invariants_hold_with_a_thousand_seeds():
     total = sum_results(run_seeds(range(1_000), jobs=1))
     assert not total.failures, "\n".join(format_failure(total.failures[0]))
 
 
-def test_some_seeds_together_have_what_can_go_wrong_and_every_end_of_every_kind():
+def test_seeds_cover_every_fault_and_every_end_of_every_kind():
     faults = set(FaultRates.__struct_fields__)
     ends = {f"{kind} failed" for kind in TABLES if kind != "clean"}
     ends |= {f"{kind} cancelled" for kind in TABLES if kind not in NEVER_CANCELLED}
     results = []
     for seed in (*SEEDS, *FURTHER):
-        results.append(lived(seed))
+        results.append(cached_run(seed))
         total = sum_results(results)
         rare = {kind for kind in TABLES if total.outcomes.get(f"{kind} done", 0) < DONE_LEAST}
         missing = (rare, ends - total.outcomes.keys(), faults - total.faults.keys())
@@ -66,22 +66,22 @@ def test_some_seeds_together_have_what_can_go_wrong_and_every_end_of_every_kind(
     assert not any(missing), missing
 
 
-def held(world):
+def used_stocks(world):
     return [key for key, stock in world.store.shelves.stocks.rows.items() if stock.used and key & CLASS_MASK]
 
 
-def test_an_audit_of_what_is_left_finds_damage():
+def test_audit_of_a_finished_run_finds_damage():
     runs = map(Simulation, SEEDS)
-    world = next(run.world for run in runs if not run.run().invariant and held(run.world))
-    shelves, key = world.store.shelves, held(world)[0]
+    world = next(run.world for run in runs if not run.run().invariant and used_stocks(run.world))
+    shelves, key = world.store.shelves, used_stocks(world)[0]
     assert audit_shelves(shelves) == []
     shelves.stocks.rows[key] = shelves.stocks.rows[key].with_used(shelves.stocks.rows[key].used - 1)
     assert [finding.check for finding in audit_shelves(shelves)] == ["used"]
 
 
-def test_the_same_seed_is_the_same_course_also_in_another_process():
+def test_seed_gives_the_same_run_in_other_processes():
     script = "from roost.simulator.cluster.seed_runs import run_seed; print(run_seed(3).digest)"
-    told = [
+    output = [
         subprocess.run(
             [sys.executable, "-c", script],
             env={**os.environ, "PYTHONHASHSEED": number},
@@ -91,24 +91,24 @@ def test_the_same_seed_is_the_same_course_also_in_another_process():
         ).stdout.strip()
         for number in ("1", "2")
     ]
-    assert told == [run_seed(3).digest] * 2
+    assert output == [run_seed(3).digest] * 2
     assert run_seed(4).digest != run_seed(3).digest
 
 
-def test_a_seed_that_breaks_an_invariant_is_told_with_all_that_is_needed_to_see_it_again(monkeypatch, capsys):
-    PLANTS["skipped_release"](monkeypatch)
+def test_broken_seed_is_reported_with_the_command_to_repeat_it(monkeypatch, capsys):
+    PLANTS["missing_release"](monkeypatch)
     broken = next(seed for seed in range(24) if run_seed(seed, kinds=KINDS).invariant)
     assert command.main(["--seeds", f"{broken}", "--kinds", ",".join(KINDS)]) == 1
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     result = run_seed(broken, kinds=KINDS)
-    assert f"seed {broken}: after {result.virtual_s:.3f} virtual s, at event {result.events:,}" in told
-    assert "no allocation is without a living consumer" in told
-    assert result.last[-1] in told
-    assert f"make sim SEED={broken} KINDS=build,delete,start,stop" in told
+    assert f"seed {broken}: after {result.virtual_s:.3f} virtual s, at event {result.events:,}" in output
+    assert "no allocation is without a living consumer" in output
+    assert result.last[-1] in output
+    assert f"make sim SEED={broken} KINDS=build,delete,start,stop" in output
 
 
-def test_seeds_are_counted_and_summed_up(capsys):
+def test_seed_runs_are_counted_in_a_summary(capsys):
     assert command.main(["--seeds", "0-1", "--kinds", ",".join(KINDS), "--jobs", "1"]) == 0
-    told = capsys.readouterr()
-    assert "2 seeds, 0 broke an invariant" in told.out
-    assert "2 of 2 seeds, 0 broken" in told.err
+    output = capsys.readouterr()
+    assert "2 seeds, 0 broke an invariant" in output.out
+    assert "2 of 2 seeds, 0 broken" in output.err

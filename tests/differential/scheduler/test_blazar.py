@@ -88,5 +88,5 @@ def test_blazar_without_nova(tmp_path, package, case):
 @pytest.mark.differential
 @pytest.mark.usefixtures("package")
 @pytest.mark.parametrize("case", ["no reservation", "of its owner", "preemptible"])
-def test_blazar_beside_nova(tmp_path, case):
+def test_blazar_with_nova_installed(tmp_path, case):
     assert granted(tmp_path, case, python=nova.python(), hidden=()) == CASES[case][2]

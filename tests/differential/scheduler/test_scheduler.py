@@ -56,14 +56,14 @@ def assert_tells(tally: Tally, duel: Duel) -> None:
 
 
 @pytest.mark.differential
-def test_pairs_are_judged_and_weighed_alike(reference):
+def test_filters_and_weighers_match_the_reference(reference):
     duel = Duel(reference)
     assert_tells(ran(duel, SEEDS), duel)
 
 
 @pytest.mark.differential
 @pytest.mark.parametrize("name", nova.FILTERS + nova.WEIGHERS)
-def test_a_rule_is_asked_as_often_and_weighs_within_the_same_bounds(reference, name):
+def test_rule_has_the_same_run_flags_and_weight_bounds(reference, name):
     rule = FILTERS.get(name) or WEIGHERS.get(name)
     if rule is None:
         pytest.skip(f"Roost has no rule that stands for {name}")
@@ -74,12 +74,12 @@ def test_a_rule_is_asked_as_often_and_weighs_within_the_same_bounds(reference, n
 
 
 @pytest.mark.differential
-def test_the_reference_has_the_rules_that_are_compared(reference):
+def test_reference_has_exactly_the_compared_rules(reference):
     assert (sorted(reference.filters), sorted(reference.weighers)) == (sorted(nova.FILTERS), sorted(nova.WEIGHERS))
 
 
 @pytest.mark.differential
-def test_the_reference_s_rules_are_the_same_as_plug_ins_of_roost(reference):
+def test_reference_rules_give_equal_results_as_plug_ins_of_roost(reference):
     filters, weighers = sorted(reference.filters), sorted(reference.weighers)
     found, compared = [], 0
     with plugins.NovaPlugins() as ours:
@@ -99,7 +99,7 @@ def test_the_reference_s_rules_are_the_same_as_plug_ins_of_roost(reference):
 @pytest.mark.differential
 @pytest.mark.usefixtures("reference")
 @pytest.mark.parametrize("hidden", [("nova", *OSLO, "netaddr"), ("nova",)], ids=["alone", "with the libraries of oslo"])
-def test_copies_of_the_reference_s_modules_are_plug_ins_without_it(tmp_path, hidden):
+def test_copies_of_reference_modules_work_as_plug_ins_without_nova(tmp_path, hidden):
     plugins.copy_modules(str(tmp_path))
     lines = [f"available_filters = site_rules.rules.{name}" for name in nova.FILTERS]
     weighers = ", ".join(f"site_rules.rules.{name}" for name in nova.WEIGHERS)
@@ -141,7 +141,7 @@ class OneTooMany(IoOps):
 
 
 @pytest.mark.differential
-def test_a_planted_fault_is_found_and_told_by_a_small_pair(reference, monkeypatch):
+def test_planted_fault_is_found_and_shortened_to_a_small_pair(reference, monkeypatch):
     monkeypatch.setitem(FILTERS, "IoOpsFilter", OneTooMany)
     duel = Duel(reference)
     told = {"hosts": [{"num_io_ops": 7}, {"num_io_ops": 8, "stats": {"rank": "3"}}], "enabled": ["ComputeFilter"]}
@@ -154,14 +154,14 @@ def test_a_planted_fault_is_found_and_told_by_a_small_pair(reference, monkeypatc
 
 @pytest.mark.differential
 @pytest.mark.usefixtures("reference")
-def test_both_are_measured_over_the_same_hosts():
+def test_benchmark_measures_both_over_the_same_hosts():
     measured = rules.lines(8, (1, 1), rounds=1)
     assert [line.row.split(" (")[0] for line in measured] == ["default filters", "all filters"]
     assert all(line.theirs_ms > 0 and line.ours_ms > 0 for line in measured)
 
 
 @pytest.mark.soak
-def test_many_pairs_are_judged_and_weighed_alike(reference):
+def test_filters_and_weighers_match_the_reference_on_many_pairs(reference):
     duel = Duel(reference)
     tally = ran(duel, SOAK_SEEDS)
     assert_tells(tally, duel)
