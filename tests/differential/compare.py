@@ -1,4 +1,4 @@
-"""Two answers to one request, and where they differ once everything that may differ is taken off."""
+"""Compare two answers to one request, apart from parts that may differ."""
 
 import json
 import re
@@ -16,29 +16,29 @@ MARKED = {
     "last-modified": re.compile(r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT"),
 }
 HOST = re.compile(r"https?://[^/\s\"'<>]+")
-# The reference's own names are as old as its prepared database, ours as old as the server.
+# The reference's standard names are as old as its prepared database; ours are as old as the server.
 AGE_DIFFERENCE_S_MAX = 3600
-# A provider that could not be created is told with the uuid that it would have had.
+# The error of a failed creation contains the uuid that the server chose for the provider.
 CHOSEN = re.compile(r'(Unable to create resource provider ".*", )[0-9a-f-]{36}')
 CANDIDATES = "/allocation_candidates"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that the two answers say differently: a dotted place in them, and what stands there."""
+    """One difference between two answers: a dotted place, and the value of each answer there."""
 
     place: str
     reference: Any
     subject: Any
 
     def __str__(self) -> str:
-        return f"{self.place}\n    reference  {_shown(self.reference)}\n    subject    {_shown(self.subject)}"
+        return f"{self.place}\n    reference  {_brief(self.reference)}\n    subject    {_brief(self.subject)}"
 
 
 def differences(reference: Answer, subject: Answer) -> list[Difference]:
-    """Return where two answers to one request differ; nothing when they are alike."""
+    """Return the differences between two answers to one request."""
     if reference.status != subject.status:
-        # All else differs then, and says nothing more.
+        # With different statuses, other differences add no information.
         return [Difference("status", reference.status, subject.status)]
     found = _of_headers(reference.headers, subject.headers)
     if reference.document is not None or subject.document is not None:
@@ -49,11 +49,11 @@ def differences(reference: Answer, subject: Answer) -> list[Difference]:
 
 
 def canonical(value: Any) -> Any:
-    """Return a document with its lists in one order, hosts taken off and request ids masked."""
+    """Return a document with sorted lists, without host names, and with masked request ids."""
     if isinstance(value, dict):
-        return {key: _masked(key, canonical(each)) for key, each in value.items()}
+        return {key: _mask(key, canonical(each)) for key, each in value.items()}
     if isinstance(value, list):
-        # No list of this API has an order.
+        # The lists of this API have no order.
         return sorted((canonical(each) for each in value), key=_key)
     if isinstance(value, str):
         return CHOSEN.sub(r"\1", HOST.sub("", value))
@@ -61,7 +61,7 @@ def canonical(value: Any) -> Any:
 
 
 def limit_of(request: Request) -> int | None:
-    """Return the limit of a question for candidates; None where it has none that counts."""
+    """Return the limit of a query for candidates; None without an effective one."""
     parts = urlsplit(request.path)
     if unquote(parts.path) != CANDIDATES or request.method != "GET":
         return None
@@ -70,7 +70,7 @@ def limit_of(request: Request) -> int | None:
 
 
 def without_limit(request: Request) -> Request:
-    """Return the same question without its limit."""
+    """Return the same query without its limit."""
     parts = urlsplit(request.path)
     kept = [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key != "limit"]
     query = "&".join(f"{quote(key)}={quote(value, safe=':,!')}" for key, value in kept)
@@ -78,7 +78,7 @@ def without_limit(request: Request) -> Request:
 
 
 def limited(answer: Answer, everything: Answer, limit: int, who: str) -> list[Difference]:
-    """Return what is wrong with a limited answer, by the unlimited answer of the reference."""
+    """Return the errors of a limited answer, by the unlimited answer of the reference."""
     some, whole = canonical(answer.document), canonical(everything.document)
     found = []
     requests, known = some["allocation_requests"], {_key(each) for each in whole["allocation_requests"]}
@@ -94,7 +94,7 @@ def limited(answer: Answer, everything: Answer, limit: int, who: str) -> list[Di
     roots = {all_summaries.get(uuid, {}).get("root_provider_uuid", uuid) for uuid in used}
     wanted = {uuid: each for uuid, each in all_summaries.items() if each.get("root_provider_uuid", uuid) in roots}
     if not any("root_provider_uuid" in each for each in all_summaries.values()):
-        # Before 1.29 the rest of a tree may be shown or not.
+        # Before 1.29 the summaries may or may not contain the rest of a tree.
         wanted |= {uuid: each for uuid, each in all_summaries.items() if uuid in summaries}
     return found + values_differ(f"{who}: provider_summaries", wanted, summaries)
 
@@ -108,7 +108,7 @@ def providers_of(request: dict[str, Any]) -> set[str]:
 
 
 def total_of(request: dict[str, Any]) -> dict[str, int]:
-    """Return what an allocation request takes of each class, on all providers together."""
+    """Return the total amount of each class that an allocation request takes."""
     allocations = request["allocations"]
     total = Counter[str]()
     for each in allocations.values() if isinstance(allocations, dict) else allocations:
@@ -117,14 +117,14 @@ def total_of(request: dict[str, Any]) -> dict[str, int]:
 
 
 def only_in_one(reference: Any, subject: Any, *, of: str = "either") -> list[dict[str, Any]]:
-    """Return the allocation requests that one of two answers has more often: the reference's, or either's."""
+    """Return the allocation requests that are in one of two answers only: the reference, or either."""
     theirs, ours = (Counter(map(_key, canonical(one)["allocation_requests"])) for one in (reference, subject))
     single = theirs - ours if of == "reference" else (theirs - ours) + (ours - theirs)
     return [json.loads(each) for each in single]
 
 
 def values_differ(place: str, reference: Any, subject: Any) -> list[Difference]:
-    """Return where two values differ, by their place; lists in one order each."""
+    """Return the differences between two values by place; lists are compared without order."""
     if isinstance(reference, dict) and isinstance(subject, dict):
         found = []
         for key in sorted(set(reference) | set(subject)):
@@ -142,7 +142,7 @@ def values_differ(place: str, reference: Any, subject: Any) -> list[Difference]:
         if missing or added or len(reference) != len(subject):
             return [Difference(f"{place} (of {len(reference)} and {len(subject)})", missing, added)]
         return []
-    # True is not 1 here, nor 1.0.
+    # True, 1 and 1.0 are different here.
     return [] if _key(reference) == _key(subject) else [Difference(place, reference, subject)]
 
 
@@ -169,7 +169,7 @@ def _seconds_apart(reference: dict[str, str], subject: dict[str, str]) -> float:
     return abs((one - other).total_seconds())
 
 
-def _masked(key: str, value: Any) -> Any:
+def _mask(key: str, value: Any) -> Any:
     if key == "request_id" and isinstance(value, str) and MARKED["x-openstack-request-id"].fullmatch(value):
         return "req-"
     return value
@@ -187,6 +187,6 @@ def _key(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _shown(value: Any) -> str:
+def _brief(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 1500 else f"{text[:1500]}… ({len(text)} characters)"

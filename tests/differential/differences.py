@@ -1,7 +1,7 @@
-"""The differences that are meant: each with its reason, and the narrow condition under which it is excused.
+"""The intended differences, each with its reason and the narrow condition that excuses it.
 
-An exchange that differs is excused when one rule accepts all of its differences. What a rule of candidates accepts
-is excused only where the slow search says the same as the subject.
+An exchange with differences is excused if one rule accepts all of them. A rule about candidates also needs the slow
+search to agree with the subject.
 """
 
 import json
@@ -24,7 +24,7 @@ METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request, both answers and where they differ; ``ask`` asks the subject more."""
+    """A request, both answers and their differences; ``ask`` sends more requests to the subject."""
 
     request: Request
     reference: Answer
@@ -34,12 +34,12 @@ class Exchange:
 
     @cached_property
     def world(self) -> Forest:
-        """The providers that the subject has."""
+        """The providers of the subject."""
         return oracle.world_of(self.ask)
 
     @cached_property
     def objections(self) -> list[Difference]:
-        """What the slow search says against the subject's candidates; nothing where the answer is of something else."""
+        """The slow search's objections to the subject's candidates; empty for other answers."""
         if not _has_candidates(self.subject):
             return []
         return oracle.objections(self.ask, self.world, self.request, self.subject)
@@ -47,20 +47,20 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Rule:
-    """A difference that is meant."""
+    """An intended difference."""
 
     name: str
     reason: str
     excuses: Callable[[Exchange], bool]
-    stands_at: tuple[str, ...]  # how its rows in docs/parity.md begin
-    is_searched: bool = False  # whether the slow search has to confirm the subject's candidates
+    stands_at: tuple[str, ...]  # the beginnings of its rows in docs/parity.md
+    is_searched: bool = False  # whether the slow search must confirm the subject's candidates
 
 
 def _no_internal_error(exchange: Exchange) -> bool:
     return exchange.reference.status == 500 and 400 <= exchange.subject.status < 500
 
 
-def _emptied_stranger(exchange: Exchange) -> bool:
+def _empty_stranger(exchange: Exchange) -> bool:
     return (
         "emptied_stranger" in exchange.request.marks
         and exchange.reference.status == 409
@@ -81,10 +81,10 @@ def _wrong_sums(exchange: Exchange) -> bool:
         return False
     documents = (exchange.reference.document, exchange.subject.document)
     groups = [_amounts(value) for name, value in _query(exchange).items() if name.startswith("resources")]
-    asked = sum(groups, Counter[str]())
-    is_wrong = any(total_of(each) != asked for each in exchange.reference.document["allocation_requests"])
-    # What is summed up too high may not fit any more, and is not shown then.
-    is_shared = sum(len(group) for group in groups) > len(asked)
+    requested = sum(groups, Counter[str]())
+    is_wrong = any(total_of(each) != requested for each in exchange.reference.document["allocation_requests"])
+    # A candidate with too large a sum may not fit any more, and is then missing.
+    is_shared = sum(len(group) for group in groups) > len(requested)
     is_lost = is_shared and not only_in_one(*documents, of="reference")
     return is_wrong or is_lost
 
@@ -171,7 +171,7 @@ def _database_text(exchange: Exchange) -> bool:
 RULES = (
     Rule(
         "no_internal_error",
-        "Where the reference fails with an internal error on bad input, a 4xx says what is wrong with it.",
+        "The reference fails with an internal error on some bad input; Roost returns a 4xx with the reason.",
         _no_internal_error,
         (
             "an unexpected error",
@@ -186,88 +186,88 @@ RULES = (
     ),
     Rule(
         "emptied_stranger",
-        "Emptying a consumer that never was leaves nothing behind, so it is still new afterwards; the reference"
-        " keeps a row of generation 0.",
-        _emptied_stranger,
+        "In Roost an unknown consumer is still new after its allocations are emptied; the reference keeps a row of"
+        " generation 0.",
+        _empty_stranger,
         ("`{}` for an unknown consumer",),
     ),
     Rule(
         "reshape_over_total",
-        "A reshape that reserves more than there is, is refused, as the routes of inventories do.",
+        "A reshape that reserves more than the total is refused, like in the inventory routes.",
         _reshape_over_total,
         ("a reshape that reserves more than the total",),
     ),
     Rule(
         "wrong_sums",
-        "Where several groups ask for one class, the reference may sum up more than was asked, and show that or drop"
-        " what would fit; here each candidate has the amounts that were asked.",
+        "When several groups request one class, the reference may sum up more than the request, and return that or"
+        " omit candidates that fit; in Roost each candidate has the requested amounts.",
         _wrong_sums,
         ("two groups that take the same class", "`group_policy=isolate` and sharing providers"),
         is_searched=True,
     ),
     Rule(
         "only_sharing",
-        "Beside suffixed groups, sharing providers alone may serve the unsuffixed one at each of their anchors; the"
-        " reference knows only some of these.",
+        "With suffixed groups, sharing providers alone may serve the unsuffixed group at each of their anchors; the"
+        " reference finds only some of these candidates.",
         _only_sharing,
         ("the group without suffix, served by sharing providers alone",),
         is_searched=True,
     ),
     Rule(
         "tree_of_bare_group",
-        "in_tree of a group without resources is honoured.",
+        "Roost applies in_tree of a group without resources.",
         _tree_of_bare_group,
         ("`in_tree` of a group without resources",),
         is_searched=True,
     ),
     Rule(
         "search_error",
-        "Some searches with sharing providers that have a parent end in an internal error in the reference; here they"
-        " are answered.",
+        "Some searches with sharing providers that have a parent fail with an internal error in the reference, and"
+        " succeed in Roost.",
         _search_error,
         ("sharing providers that have a parent",),
         is_searched=True,
     ),
     Rule(
         "not_http",
-        "What is no HTTP, a length that is no number or a method that nobody knows, is refused before the API sees it.",
+        "Invalid HTTP, such as an invalid length or an unknown method, is refused before it reaches the API.",
         _not_http,
         ("invalid HTTP",),
     ),
     Rule(
         "path_in_utf8",
-        "Letters beyond ASCII in a path are shown as they were meant; the reference shows each byte as a letter.",
+        "Roost decodes paths as UTF-8 in its messages; the reference shows each byte as a character.",
         _path_in_utf8,
         ("non-ASCII characters of a path",),
     ),
     Rule(
         "newline_in_path",
-        "A name or uuid in the path does not end with a newline; the reference overlooks it.",
+        "A newline at the end of a name or uuid in the path is invalid; the reference ignores it.",
         _newline_in_path,
         ("a name or uuid in a path with a line break",),
     ),
     Rule(
         "aggregate_spelling",
-        "An aggregate is its uuid, shown in small letters with dashes; in the reference each spelling is one.",
+        "All spellings of a uuid are one aggregate, in lower case with dashes; in the reference each is another one.",
         _aggregate_spelling,
         ("uuids in `member_of` and `in_tree`", "a uuid in capitals, without dashes or in braces"),
         is_searched=True,
     ),
     Rule(
         "whole_number",
-        "An amount is a whole number and a ratio none, 2 and 2.0; the reference repeats what the request said.",
+        "Roost returns amounts as integers and ratios as floats; the reference repeats the form of the request.",
         _whole_number,
         ("an amount written as `2.0`, or a ratio as `2`",),
     ),
     Rule(
         "put_below",
-        "PUT of a provider always says when it was modified; the reference says nothing of one created below another.",
+        "PUT of a provider always returns last-modified; the reference omits it for a provider with a parent.",
         _put_below,
         ("`last-modified` of `PUT`",),
     ),
     Rule(
         "database_text",
-        "The reference shows a database's own error text, statement and values included; a text of ours stands there.",
+        "The reference returns the database's error with statement and values; Roost returns its own message.",
         _database_text,
         ("`POST` of a class that exists in the inventory",),
     ),
@@ -275,12 +275,12 @@ RULES = (
 
 
 def excuse(exchange: Exchange) -> Rule | None:
-    """Return the first rule that excuses an exchange; None where none does."""
+    """Return the first rule that excuses an exchange, or None."""
     return next((rule for rule in RULES if rule.excuses(exchange) and _is_confirmed(exchange, rule)), None)
 
 
 def _is_confirmed(exchange: Exchange, rule: Rule) -> bool:
-    """Return whether a rule of candidates excuses nothing but candidates, and the slow search is on the subject's side."""
+    """Return whether a rule is not about candidates, or no headers differ and the slow search has no objections."""
     if not rule.is_searched:
         return True
     return not any(each.place.startswith("header") for each in exchange.found) and not exchange.objections
@@ -296,13 +296,13 @@ def _amounts(value: str) -> Counter[str]:
 
 
 def _all_touch(exchange: Exchange, providers: set[str]) -> bool:
-    """Return whether two lists of candidates differ, and only in candidates that take from these providers."""
+    """Return whether two lists of candidates differ only in candidates that take from these providers."""
     single = _single(exchange)
     return bool(single) and all(providers_of(each) & providers for each in single)
 
 
 def _single(exchange: Exchange) -> list[dict[str, Any]]:
-    """Return the candidates that only one of the answers has."""
+    """Return the candidates that are in only one of the answers."""
     if not _both_have_candidates(exchange):
         return []
     return only_in_one(exchange.reference.document, exchange.subject.document)

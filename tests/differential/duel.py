@@ -1,4 +1,4 @@
-"""Both servers are asked the same; what differs is told, shortened and can be asked again."""
+"""Send equal requests to both servers, and report and shorten their differences."""
 
 import json
 import re
@@ -20,25 +20,25 @@ KINDS_MAX = 20
 
 
 class Server(Protocol):
-    """What can be asked and emptied."""
+    """A server that can be emptied."""
 
     address: str
 
     def empty(self) -> None:
-        """Start again with the standard names and nothing else."""
+        """Restart with an empty database that has only the standard names."""
 
 
 class Side:
-    """One server, and what it calls the uuids that it chose itself."""
+    """One server, and a mapping of the uuids that it chose."""
 
     def __init__(self, server: Server, alter: Callable[[Request, Answer], Answer] | None = None) -> None:
         self.server = server
-        self._alter = alter  # changes answers on their way, to see that it is noticed
+        self._alter = alter  # changes answers, to test that the change is found
         self._connection: Connection | None = None
         self._chosen: dict[str, str] = {}  # name in the sequence -> uuid on this server
 
     def empty(self) -> None:
-        """Start with an empty world."""
+        """Empty the server."""
         self.close()
         self.server.empty()
         self._chosen = {}
@@ -50,7 +50,7 @@ class Side:
             self._connection = None
 
     def ask(self, request: Request) -> Answer:
-        """Send a request and return the answer, in the names of the sequence."""
+        """Send a request and return the answer, with the uuids of the sequence."""
         if self._connection is None:
             self._connection = Connection(self.server.address)
         sent = request
@@ -67,7 +67,7 @@ class Side:
         return self._alter(request, answer) if self._alter else answer
 
     def _learn(self, request: Request, answer: Answer) -> None:
-        """Return a uuid that the server chose the name that the other server's has, too."""
+        """Map a uuid that the server chose to a name that is equal for both servers."""
         found = re.search(r"/resource_providers/([0-9a-f-]{36})$", answer.headers.get("location", ""))
         body = (request.body or b"").decode(errors="replace")
         if request.method == "POST" and found and found[1].replace("-", "") not in body.replace("-", "").lower():
@@ -76,33 +76,33 @@ class Side:
 
 @dataclass
 class Tally:
-    """What was asked, and what came of it."""
+    """Counts of the requests and their results."""
 
-    asked: Counter[tuple[str, int]] = field(default_factory=Counter)  # route, status of the reference
+    requests: Counter[tuple[str, int]] = field(default_factory=Counter)  # route, status of the reference
     versions: set[tuple[str, int]] = field(default_factory=set)  # route, minor version
     excused: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: "Tally") -> None:
-        """Count another tally in."""
-        self.asked += other.asked
+        """Add another tally."""
+        self.requests += other.requests
         self.versions |= other.versions
         self.excused += other.excused
 
     @property
     def exchanges(self) -> int:
-        """How many requests both servers answered."""
-        return sum(self.asked.values())
+        """The number of requests."""
+        return sum(self.requests.values())
 
     @property
     def good(self) -> int:
-        """How many of them the reference granted."""
-        return sum(count for (_, status), count in self.asked.items() if status < 300)
+        """The number of requests that succeeded on the reference."""
+        return sum(count for (_, status), count in self.requests.items() if status < 300)
 
     def text(self) -> str:
-        """Return counts by route and status, the share of successes, and the differences that are meant."""
+        """Return counts by route and status, the share of successes, and the intended differences."""
         statuses = Counter[int]()
         routes: dict[str, dict[int, int]] = {}
-        for (route, status), count in sorted(self.asked.items()):
+        for (route, status), count in sorted(self.requests.items()):
             statuses[status] += count
             routes.setdefault(route, {})[status] = count
         lines = [
@@ -114,7 +114,7 @@ class Tally:
             + "  ".join(f"{status}: {count}" for status, count in sorted(statuses.items()))
         )
         lines.append(
-            "differences that are meant: "
+            "intended differences: "
             + (", ".join(f"{name} {count}" for name, count in sorted(self.excused.items())) or "none")
         )
         return "\n".join(lines)
@@ -122,14 +122,14 @@ class Tally:
 
 @dataclass
 class Fault:
-    """An exchange that differs and should not."""
+    """An exchange with a difference that is not intended."""
 
     step: int
     exchange: Exchange
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """What makes two faults one: route, statuses and places."""
+        """The route, statuses and places; faults of one kind count as one."""
         route = route_of(self.exchange.request.method, self.exchange.request.path)
         places = sorted({re.sub(r"[0-9a-f-]{36}| \(of .*", "*", each.place) for each in self.exchange.found})
         return (route, str(self.exchange.reference.status), str(self.exchange.subject.status), *places)
@@ -137,7 +137,7 @@ class Fault:
 
 @dataclass
 class Outcome:
-    """What came of one sequence."""
+    """The outcome of one sequence."""
 
     requests: list[Request] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
@@ -150,14 +150,14 @@ class Outcome:
 
 
 class Duel:
-    """Two servers that should answer alike."""
+    """Two servers that should give equal answers."""
 
     def __init__(self, reference: Side, subject: Side) -> None:
         self.reference = reference
         self.subject = subject
 
     def run(self, act: Act) -> Outcome:
-        """Send a sequence to both, in empty worlds; it ends early where the worlds have come apart."""
+        """Send a sequence to both servers, which start empty; stop early if their data may differ."""
         self._empty()
         outcome = Outcome()
         try:
@@ -168,7 +168,7 @@ class Duel:
                 _count(outcome.tally, exchange, rule)
                 if exchange.found and rule is None:
                     outcome.faults.append(Fault(len(outcome.requests) - 1, exchange))
-                    if _comes_apart(exchange) or len(outcome.kinds) >= KINDS_MAX:
+                    if _may_diverge(exchange) or len(outcome.kinds) >= KINDS_MAX:
                         act.close()
                         break
                 request = act.send(exchange.reference)
@@ -177,15 +177,15 @@ class Duel:
         return outcome
 
     def ask(self, request: Request) -> tuple[Exchange, str | None]:
-        """Ask both, and say where they differ and which rule excuses it."""
+        """Send a request to both servers; return the exchange and the name of the rule that excuses it."""
         answers = self.reference.ask(request), self.subject.ask(request)
         limit = compare.limit_of(request)
         if limit is not None and answers[0].status == answers[1].status == 200:
             return self._limited(request, answers, limit)
-        return self._judged(request, answers, compare.differences(*answers))
+        return self._judge(request, answers, compare.differences(*answers))
 
     def shorten(self, requests: list[Request], fault: Fault) -> list[Request]:
-        """Drop requests while the last one still differs in the same way; the result differs in an empty world."""
+        """Remove requests while the last one still shows the same fault from empty servers; return the rest."""
         kept, last = requests[: fault.step], requests[fault.step]
         tries, size = 0, max(1, len(kept))
         while size and tries < SHORTENING_MAX:
@@ -217,9 +217,9 @@ class Duel:
         return exchange is not None and bool(exchange.found) and rule is None and Fault(0, exchange).kind == fault.kind
 
     def _limited(self, request: Request, answers: tuple[Answer, Answer], limit: int) -> tuple[Exchange, str | None]:
-        """Judge the unlimited answers as any others; the limited ones may choose among the reference's.
+        """Judge the unlimited answers as usual; the limited answers must be subsets of the reference's.
 
-        Where the unlimited ones differ and may, the subject's chooses among its own.
+        If the unlimited answers have an intended difference, the subject's must be a subset of its own.
         """
         whole, rule = self.ask(compare.without_limit(request))
         if (whole.found and rule is None) or whole.subject.status != 200:
@@ -228,21 +228,21 @@ class Duel:
         if not whole.found:
             found += compare.limited(answers[0], whole.reference, limit, "reference")
         found += compare.limited(answers[1], whole.subject, limit, "subject")
-        return self._judged(request, answers, found) if found or not whole.found else (whole, rule)
+        return self._judge(request, answers, found) if found or not whole.found else (whole, rule)
 
-    def _judged(
+    def _judge(
         self, request: Request, answers: tuple[Answer, Answer], found: list[Difference]
     ) -> tuple[Exchange, str | None]:
         exchange = Exchange(request, *answers, found, self.subject.ask)
         rule = excuse(exchange) if found else None
         if found and rule is None:
-            # Asked now, as the world changes; a difference without objections speaks for the subject.
+            # Search now, before the data changes; without objections the subject is probably right.
             exchange = replace(exchange, found=found + exchange.objections)
         return exchange, None if rule is None else rule.name
 
 
 def story(fault: Fault, address: str) -> str:
-    """Return a fault for people: the request as a command, both answers, and where they differ."""
+    """Return a readable report of a fault: the request as a command, both answers, and their differences."""
     request, sides = fault.exchange.request, (fault.exchange.reference, fault.exchange.subject)
     lines = [f"step {fault.step}: {request.as_curl(address)}"]
     for name, answer in zip(("reference", "subject  "), sides, strict=True):
@@ -253,7 +253,7 @@ def story(fault: Fault, address: str) -> str:
 def _count(tally: Tally, exchange: Exchange, rule: str | None) -> None:
     request = exchange.request
     route = route_of(request.method, request.path)
-    tally.asked[route, exchange.reference.status] += 1
+    tally.requests[route, exchange.reference.status] += 1
     minor = minor_of(request.header("openstack-api-version"))
     if minor is not None:
         tally.versions.add((route, minor))
@@ -261,8 +261,8 @@ def _count(tally: Tally, exchange: Exchange, rule: str | None) -> None:
         tally.excused[rule] += 1
 
 
-def _comes_apart(exchange: Exchange) -> bool:
-    """Return whether the worlds may differ from here on: one wrote what the other did not."""
+def _may_diverge(exchange: Exchange) -> bool:
+    """Return whether the servers' data may differ from now on, because only one of them wrote."""
     is_written = [answer.status < 300 for answer in (exchange.reference, exchange.subject)]
     return exchange.request.method not in {"GET", "HEAD", "OPTIONS"} and is_written[0] != is_written[1]
 

@@ -1,4 +1,4 @@
-"""One question and its answer over HTTP, exactly as written: what a polite client would refuse to send is sent too."""
+"""Send raw requests over HTTP and read the answers; invalid requests are sent unchanged."""
 
 import http.client
 import json
@@ -10,28 +10,28 @@ from typing import Any
 from urllib.parse import urlsplit
 
 TIMEOUT_S = 60
-ASKING = (("x-auth-token", "admin"), ("openstack-api-version", "placement 1.39"))  # all there is to see
+ADMIN_HEADERS = (("x-auth-token", "admin"), ("openstack-api-version", "placement 1.39"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A request; headers and body go out as they stand, with nothing added but host and content-length."""
+    """A request; headers and body are sent unchanged, with only host and content-length added."""
 
     method: str
     path: str
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
-    marks: frozenset[str] = frozenset()  # names of rules that may excuse a difference here
+    marks: frozenset[str] = frozenset()  # names of rules that may excuse a difference
 
     def as_curl(self, address: str) -> str:
-        """Return the command line that sends the same."""
+        """Return the curl command line that sends the same request."""
         words = ["curl", "-i", "--path-as-is", "-X", self.method]
         for name, value in self.headers:
             words += ["-H", f"{name}: {value}" if value else f"{name};"]
-        # curl would send a content type of its own.
+        # By default curl adds a content type.
         if self.body is not None and "content-type" not in {name for name, _ in self.headers}:
             words += ["-H", "content-type:"]
-        text = "" if self.body is None else f" --data-binary {_quoted(self.body)}"
+        text = "" if self.body is None else f" --data-binary {_shell_quote(self.body)}"
         return " ".join(shlex.quote(word) for word in [*words, address + self.path]) + text
 
     def header(self, name: str) -> str | None:
@@ -41,7 +41,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What came back."""
+    """An answer."""
 
     status: int
     headers: dict[str, str] = field(repr=False)  # names in lower case
@@ -49,7 +49,7 @@ class Answer:
 
     @cached_property
     def document(self) -> Any:
-        """Return the body as a value; None where it is not JSON."""
+        """Return the decoded body, or None if it is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -57,35 +57,35 @@ class Answer:
 
 
 class Connection:
-    """A connection to one server, kept alive where the server offers it."""
+    """A connection to one server, which is kept alive if possible."""
 
     def __init__(self, address: str) -> None:
         self.address = address.rstrip("/")
         parts = urlsplit(self.address)
-        self._where = (parts.hostname or "127.0.0.1", parts.port or 80)
+        self._address = (parts.hostname or "127.0.0.1", parts.port or 80)
         self._prefix = parts.path
         self._socket: socket.socket | None = None
 
     def ask(self, request: Request) -> Answer:
-        """Send a request and read its answer; once more where the server had closed the connection meanwhile."""
-        is_kept = self._socket is not None
+        """Send a request and read its answer; repeat it if the server had closed the kept connection."""
+        is_reused = self._socket is not None
         try:
             return self._ask(request)
         except (http.client.RemoteDisconnected, ConnectionError, BrokenPipeError):
             self.close()
-            if not is_kept:
+            if not is_reused:
                 raise
             return self._ask(request)
 
     def close(self) -> None:
-        """Close it; the next request opens it again."""
+        """Close the connection; the next request opens it again."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def _ask(self, request: Request) -> Answer:
         if self._socket is None:
-            self._socket = socket.create_connection(self._where, timeout=TIMEOUT_S)
+            self._socket = socket.create_connection(self._address, timeout=TIMEOUT_S)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.sendall(self._message(request))
         with http.client.HTTPResponse(self._socket, method=request.method) as response:
@@ -103,14 +103,14 @@ class Connection:
         names = {name.lower() for name, _ in request.headers}
         lines = [f"{request.method} {self._prefix}{request.path} HTTP/1.1"]
         if "host" not in names:
-            lines.append(f"host: {self._where[0]}:{self._where[1]}")
+            lines.append(f"host: {self._address[0]}:{self._address[1]}")
         lines += [f"{name}: {value}" for name, value in request.headers]
         if request.body is not None and not names & {"content-length", "transfer-encoding"}:
             lines.append(f"content-length: {len(request.body)}")
         return "\r\n".join([*lines, "", ""]).encode() + (request.body or b"")
 
 
-def _quoted(body: bytes) -> str:
+def _shell_quote(body: bytes) -> str:
     try:
         return shlex.quote(body.decode())
     except UnicodeDecodeError:

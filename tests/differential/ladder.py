@@ -1,10 +1,10 @@
-"""The ladder: every route and method in every minor version that has it, and one below, on a small world."""
+"""The ladder: every route in every minor version, on a small world."""
 
 from tests.differential.acts.allocations import body_of
 from tests.differential.acts.reshapes import SERVICE
 from tests.differential.exchange import Request
 from tests.differential.routes import MINOR_MAX, ROUTES, Route
-from tests.differential.scene import Act, Asking, Scene
+from tests.differential.scene import Act, Scene, ValueAct
 from tests.differential.worlds import SHARES
 
 HOST, CHILD, DISK = (f"aaaaaaaa-0000-4000-8000-{number:012d}" for number in (1, 2, 3))
@@ -13,12 +13,12 @@ AGGREGATE = "dddddddd-0000-4000-8000-000000000001"
 
 
 def ladder() -> Act:
-    """Write the sequence that asks each route in each version."""
+    """Return the sequence that requests each route in each version."""
     scene = Scene(0)
     yield from _world(scene)
     for minor in range(MINOR_MAX + 1):
         for route in ROUTES:
-            yield from _ask(scene, route, minor)
+            yield from _request_route(scene, route, minor)
     for route in ROUTES:
         yield _latest(route)
 
@@ -38,8 +38,8 @@ def _world(scene: Scene) -> Act:
         yield scene.request("PUT", f"/resource_providers/{uuid}/aggregates", 1, body=[AGGREGATE])
 
 
-def _ask(scene: Scene, route: Route, minor: int) -> Act:
-    """Ask one route in one version; what has to exist for it is made first, in the newest one."""
+def _request_route(scene: Scene, route: Route, minor: int) -> Act:
+    """Request one route in one version; first create its requirements in the newest version."""
     victim = scene.world.new_uuid()
     path = route.path.format(provider=HOST, consumer=CONSUMERS[0], **{"class": "MEMORY_MB", "trait": "HW_CPU_X86_AVX"})
     body: object = None
@@ -58,12 +58,12 @@ def _ask(scene: Scene, route: Route, minor: int) -> Act:
             generation = yield from _generation(scene, HOST)
             body = {"resource_provider_generation": generation, "inventories": {"MEMORY_MB": {"total": 4096 + minor}}}
         case "DELETE /resource_providers/{provider}/inventories":
-            path = f"/resource_providers/{(yield from _stocked(scene, victim))}/inventories"
+            path = f"/resource_providers/{(yield from _new_provider(scene, victim))}/inventories"
         case "PUT /resource_providers/{provider}/inventories/{class}":
             generation = yield from _generation(scene, HOST)
             body = {"resource_provider_generation": generation, "total": 4096}
         case "DELETE /resource_providers/{provider}/inventories/{class}":
-            path = f"/resource_providers/{(yield from _stocked(scene, victim))}/inventories/VCPU"
+            path = f"/resource_providers/{(yield from _new_provider(scene, victim))}/inventories/VCPU"
         case "PUT /resource_providers/{provider}/aggregates":
             generation = yield from _generation(scene, HOST)
             body = (
@@ -95,7 +95,7 @@ def _ask(scene: Scene, route: Route, minor: int) -> Act:
             yield from _reshape(scene, minor)
             return
         case "DELETE /allocations/{consumer}":
-            # The next version finds one consumer that was there before and one that is new.
+            # So the next version finds one existing and one new consumer.
             path = f"/allocations/{CONSUMERS[minor % 2]}"
     yield scene.request(route.method, path, minor, body=body)
 
@@ -111,11 +111,11 @@ def _write(scene: Scene, route: Route, minor: int, consumer: str) -> Act:
 
 def _reshape(scene: Scene, minor: int) -> Act:
     generation = yield from _generation(scene, CHILD)
-    held = yield from _consumer_generation(scene, CONSUMERS[2])
+    consumer_generation = yield from _consumer_generation(scene, CONSUMERS[2])
     inventories = {"resource_provider_generation": generation, "inventories": {"VCPU": {"total": 32 + minor}}}
     body = {
         "inventories": {CHILD: inventories},
-        "allocations": {CONSUMERS[2]: body_of(scene, minor, {CHILD: {"VCPU": 2}}, held)},
+        "allocations": {CONSUMERS[2]: body_of(scene, minor, {CHILD: {"VCPU": 2}}, consumer_generation)},
     }
     yield scene.request("POST", "/reshaper", minor, body=body, headers=SERVICE)
 
@@ -126,18 +126,18 @@ def _latest(route: Route) -> Request:
     return Request(method=route.method if route.method == "GET" else "GET", path=path, headers=headers)
 
 
-def _stocked(scene: Scene, uuid: str) -> Asking[str]:
+def _new_provider(scene: Scene, uuid: str) -> ValueAct[str]:
     yield scene.request("POST", "/resource_providers", 39, body={"name": uuid, "uuid": uuid})
     body = {"resource_class": "VCPU", "total": 4}
     yield scene.request("POST", f"/resource_providers/{uuid}/inventories", 39, body=body)
     return uuid
 
 
-def _generation(scene: Scene, uuid: str) -> Asking[int]:
+def _generation(scene: Scene, uuid: str) -> ValueAct[int]:
     answer = yield scene.request("GET", f"/resource_providers/{uuid}", 39)
     return answer.document["generation"]
 
 
-def _consumer_generation(scene: Scene, consumer: str) -> Asking[int | None]:
+def _consumer_generation(scene: Scene, consumer: str) -> ValueAct[int | None]:
     answer = yield scene.request("GET", f"/allocations/{consumer}", 39)
     return answer.document.get("consumer_generation")

@@ -1,4 +1,4 @@
-"""Which candidates there are, by the slow search in the world that a server tells: it judges that server's answer."""
+"""Check a server's candidates with the slow search, in the world that the same server reports."""
 
 import re
 from collections import Counter
@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
 from tests.differential.compare import Difference, limit_of, limited, values_differ, without_limit
-from tests.differential.exchange import ASKING, Answer, Request
+from tests.differential.exchange import ADMIN_HEADERS, Answer, Request
 from tests.differential.routes import minor_of
 from tests.reference.candidates import Forest, Group, Node, Query, Result, Stock, all_candidates, anchors_of, root
 
@@ -18,14 +18,14 @@ COMBINATIONS_MAX = 300_000
 KEY = re.compile(r"(resources|required|member_of|in_tree)(.*)")
 
 Ask = Callable[[Request], Answer]
-# A candidate as it is shown: (provider, class, amount), and from 1.34 on which providers serve which group.
+# A candidate of an answer: (provider, class, amount), and from 1.34 on the providers of each group.
 Shown = tuple[tuple[tuple[str, str, int], ...], tuple[tuple[str, tuple[str, ...]], ...]]
 
 
 def objections(ask: Ask, world: Forest, request: Request, answer: Answer) -> list[Difference]:
-    """Return where a granted answer about candidates is not what the slow search says of the world.
+    """Return the differences between a successful answer about candidates and the slow search.
 
-    Where there would be too much to search, or the question is not understood, that is the objection.
+    A query that is too large to search, or that cannot be parsed, is also an objection.
     """
     whole = answer if limit_of(request) is None else ask(without_limit(request))
     if whole.status != 200:
@@ -43,14 +43,14 @@ def objections(ask: Ask, world: Forest, request: Request, answer: Answer) -> lis
             *found,
             Difference("slow search: too much", f"{combinations} combinations", f"{COMBINATIONS_MAX} at most"),
         ]
-    return found + _compared(world, query, minor or 0, whole.document)
+    return found + _compare(world, query, minor or 0, whole.document)
 
 
 def world_of(ask: Ask) -> Forest:
-    """Read the providers of a server, by uuid, with all that candidates depend on."""
+    """Read the providers of a server by uuid, with all inputs of the candidate search."""
 
     def get(path: str) -> Any:
-        answer = ask(Request(method="GET", path=path, headers=ASKING))
+        answer = ask(Request(method="GET", path=path, headers=ADMIN_HEADERS))
         assert answer.status == 200, (path, answer)
         return answer.document
 
@@ -80,10 +80,10 @@ def world_of(ask: Ask) -> Forest:
 
 
 def query_of(path: str, minor: int | None) -> Query:
-    """Read what a good path asks in a minor version.
+    """Parse the query of a valid path in a minor version.
 
     Raises:
-        ValueError: there is no such version, or something in the query is of no known form.
+        ValueError: the version is unknown, or a part of the query has an unknown form.
     """
     if minor is None:
         raise ValueError("no plain version")
@@ -92,7 +92,7 @@ def query_of(path: str, minor: int | None) -> Query:
     for key, value in parse_qsl(urlsplit(path).query, keep_blank_values=True):
         if match := KEY.fullmatch(key):
             group = groups.get(match[2], Group(suffix=match[2]))
-            groups[match[2]] = _with(group, match[1], value, minor)
+            groups[match[2]] = _add_parameter(group, match[1], value, minor)
         elif key == "root_required":
             required, forbidden = _traits(value)
             query = replace(query, root_required=frozenset().union(*required), root_forbidden=forbidden)
@@ -107,7 +107,7 @@ def query_of(path: str, minor: int | None) -> Query:
 
 
 def combinations_of(world: Forest, query: Query) -> int:
-    """Return how many combinations the slow search builds at most."""
+    """Return an upper bound of the combinations in the slow search."""
     anchors = {name: anchors_of(world, name) | {root(world, name)} for name in world}
     roots = {root(world, name) for name in world}
     return sum(
@@ -122,8 +122,8 @@ def _choices(world: Forest, group: Group, near: list[str]) -> int:
     return prod(sum(1 for name in near if each in world[name].stocks) for each in group.resources)
 
 
-def _with(group: Group, key: str, value: str, minor: int) -> Group:
-    """Return a group with one more parameter; those that may not be repeated count as they stood last."""
+def _add_parameter(group: Group, key: str, value: str, minor: int) -> Group:
+    """Return a group with one more parameter; of parameters that cannot repeat, the last one counts."""
     if key == "resources":
         amounts = (part.split(":") for part in value.split(","))
         return replace(group, resources={name: int(amount) for name, amount in amounts})
@@ -148,11 +148,11 @@ def _traits(value: str) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
     return required, frozenset(name.lstrip("!") for name in names if name.startswith("!"))
 
 
-def _compared(world: Forest, query: Query, minor: int, document: Any) -> list[Difference]:
+def _compare(world: Forest, query: Query, minor: int, document: Any) -> list[Difference]:
     results = all_candidates(world, query)
-    # Before 1.34 what differs in its mappings alone is shown repeatedly.
-    wanted = Counter(_shown(result, is_mapped=minor >= 34) for result in results)
-    given = Counter(_read(each, minor) for each in document["allocation_requests"])
+    # Before 1.34, candidates that differ only in their mappings appear as duplicates.
+    wanted = Counter(_from_search(result, is_mapped=minor >= 34) for result in results)
+    given = Counter(_from_answer(each, minor) for each in document["allocation_requests"])
     found = []
     if wanted != given:
         sides = (sorted((one - other).elements()) for one, other in ((wanted, given), (given, wanted)))
@@ -164,14 +164,14 @@ def _compared(world: Forest, query: Query, minor: int, document: Any) -> list[Di
     return found + values_differ("slow search: provider_summaries", _summaries(world, query, minor, results), summaries)
 
 
-def _shown(result: Result, *, is_mapped: bool) -> Shown:
+def _from_search(result: Result, *, is_mapped: bool) -> Shown:
     takes, mappings = result
     return tuple(sorted(takes)), tuple(
         sorted((suffix, tuple(sorted(names))) for suffix, names in mappings if is_mapped)
     )
 
 
-def _read(request: dict[str, Any], minor: int) -> Shown:
+def _from_answer(request: dict[str, Any], minor: int) -> Shown:
     allocations = request["allocations"]
     pairs = (
         [(each["resource_provider"]["uuid"], each["resources"]) for each in allocations]
@@ -188,8 +188,8 @@ def _summaries(world: Forest, query: Query, minor: int, results: set[Result]) ->
     if minor >= 29:
         roots = {root(world, name) for name in shown}
         shown = {name for name in world if root(world, name) in roots}
-    asked = {name for group in query.groups for name in group.resources}
-    return {name: _summary(world, name, minor, world[name].stocks if minor >= 27 else asked) for name in shown}
+    requested = {name for group in query.groups for name in group.resources}
+    return {name: _summary(world, name, minor, world[name].stocks if minor >= 27 else requested) for name in shown}
 
 
 def _summary(world: Forest, name: str, minor: int, classes: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The reference: openstack-placement of one version, run as it is, in an environment of its own."""
+"""The reference: one version of openstack-placement, unchanged, in a separate environment."""
 
 import os
 import shutil
@@ -26,12 +26,12 @@ sqlite_synchronous = False
 
 
 def python() -> Path | None:
-    """Return the Python that has the reference; None where there is none."""
+    """Return the Python with the reference, or None."""
     return python_with("placement", ENVIRONMENT, named=os.environ.get(VARIABLE))
 
 
 class Reference:
-    """A running reference with a database in a temporary folder; it ends with this object or this process."""
+    """A running reference with a database in a temporary folder; it stops with this object or this process."""
 
     def __init__(self) -> None:
         program = python()
@@ -39,8 +39,8 @@ class Reference:
         self.folder = Path(tempfile.mkdtemp(prefix="roost-reference-"))
         (self.folder / "placement.conf").write_text(SETTINGS.format(folder=self.folder))
         self._process = subprocess.Popen(
-            # Isolated, so that the modules beside the script do not stand in for libraries of the same name.
-            [program, "-I", Path(__file__).with_name("serving.py"), self.folder],
+            # Isolated, so that modules in the script's folder do not shadow libraries of the same name.
+            [program, "-I", Path(__file__).with_name("serve_reference.py"), self.folder],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -49,22 +49,22 @@ class Reference:
         self.empty()
 
     def empty(self) -> None:
-        """Start again with the standard names and nothing else."""
+        """Restart with an empty database that has only the standard names."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        said = self._process.stdout.readline()
-        assert said.startswith("listening on "), self.log()
-        self.address = said.split()[-1]
+        line = self._process.stdout.readline()
+        assert line.startswith("listening on "), self.log()
+        self.address = line.split()[-1]
 
     def log(self) -> str:
-        """Return the end of what it wrote to its log."""
+        """Return the end of its log."""
         path = self.folder / "log"
-        return path.read_text(errors="replace")[-4000:] if path.exists() else "it said nothing"
+        return path.read_text(errors="replace")[-4000:] if path.exists() else "the log is empty"
 
     def stop(self) -> None:
-        """End it and remove its folder."""
+        """Stop the reference and remove its folder."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(timeout=20)
@@ -80,7 +80,7 @@ class Reference:
 
 
 def install() -> None:
-    """Create the environment with the reference in it, unless it is there."""
+    """Create the environment with the reference, unless it exists."""
     if python() is not None:
         print(f"{python()} has the reference")
         return

@@ -1,4 +1,4 @@
-"""The routes of the Placement API: what they are counted under, and since which minor version they exist."""
+"""The routes of the Placement API, with their first minor versions, for counting requests."""
 
 import re
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ _PATTERNS = {
 
 
 def route_of(method: str, path: str) -> str:
-    """Return the route that a request is counted under."""
+    """Return the route of a request for counting."""
     bare = path.partition("?")[0]
     found = next((known for known, pattern in _PATTERNS.items() if pattern.fullmatch(bare)), None)
     if found is None:
@@ -61,7 +61,7 @@ def route_of(method: str, path: str) -> str:
 
 
 def minor_of(header: str | None) -> int | None:
-    """Return the minor version that a version header asks for; None where it is not a plain one."""
+    """Return the minor version of a version header, or None for an unusual header."""
     if header is None:
         return 0
     if header == "placement latest":

@@ -1,4 +1,4 @@
-"""How a sequence is written: acts that yield requests and are sent the reference's answers."""
+"""The parts of a sequence: acts are generators that yield requests and receive the reference's answers."""
 
 import json
 from collections.abc import Callable, Generator
@@ -12,25 +12,25 @@ from tests.differential.worlds import Consumer, Provider, World
 
 Value = TypeVar("Value")
 Act = Generator[Request, Answer, None]
-Asking = Generator[Request, Answer, Value]  # an act that gives something back
+ValueAct = Generator[Request, Answer, Value]  # an act that returns a value
 ActOf = Callable[["Scene"], Act]
 JSON = ("content-type", "application/json")
 VERSION = "openstack-api-version"
 
 
 class Scene:
-    """The draw and the world of one sequence, and the ways to word a request."""
+    """The random generator and the world of one sequence, and its methods to build requests."""
 
     def __init__(self, seed: int) -> None:
         self.draw = Random(seed)
         self.world = World(self.draw)
 
     def chance(self, probability: float) -> bool:
-        """Say yes with this probability."""
+        """Return True with this probability."""
         return self.draw.random() < probability
 
     def minor(self, since: int = 0, until: int = MINOR_MAX) -> int:
-        """Draw a minor version, the newest more often than each other."""
+        """Draw a minor version; the newest is the most frequent."""
         return until if self.chance(0.4) else self.draw.randint(since, until)
 
     def request(
@@ -44,7 +44,7 @@ class Scene:
         headers: tuple[tuple[str, str], ...] = (),
         marks: frozenset[str] = frozenset(),
     ) -> Request:
-        """Word a request: as an administrator, its body as JSON."""
+        """Build a request of an administrator, with its body as JSON."""
         own = [("x-auth-token", "admin")]
         if minor == MINOR_MAX and self.chance(0.2):
             own.append((VERSION, "placement latest"))
@@ -57,8 +57,8 @@ class Scene:
             path += "?" + "&".join(f"{quote(key)}={quote(value, safe=':,!')}" for key, value in query)
         return Request(method=method, path=path, headers=(*own, *headers), body=content, marks=marks)
 
-    def generation(self, provider: Provider) -> Asking[int]:
-        """Return a provider's generation, looked up where it is not known; now and then a wrong one."""
+    def generation(self, provider: Provider) -> ValueAct[int]:
+        """Return a provider's generation, after a request if it is unknown; sometimes return a wrong one."""
         if provider.generation is None:
             answer = yield self.request("GET", f"/resource_providers/{provider.uuid}", self.minor())
             provider.generation = self.field(answer, "generation", 0)
@@ -66,8 +66,8 @@ class Scene:
             return self.draw.choice((0, provider.generation + 1, max(0, provider.generation - 1), 99))
         return provider.generation
 
-    def consumer_generation(self, consumer: str) -> Asking[int | None]:
-        """Return the generation to send for a consumer; now and then a wrong one."""
+    def consumer_generation(self, consumer: str) -> ValueAct[int | None]:
+        """Return the generation to send for a consumer; sometimes return a wrong one."""
         known = self.world.consumers.get(consumer)
         if known is not None and known.generation is None:
             answer = yield self.request("GET", f"/allocations/{consumer}", self.minor(28))
@@ -77,11 +77,11 @@ class Scene:
         return None if known is None else known.generation
 
     def learn_provider(self, answer: Answer, provider: Provider) -> None:
-        """Take a provider's generation from an answer; after a refusal it is not known."""
+        """Store a provider's generation from an answer; after a refusal it is unknown."""
         provider.generation = self.field(answer, "resource_provider_generation", None)
 
     def learn_allocations(self, consumer: str, allocations: dict[str, dict[str, int]]) -> None:
-        """Remember what a consumer holds after a write, and that the providers' generations moved."""
+        """Store a consumer's allocations after a write, and forget the providers' generations."""
         known = self.world.consumers.pop(consumer, None)
         touched = set(allocations) | (set(known.allocations) if known and not allocations else set())
         for name in touched & set(self.world.providers):

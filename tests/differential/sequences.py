@@ -1,11 +1,11 @@
-"""Sequences of requests: a world is built, asked, changed and asked again, all of it from one seed."""
+"""Random sequences of requests from a seed, which build a world, read it and change it."""
 
 from tests.differential.acts import allocations, candidates, forests, inventories, labels, mistakes, providers, reshapes
-from tests.differential.scene import Act, ActOf, Asking, Scene
+from tests.differential.scene import Act, ActOf, Scene, ValueAct
 
 STEPS = 160
 
-BUILDING: dict[ActOf, int] = {
+BUILD_ACTS: dict[ActOf, int] = {
     providers.create: 5,
     inventories.replace: 6,
     inventories.add: 2,
@@ -14,7 +14,7 @@ BUILDING: dict[ActOf, int] = {
     labels.name_trait: 1,
     labels.name_class: 1,
 }
-LIVING: dict[ActOf, int] = {
+ALL_ACTS: dict[ActOf, int] = {
     providers.create: 2,
     providers.show: 3,
     providers.search: 8,
@@ -45,8 +45,8 @@ LIVING: dict[ActOf, int] = {
     reshapes.move: 3,
     reshapes.rewrite: 2,
 }
-# Every third sequence asks for candidates most of the time, in a forest that is planted for it.
-SEARCHING: dict[ActOf, int] = {
+# Every third sequence mostly requests candidates, in a forest that it creates first.
+SEARCH_ACTS: dict[ActOf, int] = {
     candidates.plain: 10,
     candidates.groups: 20,
     allocations.put: 2,
@@ -58,21 +58,21 @@ SEARCHING: dict[ActOf, int] = {
 
 
 def sequence(seed: int, steps: int = STEPS) -> Act:
-    """Write the sequence of a seed: so many requests, or a few more where an act has to be finished."""
+    """Return the sequence of a seed; it has ``steps`` requests, or a few more to finish the last act."""
     scene = Scene(seed)
     is_search = seed % 3 == 2
-    asked = (yield from _count(forests.plant(scene))) if is_search else 0
-    while asked < steps:
-        is_building = not is_search and asked < steps // 3
-        acts = SEARCHING if is_search else BUILDING if is_building else LIVING
+    count = (yield from _count(forests.plant(scene))) if is_search else 0
+    while count < steps:
+        is_building = not is_search and count < steps // 3
+        acts = SEARCH_ACTS if is_search else BUILD_ACTS if is_building else ALL_ACTS
         act = scene.draw.choices(list(acts), list(acts.values()))[0]
-        writing = mistakes.spoil(scene, act) if scene.chance(0.03 if is_building else 0.16) else act(scene)
-        asked += yield from _count(writing)
+        requests = mistakes.spoil(scene, act) if scene.chance(0.03 if is_building else 0.16) else act(scene)
+        count += yield from _count(requests)
     if scene.world.providers and scene.chance(0.2):
         yield from reshapes.overfull(scene)
 
 
-def _count(act: Act) -> Asking[int]:
+def _count(act: Act) -> ValueAct[int]:
     count = 0
     try:
         request = next(act)

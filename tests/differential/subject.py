@@ -1,4 +1,4 @@
-"""Roost's server of the Placement API, as a user starts it, on an empty database."""
+"""Roost's Placement API server, started like a user starts it, on an empty database."""
 
 import shutil
 import subprocess
@@ -10,9 +10,11 @@ from tests.support.fleets.products import command, environ, roost
 
 
 def missing() -> str | None:
-    """Return why the server cannot be started; None where it can."""
-    asked = roost("placement", "--help", cwd=Path.cwd())
-    return None if asked.returncode == 0 else f"there is no `roost placement`: {asked.stderr.strip().splitlines()[-1:]}"
+    """Return the reason that the server cannot start, or None."""
+    result = roost("placement", "--help", cwd=Path.cwd())
+    if result.returncode == 0:
+        return None
+    return f"there is no `roost placement`: {result.stderr.strip().splitlines()[-1:]}"
 
 
 class Subject:
@@ -25,7 +27,7 @@ class Subject:
         self.address = ""
 
     def empty(self) -> None:
-        """Start again on a new database."""
+        """Restart the server on a new database."""
         self._end()
         self._count += 1
         database = self.folder / f"{self._count}.sqlite"
@@ -35,17 +37,17 @@ class Subject:
                 words, stdout=subprocess.PIPE, stderr=log, text=True, env=environ(), cwd=self.folder
             )
         assert self._process.stdout is not None
-        said = self._process.stdout.readline()
-        assert said.startswith("listening on "), f"{said}{self.log()}"
-        self.address = said.split()[-1]
+        line = self._process.stdout.readline()
+        assert line.startswith("listening on "), f"{line}{self.log()}"
+        self.address = line.split()[-1]
 
     def log(self) -> str:
-        """Return the end of what it wrote to the standard error."""
+        """Return the end of its standard error."""
         path = self.folder / "log"
-        return path.read_text(errors="replace")[-4000:] if path.exists() else "it said nothing"
+        return path.read_text(errors="replace")[-4000:] if path.exists() else "the log is empty"
 
     def stop(self) -> None:
-        """End it and remove its folder."""
+        """Stop the server and remove its folder."""
         self._end()
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""What the reference holds is copied, and Roost answers as the reference does."""
+"""Roost imports the data of the reference, and gives the same answers."""
 
 import itertools
 from contextlib import contextmanager
@@ -10,24 +10,24 @@ import roost
 from roost.app import import_placement
 from roost.store.audit import audit
 from tests.differential.compare import canonical
-from tests.differential.exchange import ASKING, Connection, Request
-from tests.differential.growing import Growing
+from tests.differential.exchange import ADMIN_HEADERS, Connection, Request
+from tests.differential.sequence_feed import SequenceFeed
 from tests.differential.sequences import sequence
 
 STEPS = 200
 TOKEN = {"x-auth-token": "admin"}
-# The commit that brings an excess is sound, and the audit names what exceeds.
+# Allocations above capacity or outside the units are imported, and the audit reports them.
 ALLOWED = {"capacity", "units"}
 
 
 @pytest.fixture(scope="module")
 def theirs(reference_placement):
-    """Return the reference, which lasts as long as this file's tests."""
+    """Return the reference server of this test file."""
     return reference_placement
 
 
 def sources(theirs):
-    """Return both addresses of the reference."""
+    """Return the database URL and the API address of the reference."""
     return [f"sqlite:///{theirs.folder / 'placement.sqlite'}", theirs.address]
 
 
@@ -36,12 +36,12 @@ def copy(source, database, *, is_dry_run=False):
 
 
 @contextmanager
-def there(theirs):
-    """Ask the reference."""
+def reference_client(theirs):
+    """Yield a function that reads a path of the reference."""
     connection = Connection(theirs.address)
 
     def get(path):
-        answer = connection.ask(Request(method="GET", path=path, headers=ASKING))
+        answer = connection.ask(Request(method="GET", path=path, headers=ADMIN_HEADERS))
         assert answer.status == 200, (path, answer)
         return answer.document
 
@@ -50,8 +50,8 @@ def there(theirs):
 
 
 @contextmanager
-def here(database):
-    """Ask what was copied."""
+def copy_client(database):
+    """Yield a function that reads a path of the imported copy."""
     with roost.PlacementDirect(str(database), latest_microversion=True) as client:
 
         def get(path):
@@ -63,7 +63,7 @@ def here(database):
 
 
 def everything(get):
-    """Yield every question that shows something, with its answer."""
+    """Yield every path that returns data, with its answer."""
     providers = get("/resource_providers")
     yield "/resource_providers", providers
     consumers, projects = set(), set()
@@ -89,23 +89,23 @@ def everything(get):
         yield query, get(f"/allocation_candidates?resources={query}")
 
 
-def same(theirs, database):
-    """Compare every answer of both."""
-    with here(database) as ours, there(theirs) as other:
+def assert_equal_answers(theirs, database):
+    """Compare every answer of the copy and the reference."""
+    with copy_client(database) as ours, reference_client(theirs) as other:
         for (path, mine), (_, yours) in itertools.zip_longest(everything(ours), everything(other)):
-            assert canonical(mine) == canonical(_tidied(yours)), path
+            assert canonical(mine) == canonical(_limit_reserved(yours)), path
     assert {finding.check for finding in audit(str(database))} <= ALLOWED
 
 
-def _tidied(answer):
-    """Let nothing reserve more than there is: what a reshape may leave there, and is brought as all of it reserved."""
+def _limit_reserved(answer):
+    """Limit reserved amounts to the total, because the import does so with excesses that a reshape left behind."""
     for record in answer.get("inventories", {}).values():
         record["reserved"] = min(record["reserved"], record["total"])
     return answer
 
 
 def is_idle(done):
-    """Return whether an import changed nothing."""
+    """Return whether an import made no changes."""
     return all(not (each.created or each.changed or each.removed) for each in (done.providers, done.consumers))
 
 
@@ -113,14 +113,14 @@ def is_idle(done):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("way", [0, 1], ids=["sql", "http"])
 def test_imported_copy_answers_like_its_source(theirs, seed, way, tmp_path):
-    growing = Growing(theirs, sequence(seed, STEPS))
+    feed = SequenceFeed(theirs, sequence(seed, STEPS))
     database = tmp_path / "roost.db"
     for steps in (STEPS // 2, STEPS // 4, STEPS):
-        growing.run(steps)
+        feed.run(steps)
         source = sources(theirs)[way]
         assert copy(source, database, is_dry_run=True).verified is None
         done = copy(source, database)
         assert done.verified.is_equal, done.verified
         assert is_idle(copy(source, database))
-        same(theirs, database)
-    growing.side.close()
+        assert_equal_answers(theirs, database)
+    feed.side.close()

@@ -1,4 +1,4 @@
-"""The guide of the migration, tried from its own commands."""
+"""The migration guide works, by running its commands."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 
 from tests.differential import reference
-from tests.differential.growing import Growing
+from tests.differential.sequence_feed import SequenceFeed
 from tests.differential.sequences import sequence
 from tests.support.fleets.products import ROOT, environ
 
@@ -21,7 +21,7 @@ GUIDE = ROOT / "docs" / "how-to" / "migrate-from-placement.md"
 
 
 def commands():
-    """Yield each command of the guide, and whether it serves until it is stopped."""
+    """Yield each command of the guide, and whether it is a server."""
     text = GUIDE.read_text(encoding="utf-8")
     for found in re.finditer(r"^( *)```console migration( server)?\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE):
         for line in found[3].splitlines():
@@ -30,7 +30,7 @@ def commands():
 
 
 def variables(folder, **more):
-    """Return an environment with ``roost`` on the path."""
+    """Return environment variables with ``roost`` on the path."""
     program = folder / "bin" / "roost"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m roost "$@"\n')
@@ -38,48 +38,49 @@ def variables(folder, **more):
     return environ(PATH=f"{program.parent}:{os.environ['PATH']}", OS_TOKEN="admin", **more)
 
 
-def is_asked(url):
+def responds(url):
     with contextlib.suppress(OSError), urllib.request.urlopen(url) as answer:
         return answer.status == 200
     return False
 
 
 class Guide:
-    """Runs its commands, at a port of our own."""
+    """Runs the commands of the guide, with a free port."""
 
     def __init__(self, env, folder):
         self.output = ""
         self._env, self._folder = env, folder
-        self._serving = None
+        self._server = None
         with socket.create_server(("127.0.0.1", 0)) as found:
             self._port = str(found.getsockname()[1])
 
     def serve(self, command):
-        """Start a server, and wait until it answers."""
+        """Start a server, and wait until it responds."""
         words = ["bash", "-c", f"exec {command.replace(PORT, self._port)}"]
-        self._serving = subprocess.Popen(words, cwd=self._folder, env=self._env)
+        self._server = subprocess.Popen(words, cwd=self._folder, env=self._env)
         deadline = time.monotonic() + 60
-        while not is_asked(f"http://127.0.0.1:{self._port}/"):
+        while not responds(f"http://127.0.0.1:{self._port}/"):
             assert time.monotonic() < deadline
-            assert self._serving.poll() is None
+            assert self._server.poll() is None
             time.sleep(0.1)
 
     def run(self, command):
-        """Run a command to its end, which must be good."""
+        """Run a command to its end, which must succeed."""
         words = ["bash", "-c", command.replace(PORT, self._port)]
-        done = subprocess.run(
+        result = subprocess.run(
             words, cwd=self._folder, env=self._env, capture_output=True, text=True, check=False, timeout=120
         )
-        # What is used beyond a capacity there is named here.
-        assert done.returncode in ((0, 8) if " db check " in command else (0,)), (command, done.stdout, done.stderr)
-        self.output = done.stdout
+        # The check reports usage above capacity, which the source also has.
+        expected = (0, 8) if " db check " in command else (0,)
+        assert result.returncode in expected, (command, result.stdout, result.stderr)
+        self.output = result.stdout
 
     def close(self):
-        """Stop the server as an operator does."""
-        serving, self._serving = self._serving, None
-        if serving is not None:
-            serving.terminate()
-            assert serving.wait(60) == 0
+        """Stop the server like an operator."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.terminate()
+            assert server.wait(60) == 0
 
 
 @pytest.mark.differential
@@ -90,8 +91,8 @@ def test_commands_of_the_migration_guide_complete(way, target, request, tmp_path
         pytest.skip(reference.HOW_TO_INSTALL)
     roost = str(tmp_path / "roost.db") if target == "sqlite" else request.getfixturevalue("postgres_url")
     with reference.Reference() as theirs:
-        growing = Growing(theirs, sequence(3))
-        growing.run(60)
+        feed = SequenceFeed(theirs, sequence(3))
+        feed.run(60)
         ways = {
             "database": f"sqlite:///{theirs.folder / 'placement.sqlite'}",
             "api": theirs.address,
@@ -107,6 +108,6 @@ def test_commands_of_the_migration_guide_complete(way, target, request, tmp_path
                     run.run(command)
                 if "curl" in command:
                     run.close()
-                    growing.run(60)
+                    feed.run(60)
         assert "all data of the source is here, with equal generations" in run.output
-        growing.side.close()
+        feed.side.close()

@@ -1,4 +1,4 @@
-"""The slow search that judges Roost's candidates: it reads worlds and questions right, and no rule excuses past it."""
+"""The slow search that checks Roost's candidates: it reads worlds and queries correctly, and rules cannot bypass it."""
 
 import json
 from dataclasses import replace
@@ -20,7 +20,7 @@ from tests.support.servers.candidate_urls import Columns, can_be_asked, drawn_ur
 
 
 class Subject:
-    """Roost's API over a forest; answers about candidates may be altered on their way."""
+    """Roost's API over a forest; ``alter`` can change its answers about candidates."""
 
     def __init__(self, forest):
         self._columns = Columns(state_of(forest))
@@ -28,14 +28,14 @@ class Subject:
 
     def ask(self, request):
         """Answer a request."""
-        answered = self._columns.response(request.path, minor_of(request.header("openstack-api-version")))
+        response = self._columns.response(request.path, minor_of(request.header("openstack-api-version")))
         is_altered = self.alter is not None and request.path.startswith("/allocation_candidates")
-        document = json.loads(answered.body)
+        document = json.loads(response.body)
         body = self.alter(document) if is_altered else document
-        return Answer(status=answered.status, headers=dict(answered.headers), body=json.dumps(body).encode())
+        return Answer(status=response.status, headers=dict(response.headers), body=json.dumps(body).encode())
 
 
-def asking(url, minor=39):
+def get_request(url, minor=39):
     return Request(method="GET", path=url, headers=(("openstack-api-version", f"placement 1.{minor}"),))
 
 
@@ -49,9 +49,9 @@ def test_oracle_reads_worlds_and_queries_correctly(question, seed):
     forest, query = question
     assume(can_be_asked(query))
     subject, (url, minor) = Subject(forest), drawn_url(query, Random(seed))
-    assert objections(subject, asking(url, minor)) == []
+    assert objections(subject, get_request(url, minor)) == []
     if minor >= 16:
-        assert objections(subject, asking(f"{url}&limit={Random(seed).randint(1, 3)}", minor)) == []
+        assert objections(subject, get_request(f"{url}&limit={Random(seed).randint(1, 3)}", minor)) == []
 
 
 @pytest.mark.parametrize(
@@ -79,34 +79,34 @@ def test_unknown_or_too_large_query_is_an_objection(monkeypatch):
     subject = Subject({"one": Node(stocks={"VCPU": Stock(8)})})
     url = "/allocation_candidates?resources=VCPU:1"
     odd = Request(method="GET", path=url, headers=(("openstack-api-version", "placement 1.4, placement 1.5"),))
-    answer = subject.ask(asking(url))
+    answer = subject.ask(get_request(url))
     assert [each.place for each in oracle.objections(subject.ask, {}, odd, answer)] == ["slow search: query"]
     monkeypatch.setattr(oracle, "COMBINATIONS_MAX", 0)
-    assert [each.place for each in objections(subject, asking(url))] == ["slow search: too much"]
+    assert [each.place for each in objections(subject, get_request(url))] == ["slow search: too much"]
 
 
-# --- planted in what the rules excuse ---------------------------------------------------------------------------------
+# --- planted next to excused differences ------------------------------------------------------------------------------
 
-EVERYTHING = {"VCPU": Stock(8), "MEMORY_MB": Stock(8)}
-PLACE = frozenset({"agg-1"})
+STOCKS = {"VCPU": Stock(8), "MEMORY_MB": Stock(8)}
+IN_AGGREGATE = frozenset({"agg-1"})
 TREES = {
-    "one": Node(stocks=EVERYTHING),
-    "one-child": Node(parent="one", stocks=EVERYTHING, traits=frozenset({"CUSTOM_A"})),
-    "two": Node(stocks=EVERYTHING),
-    "two-child": Node(parent="two", stocks=EVERYTHING, traits=frozenset({"CUSTOM_A"})),
+    "one": Node(stocks=STOCKS),
+    "one-child": Node(parent="one", stocks=STOCKS, traits=frozenset({"CUSTOM_A"})),
+    "two": Node(stocks=STOCKS),
+    "two-child": Node(parent="two", stocks=STOCKS, traits=frozenset({"CUSTOM_A"})),
 }
-LENT = {
-    "one": Node(stocks={"VCPU": Stock(8)}, aggregates=PLACE),
-    "two": Node(stocks={"VCPU": Stock(8)}, aggregates=PLACE),
-    "disks": Node(stocks={"DISK_GB": Stock(8)}, traits=frozenset({SHARES}), aggregates=PLACE),
+SHARED = {
+    "one": Node(stocks={"VCPU": Stock(8)}, aggregates=IN_AGGREGATE),
+    "two": Node(stocks={"VCPU": Stock(8)}, aggregates=IN_AGGREGATE),
+    "disks": Node(stocks={"DISK_GB": Stock(8)}, traits=frozenset({SHARES}), aggregates=IN_AGGREGATE),
 }
-LENT_FROM_BELOW = (
-    {"holder": Node(stocks={"CUSTOM_DEVICE": Stock(1)})} | LENT | {"disks": replace(LENT["disks"], parent="holder")}
+SHARED_BY_A_CHILD = (
+    {"holder": Node(stocks={"CUSTOM_DEVICE": Stock(1)})} | SHARED | {"disks": replace(SHARED["disks"], parent="holder")}
 )
 
 
 def too_much(document):
-    """What the reference may show where groups ask for one class: an amount that grew."""
+    """Return an answer of the reference when several groups request one class: it has too large an amount."""
     amounts = next(iter(document["allocation_requests"][0]["allocations"].values()))["resources"]
     amounts["VCPU"] += 1
     return document
@@ -150,22 +150,22 @@ def another_capacity(document):
 
 SITUATIONS = {
     "wrong_sums": (TREES, "resources1=VCPU:2&resources2=VCPU:1&group_policy=none", too_much),
-    "only_sharing": (LENT, "resources=DISK_GB:1&resources1=VCPU:1", fewer),
+    "only_sharing": (SHARED, "resources=DISK_GB:1&resources1=VCPU:1", fewer),
     "tree_of_bare_group": (
         TREES,
         f"resources1=VCPU:1&required2=CUSTOM_A&in_tree2={uuid_of('one')}&same_subtree=1,2&group_policy=none",
         fewer,
     ),
-    "search_error": (LENT_FROM_BELOW, "resources=VCPU:1,DISK_GB:1", failed),
-    "aggregate_spelling": (LENT, f"resources=VCPU:1&member_of={str(uuid_of('agg-1')).upper()}", fewer),
+    "search_error": (SHARED_BY_A_CHILD, "resources=VCPU:1,DISK_GB:1", failed),
+    "aggregate_spelling": (SHARED, f"resources=VCPU:1&member_of={str(uuid_of('agg-1')).upper()}", fewer),
 }
 PLANTED = (another_amount, another_mapping, no_last, last_twice, another_capacity)
 
 
-def exchanged(rule, *, planted=None, query="", minor=39):
-    """Return the exchange of a situation that a rule excuses, with or without something wrong in Roost's answer."""
-    forest, asked, theirs_of = SITUATIONS[rule]
-    subject, request = Subject(forest), asking(f"/allocation_candidates?{asked}{query}", minor)
+def exchange_of(rule, *, planted=None, query="", minor=39):
+    """Return an exchange that a rule excuses, optionally with a planted error in Roost's answer."""
+    forest, parameters, theirs_of = SITUATIONS[rule]
+    subject, request = Subject(forest), get_request(f"/allocation_candidates?{parameters}{query}", minor)
     ours = subject.ask(request)
     document = theirs_of(ours.document)
     subject.alter = planted
@@ -173,7 +173,7 @@ def exchanged(rule, *, planted=None, query="", minor=39):
 
 
 def between(subject, request, document, ours):
-    """Return the exchange in which the reference answered a document."""
+    """Return an exchange with a document as the reference's answer."""
     status = 500 if "errors" in document else 200
     theirs = Answer(status=status, headers=ours.headers, body=json.dumps(document).encode())
     return Exchange(request, theirs, ours, differences(theirs, ours), subject.ask)
@@ -182,47 +182,47 @@ def between(subject, request, document, ours):
 @pytest.mark.parametrize("query", ["", "&limit=1000"])
 @pytest.mark.parametrize("rule", SITUATIONS)
 def test_difference_confirmed_by_slow_search_is_excused(rule, query):
-    assert excuse(exchanged(rule, query=query)).name == rule
+    assert excuse(exchange_of(rule, query=query)).name == rule
 
 
 @pytest.mark.parametrize("planted", PLANTED)
 @pytest.mark.parametrize("rule", SITUATIONS)
 def test_wrong_candidate_is_not_excused_next_to_an_intended_difference(rule, planted):
-    assert excuse(exchanged(rule, planted=planted)) is None
+    assert excuse(exchange_of(rule, planted=planted)) is None
 
 
 def test_the_slow_search_alone_excuses_nothing():
-    def differing(forest, asked, theirs_of):
-        subject, request = Subject(forest), asking(f"/allocation_candidates?{asked}")
+    def exchange_with(forest, parameters, theirs_of):
+        subject, request = Subject(forest), get_request(f"/allocation_candidates?{parameters}")
         ours = subject.ask(request)
         return between(subject, request, theirs_of(ours.document), ours)
 
-    for forest, asked, theirs_of in (
+    for forest, parameters, theirs_of in (
         (TREES, "resources=VCPU:1", fewer),
-        (TREES, "resources=VCPU:1&resources1=MEMORY_MB:1", fewer),  # nobody shares
-        (LENT, "resources=DISK_GB:1&resources1=VCPU:1", last_twice),
+        (TREES, "resources=VCPU:1&resources1=MEMORY_MB:1", fewer),  # no sharing provider
+        (SHARED, "resources=DISK_GB:1&resources1=VCPU:1", last_twice),
         (TREES, "resources1=VCPU:1&resources2=VCPU:1&group_policy=none", last_twice),
         (TREES, f"resources1=VCPU:1&in_tree1={uuid_of('one')}", fewer),
-        (LENT, f"resources=VCPU:1&member_of={uuid_of('agg-1')}", fewer),
-        (LENT, "resources=VCPU:1,DISK_GB:1", failed),  # who shares is a root
+        (SHARED, f"resources=VCPU:1&member_of={uuid_of('agg-1')}", fewer),
+        (SHARED, "resources=VCPU:1,DISK_GB:1", failed),  # the sharing provider is a root
     ):
-        given = differing(forest, asked, theirs_of)
-        assert given.found
-        assert given.objections == []
-        assert excuse(given) is None, asked
+        exchange = exchange_with(forest, parameters, theirs_of)
+        assert exchange.found
+        assert exchange.objections == []
+        assert excuse(exchange) is None, parameters
 
 
 @pytest.mark.parametrize("planted", [another_amount, no_last, last_twice])
 def test_wrong_candidate_is_not_excused_in_versions_without_mappings(planted):
-    assert excuse(exchanged("wrong_sums", minor=33)).name == "wrong_sums"
-    assert excuse(exchanged("wrong_sums", planted=planted, minor=33)) is None
+    assert excuse(exchange_of("wrong_sums", minor=33)).name == "wrong_sums"
+    assert excuse(exchange_of("wrong_sums", planted=planted, minor=33)) is None
 
 
 @pytest.mark.parametrize("planted", [another_amount, no_last, last_twice])
 def test_wrong_limited_answer_is_found_next_to_an_intended_difference(planted):
     theirs, ours = Subject(TREES), Subject(TREES)
     theirs.alter = too_much
-    duel, request = Duel(theirs, ours), asking(f"/allocation_candidates?{SITUATIONS['wrong_sums'][1]}&limit=2")
+    duel, request = Duel(theirs, ours), get_request(f"/allocation_candidates?{SITUATIONS['wrong_sums'][1]}&limit=2")
     assert duel.ask(request)[1] == "wrong_sums"
     ours.alter = lambda document: planted(document) if len(document["allocation_requests"]) == 2 else document
     exchange, rule = duel.ask(request)
@@ -233,12 +233,12 @@ def test_wrong_limited_answer_is_found_next_to_an_intended_difference(planted):
 def test_fault_includes_the_objections_of_the_slow_search():
     theirs, ours = Subject(TREES), Subject(TREES)
     ours.alter = no_last
-    exchange, rule = Duel(theirs, ours).ask(asking("/allocation_candidates?resources=VCPU:1"))
+    exchange, rule = Duel(theirs, ours).ask(get_request("/allocation_candidates?resources=VCPU:1"))
     assert rule is None
     assert "slow search: allocation_requests" in {each.place for each in exchange.found}
 
 
 def test_wrong_header_is_not_excused_next_to_intended_candidates():
-    given = exchanged("wrong_sums")
-    given.found.extend(differences(given.subject, Answer(status=200, headers={}, body=given.subject.body)))
-    assert excuse(given) is None
+    exchange = exchange_of("wrong_sums")
+    exchange.found.extend(differences(exchange.subject, Answer(status=200, headers={}, body=exchange.subject.body)))
+    assert excuse(exchange) is None

@@ -1,11 +1,11 @@
-"""A comparison that finds nothing is worth nothing: differences are planted, and each is found."""
+"""The comparison finds planted differences."""
 
 import json
 
 import pytest
 
 from tests.differential import reference
-from tests.differential.__main__ import replayed
+from tests.differential.__main__ import replay
 from tests.differential.compare import canonical, differences, limited
 from tests.differential.differences import RULES, Exchange, excuse
 from tests.differential.duel import Duel, Outcome, Side, story
@@ -33,17 +33,17 @@ def problem(detail, status=400):
     return answer({"errors": [{"status": status, "detail": detail, "request_id": REQUEST_ID}]}, status)
 
 
-def ask_nobody(request):
+def refuse_requests(request):
     raise AssertionError(request)
 
 
 def exchange(theirs, ours, *, path="/traits", method="GET", headers=(), body=None):
     content = None if body is None else json.dumps(body).encode()
     request = Request(method=method, path=path, headers=headers, body=content)
-    return Exchange(request, theirs, ours, differences(theirs, ours), ask_nobody)
+    return Exchange(request, theirs, ours, differences(theirs, ours), refuse_requests)
 
 
-def taking(*choices):
+def candidates_taking(*choices):
     requests = [{"allocations": {uuid: {"resources": {"VCPU": 1}} for uuid in choice}} for choice in choices]
     return answer({"allocation_requests": requests, "provider_summaries": {}})
 
@@ -83,10 +83,10 @@ def test_allowed_variations_are_not_differences():
 
 
 def test_limited_answer_must_be_a_subset_of_all_candidates():
-    everything = taking("a", "b", "c")
-    assert limited(taking("b"), everything, 1, "ours") == []
-    assert [each.place for each in limited(taking("d"), everything, 1, "ours")] == ["ours: request"]
-    assert [each.place for each in limited(taking("a"), everything, 2, "ours")] == ["ours: count"]
+    everything = candidates_taking("a", "b", "c")
+    assert limited(candidates_taking("b"), everything, 1, "ours") == []
+    assert [each.place for each in limited(candidates_taking("d"), everything, 1, "ours")] == ["ours: request"]
+    assert [each.place for each in limited(candidates_taking("a"), everything, 2, "ours")] == ["ours: count"]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
@@ -127,19 +127,19 @@ def test_rules_excuse_only_their_own_difference():
 def test_aggregates_are_excused_only_for_their_spelling():
     one, other = "2f41f7cd-1cdd-4e9c-a824-74872226ff43", "78e51061-7311-48a3-82ce-6f447ed4d57b"
 
-    def shown(*theirs):
+    def exchange_with(*theirs):
         return exchange(answer({"aggregates": theirs}), answer({"aggregates": [one]}))
 
-    assert excuse(shown(one.upper(), one)).name == "aggregate_spelling"
-    assert excuse(shown(one.upper(), other)) is None
+    assert excuse(exchange_with(one.upper(), one)).name == "aggregate_spelling"
+    assert excuse(exchange_with(one.upper(), other)) is None
 
     def members(uuid):
         found = answer({"resource_providers": [{"uuid": other}]})
         return exchange(answer({"resource_providers": []}), found, path=f"/resource_providers?member_of={uuid}")
 
     assert excuse(members(one)) is None
-    for spelt in (one.upper(), one.replace("-", "")):
-        assert excuse(members(spelt)).name == "aggregate_spelling"
+    for spelling in (one.upper(), one.replace("-", "")):
+        assert excuse(members(spelling)).name == "aggregate_spelling"
 
 
 def test_a_reshape_is_excused_only_above_the_total():
@@ -153,23 +153,23 @@ def test_a_reshape_is_excused_only_above_the_total():
 
 
 def test_seed_gives_the_same_requests_each_time():
-    def words(seed):
-        act, said = sequence(seed, 40), []
+    def requests_of(seed):
+        act, requests = sequence(seed, 40), []
         try:
             request = next(act)
             while True:
-                said.append(request)
+                requests.append(request)
                 request = act.send(answer({}, 204))
         except StopIteration:
-            return said
+            return requests
 
-    assert words(5) == words(5)
-    assert words(5) != words(6)
+    assert requests_of(5) == requests_of(5)
+    assert requests_of(5) != requests_of(6)
 
 
 def test_replay_sends_its_steps_whatever_the_answers():
     requests = [Request(method="GET", path=f"/{number}") for number in range(4)]
-    act = replayed(Outcome(requests=requests), 1, 3)
+    act = replay(Outcome(requests=requests), 1, 3)
     assert [next(act), act.send(answer())] == requests[1:3]
     with pytest.raises(StopIteration):
         act.send(answer())
@@ -177,12 +177,14 @@ def test_replay_sends_its_steps_whatever_the_answers():
 
 @pytest.mark.differential
 def test_a_planted_difference_is_found_and_shortened():
-    def alter(request, given):
-        if request.method == "GET" and "/traits" in request.path and b"CUSTOM_RED" in given.body:
+    def alter(request, original):
+        if request.method == "GET" and "/traits" in request.path and b"CUSTOM_RED" in original.body:
             return Answer(
-                status=given.status, headers=given.headers, body=given.body.replace(b"CUSTOM_RED", b"CUSTOM_REDDER")
+                status=original.status,
+                headers=original.headers,
+                body=original.body.replace(b"CUSTOM_RED", b"CUSTOM_REDDER"),
             )
-        return given
+        return original
 
     if reference.python() is None:
         pytest.skip(reference.HOW_TO_INSTALL)
@@ -193,5 +195,5 @@ def test_a_planted_difference_is_found_and_shortened():
         shortest = both.shorten(outcome.requests, fault)
         both.close()
     assert "CUSTOM_REDDER" in story(fault, other.address)
-    # Making the name and asking for it is all that it takes.
+    # Two requests are enough: create the trait, and read it.
     assert [request.method for request in shortest] == ["PUT", "GET"]

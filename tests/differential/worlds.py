@@ -1,4 +1,4 @@
-"""What a sequence remembers of the world it builds, so that most of what it asks makes sense."""
+"""A sequence's model of the world that it builds, so that most of its requests are valid."""
 
 import uuid
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ AMOUNT_MAX = 2_147_483_647
 
 @dataclass
 class Record:
-    """An inventory as it was last written."""
+    """The last written values of an inventory."""
 
     total: int
     reserved: int = 0
@@ -28,13 +28,13 @@ class Record:
 
     @property
     def capacity(self) -> int:
-        """What all allocations together may reach."""
+        """The upper limit of all allocations together."""
         return int((self.total - self.reserved) * self.allocation_ratio)
 
 
 @dataclass
 class Provider:
-    """A provider; its generation is None after a write that did not tell it."""
+    """A provider; its generation is None after a write that did not return it."""
 
     uuid: str
     name: str
@@ -47,7 +47,7 @@ class Provider:
 
 @dataclass
 class Consumer:
-    """A consumer with allocations; its generation is None when it has to be looked up."""
+    """A consumer with allocations; its generation is None if it is unknown."""
 
     uuid: str
     allocations: dict[str, dict[str, int]]
@@ -55,7 +55,7 @@ class Consumer:
 
 
 class World:
-    """Providers, consumers and names that should exist, by what was answered."""
+    """The providers, consumers and names that should exist according to the answers."""
 
     def __init__(self, draw: Random) -> None:
         self.draw = draw
@@ -67,28 +67,28 @@ class World:
         self.named = 0
 
     def new_uuid(self) -> str:
-        """Return a uuid that was never used."""
+        """Return a new uuid."""
         return str(uuid.UUID(int=self.draw.getrandbits(128), version=4))
 
     def new_name(self) -> str:
-        """Return the name of a new provider: mostly plain."""
+        """Return a name for a new provider, mostly a plain one."""
         self.named += 1
         return self.draw.choice(
             ("host-{}", "host-{}", "host-{}", "Gäste {}", "机 {}", "a&b=<{}>", "\U0001f426{}")
         ).format(self.named)
 
     def any_provider(self, *, stranger: float = 0.04) -> Provider:
-        """Return a provider, now and then one that does not exist."""
+        """Return a random provider, sometimes one that does not exist."""
         if not self.providers or self.draw.random() < stranger:
             return Provider(self.new_uuid(), "stranger")
         return self.draw.choice(list(self.providers.values()))
 
     def stocked(self) -> list[Provider]:
-        """Return the providers that have inventory."""
+        """Return the providers with inventory."""
         return [provider for provider in self.providers.values() if provider.inventories]
 
     def neighbourhood(self) -> list[Provider]:
-        """Return the stocked providers of one tree, and those that share."""
+        """Return the providers with inventory of one tree, and all sharing providers."""
         stocked = self.stocked()
         if not stocked:
             return []
@@ -96,7 +96,7 @@ class World:
         return [each for each in stocked if SHARES in each.traits or self.root_of(each) == root]
 
     def root_of(self, provider: Provider) -> str:
-        """Return the root of a provider's tree, as far as it is known."""
+        """Return the root of a provider's tree, as far as the model knows it."""
         seen: set[str] = set()
         while provider.parent in self.providers and provider.uuid not in seen:
             seen.add(provider.uuid)
@@ -104,28 +104,28 @@ class World:
         return provider.uuid
 
     def any_consumer(self, *, stranger: float = 0.1) -> str:
-        """Return the uuid of a consumer, now and then of one without allocations."""
+        """Return the uuid of a random consumer, sometimes of one without allocations."""
         if not self.consumers or self.draw.random() < stranger:
             return self.new_uuid()
         return self.draw.choice(list(self.consumers))
 
     def any_class(self) -> str:
-        """Return the name of a class, nearly always of one that exists."""
+        """Return the name of a random class, which almost always exists."""
         if self.draw.random() < 0.02:
             return self.draw.choice(("CUSTOM_NOWHERE", "NOT_A_CLASS", "vcpu"))
         return self.draw.choice(CLASSES + tuple(sorted(self.classes)) * 2)
 
     def any_trait(self) -> str:
-        """Return the name of a trait, nearly always of one that exists."""
+        """Return the name of a random trait, which almost always exists."""
         if self.draw.random() < 0.02:
             return self.draw.choice(("CUSTOM_NOWHERE", "NOT_A_TRAIT", "hw_cpu"))
-        worn = sorted({trait for provider in self.providers.values() for trait in provider.traits} - {SHARES})
-        if worn and self.draw.random() < 0.7:
-            return self.draw.choice(worn)
+        known = sorted({trait for provider in self.providers.values() for trait in provider.traits} - {SHARES})
+        if known and self.draw.random() < 0.7:
+            return self.draw.choice(known)
         return self.draw.choice(TRAITS + tuple(sorted(self.traits)) * 2)
 
     def used(self, provider: str, name: str) -> int:
-        """Return how much of a class consumers hold on a provider."""
+        """Return the used amount of a class on a provider."""
         return sum(held.allocations.get(provider, {}).get(name, 0) for held in self.consumers.values())
 
     def is_parent(self, provider: str) -> bool:
@@ -137,7 +137,7 @@ class World:
         return [provider.uuid for provider in self.providers.values() if provider.parent is None]
 
     def forget(self) -> None:
-        """Know no generation any more: something was written that is not modelled."""
+        """Forget all generations, after a write that the model does not follow."""
         for provider in self.providers.values():
             provider.generation = None
         for consumer in self.consumers.values():

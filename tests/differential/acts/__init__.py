@@ -1,1 +1,1 @@
-"""What a sequence may do, by subject; each act yields requests and learns from the answers."""
+"""The acts of a sequence, by subject; each act yields requests and learns from the answers."""

@@ -1,4 +1,4 @@
-"""Allocations in the five forms that their bodies had, and what a project uses."""
+"""Allocations in the five forms of their bodies, and the usages of projects."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ Allocations = dict[str, dict[str, int]]
 
 
 def draw_allocations(scene: Scene) -> Allocations:
-    """Draw what a consumer may hold: mostly what there is room for."""
+    """Draw the allocations of a consumer; mostly they fit."""
     world, draw = scene.world, scene.draw
     stocked = world.stocked()
     if not stocked or scene.chance(0.03):
@@ -27,7 +27,7 @@ def draw_allocations(scene: Scene) -> Allocations:
 
 
 def body_of(scene: Scene, minor: int, allocations: Allocations, generation: int | None) -> dict[str, Any]:
-    """Word the allocations of one consumer as a version wants them."""
+    """Return the allocations of one consumer as a body of a version."""
     draw = scene.draw
     if minor < 12:
         words: list[Any] = [
@@ -51,7 +51,7 @@ def body_of(scene: Scene, minor: int, allocations: Allocations, generation: int 
 
 
 def put(scene: Scene) -> Act:
-    """Yield a consumer allocations, new ones or others; from 1.28 on none at all, too."""
+    """Write the allocations of a new or existing consumer; from 1.28 on they may be empty."""
     world, minor = scene.world, scene.minor()
     consumer = world.any_consumer(stranger=0.5)
     allocations = draw_allocations(scene)
@@ -59,14 +59,14 @@ def put(scene: Scene) -> Act:
         allocations = {}
     generation = (yield from scene.consumer_generation(consumer)) if minor >= 28 else None
     if not allocations and generation is None:
-        return  # It is gone; see `put_nothing`.
+        return  # The consumer does not exist; see `put_nothing`.
     body = body_of(scene, minor, allocations, generation)
-    answer = yield scene.request("PUT", f"/allocations/{_spelled(scene, consumer)}", minor, body=body)
+    answer = yield scene.request("PUT", f"/allocations/{_spelling_of(scene, consumer)}", minor, body=body)
     _learn(scene, answer, {consumer: allocations})
 
 
 def post(scene: Scene) -> Act:
-    """Write the allocations of several consumers at once: give, take, move from one to another."""
+    """Write the allocations of several consumers at once, sometimes a move from one to another."""
     world, draw, minor = scene.world, scene.draw, scene.minor(13)
     wanted: dict[str, Allocations] = {}
     for _ in range(draw.choice((1, 2, 2, 3))):
@@ -86,11 +86,11 @@ def post(scene: Scene) -> Act:
 
 
 def delete(scene: Scene) -> Act:
-    """Take everything from a consumer."""
+    """Delete the allocations of a consumer."""
     consumer = scene.world.any_consumer(stranger=0.2)
     answer = yield scene.request("DELETE", f"/allocations/{consumer}", scene.minor())
     if answer.status == 204:
-        # The providers' generations do not move here, and the next request for one shows it.
+        # The providers' generations stay the same, which the next request with one verifies.
         scene.world.consumers.pop(consumer, None)
 
 
@@ -98,14 +98,14 @@ def show(scene: Scene) -> Act:
     """Show the allocations of a consumer."""
     consumer = scene.world.any_consumer(stranger=0.15)
     minor = scene.minor()
-    answer = yield scene.request("GET", f"/allocations/{_spelled(scene, consumer)}", minor)
+    answer = yield scene.request("GET", f"/allocations/{_spelling_of(scene, consumer)}", minor)
     known = scene.world.consumers.get(consumer)
     if known is not None and minor >= 28:
         known.generation = scene.field(answer, "consumer_generation", None)
 
 
 def usages(scene: Scene) -> Act:
-    """Ask what a project uses."""
+    """Show the usages of a project."""
     draw, minor = scene.draw, scene.minor(9)
     query = [("project_id", draw.choice((*PROJECTS, "nobody")))]
     if scene.chance(0.4):
@@ -118,7 +118,7 @@ def usages(scene: Scene) -> Act:
 
 
 def put_nothing(scene: Scene) -> Act:
-    """Empty a consumer that never was, and ask for it as for a new one afterwards."""
+    """Write empty allocations for an unknown consumer twice, each time as for a new one."""
     consumer, minor = scene.world.new_uuid(), scene.minor(28)
     body = body_of(scene, minor, {}, None)
     marks = frozenset({"emptied_stranger"})
@@ -126,7 +126,7 @@ def put_nothing(scene: Scene) -> Act:
         yield scene.request("PUT", f"/allocations/{consumer}", minor, body=body, marks=marks)
 
 
-def _spelled(scene: Scene, consumer: str) -> str:
+def _spelling_of(scene: Scene, consumer: str) -> str:
     if scene.chance(0.03):
         return scene.draw.choice((consumer.replace("-", ""), consumer.upper(), "no-uuid"))
     return consumer

@@ -1,4 +1,4 @@
-"""Questions for candidates: groups, policies, trees, limits."""
+"""Queries for candidates: groups, policies, trees, limits."""
 
 from tests.differential.acts.providers import amounts, membership, traits
 from tests.differential.scene import Act, Scene
@@ -8,17 +8,17 @@ PATH = "/allocation_candidates"
 
 
 def plain(scene: Scene) -> Act:
-    """Ask for the unsuffixed group alone."""
+    """Query only the unsuffixed group."""
     minor = scene.minor(10)
     query = [
         ("resources", amounts(scene, is_spread=scene.chance(0.6), among=scene.world.neighbourhood())),
         *_conditions(scene, minor, ""),
     ]
-    yield scene.request("GET", PATH, minor, query=query + _whole(scene, minor))
+    yield scene.request("GET", PATH, minor, query=query + _whole_query_options(scene, minor))
 
 
 def groups(scene: Scene) -> Act:
-    """Ask for several groups."""
+    """Query several groups."""
     draw, minor = scene.draw, scene.minor(25)
     names = ("1", "2", "3") if minor < 33 or scene.chance(0.3) else ("_A", "_NET", "-b")
     suffixes = list(names[: draw.choice((1, 1, 2, 2, 3))])
@@ -35,7 +35,7 @@ def groups(scene: Scene) -> Act:
             query.append((f"required{suffix}", scene.world.any_trait()))
             query += _conditions(scene, minor, suffix)
         else:
-            query += [(f"resources{suffix}", _few(scene, among)), *_conditions(scene, minor, suffix)]
+            query += [(f"resources{suffix}", _few_amounts(scene, among)), *_conditions(scene, minor, suffix)]
     if len(suffixes) > 1 or scene.chance(0.3):
         query.append(("group_policy", draw.choice(("none", "none", "isolate"))))
         if scene.chance(0.03):
@@ -45,11 +45,11 @@ def groups(scene: Scene) -> Act:
         query.append(("same_subtree", ",".join(sorted(named))))
     if scene.chance(0.2):
         draw.shuffle(query)
-    yield scene.request("GET", PATH, minor, query=query + _whole(scene, minor))
+    yield scene.request("GET", PATH, minor, query=query + _whole_query_options(scene, minor))
 
 
 def odd(scene: Scene) -> Act:
-    """Ask something that is refused, or nearly."""
+    """Send a query that is invalid, or almost invalid."""
     world, draw, minor = scene.world, scene.draw, scene.minor(10)
     one = amounts(scene)
     query = draw.choice(
@@ -93,7 +93,7 @@ def odd(scene: Scene) -> Act:
     yield scene.request("GET", PATH, minor, query=list(query))
 
 
-def _few(scene: Scene, among: list[Provider]) -> str:
+def _few_amounts(scene: Scene, among: list[Provider]) -> str:
     several = amounts(scene, among=among)
     return several.partition(",")[0] if scene.chance(0.85) else several
 
@@ -113,7 +113,7 @@ def _conditions(scene: Scene, minor: int, suffix: str) -> list[tuple[str, str]]:
     return query
 
 
-def _whole(scene: Scene, minor: int) -> list[tuple[str, str]]:
+def _whole_query_options(scene: Scene, minor: int) -> list[tuple[str, str]]:
     query = []
     if minor >= 16 and scene.chance(0.25):
         query.append(("limit", str(scene.draw.choice((1, 1, 2, 3, 10, 1000)))))

@@ -1,32 +1,32 @@
-"""A forest to search in: trees alike in shape, neighbours that share, labels here and there."""
+"""A forest for searches: similar trees, sharing neighbours, and some traits and aggregates."""
 
 from dataclasses import asdict
 
-from tests.differential.scene import Act, Asking, Scene
+from tests.differential.scene import Act, Scene, ValueAct
 from tests.differential.worlds import SHARES, TRAITS, Provider, Record
 
-# What the parts of a tree may offer; the same few classes everywhere, so that questions have answers.
+# The inventories of providers; they share a few classes, so that queries have candidates.
 ROOTS = ({"MEMORY_MB": 64}, {"MEMORY_MB": 64, "DISK_GB": 20}, {"MEMORY_MB": 64, "VCPU": 8, "DISK_GB": 20}, {})
 LEAVES = ({"VCPU": 4}, {"VCPU": 8, "VGPU": 1}, {"VGPU": 2}, {"SRIOV_NET_VF": 2}, {"VCPU": 4, "MEMORY_MB": 16})
 NEIGHBOURS = ({"DISK_GB": 50}, {"DISK_GB": 30, "SRIOV_NET_VF": 4}, {"SRIOV_NET_VF": 4}, {"MEMORY_MB": 32})
 
 
 def plant(scene: Scene) -> Act:
-    """Make some trees and some neighbours that share with them."""
+    """Create some trees, and some neighbours that share with them."""
     draw = scene.draw
     for _ in range(draw.randint(2, 4)):
-        root = yield from _grow(scene, draw.choice(ROOTS), None, ())
+        root = yield from _create(scene, draw.choice(ROOTS), None, ())
         for _ in range(draw.randint(0, 3)):
-            leaf = yield from _grow(scene, draw.choice(LEAVES), root, ())
+            leaf = yield from _create(scene, draw.choice(LEAVES), root, ())
             if scene.chance(0.2):
-                yield from _grow(scene, draw.choice(LEAVES), leaf, ())
+                yield from _create(scene, draw.choice(LEAVES), leaf, ())
     for _ in range(draw.randint(1, 3)):
         parent = draw.choice(scene.world.roots()) if scene.chance(0.2) else None
-        yield from _grow(scene, draw.choice(NEIGHBOURS), parent, (SHARES,))
+        yield from _create(scene, draw.choice(NEIGHBOURS), parent, (SHARES,))
 
 
-def _grow(scene: Scene, offers: dict[str, int], parent: str | None, traits: tuple[str, ...]) -> Asking[str]:
-    """Make a provider with inventories, traits and aggregates; return its uuid."""
+def _create(scene: Scene, offers: dict[str, int], parent: str | None, traits: tuple[str, ...]) -> ValueAct[str]:
+    """Create a provider with inventories, traits and aggregates; return its uuid."""
     world, draw = scene.world, scene.draw
     uuid, name = world.new_uuid(), world.new_name()
     body: dict[str, object] = {"name": name, "uuid": uuid, "parent_provider_uuid": parent}

@@ -1,4 +1,4 @@
-"""Inventories of a provider: all at once and one class at a time."""
+"""Inventories of a provider, all at once or by class."""
 
 from dataclasses import asdict
 
@@ -35,7 +35,7 @@ def record(scene: Scene) -> Record:
 
 
 def body_of(scene: Scene, held: Record) -> dict[str, object]:
-    """Word an inventory; what equals the default may be left out, and now and then something is wrong."""
+    """Return an inventory as a body; defaults may be omitted, and sometimes a value is invalid."""
     words = asdict(held)
     for name, default in asdict(Record(0)).items():
         if name != "total" and words[name] == default and scene.chance(0.7):
@@ -80,7 +80,7 @@ def add(scene: Scene) -> Act:
 
 
 def replace_one(scene: Scene) -> Act:
-    """Write the inventory of one class, mostly of one that is there."""
+    """Write the inventory of one class, mostly an existing one."""
     provider, name, held = scene.world.any_provider(), scene.world.any_class(), record(scene)
     if provider.inventories and scene.chance(0.9):
         name = scene.draw.choice(sorted(provider.inventories))
@@ -93,7 +93,7 @@ def replace_one(scene: Scene) -> Act:
 
 
 def show(scene: Scene) -> Act:
-    """Show all inventories, or one."""
+    """Show all inventories, or one class."""
     provider = scene.world.any_provider()
     where = path(provider)
     if scene.chance(0.5):
@@ -103,25 +103,25 @@ def show(scene: Scene) -> Act:
 
 
 def delete(scene: Scene) -> Act:
-    """Delete all inventories, or one; often what nobody uses."""
+    """Delete all inventories, or one class, often an unused one."""
     world, provider = scene.world, scene.world.any_provider()
     minor = scene.minor(5 if scene.chance(0.9) else 0)
     if scene.chance(0.3):
         answer = yield scene.request("DELETE", path(provider), minor)
-        gone = list(provider.inventories)
+        deleted = list(provider.inventories)
     else:
         idle = [name for name in sorted(provider.inventories) if not world.used(provider.uuid, name)]
         name = scene.draw.choice(idle if idle and scene.chance(0.8) else [world.any_class()])
         answer = yield scene.request("DELETE", f"{path(provider)}/{name}", minor)
-        gone = [name]
+        deleted = [name]
     if answer.status == 204:
         provider.generation = None
-        for name in gone:
+        for name in deleted:
             provider.inventories.pop(name, None)
 
 
 def usages(scene: Scene) -> Act:
-    """Show what is used of a provider, or by whom."""
+    """Show the usages or the allocations of a provider."""
     where = scene.draw.choice(("usages", "allocations"))
     yield scene.request("GET", f"/resource_providers/{scene.world.any_provider().uuid}/{where}", scene.minor())
 

@@ -1,11 +1,11 @@
-"""Aggregates, traits and classes: of providers, and the names themselves."""
+"""Aggregates and traits of providers, and the names of traits and classes."""
 
 from tests.differential.scene import Act, Scene
 from tests.differential.worlds import CUSTOM_CLASSES, CUSTOM_TRAITS, SHARES
 
 
 def aggregate(scene: Scene) -> Act:
-    """Write the aggregates of a provider in the version's spelling."""
+    """Write the aggregates of a provider in the version's form."""
     world, draw = scene.world, scene.draw
     provider, minor = world.any_provider(), scene.minor(1)
     chosen = draw.sample(world.aggregates, draw.choice((0, 1, 1, 2, 3)))
@@ -31,7 +31,7 @@ def show(scene: Scene) -> Act:
 
 
 def label(scene: Scene) -> Act:
-    """Write the traits of a provider; now and then it shares from then on."""
+    """Write the traits of a provider; sometimes this makes it a sharing provider."""
     world, draw = scene.world, scene.draw
     provider = world.any_provider()
     chosen = sorted({world.any_trait() for _ in range(draw.choice((0, 1, 1, 2, 3)))})
@@ -50,7 +50,7 @@ def label(scene: Scene) -> Act:
 
 
 def unlabel(scene: Scene) -> Act:
-    """Take all traits of a provider away."""
+    """Delete all traits of a provider."""
     provider = scene.world.any_provider()
     answer = yield scene.request("DELETE", f"/resource_providers/{provider.uuid}/traits", scene.minor(6))
     if answer.status == 204:
@@ -89,7 +89,7 @@ def name_trait(scene: Scene) -> Act:
 
 
 def name_class(scene: Scene) -> Act:
-    """Create, show, rename or delete a class, list them all."""
+    """Create, show, rename or delete a class, or list all classes."""
     world, draw = scene.world, scene.draw
     name, minor = draw.choice(CUSTOM_CLASSES), scene.minor(2)
     if scene.chance(0.1):

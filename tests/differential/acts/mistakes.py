@@ -1,4 +1,4 @@
-"""What goes wrong on the way: a good request, spoilt in one place."""
+"""Spoil a valid request in one place."""
 
 import json
 from dataclasses import replace
@@ -93,19 +93,19 @@ VALUES: tuple[Any, ...] = (
 
 
 def spoil(scene: Scene, act: ActOf) -> Act:
-    """Take the last request that an act would send, and send it spoilt."""
-    writing = act(scene)
+    """Send a spoilt version of the last request of an act."""
+    requests = act(scene)
     last: Request | None = None
     try:
-        request = next(writing)
+        request = next(requests)
         while request.method == "GET" and request.path.count("/") == 2 and last is None:
-            # Most likely a look for a generation; what follows it is the request.
+            # This is probably a lookup of a generation; the next request is the last one.
             last = request
-            request = writing.send((yield request))
+            request = requests.send((yield request))
         last = request
     except StopIteration:
         pass
-    writing.close()
+    requests.close()
     if last is None:
         return
     answer = yield scene.draw.choice(WAYS)(scene, last)
@@ -120,10 +120,10 @@ def _malformed(scene: Scene, request: Request) -> Request:
 
 
 def _value(scene: Scene, request: Request) -> Request:
-    """Change, drop or add one value somewhere in the body."""
+    """Change, remove, add or rename one value in the body."""
     try:
         document = json.loads(request.body or b"")
-    except ValueError:  # It is spoilt already.
+    except ValueError:  # The body is already spoilt.
         return _key(scene, request)
     places = list(_places(document))
     if not places or scene.chance(0.03):
@@ -142,7 +142,7 @@ def _value(scene: Scene, request: Request) -> Request:
 
 
 def _key(scene: Scene, request: Request) -> Request:
-    """Add something to the query."""
+    """Add a parameter to the query."""
     draw = scene.draw
     added = draw.choice(
         ("bogus=1", "bogus", "=", "limit=1", "name=%C3%A4", "uuid=1", "project_id=p1", "&&", "x%5B%5D=1", "name=a;b")
@@ -195,7 +195,7 @@ def _content_type(scene: Scene, request: Request) -> Request:
 
 
 def _length(scene: Scene, request: Request) -> Request:
-    """Say a length that is none; with it no body can be sent."""
+    """Send an invalid length, without a body."""
     headers = (*request.headers, ("content-length", scene.draw.choice(("abc", "1.5", "0x10", "five"))))
     return replace(request, headers=headers, body=None)
 
@@ -215,7 +215,7 @@ def _token(scene: Scene, request: Request) -> Request:
 
 
 def _two(scene: Scene, request: Request) -> Request:
-    """Spoil it twice: which fault is found first?"""
+    """Spoil the request twice, to compare which fault is found first."""
     for way in scene.draw.sample(WAYS[:-1], 2):
         request = way(scene, request)
     return request

@@ -7,7 +7,7 @@ PATH = "/resource_providers"
 
 
 def create(scene: Scene) -> Act:
-    """Create a provider: a root or a child, its uuid given or chosen by the server."""
+    """Create a root or child provider, with a given uuid or one that the server chooses."""
     world, draw = scene.world, scene.draw
     minor = scene.minor(20 if scene.chance(0.5) else 0)
     uuid, name = world.new_uuid(), world.new_name()
@@ -45,7 +45,7 @@ def show(scene: Scene) -> Act:
 
 
 def search(scene: Scene) -> Act:
-    """List providers by some of the filters that the version has."""
+    """List providers by some of the version's filters."""
     world, draw, minor = scene.world, scene.draw, scene.minor()
     filters: list[tuple[int, str, str]] = [
         (0, "name", world.any_provider().name),
@@ -58,7 +58,7 @@ def search(scene: Scene) -> Act:
     if minor >= 24:
         filters.append((24, "member_of", membership(scene, minor)))
     known = [each for each in filters if each[0] <= minor or scene.chance(0.03)]
-    # One filter is likelier to match than three.
+    # One filter is more likely to match than three.
     chosen = draw.sample(known, min(len(known), draw.choice((0, 1, 1, 1, 2, 2, 3))))
     query = [(name, value) for _, name, value in chosen]
     if minor >= 39 and scene.chance(0.2):
@@ -67,7 +67,7 @@ def search(scene: Scene) -> Act:
 
 
 def change(scene: Scene) -> Act:
-    """Rename a provider, or give it another parent or none."""
+    """Rename a provider, or change or remove its parent."""
     world, draw, minor = scene.world, scene.draw, scene.minor()
     provider = world.any_provider()
     body: dict[str, object] = {"name": provider.name}
@@ -83,7 +83,7 @@ def change(scene: Scene) -> Act:
 
 
 def delete(scene: Scene) -> Act:
-    """Delete a provider; one that is still needed now and then."""
+    """Delete a provider, sometimes one that is in use."""
     world = scene.world
     provider = world.any_provider(stranger=0.2)
     idle = [each for each in world.providers.values() if not world.is_parent(each.uuid) and not _is_used(scene, each)]
@@ -95,7 +95,7 @@ def delete(scene: Scene) -> Act:
 
 
 def membership(scene: Scene, minor: int) -> str:
-    """Word a value of ``member_of``."""
+    """Return a value of ``member_of``."""
     world, draw = scene.world, scene.draw
     one, other = draw.choice(world.aggregates), draw.choice(world.aggregates)
     words = [one, one, f"in:{one},{other}"]
@@ -107,7 +107,7 @@ def membership(scene: Scene, minor: int) -> str:
 
 
 def amounts(scene: Scene, *, is_spread: bool = False, among: list[Provider] | None = None) -> str:
-    """Word a value of ``resources``, mostly of amounts that somebody has, or several together."""
+    """Return a value of ``resources``, mostly of amounts that one or several providers offer."""
     draw = scene.draw
     stocked = among or scene.world.stocked()
     if not stocked or scene.chance(0.05):
@@ -120,7 +120,7 @@ def amounts(scene: Scene, *, is_spread: bool = False, among: list[Provider] | No
 
 
 def amount(scene: Scene, name: str) -> int:
-    """Draw an amount of a class: the units of somebody's inventory, mostly few of them."""
+    """Draw an amount of a class that fits the units of an inventory; mostly a small one."""
     records = [each.inventories[name] for each in scene.world.stocked() if name in each.inventories]
     if not records or scene.chance(0.1):
         return scene.draw.choice((1, 2, 3, 1000))
@@ -130,7 +130,7 @@ def amount(scene: Scene, name: str) -> int:
 
 
 def traits(scene: Scene, minor: int) -> str:
-    """Word a value of ``required``."""
+    """Return a value of ``required``."""
     world, draw = scene.world, scene.draw
     one, other = world.any_trait(), world.any_trait()
     words = [one, one, f"{one},{other}"]

@@ -1,17 +1,17 @@
-"""Reshapes: inventory moves from a provider to its children, and takes its allocations along."""
+"""Reshapes: inventory moves from a provider to its children, with its allocations."""
 
 from dataclasses import asdict
 from typing import Any
 
 from tests.differential.acts import allocations, inventories
-from tests.differential.scene import Act, Asking, Scene
+from tests.differential.scene import Act, Scene, ValueAct
 from tests.differential.worlds import Provider, Record
 
 SERVICE = (("x-roles", "service"),)
 
 
 def move(scene: Scene) -> Act:
-    """Move a class from a provider to another one of its tree, or any other; all who hold it follow, or nearly all."""
+    """Move a class from a provider to its children or another provider, mostly with all of its allocations."""
     world, draw = scene.world, scene.draw
     givers = world.stocked()
     if not givers:
@@ -40,7 +40,7 @@ def move(scene: Scene) -> Act:
 
 
 def rewrite(scene: Scene) -> Act:
-    """Write the inventories of some providers and the allocations of some consumers, whatever comes of it."""
+    """Write random inventories of providers and random allocations of consumers in one reshape."""
     world, draw = scene.world, scene.draw
     if not world.providers:
         return
@@ -61,7 +61,7 @@ def rewrite(scene: Scene) -> Act:
 
 
 def overfull(scene: Scene) -> Act:
-    """Reserve more than there is; nothing may follow, because from here on the two worlds differ."""
+    """Reserve more than the total; this must be the last act, because then the servers' data differ."""
     provider = scene.world.any_provider(stranger=0)
     generation = yield from scene.generation(provider)
     body = {
@@ -89,7 +89,7 @@ def _reshape(
     for consumer, each in held.items():
         consumers[consumer] = yield from _consumer(scene, minor, consumer, each)
     body = {"inventories": words, "allocations": consumers}
-    # Only services may reshape; an administrator is refused.
+    # Only services may reshape; administrators may not.
     headers = () if scene.chance(0.05) else SERVICE
     answer = yield scene.request("POST", "/reshaper", minor, body=body, headers=headers)
     for uuid, records in after.items():
@@ -102,7 +102,7 @@ def _reshape(
             scene.learn_allocations(consumer, each)
 
 
-def _consumer(scene: Scene, minor: int, consumer: str, held: allocations.Allocations) -> Asking[dict[str, Any]]:
+def _consumer(scene: Scene, minor: int, consumer: str, held: allocations.Allocations) -> ValueAct[dict[str, Any]]:
     generation = yield from scene.consumer_generation(consumer)
     return allocations.body_of(scene, minor, held, generation)
 

@@ -13,7 +13,7 @@ SHORTENED_MAX = 5
 
 
 def main() -> int:
-    """Run the seeds, print what was found, and return 1 where the two differ."""
+    """Run the seeds, print the results, and return 1 if the two differ."""
     parser = argparse.ArgumentParser(prog="python -m tests.differential.scheduler", description=__doc__)
     parser.add_argument("--seed", type=int, action="append", default=[], help="a seed to run; may be repeated")
     parser.add_argument("--seeds", type=int, default=0, metavar="N", help="run the seeds 0 to N-1")
@@ -23,8 +23,8 @@ def main() -> int:
     if nova.python() is None:
         print(nova.HOW_TO_INSTALL, file=sys.stderr)
         return 2
-    logging.getLogger("roost").setLevel(logging.ERROR)  # Host states warn of each value that cannot be read.
-    tally, count, told = Tally(), 0, set[tuple[str, str, str]]()
+    logging.getLogger("roost").setLevel(logging.ERROR)  # Host states log a warning for each invalid value.
+    tally, count, reported = Tally(), 0, set[tuple[str, str, str]]()
     with nova.Nova() as reference:
         duel = Duel(reference)
         for seed in [*arguments.seed, *range(arguments.seeds)]:
@@ -34,14 +34,14 @@ def main() -> int:
             tally.add(compared)
             count += len(faults)
             for fault in faults:
-                if fault.kind not in told:
-                    told.add(fault.kind)
-                    may_shorten = not arguments.no_shorten and len(told) <= SHORTENED_MAX
+                if fault.kind not in reported:
+                    reported.add(fault.kind)
+                    may_shorten = not arguments.no_shorten and len(reported) <= SHORTENED_MAX
                     print(story(duel, seed, fault, may_shorten=may_shorten), flush=True)
         print(tally.text())
         for name, reason in sorted(duel.skipped.items()):
             print(f"  {name:38} skipped: {reason}")
-    print(f"{count} differences are not explained, of {len(told)} kinds")
+    print(f"{count} differences are not explained, of {len(reported)} kinds")
     return 1 if count else 0
 
 

@@ -1,4 +1,4 @@
-"""Processors, memory cells and devices of generated pairs."""
+"""Random processors, NUMA cells and devices."""
 
 import json
 import random
@@ -16,7 +16,7 @@ ALIASES: tuple[Json, ...] = (
     {"name": "vf", "vendor_id": "8086", "product_id": "10fb", "device_type": "type-VF"},
     {"name": "pf", "vendor_id": "8086", "product_id": "10fb", "device_type": "type-PF", "numa_policy": "socket"},
 )
-# Wishes that cannot be meant, or can only with others.
+# Extra specs that are invalid alone or always.
 ODD: tuple[dict[str, str], ...] = (
     {"hw:numa_nodes": "0"},
     {"hw:numa_nodes": "3"},
@@ -50,7 +50,7 @@ ODD: tuple[dict[str, str], ...] = (
         "hw:numa_mem.1": "256",
     },
 )
-# What a cell is, and pages are, where a pair does not say.
+# The defaults of a cell, and of its pages.
 CELL: Json = {
     "socket": None,
     "cpuset": [],
@@ -67,7 +67,7 @@ CELL: Json = {
 PAGES: Json = {"size_kb": 4, "total": 0, "used": 0, "reserved": 0}
 
 
-# What pools say besides, and requests ask.
+# Further values of pools and requests.
 KINDS = ("type-PCI", "type-PF", "type-VF", "vdpa")
 TAGS: dict[str, tuple[str, ...]] = {
     "physical_network": ("blue", "red"),
@@ -77,31 +77,31 @@ TAGS: dict[str, tuple[str, ...]] = {
 
 
 def give_devices(chance: random.Random, hosts: list[Json]) -> None:
-    """Return most hosts memory cells, and some of them devices."""
+    """Add NUMA cells to most hosts, and device pools to some."""
     for host in hosts:
         if chance.random() < 0.85:
             host["numa_cells"] = cells(chance)
         if chance.random() < 0.7:
             host["pci_pools"] = [pool(chance) for _ in range(chance.choice([1, 2, 3]))]
             for each, provider in zip(host["pci_pools"], PROVIDERS, strict=False):
-                if chance.random() < 0.4:  # No two pools are of one provider.
+                if chance.random() < 0.4:  # Each pool has a different provider.
                     each["tags"]["rp_uuid"] = provider
 
 
 def cells(chance: random.Random) -> list[Json]:
-    """Make the cells of a host, alike but for what is used of them."""
+    """Return random cells of a host, which differ mainly in their usage."""
     count, cores, threads = chance.choice([1, 2, 4]), chance.choice([2, 4]), chance.choice([1, 2])
-    is_apart = chance.random() < 0.4  # Some processors are shared and others pinned, none both.
-    pages = chance.choice([0, 1, 1, 2, 2])  # how many sizes of them its cells have; 0: the host does not say
-    made = []
+    is_apart = chance.random() < 0.4  # Each processor is either shared or pinned, not both.
+    pages = chance.choice([0, 1, 1, 2, 2])  # number of page sizes of its cells; 0 if the host reports none
+    tables = []
     for number in range(count):
         first = number * cores * threads
         siblings = [[first + core * threads + at for at in range(threads)] for core in range(cores)]
-        everyone = [cpu for each in siblings for cpu in each]
-        pcpuset = [cpu for each in siblings[: cores // 2] for cpu in each] if is_apart else everyone
-        cpuset = [cpu for cpu in everyone if cpu not in pcpuset] if is_apart else everyone
+        cpus = [cpu for each in siblings for cpu in each]
+        pcpuset = [cpu for each in siblings[: cores // 2] for cpu in each] if is_apart else cpus
+        cpuset = [cpu for cpu in cpus if cpu not in pcpuset] if is_apart else cpus
         memory = chance.choice([1024, 2048, 4096])
-        made.append(
+        tables.append(
             {
                 "id": number,
                 "socket": chance.choice([number // 2, number // 2, None]),
@@ -117,17 +117,17 @@ def cells(chance: random.Random) -> list[Json]:
                 "tunneled": chance.random() < 0.2,
             }
         )
-    return made
+    return tables
 
 
-def whole_cell(told: Json, number: int) -> Json:
-    """Fill in what a cell leaves out."""
-    made = {**CELL, "id": number, **told}
-    return {**made, "mempages": [{**PAGES, **pages} for pages in made["mempages"]]}
+def whole_cell(cell: Json, number: int) -> Json:
+    """Return a cell with all defaults."""
+    table = {**CELL, "id": number, **cell}
+    return {**table, "mempages": [{**PAGES, **pages} for pages in table["mempages"]]}
 
 
 def mempages(chance: random.Random, memory: int) -> list[Json]:
-    """Make the pages of a cell of so many MiB, the smallest first."""
+    """Return random pages of a cell, the smallest first; ``memory`` is in MiB."""
     large = {
         "size_kb": 2048,
         "total": chance.choice([256, 1024]),
@@ -140,7 +140,7 @@ def mempages(chance: random.Random, memory: int) -> list[Json]:
 
 
 def pool(chance: random.Random) -> Json:
-    """Make a pool of like devices."""
+    """Return a random pool of equal devices."""
     vendor, product, kind = chance.choice(
         [("10de", "1db6", "type-PCI"), ("8086", "10fb", "type-VF"), ("8086", "10fb", "type-PF")]
     )
@@ -157,7 +157,7 @@ def pool(chance: random.Random) -> Json:
 
 
 def wish_devices(chance: random.Random, request: Json, options: Json) -> None:
-    """Let a request ask for cells, pinned processors, pages or devices."""
+    """Add random NUMA cells, pinned processors, pages or devices to a request."""
     specs = request["flavor"]["extra_specs"]
     if chance.random() < 0.3:
         physnets = chance.choice([[], ["a"], ["b"], ["a", "b"], ["c"]])
@@ -190,7 +190,7 @@ def wish_devices(chance: random.Random, request: Json, options: Json) -> None:
 
 
 def ask(chance: random.Random, number: int) -> Json:
-    """Make a request for devices that comes with the request: of a flavor, or of a port."""
+    """Return a random device request, of a flavor or of a port."""
     vendor, product = chance.choice([("10de", "1db6"), ("8086", "10fb"), ("10DE", "1DB6"), ("8086", "10FB")])
     alternatives = []
     for _ in range(chance.choice([1, 1, 2])):
@@ -208,7 +208,7 @@ def ask(chance: random.Random, number: int) -> Json:
 
 
 def map_devices(chance: random.Random, hosts: list[Json], request: Json) -> None:
-    """Let most hosts have some ways to hold the devices that come with a request."""
+    """Add candidates for the devices of a request to most hosts."""
     suffixes = [f"{each['request_id']}-{at}" for each in request.get("pci_requests", ()) for at in range(each["count"])]
     for host in hosts if suffixes else ():
         if chance.random() < 0.7:

@@ -1,4 +1,4 @@
-"""Differences that are meant: each with its reason, and the condition under which it excuses a fault."""
+"""The intended differences, each with its reason and the condition under which it excuses a fault."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One difference that is meant."""
+    """One intended difference."""
 
     name: str
     reason: str
     rules: frozenset[str]  # classes of the reference
-    theirs: frozenset[object]  # errors, or verdicts; of what is consumed it does not matter
+    theirs: frozenset[object]  # errors or verdicts of the reference; not used for "consumed"
     ours: Callable[[Any], bool]
     where: Callable[[Any, Json], bool] = lambda *_: True  # a fault and its whole pair
     what: str = "passes"
 
     def excuses(self, fault: Any, pair: Json) -> bool:
-        """Return whether it is this difference that a fault shows."""
+        """Return whether this difference explains a fault."""
         if fault.what != self.what or fault.rule not in self.rules:
             return False
         is_theirs = self.what == "consumed" or fault.theirs in self.theirs
@@ -36,13 +36,13 @@ def _host(fault: Any, pair: Json) -> Json:
     return found
 
 
-def _shares_its_service(fault: Any, pair: Json) -> bool:
+def _shares_service(fault: Any, pair: Json) -> bool:
     names = [host["host"] for host in pair["hosts"]]
     return fault.way == "columns" and names.count(_host(fault, pair)["host"]) > 1
 
 
 def _has_several_values(fault: Any, pair: Json) -> bool:
-    """Return whether aggregates give the host two values or more for a key that the flavor has a wish for."""
+    """Return whether the host's aggregates have two values or more for a key of the flavor's extra specs."""
     wished = {key.removeprefix("aggregate_instance_extra_specs:") for key in pair["request"]["flavor"]["extra_specs"]}
     tables = [pair["aggregates"].get(name, {}) for name in _host(fault, pair)["aggregates"]]
     values = [{part for table in tables if key in table for part in table[key].split(",")} for key in wished]
@@ -54,13 +54,13 @@ def _wishes(pair: Json) -> list[str]:
 
 
 def _sizes(fault: Any, pair: Json) -> set[tuple[int, ...]]:
-    """Return the sizes of pages that the cells of the host have, where the request wants pages of a kind."""
+    """Return the page sizes of each cell of the host, if the request has a kind of page size."""
     is_kind = pair["request"]["flavor"]["extra_specs"].get("hw:mem_page_size") in ("any", "large", "small")
     cells = _host(fault, pair)["numa_cells"] if is_kind else ()
     return {tuple(pages["size_kb"] for pages in cell["mempages"]) for cell in cells}
 
 
-def _may_have_pages_of_several_sizes(fault: Any, pair: Json) -> bool:
+def _may_use_several_page_sizes(fault: Any, pair: Json) -> bool:
     return len(_host(fault, pair)["numa_cells"]) > 1 and any(_sizes(fault, pair))
 
 
@@ -68,7 +68,7 @@ def _has_cells_with_other_pages(fault: Any, pair: Json) -> bool:
     return len(_sizes(fault, pair)) > 1
 
 
-def _tells_no_pages(fault: Any, pair: Json) -> bool:
+def _lacks_pages(fault: Any, pair: Json) -> bool:
     return not all(cell["mempages"] for cell in _host(fault, pair)["numa_cells"])
 
 
@@ -80,8 +80,8 @@ _CELLS = frozenset({"NUMATopologyFilter"})
 DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="no number where one is wanted",
-        reason="an operator of numbers that meets a text ends the whole request there; here that value does not match, "
-        "which refuses the host unless another of its aggregates' values does",
+        reason="in the reference a numeric operator on a text fails the whole request; in Roost the value does not "
+        "match, which refuses the host unless another value of its aggregates matches",
         rules=_OPERATORS,
         theirs=frozenset({"ValueError"}),
         ours=lambda ours: isinstance(ours, bool),
@@ -89,7 +89,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         name="<or> without a value",
-        reason="it ends the request there; here it names no value, so no host has it",
+        reason="it fails the request in the reference; in Roost it names no value, so no host matches",
         rules=_OPERATORS,
         theirs=frozenset({"IndexError"}),
         ours=_refuses,
@@ -97,14 +97,14 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         name="hints that name no network",
-        reason="an address or a length that cannot be read ends the request there; here it refuses all hosts",
+        reason="an invalid address or prefix length fails the request in the reference; in Roost it refuses all hosts",
         rules=_NETWORK,
         theirs=frozenset({"AddrFormatError", "ValueError"}),
         ours=_refuses,
     ),
     Difference(
         name="a host without an address",
-        reason="it ends the request there; here it is in no network",
+        reason="it fails the request in the reference; in Roost it is in no network",
         rules=_NETWORK,
         theirs=frozenset({"TypeError", "ValueError"}),
         ours=_refuses,
@@ -112,7 +112,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         name="a host that says nothing of its processor",
-        reason="it ends a request for physical address bits there; here its bits are unknown, which refuses nobody",
+        reason="it fails a request for physical address bits in the reference; in Roost unknown bits refuse no host",
         rules=frozenset({"ImagePropertiesFilter"}),
         theirs=frozenset({"AttributeError"}),
         ours=lambda _: True,
@@ -120,32 +120,32 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         name="affinity among the nodes of one service",
-        reason="members share a node here, which is what an instance runs on; there they share the service's name",
+        reason="in Roost members share a node; in the reference they share the name of a service",
         rules=frozenset({"ServerGroupAffinityFilter"}),
         theirs=frozenset({True}),
         ours=_refuses,
-        where=_shares_its_service,
+        where=_shares_service,
     ),
     Difference(
         name="a query that is no expression",
-        reason="it ends the request there with an internal error; here with one that says what is wrong with it",
+        reason="it fails the request in the reference with an internal error; in Roost the error has the reason",
         rules=_QUERY,
         theirs=frozenset({"KeyError", "TypeError", "AttributeError", "IndexError"}),
         ours=lambda ours: str(ours).startswith("BadRequest: the hint query="),
     ),
     Difference(
         name="pages of no certain size",
-        reason="a size that fitted on one cell is kept there while other cells are tried, which may have none of it; "
-        "here every cell of the host is asked for such pages",
+        reason="the reference keeps the size that fitted on one cell for other cells, which may lack it; "
+        "Roost checks the pages of every cell of the host",
         rules=_CELLS,
         theirs=frozenset({False}),
         ours=lambda ours: ours is True,
-        where=_may_have_pages_of_several_sizes,
+        where=_may_use_several_page_sizes,
     ),
     Difference(
         name="pages of a size that another cell has",
-        reason="a size that fitted on one cell is kept there while other cells are tried, of which one has that size "
-        "alone, and so none that is large; here that cell is asked for large pages, too",
+        reason="the reference keeps the size that fitted on one cell for other cells, also for a cell with only that "
+        "size and thus without large pages; Roost requires large pages of that cell too",
         rules=_CELLS,
         theirs=frozenset({True}),
         ours=_refuses,
@@ -153,27 +153,27 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         name="pages of one size for all instances",
-        reason="the size that fitted on one cell is that of the next instances of the request there; here each cell is "
-        "asked for pages of the kind that is wanted",
+        reason="the reference keeps the size that fitted on one cell for the next instances of the request; Roost "
+        "checks each cell for pages of the requested kind",
         rules=_CELLS,
         theirs=frozenset(),
         ours=bool,
-        where=_may_have_pages_of_several_sizes,
+        where=_may_use_several_page_sizes,
         what="consumed",
     ),
     Difference(
         name="instances on cells without pages",
-        reason="counting the pages of an instance on a cell that tells none fails there, and the next instance finds "
-        "all that the first one took; here there are none to count, and the rest is counted",
+        reason="the reference fails to count the pages of an instance on a cell without pages, and the next instance "
+        "gets the resources of the first one again; Roost has no pages to count, and counts the rest",
         rules=_CELLS,
         theirs=frozenset(),
         ours=bool,
-        where=_tells_no_pages,
+        where=_lacks_pages,
         what="consumed",
     ),
     Difference(
         name="a query that compares what has no order",
-        reason="it ends the request there; here it refuses the hosts on which it does so",
+        reason="it fails the request in the reference; in Roost it refuses the hosts on which it fails",
         rules=_QUERY,
         theirs=frozenset({"TypeError"}),
         ours=_refuses,

@@ -1,4 +1,4 @@
-"""Hosts and aggregates of generated pairs."""
+"""Random hosts and aggregates."""
 
 import random
 import uuid
@@ -8,11 +8,11 @@ Json = dict[str, Any]
 
 
 def uuid_of(kind: str, number: int) -> str:
-    """Return the same uuid for the same kind and number."""
+    """Return the uuid for a kind and a number, always the same one."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{kind} {number}"))
 
 
-# What a host is where a pair does not say; amounts in MiB where no GiB is in the name.
+# The defaults of a host; amounts are in MiB unless the name has another unit.
 HOST: Json = {
     "cell_uuid": uuid_of("cell", 1),
     "host_ip": "192.168.1.9",
@@ -42,10 +42,10 @@ HOST: Json = {
     "aggregates": [],
     "numa_cells": [],
     "pci_pools": [],
-    "candidates": [],  # mappings, one for each
-    "images": [],  # properties of the images of its instances, in their order; of those that are missing none
+    "candidates": [],  # the mappings of each candidate
+    "images": [],  # image properties of the instances, in order; empty for the rest
 }
-# Of these, those that are attributes of a host state as they are.
+# The keys that are also attributes of a host state.
 ATTRIBUTES = (
     "host",
     "nodename",
@@ -111,7 +111,7 @@ WEIGHTS = (
     "pci",
     "image_props",
 )
-# Keys that one rule reads, or a few like rules, with values for them.
+# Keys of one rule or of similar rules, with their values.
 METADATA: tuple[dict[str, tuple[str, ...]], ...] = (
     {
         "filter_tenant_id": ("alpha", "beta, gamma", "", ",", "größe ", "alpha,"),
@@ -142,8 +142,8 @@ METADATA: tuple[dict[str, tuple[str, ...]], ...] = (
 
 
 def aggregates(chance: random.Random) -> dict[str, dict[str, str]]:
-    """Make aggregates by name, each with some metadata."""
-    # Few keys in all, so that several aggregates speak of the same.
+    """Return random aggregates with metadata, by name."""
+    # Only a few keys, so that several aggregates have the same key.
     known = [
         (key, values)
         for group in chance.sample(METADATA, chance.choice([1, 2, 3]))
@@ -156,9 +156,11 @@ def aggregates(chance: random.Random) -> dict[str, dict[str, str]]:
 
 
 def host(chance: random.Random, number: int, labels: list[str]) -> Json:
-    """Make a host that says only what is not as by default."""
-    made: Json = {"instances": [uuid_of("instance", 100 * number + at) for at in range(chance.choice([0, 0, 1, 2, 4]))]}
-    made["num_instances"] = chance.choice([len(made["instances"]), 0, 1, 2, 5, 49, 50, 51])
+    """Return a random host without defaults."""
+    table: Json = {
+        "instances": [uuid_of("instance", 100 * number + at) for at in range(chance.choice([0, 0, 1, 2, 4]))]
+    }
+    table["num_instances"] = chance.choice([len(table["instances"]), 0, 1, 2, 5, 49, 50, 51])
     choices: dict[str, tuple[Any, ...]] = {
         "num_io_ops": (0, 1, 3, 4, 7, 8, 9),
         "failed_builds": (0, 0, 1, 10),
@@ -184,15 +186,15 @@ def host(chance: random.Random, number: int, labels: list[str]) -> Json:
     }
     for name, values in choices.items():
         if chance.random() < 0.6:
-            made[name] = chance.choice(values)
+            table[name] = chance.choice(values)
     if chance.random() < 0.7:
-        made["supported_instances"] = chance.sample(SUPPORTED, chance.choice([0, 1, 2]))
+        table["supported_instances"] = chance.sample(SUPPORTED, chance.choice([0, 1, 2]))
     if chance.random() < 0.6:
         names = chance.sample(
             ["cpu.percent", "cpu.frequency", "cpu.user.time", "cpu.idle.percent"], chance.randint(1, 4)
         )
-        made["metrics"] = {name: chance.choice([0, 1, 50, 99, 2400, 10**12]) for name in names}
-    made["aggregates"] = chance.sample(labels, chance.randint(0, len(labels)))
+        table["metrics"] = {name: chance.choice([0, 1, 50, 99, 2400, 10**12]) for name in names}
+    table["aggregates"] = chance.sample(labels, chance.randint(0, len(labels)))
     if chance.random() < 0.04:
-        made["host"] = "host-1"  # Two nodes of one service.
-    return made
+        table["host"] = "host-1"  # Two nodes of one service.
+    return table

@@ -1,4 +1,4 @@
-"""The reference for filters and weighers: nova of one version, run as it is, in an environment of its own."""
+"""The reference for filters and weighers: one version of nova, unchanged, in a separate environment."""
 
 import json
 import os
@@ -11,12 +11,12 @@ from tests.support.fleets.products import ROOT
 from tests.support.servers.environments import create, python_with
 
 ENVIRONMENT = ROOT / ".cache" / "reference-nova"
-# With what Roost needs, since its rules also run as plug-ins beside Roost, and with a plug-in that others published.
+# With Roost's dependencies, because nova's rules also run as plug-ins of Roost, and with a third-party plug-in.
 REQUIREMENTS = ("nova==34.0.0", "blazar-nova==10.0.0", "--requirement", str(ROOT / "requirements.lock"))
 VARIABLE = "ROOST_REFERENCE_NOVA"
 HOW_TO_INSTALL = f"nova is not installed: run `make reference-nova`, or let {VARIABLE} name a Python that has it"
 
-# What it has.
+# The filters of the reference.
 FILTERS = (
     "AggregateImagePropertiesIsolation",
     "AggregateInstanceExtraSpecsFilter",
@@ -41,7 +41,7 @@ FILTERS = (
     "ServerGroupAntiAffinityFilter",
     "SimpleCIDRAffinityFilter",
 )
-# Those which instances of one request change for each other, beside amounts and operations in flight.
+# Filters whose result depends on earlier instances of the same request, apart from amounts and I/O operations.
 EXACT = ("NUMATopologyFilter", "PciPassthroughFilter")
 WEIGHERS = (
     "BuildFailureWeigher",
@@ -58,7 +58,7 @@ WEIGHERS = (
     "ServerGroupSoftAffinityWeigher",
     "ServerGroupSoftAntiAffinityWeigher",
 )
-# By which it refuses a flavor and an image of which it can make no memory nodes.
+# Its errors that refuse a flavor and image with an invalid NUMA topology.
 TOPOLOGY_ERRORS = frozenset(
     {
         "BadRequirementEmulatorThreadsPolicy",
@@ -93,63 +93,69 @@ Json = dict[str, Any]
 
 
 def python() -> Path | None:
-    """Return the Python that has the reference; None where there is none."""
+    """Return the Python with the reference, or None."""
     return python_with("nova.version, msgspec, numpy", ENVIRONMENT, named=os.environ.get(VARIABLE))
 
 
 class Nova:
-    """A running reference; it ends with this object or this process."""
+    """A running reference; it stops with this object or this process."""
 
     def __init__(self) -> None:
         program = python()
         assert program is not None, HOW_TO_INSTALL
         self._process = subprocess.Popen(
-            # Isolated, so that the modules beside the script do not stand in for libraries of the same name.
-            [program, "-I", Path(__file__).with_name("serving_nova.py")],
+            # Isolated, so that modules in the script's folder do not shadow libraries of the same name.
+            [program, "-I", Path(__file__).with_name("serve_nova.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        has = self._read()
-        # By name: whether it is asked once a request, and whether about rebuilds.
-        self.filters: dict[str, list[bool]] = has["filters"]
-        # By name: the least and the largest raw weight, where there are bounds.
-        self.weighers: dict[str, list[float | None]] = has["weighers"]
+        properties = self._read()
+        # By name: whether it runs once per request, and whether it runs on rebuilds.
+        self.filters: dict[str, list[bool]] = properties["filters"]
+        # By name: the minimum and maximum raw weight, or None.
+        self.weighers: dict[str, list[float | None]] = properties["weighers"]
 
     def ask(self, pair: Json, *, filters: list[str], weighers: list[str]) -> Json:
-        """Return what the reference says of a whole pair.
+        """Return the reference's results for a whole pair.
 
         Args:
-            filters: names of the filters to ask, each by itself; those of the pair's ``enabled`` among them in a row.
-            weighers: names of the weighers to ask, each by itself and all together.
+            filters: names of the filters to run separately; those in the pair's ``enabled`` also run together.
+            weighers: names of the weighers to run separately and together.
         """
         return self._ask(pair, filters=filters, weighers=weighers)
 
     def time_ms(self, pair: Json, *, weighers: list[str], repeats: int) -> list[float]:
-        """Return how long the reference takes to filter by the pair's ``enabled`` and to weigh, time and again."""
+        """Return the durations of repeated filtering by the pair's ``enabled`` and weighing."""
         times: list[float] = self._ask(pair, filters=pair["enabled"], weighers=weighers, repeats=repeats)["times_ms"]
         return times
 
     def _ask(self, pair: Json, *, filters: list[str], weighers: list[str], **more: int) -> Json:
         hosts = [{**host, "attributes": ATTRIBUTES} for host in pair["hosts"]]
         enabled = [name for name in pair["enabled"] if name in filters]
-        asked = {"pair": {**pair, "hosts": hosts}, "filters": filters, "weighers": weighers, "enabled": enabled, **more}
-        asked["exact"] = [name for name in EXACT if name in filters]
+        question = {
+            "pair": {**pair, "hosts": hosts},
+            "filters": filters,
+            "weighers": weighers,
+            "enabled": enabled,
+            **more,
+        }
+        question["exact"] = [name for name in EXACT if name in filters]
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
         return self._read()
 
     def _read(self) -> Json:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert line, "the reference ended; run tests/differential/scheduler/serving_nova.py by hand to see why"
+        assert line, "the reference ended; run tests/differential/scheduler/serve_nova.py by hand to see why"
         found: Json = json.loads(line)
         return found
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the reference."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(timeout=20)
@@ -164,7 +170,7 @@ class Nova:
 
 
 def install() -> None:
-    """Create the environment with the reference in it, unless it is there."""
+    """Create the environment with the reference, unless it exists."""
     if python() is not None:
         print(f"{python()} has the reference")
         return

@@ -1,7 +1,7 @@
-"""Pairs of a fleet and a request, one for each seed, as tables that can be written as JSON.
+"""Pairs of a fleet and a request, one for each seed, as JSON tables.
 
-A table may leave out whatever is as by default, so that a pair can be shortened by taking things away; ``whole`` gives
-it all. Texts are nasty on purpose: unreadable numbers, empty parts, blanks, letters beyond ASCII.
+A table can omit defaults, so that a pair can be shortened by removing parts; ``whole`` adds the defaults. Texts are
+odd on purpose: invalid numbers, empty parts, blanks, non-ASCII characters.
 """
 
 import random
@@ -14,7 +14,7 @@ from tests.differential.scheduler.requests import REQUEST, request
 
 Json = dict[str, Any]
 
-# Every option that filters and weighers of the reference read, and what generated pairs set it to.
+# All options of the reference's filters and weighers, with the values in generated pairs.
 LIMITS = {"max_io_ops_per_host": (0, 1, 4, 8), "max_instances_per_host": (1, 2, 5, 50)}
 MULTIPLIERS = (
     "ram_weight_multiplier",
@@ -32,7 +32,7 @@ POSITIVE_MULTIPLIERS = (
     "soft_affinity_weight_multiplier",
     "soft_anti_affinity_weight_multiplier",
 )
-# What images of instances say, which the reference took when they were built.
+# Image properties of existing instances.
 IMAGES: dict[str, tuple[str, ...]] = {
     "hw_architecture": ("x86_64", "amd64", "i686", "aarch64"),
     "hw_vm_mode": ("hvm", "xen", "hv"),
@@ -45,7 +45,7 @@ METRICS = ("cpu.percent", "cpu.frequency", "cpu.user.time", "cpu.idle.percent")
 
 
 def pair(seed: int) -> Json:
-    """Make the pair of a seed."""
+    """Return the pair of a seed."""
     chance = random.Random(seed)
     labels = aggregates(chance)
     hosts = [host(chance, number, list(labels)) for number in range(chance.choice([2, 3, 5, 8, 12]))]
@@ -57,13 +57,13 @@ def pair(seed: int) -> Json:
         if chance.random() < 0.5:
             map_devices(chance, hosts, wanted)
     give_images(random.Random(f"{seed} images"), found)
-    # A few of them in a row, so that somebody is left to be weighed.
+    # Only a few filters, so that some hosts remain for the weighers.
     found["enabled"] = chance.sample(FILTERS, chance.choice([0, 1, 2, 3]))
     return found
 
 
 def give_images(chance: random.Random, pair: Json) -> None:
-    """Let instances have images, and some of their properties weigh."""
+    """Add images to instances, and sometimes weights of their properties."""
     for each in pair["hosts"]:
         each["images"] = [
             {name: chance.choice(IMAGES[name]) for name in chance.sample(sorted(IMAGES), chance.choice([0, 1, 2, 3]))}
@@ -77,7 +77,7 @@ def give_images(chance: random.Random, pair: Json) -> None:
 
 
 def options(chance: random.Random) -> Json:
-    """Choose options, most of them as they are by default."""
+    """Draw options; most keep their defaults."""
     rules: Json = {}
     for name, values in LIMITS.items():
         if chance.random() < 0.5:
@@ -114,20 +114,20 @@ def options(chance: random.Random) -> Json:
 
 
 def down_time(chance: random.Random) -> Json:
-    """Choose after how many seconds a service counts as down."""
+    """Draw the number of seconds after which a service counts as down."""
     return {"service_down_time": chance.choice([60, 61, 30])} if chance.random() < 0.4 else {}
 
 
-def whole(told: Json) -> Json:
-    """Fill in what a pair leaves out."""
+def whole(table: Json) -> Json:
+    """Return a pair with all defaults."""
     hosts = []
-    for number, each in enumerate(told.get("hosts", []), start=1):
+    for number, each in enumerate(table.get("hosts", []), start=1):
         name = each.get("host", f"host-{number}")
-        made = {**HOST, "host": name, "nodename": f"node-{number}", "uuid": uuid_of("host", number), **each}
-        made["hypervisor_hostname"] = made["nodename"]
-        made["numa_cells"] = [whole_cell(cell, at) for at, cell in enumerate(made["numa_cells"])]
-        hosts.append(made)
-    wanted = {**REQUEST, **told.get("request", {})}
+        host_table = {**HOST, "host": name, "nodename": f"node-{number}", "uuid": uuid_of("host", number), **each}
+        host_table["hypervisor_hostname"] = host_table["nodename"]
+        host_table["numa_cells"] = [whole_cell(cell, at) for at, cell in enumerate(host_table["numa_cells"])]
+        hosts.append(host_table)
+    wanted = {**REQUEST, **table.get("request", {})}
     wanted["flavor"] = {**REQUEST["flavor"], **wanted["flavor"]}
     if wanted["image"] is not None:
         wanted["image"] = {"id": uuid_of("image", 9), "properties": {}, **wanted["image"]}
@@ -137,14 +137,14 @@ def whole(told: Json) -> Json:
         wanted["network"] = {"physnets": [], "tunneled": False, **wanted["network"]}
     if wanted["group"] is not None:
         group = {"policy": "affinity", "rules": {}, "members": [], **wanted["group"]}
-        holding = [each["host"] for each in hosts if set(group["members"]) & set(each["instances"])]
-        wanted["group"] = {**group, "uuid": uuid_of("group", 1), "hosts": list(dict.fromkeys(holding))}
+        hosts_of_members = [each["host"] for each in hosts if set(group["members"]) & set(each["instances"])]
+        wanted["group"] = {**group, "uuid": uuid_of("group", 1), "hosts": list(dict.fromkeys(hosts_of_members))}
     if wanted["destination"] is not None:
         wanted["destination"] = {"cell": uuid_of("cell", 1), "allow_cross_cell_move": False, **wanted["destination"]}
     return {
-        "aggregates": told.get("aggregates", {}),
+        "aggregates": table.get("aggregates", {}),
         "hosts": hosts,
         "request": wanted,
-        "enabled": told.get("enabled", []),
-        "options": {"filter_scheduler": {}, "metrics": {}, "DEFAULT": {}, "pci": {}, **told.get("options", {})},
+        "enabled": table.get("enabled", []),
+        "options": {"filter_scheduler": {}, "metrics": {}, "DEFAULT": {}, "pci": {}, **table.get("options", {})},
     }

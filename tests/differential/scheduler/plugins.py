@@ -1,4 +1,4 @@
-"""The reference's own classes as plug-ins of Roost, in a process of the Python that has both."""
+"""The reference's own classes as plug-ins of Roost, in a process whose Python has both."""
 
 import json
 import os
@@ -14,13 +14,13 @@ Json = dict[str, Any]
 
 
 class NovaPlugins:
-    """A running Roost that judges by the reference's classes; it ends with this object or this process."""
+    """A running Roost with the reference's classes; it stops with this object or this process."""
 
     def __init__(self) -> None:
         program = nova.python()
         assert program is not None, nova.HOW_TO_INSTALL
         self._process = subprocess.Popen(
-            [program, "-m", "tests.differential.scheduler.serving_plugins"],
+            [program, "-m", "tests.differential.scheduler.serve_plugins"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -28,12 +28,12 @@ class NovaPlugins:
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
         )
-        has = self._read()
-        self.kinds: list[str] = has["kinds"]  # names of classes
-        self.modules: list[str] = has["modules"]  # that they are in
+        names = self._read()
+        self.kinds: list[str] = names["kinds"]  # names of the classes
+        self.modules: list[str] = names["modules"]  # names of their modules
 
     def ask(self, pair: Json, *, filters: list[str], weighers: list[str]) -> Json:
-        """Return what Roost says of a whole pair by these classes of the reference."""
+        """Return Roost's results for a whole pair with these classes of the reference."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"pair": pair, "filters": filters, "weighers": weighers}) + "\n")
         self._process.stdin.flush()
@@ -42,7 +42,7 @@ class NovaPlugins:
     def _read(self) -> Json:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert line, "it ended; run `python -m tests.differential.scheduler.serving_plugins` by hand to see why"
+        assert line, "it ended; run `python -m tests.differential.scheduler.serve_plugins` by hand to see why"
         found: Json = json.loads(line)
         return found
 
@@ -58,7 +58,7 @@ class NovaPlugins:
 
 
 def differences(theirs: Json, ours: Json) -> list[str]:
-    """Say where the reference by itself and as plug-ins of Roost differ; there is no difference that is meant."""
+    """Return the differences between the reference alone and its classes as plug-ins; none is intended."""
     if "refused" in ours:
         return [f"Roost refuses the pair: {ours['refused']}"]
     found = [
@@ -76,13 +76,13 @@ def differences(theirs: Json, ours: Json) -> list[str]:
 def _are_near(theirs: Json, ours: Json) -> bool:
     if "error" in theirs or "error" in ours:
         return theirs.get("error") == ours.get("error")
-    # A host that is alone is weighed by nobody.
+    # A single host is not weighed.
     kinds = ("raw", "normalised", "totals") if len(theirs["raw"]) > 1 else ("raw", "normalised")
     return all(is_near(their, our) for kind in kinds for their, our in zip(theirs[kind], ours[kind], strict=True))
 
 
 def copy_modules(folder: str) -> None:
-    """Copy the modules of filters and weighers into packages of another name, as a site does that changes one."""
+    """Copy the modules of filters and weighers into packages with other names, like a site with modified rules."""
     script = (
         "import pathlib, shutil, sys, nova.scheduler as s\n"
         "here, to = pathlib.Path(s.__file__).parent, pathlib.Path(sys.argv[1])\n"

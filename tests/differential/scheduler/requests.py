@@ -1,4 +1,4 @@
-"""Requests of generated pairs: flavors, images, hints, groups."""
+"""Random requests: flavors, images, hints, groups."""
 
 import json
 import random
@@ -186,7 +186,7 @@ QUERIES: tuple[object, ...] = (
 
 
 def request(chance: random.Random, hosts: list[Json], labels: Json) -> Json:
-    """Make a request that says only what is not as by default."""
+    """Return a random request without defaults."""
     flavor = {
         "name": chance.choice(FLAVORS),
         "vcpus": chance.choice([1, 2, 4]),
@@ -196,31 +196,31 @@ def request(chance: random.Random, hosts: list[Json], labels: Json) -> Json:
     for _ in range(chance.choice([0, 0, 1, 1, 2, 3])):
         key = chance.choice(KEYS)
         extra_specs[key] = "40" if key == "hw:maxphysaddr_bits" else wish(chance)
-    made: Json = {"flavor": {**flavor, "extra_specs": extra_specs}, "project_id": chance.choice(PROJECTS)}
+    table: Json = {"flavor": {**flavor, "extra_specs": extra_specs}, "project_id": chance.choice(PROJECTS)}
     if chance.random() < 0.7:
-        # Half of the images say what aggregates ask for.
-        asked = sorted({key for metadata in labels.values() for key in metadata} & PROPERTIES.keys())
-        known = asked if asked and chance.random() < 0.5 else sorted(PROPERTIES)
+        # Half of the images use properties that are also in aggregate metadata.
+        in_metadata = sorted({key for metadata in labels.values() for key in metadata} & PROPERTIES.keys())
+        known = in_metadata if in_metadata and chance.random() < 0.5 else sorted(PROPERTIES)
         names = chance.sample(known, min(len(known), chance.choice([0, 1, 2, 3])))
         properties = {name: chance.choice(PROPERTIES[name]) for name in names}
-        made["image"] = {"id": uuid_of("image", chance.choice([1, 2, 3])), "properties": properties}
-    made["hints"] = hints(chance, hosts)
-    everyone = [uuid for host in hosts for uuid in host["instances"]]
+        table["image"] = {"id": uuid_of("image", chance.choice([1, 2, 3])), "properties": properties}
+    table["hints"] = hints(chance, hosts)
+    instances = [uuid for host in hosts for uuid in host["instances"]]
     if chance.random() < 0.5:
         policy = chance.choice(["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"])
-        made["group"] = {"policy": policy, "members": chance.sample(everyone, chance.randint(0, len(everyone)))}
+        table["group"] = {"policy": policy, "members": chance.sample(instances, chance.randint(0, len(instances)))}
         if policy == "anti-affinity" and chance.random() < 0.6:
-            made["group"]["rules"] = {"max_server_per_host": chance.choice([1, 2, 3])}
-    if everyone and chance.random() < 0.3:
-        made["instance_uuid"] = chance.choice(everyone)
+            table["group"]["rules"] = {"max_server_per_host": chance.choice([1, 2, 3])}
+    if instances and chance.random() < 0.3:
+        table["instance_uuid"] = chance.choice(instances)
     if chance.random() < 0.3:
         cell = uuid_of("cell", chance.choice([1, 2, 3]))
-        made["destination"] = {"cell": cell, "allow_cross_cell_move": chance.random() < 0.7}
-    return made
+        table["destination"] = {"cell": cell, "allow_cross_cell_move": chance.random() < 0.7}
+    return table
 
 
 def wish(chance: random.Random) -> str:
-    """Make a requirement: an operator with operands, or a literal."""
+    """Return a random requirement: an operator with operands, or a literal."""
     kind = chance.random()
     if kind < 0.2:
         return chance.choice(OPERANDS)
@@ -231,23 +231,23 @@ def wish(chance: random.Random) -> str:
 
 
 def hints(chance: random.Random, hosts: list[Json]) -> Json:
-    """Make hints: about instances, an address, and a query."""
-    made: Json = {}
-    everyone = [uuid for host in hosts for uuid in host["instances"]] + [uuid_of("instance", 88888)]
+    """Return random hints: instances, an address, and a query."""
+    table: Json = {}
+    uuids = [uuid for host in hosts for uuid in host["instances"]] + [uuid_of("instance", 88888)]
     for name in ("same_host", "different_host"):
         if chance.random() < 0.3:
-            some = chance.sample(everyone, min(len(everyone), chance.choice([0, 1, 1, 2, 3])))
-            made[name] = some[0] if len(some) == 1 and chance.random() < 0.5 else some
+            some = chance.sample(uuids, min(len(uuids), chance.choice([0, 1, 1, 2, 3])))
+            table[name] = some[0] if len(some) == 1 and chance.random() < 0.5 else some
     if chance.random() < 0.35:
         address = chance.choice(
             ["192.168.1.1", "10.0.0.0", "fd00::1", "192.168.1.129", "192.168.1.1", "no address", ""]
         )
-        made["build_near_host_ip"] = [address] if chance.random() < 0.5 else address
+        table["build_near_host_ip"] = [address] if chance.random() < 0.5 else address
         if chance.random() < 0.7:
-            made["cidr"] = chance.choice(["/24", "/25", "/0", "/32", "/64", "/16", "/30", "24", "/99", "", "/x"])
+            table["cidr"] = chance.choice(["/24", "/25", "/0", "/32", "/64", "/16", "/30", "24", "/99", "", "/x"])
     if chance.random() < 0.4:
         text = json.dumps(chance.choice(QUERIES))
-        made["query"] = [text] if chance.random() < 0.5 else text
+        table["query"] = [text] if chance.random() < 0.5 else text
     if chance.random() < 0.05:
-        made["_nova_check_type"] = ["rebuild"]
-    return made
+        table["_nova_check_type"] = ["rebuild"]
+    return table

@@ -1,4 +1,4 @@
-"""Roost's answers to a pair, by two ways: its rules over columns, and the same rules over host states."""
+"""Roost's results for a pair in two ways: its rules on columns, and the same rules on host states."""
 
 import itertools
 import time
@@ -42,7 +42,7 @@ INSTANCES_MAX = 3
 FILTERS: dict[str, RuleClass] = {rule.nova_name: rule for rule in builtin_filters() if rule.nova_name}
 WEIGHERS: dict[str, RuleClass] = {rule.nova_name: rule for rule in builtin_weighers() if rule.nova_name}
 
-# Attributes of a host state that are columns here.
+# Attributes of a host state that are columns in Roost.
 _COLUMNS = (
     "vcpus_total",
     "vcpus_used",
@@ -58,20 +58,20 @@ _COLUMNS = (
 
 
 class Columns:
-    """A pair as columns, judged by the rules that decisions are made with."""
+    """A pair as columns, for the rules of real decisions."""
 
     def __init__(self, pair: Json) -> None:
         self._tables = pair["options"]
         self.state = _state(pair)
         self.view = HostView(self.state)
         self._ways = [host["candidates"] for host in pair["hosts"]]
-        told = pair["request"]
-        request = _request(told)
+        body = pair["request"]
+        request = _request(body)
         self.spec = Spec(
             request,
             now_s=NOW_S,
-            group=_group(told["group"], pair["hosts"]),
-            moved_uuid=told["instance_uuid"],
+            group=_group(body["group"], pair["hosts"]),
+            moved_uuid=body["instance_uuid"],
             pci_requests=_devices(request, pair),
         )
 
@@ -88,7 +88,7 @@ class Columns:
         return verdicts
 
     def refusal(self, name: str) -> str:
-        """Return why a filter takes no such request; empty: it does."""
+        """Return the reason that a filter refuses the request, or an empty string."""
         try:
             FILTERS[name](options_of(FILTERS[name], self._tables)).check(self.spec)
         except BadRequest as error:
@@ -102,7 +102,7 @@ class Columns:
         raw = ranks.clamp(raw, minval=rule.minval, maxval=rule.maxval)
         scale = ranks.scale_of(raw, weigher=name, minval=rule.minval, maxval=rule.maxval, multiplier=1.0)
         normalised = ranks.normalise(raw, low=scale.low, high=scale.high)
-        totals = self._weighing([name]).weigh(None, self.spec).totals
+        totals = self._score_table([name]).weigh(None, self.spec).totals
         return {"raw": raw.tolist(), "normalised": normalised.tolist(), "totals": totals.tolist()}
 
     def chosen(self, enabled: list[str], weighers: list[str]) -> Json:
@@ -113,7 +113,7 @@ class Columns:
         rows = np.flatnonzero(passing)
         if len(rows) < 2:
             return {"survivors": rows.tolist(), "totals": [0.0] * len(rows)}
-        totals = self._weighing(weighers).weigh(rows, self.spec).totals
+        totals = self._score_table(weighers).weigh(rows, self.spec).totals
         return {"survivors": rows.tolist(), "totals": totals.tolist()}
 
     def consumed(self, names: list[str], at: int) -> list[Json]:
@@ -141,18 +141,18 @@ class Columns:
         hosts.restore()
         return found
 
-    def _weighing(self, names: list[str]) -> ScoreTable:
+    def _score_table(self, names: list[str]) -> ScoreTable:
         rules = [WEIGHERS[name](options_of(WEIGHERS[name], self._tables)) for name in names]
         return ScoreTable(self.state, self.spec, [rule for rule in rules if rule.concerns(self.spec)])
 
 
 class HostStates:
-    """A pair as host states, judged by the classes that stand in for those of the reference."""
+    """A pair as host states, for the classes that replace those of the reference."""
 
     def __init__(self, pair: Json) -> None:
-        self._told, self._tables = pair, pair["options"]
+        self._pair, self._tables = pair, pair["options"]
         labels = {name: HostAggregate(name=name, metadata=dict(table)) for name, table in pair["aggregates"].items()}
-        self._states = [_host_state(told, labels) for told in pair["hosts"]]
+        self._states = [_host_state(host, labels) for host in pair["hosts"]]
         self._spec = _request_spec(pair)
 
     def passing(self, name: str) -> list[bool]:
@@ -175,8 +175,8 @@ class HostStates:
 
     def consumed(self, names: list[str], at: int) -> list[Json]:
         """Let instances of one request consume a host while it passes some filters; tell what is in use after each."""
-        state = _host_state(self._told["hosts"][at], {})
-        spec, found = _request_spec(self._told), []
+        state = _host_state(self._pair["hosts"][at], {})
+        spec, found = _request_spec(self._pair), []
         filters = [filter_for(FILTERS[name])(options_of(FILTERS[name], self._tables)) for name in names]
         while len(found) < INSTANCES_MAX:
             candidates = list(state.allocation_candidates)
@@ -202,7 +202,7 @@ class HostStates:
 
 
 def _in_use(facts: HostFacts, *, operations: int, instances: int) -> Json:
-    """Tell what instances have taken of a host, as the reference does."""
+    """Return the resources of a host that instances use, in the form of the reference."""
     cells = () if facts.numa is None else facts.numa.cells
     return {
         "num_io_ops": operations,
@@ -223,8 +223,9 @@ def _in_use(facts: HostFacts, *, operations: int, instances: int) -> Json:
 
 def _device_of(pool: PciPool) -> list[str]:
     provider = pool.rp_uuids[0] if pool.rp_uuids else None
-    told = (pool.vendor_id, pool.product_id, pool.numa_node, pool.dev_type, provider, pool.tags.get("physical_network"))
-    return list(map(str, told))
+    network = pool.tags.get("physical_network")
+    values = (pool.vendor_id, pool.product_id, pool.numa_node, pool.dev_type, provider, network)
+    return list(map(str, values))
 
 
 def _state(pair: Json) -> State:
@@ -234,57 +235,57 @@ def _state(pair: Json) -> State:
     numbers = {name: number for number, name in enumerate(pair["aggregates"], start=1)}
     for name, number in numbers.items():
         apply(state, writes.PutAggregate(number, uuid.uuid4().bytes, name, pair["aggregates"][name], 1))
-    for number, told in enumerate(pair["hosts"], start=1):
-        apply(state, writes.PutProvider(number, uuid.UUID(told["uuid"]).bytes, f"node {number}", None, number, 1))
-        facts = msgspec.Raw(msgspec.msgpack.encode(_facts(told)))
-        apply(state, writes.PutHost(number, number, told["host"], told["nodename"], facts, 1))
-        joined = [numbers[name] for name in told["aggregates"] if name in numbers]
-        if joined:
-            apply(state, writes.PutMembership(number, 0, joined))
-        for at, instance in enumerate(told["instances"]):
+    for number, host in enumerate(pair["hosts"], start=1):
+        apply(state, writes.PutProvider(number, uuid.UUID(host["uuid"]).bytes, f"node {number}", None, number, 1))
+        facts = msgspec.Raw(msgspec.msgpack.encode(_facts(host)))
+        apply(state, writes.PutHost(number, number, host["host"], host["nodename"], facts, 1))
+        aggregate_ids = [numbers[name] for name in host["aggregates"] if name in numbers]
+        if aggregate_ids:
+            apply(state, writes.PutMembership(number, 0, aggregate_ids))
+        for at, instance in enumerate(host["instances"]):
             consumer = writes.ConsumerRow(1000 * number + at, uuid.UUID(instance).bytes, "", "")
             image_id = 0
-            if at < len(told["images"]):
+            if at < len(host["images"]):
                 image_id = consumer.id
-                image = msgspec.json.encode(Image(properties=told["images"][at]))
+                image = msgspec.json.encode(Image(properties=host["images"][at]))
                 apply(state, writes.PutDocument(image_id, "image", image_id.to_bytes(16, "big"), image))
             row = writes.InstanceRow(consumer.id, number, flavor_id=1, image_id=image_id)
             apply(state, writes.Claim([consumer], [], [row]))
     recount_hosts(state)
-    for row, told in enumerate(pair["hosts"]):
-        columns = {name: told[name] for name in _COLUMNS}
-        columns["used_ram_mb"] = told["total_usable_ram_mb"] - told["free_ram_mb"]
-        columns["used_disk_gb"] = told["disk_mb_used"] / 1024
-        columns["hypervisor_version"] = told["hypervisor_version"] or 0
-        ratios = {"MEMORY_MB": told["ram_allocation_ratio"], "DISK_GB": told["disk_allocation_ratio"]}
+    for row, host in enumerate(pair["hosts"]):
+        columns = {name: host[name] for name in _COLUMNS}
+        columns["used_ram_mb"] = host["total_usable_ram_mb"] - host["free_ram_mb"]
+        columns["used_disk_gb"] = host["disk_mb_used"] / 1024
+        columns["hypervisor_version"] = host["hypervisor_version"] or 0
+        ratios = {"MEMORY_MB": host["ram_allocation_ratio"], "DISK_GB": host["disk_allocation_ratio"]}
         override_host(state, row, columns, ratios=ratios)
     return state
 
 
-def _facts(told: Json) -> HostFacts:
+def _facts(host: Json) -> HostFacts:
     facts = {
-        "hypervisor_type": told["hypervisor_type"] or "",
-        "hypervisor_version": told["hypervisor_version"] or 0,
-        "supported_instances": told["supported_instances"],
-        "cpu_info": told["cpu_info"],
-        "stats": told["stats"],
-        "metrics": told["metrics"],
-        "host_ip": told["host_ip"] or "",
-        "cell": told["cell_uuid"],
-        "is_disabled": told["is_disabled"],
-        "is_forced_down": told["is_forced_down"],
-        "reported_at_s": NOW_S - told["age_s"],
-        "pci_pools": [_pool(pool) for pool in told["pci_pools"]],
-        "numa": msgspec.to_builtins(topology_from(_topology(told))),
+        "hypervisor_type": host["hypervisor_type"] or "",
+        "hypervisor_version": host["hypervisor_version"] or 0,
+        "supported_instances": host["supported_instances"],
+        "cpu_info": host["cpu_info"],
+        "stats": host["stats"],
+        "metrics": host["metrics"],
+        "host_ip": host["host_ip"] or "",
+        "cell": host["cell_uuid"],
+        "is_disabled": host["is_disabled"],
+        "is_forced_down": host["is_forced_down"],
+        "reported_at_s": NOW_S - host["age_s"],
+        "pci_pools": [_pool(pool) for pool in host["pci_pools"]],
+        "numa": msgspec.to_builtins(topology_from(_topology(host))),
     }
-    # What hosts cannot say yet no rule reads either.
+    # No rule reads fields that host facts do not have yet.
     return msgspec.convert({name: facts[name] for name in facts if name in HostFacts.__struct_fields__}, HostFacts)
 
 
-def _pool(told: Json) -> Json:
-    """Return a pool as facts have it; what its tags say of its kind and its provider are fields here."""
-    tags = dict(told["tags"])
-    fields = {name: each for name, each in told.items() if name != "tags"}
+def _pool(pool: Json) -> Json:
+    """Return a pool in the form of host facts, where the tags of its kind and provider are fields."""
+    tags = dict(pool["tags"])
+    fields = {name: each for name, each in pool.items() if name != "tags"}
     provider = tags.pop("rp_uuid", None)
     return {
         **fields,
@@ -294,12 +295,12 @@ def _pool(told: Json) -> Json:
     }
 
 
-def _pools(told: Json) -> list[Json]:
-    return [{name: each for name, each in pool.items() if name != "tags"} | pool["tags"] for pool in told["pci_pools"]]
+def _pools(host: Json) -> list[Json]:
+    return [{name: each for name, each in pool.items() if name != "tags"} | pool["tags"] for pool in host["pci_pools"]]
 
 
-def _topology(told: Json) -> SimpleNamespace | None:
-    """Return the memory nodes of a host under the reference's names."""
+def _topology(host: Json) -> SimpleNamespace | None:
+    """Return the NUMA cells of a host with the reference's names."""
     cells = [
         SimpleNamespace(
             **{
@@ -308,56 +309,56 @@ def _topology(told: Json) -> SimpleNamespace | None:
                 "network_metadata": SimpleNamespace(physnets=cell["physnets"], tunneled=cell["tunneled"]),
             }
         )
-        for cell in told["numa_cells"]
+        for cell in host["numa_cells"]
     ]
     return SimpleNamespace(cells=cells) if cells else None
 
 
-def _host_state(told: Json, labels: dict[str, HostAggregate]) -> HostState:
-    state = HostState(told["host"], told["nodename"])
+def _host_state(host: Json, labels: dict[str, HostAggregate]) -> HostState:
+    state = HostState(host["host"], host["nodename"])
     for name in ATTRIBUTES:
-        setattr(state, name, told[name])
-    state.cpu_info = told["cpu_info"] or None
-    state.stats, state.metrics = dict(told["stats"]), dict(told["metrics"])
-    state.aggregates = [labels[name] for name in told["aggregates"] if name in labels]
-    images = (SimpleNamespace(properties=properties) for properties in told["images"])
-    state.instances = dict(itertools.zip_longest(told["instances"], images))
-    state.allocation_candidates = [{"mappings": mappings} for mappings in told["candidates"]]
-    state.pci_stats = _pools(told)
-    state.numa_topology = _topology(told)
-    # Time goes on until it is judged; a host that is as late as it may be is not to be later.
-    last_seen_up = time.time() - told["age_s"] + (0.5 if told["age_s"] > 0 else 0.0)
+        setattr(state, name, host[name])
+    state.cpu_info = host["cpu_info"] or None
+    state.stats, state.metrics = dict(host["stats"]), dict(host["metrics"])
+    state.aggregates = [labels[name] for name in host["aggregates"] if name in labels]
+    images = (SimpleNamespace(properties=properties) for properties in host["images"])
+    state.instances = dict(itertools.zip_longest(host["instances"], images))
+    state.allocation_candidates = [{"mappings": mappings} for mappings in host["candidates"]]
+    state.pci_stats = _pools(host)
+    state.numa_topology = _topology(host)
+    # Time passes before the check, and a host at the limit of its age must not exceed it.
+    last_seen_up = time.time() - host["age_s"] + (0.5 if host["age_s"] > 0 else 0.0)
     state.service = {
-        "disabled": told["is_disabled"],
-        "forced_down": told["is_forced_down"],
+        "disabled": host["is_disabled"],
+        "forced_down": host["is_forced_down"],
         "last_seen_up": last_seen_up,
     }
     return state
 
 
-def _request(told: Json) -> Request:
-    going = told["destination"]
+def _request(body: Json) -> Request:
+    destination = body["destination"]
     return Request(
-        flavor=msgspec.convert(told["flavor"], Flavor),
-        image=None if told["image"] is None else msgspec.convert(told["image"], Image),
-        hints=told["hints"],
-        project_id=told["project_id"],
-        destination=None if going is None else msgspec.convert(going, Destination),
-        networks=_networks(told["network"]),
-        pci_requests=tuple(map(_asked_device, told["pci_requests"])),
+        flavor=msgspec.convert(body["flavor"], Flavor),
+        image=None if body["image"] is None else msgspec.convert(body["image"], Image),
+        hints=body["hints"],
+        project_id=body["project_id"],
+        destination=None if destination is None else msgspec.convert(destination, Destination),
+        networks=_networks(body["network"]),
+        pci_requests=tuple(map(_pci_request, body["pci_requests"])),
     )
 
 
-def _networks(told: Json | None) -> tuple[Network, ...]:
-    if told is None:
+def _networks(network: Json | None) -> tuple[Network, ...]:
+    if network is None:
         return ()
-    return (*(Network(physnet=name) for name in told["physnets"]), Network(is_tunneled=told["tunneled"]))
+    return (*(Network(physnet=name) for name in network["physnets"]), Network(is_tunneled=network["tunneled"]))
 
 
-def _asked_device(told: Json) -> PciRequest:
-    source = "port" if told["alias_name"] is None else "flavor"
-    more = {"source": source, "alternatives": told["spec"], "numa_policy": told["numa_policy"] or "legacy"}
-    return msgspec.convert({"count": told["count"], "request_id": told["request_id"], **more}, PciRequest)
+def _pci_request(body: Json) -> PciRequest:
+    source = "port" if body["alias_name"] is None else "flavor"
+    more = {"source": source, "alternatives": body["spec"], "numa_policy": body["numa_policy"] or "legacy"}
+    return msgspec.convert({"count": body["count"], "request_id": body["request_id"], **more}, PciRequest)
 
 
 def _devices(request: Request, pair: Json) -> tuple[PciRequest, ...]:
@@ -365,12 +366,12 @@ def _devices(request: Request, pair: Json) -> tuple[PciRequest, ...]:
 
 
 def _request_spec(pair: Json) -> RequestSpec:
-    told = pair["request"]
-    request = _request(told)
+    body = pair["request"]
+    request = _request(body)
     wanted = RequestSpec.from_request(request, pci_requests=_devices(request, pair))
-    wanted.instance_uuid = told["instance_uuid"]
-    wanted.network_metadata = None if told["network"] is None else SimpleNamespace(**told["network"])
-    group = told["group"]
+    wanted.instance_uuid = body["instance_uuid"]
+    wanted.network_metadata = None if body["network"] is None else SimpleNamespace(**body["network"])
+    group = body["group"]
     if group is not None:
         wanted.instance_group = InstanceGroup(
             uuid=group["uuid"],
@@ -382,11 +383,11 @@ def _request_spec(pair: Json) -> RequestSpec:
     return wanted
 
 
-def _group(told: Json | None, hosts: list[Json]) -> Group | None:
-    if told is None:
+def _group(body: Json | None, hosts: list[Json]) -> Group | None:
+    if body is None:
         return None
-    limit = told["rules"].get("max_server_per_host", 1)
-    group = Group(group_id=1, uuid=told["uuid"], policy=told["policy"], limit=limit)
-    counts = {row: len(set(told["members"]) & set(host["instances"])) for row, host in enumerate(hosts)}
+    limit = body["rules"].get("max_server_per_host", 1)
+    group = Group(group_id=1, uuid=body["uuid"], policy=body["policy"], limit=limit)
+    counts = {row: len(set(body["members"]) & set(host["instances"])) for row, host in enumerate(hosts)}
     group.members.update({row: count for row, count in counts.items() if count})
     return group

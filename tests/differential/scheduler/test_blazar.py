@@ -1,4 +1,4 @@
-"""A filter that others published, unchanged: ``blazar-nova`` from PyPI, beside Nova and without it."""
+"""A published third-party filter, unchanged: ``blazar-nova`` from PyPI, with and without Nova."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ aggregate_freepool_name = pool
 preemptible_aggregate = pool
 allow_preemptibles = True
 """
-# Host a is free for reservations, b is reserved by alice who shares it with bob, c is for everybody.
+# Host a is free for reservations; b is reserved by alice, who shares it with bob; c is open to all projects.
 FLEET = {
     "hosts": [{"host": "a"}, {"host": "b"}, {"host": "c"}],
     "aggregates": [
@@ -52,14 +52,14 @@ def package():
     if program is None:
         pytest.skip(nova.HOW_TO_INSTALL)
     script = "import blazarnova; print(blazarnova.__path__[0])"
-    found = subprocess.run([program, "-I", "-c", script], capture_output=True, text=True, check=False)
-    if found.returncode:
+    result = subprocess.run([program, "-I", "-c", script], capture_output=True, text=True, check=False)
+    if result.returncode:
         pytest.skip(f"{program} has no blazar-nova: remove .cache/reference-nova and run `make reference-nova`")
-    return found.stdout.strip()
+    return result.stdout.strip()
 
 
-def granted(folder, case, *, python, hidden):
-    """Return the hosts that may take a request, by name."""
+def accepted_hosts(folder, case, *, python, hidden):
+    """Return the sorted names of the hosts that a request may use."""
     request, extra_specs, _ = CASES[case]
     write(
         folder,
@@ -70,9 +70,9 @@ def granted(folder, case, *, python, hidden):
         },
     )
     words = ("--fleet", "fleet.json", "--request", "request.json", "--nova-conf", "nova.conf", "--format", "json")
-    done = run_roost(folder, "decide", *words, hidden=hidden, python=python)
-    assert done.returncode in (0, 6), done.stderr
-    answer = json.loads(done.stdout)
+    result = run_roost(folder, "decide", *words, hidden=hidden, python=python)
+    assert result.returncode in (0, 6), result.stderr
+    answer = json.loads(result.stdout)
     faults = [each for each in answer.get("warnings", []) if " raised " in each]
     assert faults == []
     return sorted(each["host"] for each in answer["ranking"])
@@ -82,11 +82,11 @@ def granted(folder, case, *, python, hidden):
 @pytest.mark.parametrize("case", CASES)
 def test_blazar_without_nova(tmp_path, package, case):
     shutil.copytree(package, tmp_path / "site" / "blazarnova")
-    assert granted(tmp_path, case, python=None, hidden=("nova",)) == CASES[case][2]
+    assert accepted_hosts(tmp_path, case, python=None, hidden=("nova",)) == CASES[case][2]
 
 
 @pytest.mark.differential
 @pytest.mark.usefixtures("package")
 @pytest.mark.parametrize("case", ["no reservation", "of its owner", "preemptible"])
 def test_blazar_with_nova_installed(tmp_path, case):
-    assert granted(tmp_path, case, python=nova.python(), hidden=()) == CASES[case][2]
+    assert accepted_hosts(tmp_path, case, python=nova.python(), hidden=()) == CASES[case][2]

@@ -1,4 +1,4 @@
-"""The filters and weighers of the reference and Roost's are asked about the same pairs and answer the same."""
+"""The filters and weighers of the reference and of Roost give equal results on the same pairs."""
 
 import logging
 
@@ -17,38 +17,38 @@ SEEDS = range(400)
 PLUG_IN_SEEDS = range(100)
 SOAK_SEEDS = range(10_000, 15_600)
 SOAK_PAIRS_MIN = 5_000
-TOLD_MAX = 5
+STORIES_MAX = 5
 
 
 @pytest.fixture(scope="module")
 def reference():
-    """Yield the reference, which lasts as long as this file's tests."""
+    """Yield the reference of this test file."""
     if nova.python() is None:
         pytest.skip(nova.HOW_TO_INSTALL)
-    # Host states warn of each value that cannot be read, and there are many.
+    # Host states log a warning for each invalid value, and there are many.
     logging.getLogger("roost").setLevel(logging.ERROR)
     with nova.Nova() as running:
         yield running
     logging.getLogger("roost").setLevel(logging.NOTSET)
 
 
-def ran(duel: Duel, seeds: range) -> Tally:
-    """Compare the pairs of some seeds; a difference that is not meant fails, with the smallest pair that shows it."""
-    tally, lines, told = Tally(), [], set()
+def run(duel: Duel, seeds: range) -> Tally:
+    """Compare the pairs of some seeds; fail on unintended differences, with the smallest pair of each."""
+    tally, lines, reported = Tally(), [], set()
     for seed in seeds:
         faults, compared = duel.compare(pair(seed))
         tally.add(compared)
         for fault in faults:
-            if fault.kind not in told:
-                told.add(fault.kind)
-                lines.append(story(duel, seed, fault, may_shorten=len(told) <= TOLD_MAX))
+            if fault.kind not in reported:
+                reported.add(fault.kind)
+                lines.append(story(duel, seed, fault, may_shorten=len(reported) <= STORIES_MAX))
     assert not lines, "\n".join(["differences that are not explained:", *lines])
     print(f"seeds {seeds.start} to {seeds.stop - 1}\n{tally.text()}")
     return tally
 
 
-def assert_tells(tally: Tally, duel: Duel) -> None:
-    """Assert that every filter kept hosts and refused some, and that every weigher told hosts apart."""
+def assert_coverage(tally: Tally, duel: Duel) -> None:
+    """Assert that every filter accepted and refused hosts, and that every weigher distinguished hosts."""
     never_refuse = {"AllHostsFilter"}
     assert [name for name in duel.filters if not tally.kept[name]] == []
     assert {name for name in duel.filters if not tally.dropped[name]} == never_refuse
@@ -58,7 +58,7 @@ def assert_tells(tally: Tally, duel: Duel) -> None:
 @pytest.mark.differential
 def test_filters_and_weighers_match_the_reference(reference):
     duel = Duel(reference)
-    assert_tells(ran(duel, SEEDS), duel)
+    assert_coverage(run(duel, SEEDS), duel)
 
 
 @pytest.mark.differential
@@ -66,7 +66,7 @@ def test_filters_and_weighers_match_the_reference(reference):
 def test_rule_has_the_same_run_flags_and_weight_bounds(reference, name):
     rule = FILTERS.get(name) or WEIGHERS.get(name)
     if rule is None:
-        pytest.skip(f"Roost has no rule that stands for {name}")
+        pytest.skip(f"Roost has no equivalent of {name}")
     if name in FILTERS:
         assert reference.filters[name] == [rule.run_filter_once_per_request, rule.run_on_rebuild]
     else:
@@ -85,12 +85,12 @@ def test_reference_rules_give_equal_results_as_plug_ins_of_roost(reference):
     with plugins.NovaPlugins() as ours:
         assert set(ours.kinds) == {*filters, *weighers}
         for seed in PLUG_IN_SEEDS:
-            asked = whole(pair(seed))
-            theirs = reference.ask(asked, filters=filters, weighers=weighers)
+            table = whole(pair(seed))
+            theirs = reference.ask(table, filters=filters, weighers=weighers)
             if "refused" not in theirs:
                 compared += 1
-                told = plugins.differences(theirs, ours.ask(asked, filters=filters, weighers=weighers))
-                found += [f"seed {seed}: {each}" for each in told]
+                differences = plugins.differences(theirs, ours.ask(table, filters=filters, weighers=weighers))
+                found += [f"seed {seed}: {each}" for each in differences]
     assert found == []
     assert compared > len(PLUG_IN_SEEDS) / 2
     print(f"{compared} pairs, {len(ours.kinds)} classes of {len(ours.modules)} modules: {', '.join(ours.modules)}")
@@ -114,13 +114,13 @@ def test_copies_of_reference_modules_work_as_plug_ins_without_nova(tmp_path, hid
         },
     )
     words = ("--fleet", "fleet.json", "--request", "request.json", "--nova-conf", "nova.conf")
-    done = run_roost(tmp_path, "decide", *words, hidden=hidden)
-    assert "ComputeFilter                          3 ->       2" in done.stdout, done.stderr
-    assert "granted: " in done.stdout, done.stdout
-    assert [name for name in nova.FILTERS if f"  {name} " not in done.stdout] == []
+    result = run_roost(tmp_path, "decide", *words, hidden=hidden)
+    assert "ComputeFilter                          3 ->       2" in result.stdout, result.stderr
+    assert "granted: " in result.stdout, result.stdout
+    assert [name for name in nova.FILTERS if f"  {name} " not in result.stdout] == []
 
 
-# One module that has all classes of the copies.
+# A module with all classes of the copies.
 GATHER = """
 import importlib, pkgutil
 from site_rules import filters, weights
@@ -133,10 +133,10 @@ for package in (filters, weights):
 
 
 class OneTooMany(IoOps):
-    """The filter of the same name, with a fault: it lets one operation more through."""
+    """The same filter with a planted fault: it accepts one operation more."""
 
     def keep(self, hosts, spec):
-        """Keep hosts at their limits, too."""
+        """Also accept hosts at their limit."""
         return hosts.column(self.column) <= self.host_limits(hosts)
 
 
@@ -144,27 +144,27 @@ class OneTooMany(IoOps):
 def test_planted_fault_is_found_and_shortened_to_a_small_pair(reference, monkeypatch):
     monkeypatch.setitem(FILTERS, "IoOpsFilter", OneTooMany)
     duel = Duel(reference)
-    told = {"hosts": [{"num_io_ops": 7}, {"num_io_ops": 8, "stats": {"rank": "3"}}], "enabled": ["ComputeFilter"]}
-    faults, _ = duel.compare(told)
+    table = {"hosts": [{"num_io_ops": 7}, {"num_io_ops": 8, "stats": {"rank": "3"}}], "enabled": ["ComputeFilter"]}
+    faults, _ = duel.compare(table)
     assert {(fault.rule, fault.what, fault.at, fault.theirs, fault.ours) for fault in faults} == {
         ("IoOpsFilter", "passes", 1, False, True)
     }
-    assert shorten(duel, told, faults[0]) == {"hosts": [{"num_io_ops": 8}]}
+    assert shorten(duel, table, faults[0]) == {"hosts": [{"num_io_ops": 8}]}
 
 
 @pytest.mark.differential
 @pytest.mark.usefixtures("reference")
 def test_benchmark_measures_both_over_the_same_hosts():
-    measured = rules.lines(8, (1, 1), rounds=1)
-    assert [line.row.split(" (")[0] for line in measured] == ["default filters", "all filters"]
-    assert all(line.theirs_ms > 0 and line.ours_ms > 0 for line in measured)
+    lines = rules.lines(8, (1, 1), rounds=1)
+    assert [line.row.split(" (")[0] for line in lines] == ["default filters", "all filters"]
+    assert all(line.theirs_ms > 0 and line.ours_ms > 0 for line in lines)
 
 
 @pytest.mark.soak
 def test_filters_and_weighers_match_the_reference_on_many_pairs(reference):
     duel = Duel(reference)
-    tally = ran(duel, SOAK_SEEDS)
-    assert_tells(tally, duel)
+    tally = run(duel, SOAK_SEEDS)
+    assert_coverage(tally, duel)
     assert tally.pairs >= SOAK_PAIRS_MIN
-    # A difference that no pair shows any more is no difference.
-    assert set(tally.meant) == {each.name for each in DIFFERENCES if each.rules & set(duel.filters)}
+    # Each intended difference must occur.
+    assert set(tally.intended) == {each.name for each in DIFFERENCES if each.rules & set(duel.filters)}

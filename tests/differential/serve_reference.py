@@ -1,8 +1,8 @@
-"""Serve the reference over HTTP, emptied at will; run by the Python that has it: ``serving.py FOLDER``.
+"""Serve the reference over HTTP, with a new database on request: ``serve_reference.py FOLDER``.
 
-FOLDER holds ``placement.conf``, which names the database ``FOLDER/placement.sqlite``. Each line on the standard
-input asks for an empty database and a new process that serves it; once it listens, its address is printed. The
-end of the input ends everything.
+The Python of the reference's environment runs this script. FOLDER holds ``placement.conf``, which names the database
+``FOLDER/placement.sqlite``. Each line on the standard input starts a new process with an empty database; once it
+listens, the script prints its address. The end of the input stops the server.
 """
 
 import importlib
@@ -22,7 +22,7 @@ from urllib.parse import unquote_to_bytes
 
 Application = Callable[[dict[str, Any], Callable[..., object]], Iterable[bytes]]
 
-# What the application imports on its way up; imported once, before the processes part.
+# Imports of the application; they run once, before the forks.
 HEAVY = (
     "sqlalchemy.orm",
     "alembic.command",
@@ -39,17 +39,17 @@ HEAVY = (
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection of a client; each request becomes one call of the application.
+    """A client connection; each request becomes one call of the application.
 
-    The servers of the standard library invent a content type where none was sent and close after each answer.
+    The WSGI server of the standard library would add a content type, and close after each response.
     """
 
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # Head and body leave together; apart, they wait for an acknowledgement between them.
+    wbufsize = -1  # Send head and body together; separate packets would wait for an acknowledgement.
     application: Application
 
     def serve(self) -> None:
-        """Answer one request, whatever its method."""
+        """Answer one request with any method."""
         statuses: list[str] = []
         headers: list[tuple[str, str]] = []
 
@@ -71,13 +71,13 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def __getattr__(self, name: str) -> Callable[[], None]:
-        """Return ``serve`` for every method of HTTP, known or not: refusing is the application's part."""
+        """Return ``serve`` for every HTTP method, because the application refuses unknown ones."""
         if name.startswith("do_"):
             return self.serve
         raise AttributeError(name)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing: the application has a log of its own."""
+        """Log nothing, because the application has its own log."""
 
     def _sent_body(self) -> bytes:
         if self.headers.get("transfer-encoding", "").lower() == "chunked":
@@ -90,11 +90,11 @@ class Handler(BaseHTTPRequestHandler):
         length = self.headers.get("content-length", "0").strip()
         if length.isdigit():
             return self.rfile.read(int(length))
-        self.close_connection = True  # Nobody knows where the next request would begin.
+        self.close_connection = True  # The start of the next request is unknown.
         return b""
 
     def _environ(self, body: bytes) -> dict[str, Any]:
-        # As it was sent: in `self.path` slashes at the beginning have become one.
+        # Use the original path, because `self.path` collapses slashes at the beginning.
         path, _, query = self.requestline.split()[1].partition("?")
         host, port = cast("tuple[str, int]", self.server.server_address[:2])
         environ: dict[str, Any] = {
@@ -124,18 +124,18 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """A server on a socket that listens already, so that its address outlives the processes."""
+    """A server on an open socket, so that its address outlives the processes."""
 
     daemon_threads = True
 
-    def __init__(self, listening: socket.socket) -> None:
-        super().__init__(listening.getsockname(), Handler, bind_and_activate=False)
+    def __init__(self, listener: socket.socket) -> None:
+        super().__init__(listener.getsockname(), Handler, bind_and_activate=False)
         self.socket.close()
-        self.socket = listening
+        self.socket = listener
 
 
-def serve(folder: Path, listening: socket.socket, ready: int) -> None:
-    """Serve what the folder's database holds, in this process, until it is killed."""
+def serve(folder: Path, listener: socket.socket, ready: int) -> None:
+    """Serve the folder's database in this process until it is killed."""
     with (folder / "log").open("ab") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
@@ -143,17 +143,17 @@ def serve(folder: Path, listening: socket.socket, ready: int) -> None:
     Handler.application = staticmethod(importlib.import_module("placement.wsgi.api").application)
     os.write(ready, b"!")
     os.close(ready)
-    Server(listening).serve_forever()
+    Server(listener).serve_forever()
 
 
-def begin(folder: Path, listening: socket.socket) -> int:
-    """Start a process that serves; return its number once it does."""
+def start_server(folder: Path, listener: socket.socket) -> int:
+    """Start a server process; return its id when it is ready."""
     waiting, ready = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             os.close(waiting)
-            serve(folder, listening, ready)
+            serve(folder, listener, ready)
         finally:
             traceback.print_exc()
             os._exit(1)
@@ -165,31 +165,31 @@ def begin(folder: Path, listening: socket.socket) -> int:
     return child
 
 
-def end(child: int) -> None:
-    """Stop a process that serves."""
+def stop_server(child: int) -> None:
+    """Stop a server process."""
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
 
 
 def main(folder: Path) -> None:
-    """Serve one empty world after the other, as the standard input asks."""
+    """Start a new server with an empty database for each line of the standard input."""
     database, prepared = folder / "placement.sqlite", folder / "prepared.sqlite"
     for module in HEAVY:
         importlib.import_module(module)
-    listening = socket.create_server(("127.0.0.1", 0), backlog=64)
-    end(begin(folder, listening))  # The first start creates the tables and the standard names.
+    listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+    stop_server(start_server(folder, listener))  # The first start creates the tables and the standard names.
     shutil.copy(database, prepared)
     child = 0
     for _ in sys.stdin:
         if child:
-            end(child)
-        for left in folder.glob("placement.sqlite*"):
-            left.unlink()
+            stop_server(child)
+        for old_file in folder.glob("placement.sqlite*"):
+            old_file.unlink()
         shutil.copy(prepared, database)
-        child = begin(folder, listening)
-        print(f"listening on http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
+        child = start_server(folder, listener)
+        print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
     if child:
-        end(child)
+        stop_server(child)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Run the reference's filters and weighers as plug-ins of Roost; by the Python that has both: ``serving_plugins.py``.
+"""Run the reference's filters and weighers as plug-ins of Roost, with a Python that has both: ``serve_plugins.py``.
 
-Each line on the standard input is a whole pair with the names of the rules to run. Each answer is one line on the
-standard output: what Roost decides by them, over columns.
+Each line on the standard input is a whole pair with the names of the rules to run. Each line on the standard output
+has the results of these rules in Roost, on columns.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ Json = dict[str, Any]
 
 
 class Plugins(subject.Columns):
-    """A pair as columns, judged by the reference's own classes through the adapter."""
+    """A pair as columns, for the reference's own classes through the adapter."""
 
     def __init__(self, pair: Json, kinds: Json) -> None:
         super().__init__(pair)
@@ -47,10 +47,12 @@ class Plugins(subject.Columns):
         self._join_group(pair["request"]["group"])
         self._ways_of = [host["candidates"] or [{}] for host in pair["hosts"]]
 
-    def _join_group(self, told: Json | None) -> None:
-        """Let the instances that are members of the pair's group be so in the columns, where look-ups find them."""
+    def _join_group(self, server_group: Json | None) -> None:
+        """Set the group of the member instances in the columns, so that lookups find them."""
         for holder in self.state.holders.values():
-            if told is not None and holder.instance is not None and uuid_text(holder.uuid) in told["members"]:
+            if server_group is None or holder.instance is None:
+                continue
+            if uuid_text(holder.uuid) in server_group["members"]:
                 holder.instance = msgspec.structs.replace(holder.instance, group_id=1)
 
     def rule(self, name: str) -> Any:
@@ -60,23 +62,23 @@ class Plugins(subject.Columns):
         return kind.of_settings(None, self._settings)  # type: ignore[attr-defined]  # an adapted rule has it
 
     def passing(self, name: str) -> list[Any]:
-        """Say of each host whether it passes a filter, or by which error the filter fails at it."""
+        """Return for each host whether it passes a filter, or the name of the filter's error."""
         rule = self.rule(name)
         if self.spec.is_rebuild and not rule.run_on_rebuild:
             return [True] * len(self.view)
         return [self._verdict(rule, at) for at in range(len(self.view))]
 
     def _verdict(self, rule: Any, at: int) -> bool | str:
-        alone = self.view.subset(np.array([at], dtype=np.intp))
+        single_host = self.view.subset(np.array([at], dtype=np.intp))
         try:
             if implements(rule, JudgesCandidates):
-                return any(rule.accepts(alone, self.spec, at=0, mappings=ways) for ways in self._ways_of[at])
-            return bool(rule.keep(alone, self.spec)[0])
-        except Exception as error:  # noqa: BLE001  (whatever it is, it is what the reference is compared by)
+                return any(rule.accepts(single_host, self.spec, at=0, mappings=ways) for ways in self._ways_of[at])
+            return bool(rule.keep(single_host, self.spec)[0])
+        except Exception as error:  # noqa: BLE001  (the comparison includes the name of the error)
             return type(error).__name__
 
     def weights(self, name: str) -> Json:
-        """Return what a weigher gives each host, or the error by which it fails."""
+        """Return a weigher's weights of all hosts, or the name of its error."""
         rule = self.rule(name)
         try:
             raw = ranks.clamp(rule.raw(self.view, self.spec), minval=rule.minval, maxval=rule.maxval)
@@ -90,7 +92,7 @@ class Plugins(subject.Columns):
 
 
 def answer(question: Json, kinds: Json) -> Json:
-    """Answer one question."""
+    """Run the rules of one input line."""
     try:
         pair = Plugins(question["pair"], kinds)
         return {
@@ -102,10 +104,10 @@ def answer(question: Json, kinds: Json) -> Json:
 
 
 def main() -> None:
-    """Answer questions until there are no more."""
+    """Answer each line of the standard input."""
     timeutils.set_time_override(dt.datetime.fromtimestamp(subject.NOW_S, tz=dt.UTC).replace(tzinfo=None))
-    made = SimpleNamespace(filters=nova_filters.all_filters(), weighers=nova_weights.all_weighers())
-    kinds = {each.__name__: each for each in (*made.filters, *made.weighers)}
+    classes = SimpleNamespace(filters=nova_filters.all_filters(), weighers=nova_weights.all_weighers())
+    kinds = {each.__name__: each for each in (*classes.filters, *classes.weighers)}
     print(
         json.dumps({"kinds": sorted(kinds), "modules": sorted({each.__module__ for each in kinds.values()})}),
         flush=True,

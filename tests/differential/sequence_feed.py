@@ -1,10 +1,10 @@
-"""A reference that grows while its database is read."""
+"""Send a sequence to the reference in parts, so that its data changes between reads."""
 
 from tests.differential.duel import Side
 
 
-class Growing:
-    """Lets a sequence of requests change the reference, some at a time."""
+class SequenceFeed:
+    """Sends a sequence of requests to a server in parts."""
 
     def __init__(self, server, act):
         self.side = Side(server)
@@ -13,7 +13,7 @@ class Growing:
         self._answer = None
 
     def run(self, steps):
-        """Send so many more, or what is left."""
+        """Send the next ``steps`` requests, or all remaining ones."""
         for _ in range(steps):
             try:
                 request = self._act.send(self._answer)
