@@ -10,7 +10,7 @@ class Contradiction(Exception):
     """Flavor and image contradict each other."""
 
 
-def build(flavor, image, *, is_bfv=False):
+def question(flavor, image, *, is_bfv=False):
     """Return amounts, required traits and forbidden traits, each by group suffix.
 
     Args:

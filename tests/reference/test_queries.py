@@ -62,22 +62,22 @@ flavors = st.fixed_dictionaries(
 
 
 @given(flavors, properties, st.booleans())
-def test_placement_query_matches_slow_builder(flavor, image, is_bfv):
+def test_the_question_is_that_of_its_slow_twin(flavor, image, is_bfv):
     request = Request(flavor=Flavor(name="f", **flavor), image=Image(properties=image), is_bfv=is_bfv)
     try:
-        wanted = slow.build(flavor, image, is_bfv=is_bfv)
+        wanted = slow.question(flavor, image, is_bfv=is_bfv)
     except slow.Contradiction:
         wanted = None
-    resources, required, forbidden = wanted or ({}, {}, {})
+    asked, required, forbidden = wanted or ({}, {}, {})
     both = {suffix for suffix, traits in required.items() if traits & forbidden.get(suffix, set())}
-    if wanted is None or not resources or both:
+    if wanted is None or not asked or both:
         try:
             build_query(request, STATE, settings=SchedulerSettings())
         except BadRequest:
             return
-        raise AssertionError("an invalid request was accepted")
+        raise AssertionError("what cannot be meant was asked")
     groups = build_query(request, STATE, settings=SchedulerSettings()).query.groups
-    assert {group.suffix: group.resources for group in groups if group.resources} == resources
+    assert {group.suffix: group.resources for group in groups if group.resources} == asked
     found = {group.suffix: {trait for traits in group.required for trait in traits} for group in groups}
     assert {suffix: traits for suffix, traits in found.items() if traits} == required
     assert {group.suffix: set(group.forbidden) for group in groups if group.forbidden} == forbidden
