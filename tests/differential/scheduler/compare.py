@@ -64,7 +64,7 @@ class Tally:
         lines += [
             f"  {name:38} kept {self.kept[name]:7} dropped {self.dropped.get(name, 0):7}" for name in sorted(self.kept)
         ]
-        lines += [f"  {name:38} tells hosts apart in {count} pairs" for name, count in sorted(self.apart.items())]
+        lines += [f"  {name:38} distinguishes hosts in {count} pairs" for name, count in sorted(self.apart.items())]
         lines += [f"  intended: {name}: {count}" for name, count in sorted(self.intended.items())]
         return "\n".join(lines)
 

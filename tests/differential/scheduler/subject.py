@@ -76,7 +76,7 @@ class Columns:
         )
 
     def passing(self, name: str) -> list[bool]:
-        """Say of each host whether it passes a filter."""
+        """Return for each host whether it passes a filter."""
         rule = FILTERS[name](options_of(FILTERS[name], self._tables))
         if (self.spec.is_rebuild and not rule.run_on_rebuild) or not rule.concerns(self.spec):
             return [True] * len(self.view)
@@ -96,7 +96,7 @@ class Columns:
         return ""
 
     def weights(self, name: str) -> Json:
-        """Return what a weigher gives each host."""
+        """Return the weights of a weigher for each host."""
         rule = WEIGHERS[name](options_of(WEIGHERS[name], self._tables))
         raw = rule.raw(self.view, self.spec) if rule.concerns(self.spec) else np.zeros(len(self.view))
         raw = ranks.clamp(raw, minval=rule.minval, maxval=rule.maxval)
@@ -106,7 +106,7 @@ class Columns:
         return {"raw": raw.tolist(), "normalised": normalised.tolist(), "totals": totals.tolist()}
 
     def chosen(self, enabled: list[str], weighers: list[str]) -> Json:
-        """Return who passes some filters in a row, with their sums."""
+        """Return the hosts that pass all of some filters, with their sums."""
         passing = np.ones(len(self.view), dtype=np.bool_)
         for name in enabled:
             passing &= np.array(self.passing(name), dtype=np.bool_)
@@ -117,7 +117,7 @@ class Columns:
         return {"survivors": rows.tolist(), "totals": totals.tolist()}
 
     def consumed(self, names: list[str], at: int) -> list[Json]:
-        """Let instances of one request consume a host while it passes some filters; tell what is in use after each."""
+        """Consume a host for instances of one request while it passes; return its use after each instance."""
         hosts, found = self.state.hosts, []
         alone = self.view.subset(np.array([at], dtype=np.intp))
         rules = [FILTERS[name](options_of(FILTERS[name], self._tables)) for name in names]
@@ -156,25 +156,25 @@ class HostStates:
         self._spec = _request_spec(pair)
 
     def passing(self, name: str) -> list[bool]:
-        """Say of each host whether it passes a filter."""
+        """Return for each host whether it passes a filter."""
         left = {id(host) for host in self._left([name])}
         return [id(host) in left for host in self._states]
 
     def weights(self, name: str) -> Json:
-        """Return what a weigher gives each host."""
+        """Return the weights of a weigher for each host."""
         weigher = self._weigher(name)
         raw = weigher.weigh_objects([WeighedHost(host, 0.0) for host in self._states], self._spec)
         normalised = normalize(raw, weigher.minval, weigher.maxval)
         return {"raw": raw, "normalised": list(normalised), "totals": self._totals([name], self._states)}
 
     def chosen(self, enabled: list[str], weighers: list[str]) -> Json:
-        """Return who passes some filters in a row, with their sums."""
+        """Return the hosts that pass all of some filters, with their sums."""
         numbers = {id(host): at for at, host in enumerate(self._states)}
         left = self._left(enabled)
         return {"survivors": [numbers[id(host)] for host in left], "totals": self._totals(weighers, left)}
 
     def consumed(self, names: list[str], at: int) -> list[Json]:
-        """Let instances of one request consume a host while it passes some filters; tell what is in use after each."""
+        """Consume a host for instances of one request while it passes; return its use after each instance."""
         state = _host_state(self._pair["hosts"][at], {})
         spec, found = _request_spec(self._pair), []
         filters = [filter_for(FILTERS[name])(options_of(FILTERS[name], self._tables)) for name in names]

@@ -38,8 +38,8 @@ CASES = {
     "no reservation": ({}, {}, ["c"]),
     "of its owner": ({"project_id": "alice", "hints": {"reservation": "lease"}}, {}, ["b"]),
     "shared with a project": ({"project_id": "bob", "hints": {"reservation": ["lease"]}}, {}, ["b"]),
-    "of somebody else": ({"project_id": "eve", "hints": {"reservation": "lease"}}, {}, []),
-    "of a lease that is not there": ({"project_id": "alice", "hints": {"reservation": "old"}}, {}, []),
+    "of another project": ({"project_id": "eve", "hints": {"reservation": "lease"}}, {}, []),
+    "of an unknown lease": ({"project_id": "alice", "hints": {"reservation": "old"}}, {}, []),
     "an instance reservation": ({}, {"aggregate_instance_extra_specs:reservation": "r"}, ["a", "b", "c"]),
     "preemptible": ({}, {"blazar:preemptible": "true"}, ["a"]),
 }

@@ -22,14 +22,14 @@ class World:
         self.watched = []
 
     def run_instance(self, _context, instance, host, **message):
-        """Take the message; a broken host cannot."""
+        """Record the message, or fail for a broken host."""
         self.watched.append([(state.host, state.num_instances, state.free_ram_mb) for state in self.seen])
         if host in self.broken:
             raise Unavailable(f"{host} does not answer")
         self.sent.append((instance["uuid"], host, message))
 
     def prep_resize(self, _context, image, instance, instance_type, host, reservations, **message):
-        """Take the message; a broken host cannot."""
+        """Record the message, or fail for a broken host."""
         if host in self.broken:
             raise RuntimeError("broken")
         self.sent.append((instance["uuid"], host, image, instance_type["name"], reservations, message))
@@ -41,24 +41,24 @@ class World:
         return {"checked": destination, "block": block_migration, "over_commit": disk_over_commit}
 
     def live_migration(self, _context, instance, dest, _block_migration, host, *, migrate_data):
-        """Take the message; a broken host cannot."""
+        """Record the message, or fail for a broken host."""
         if host in self.broken:
             raise RuntimeError("broken")
         self.sent.append((instance["uuid"], host, dest, migrate_data))
 
     def set_scheduled(self, _context, instance_uuid):
-        """Note it."""
+        """Record the call."""
         self._find(instance_uuid)
         self.scheduled.append(instance_uuid)
         return {"uuid": instance_uuid}
 
     def set_state(self, _context, instance_uuid, *, vm_state, task_state):
-        """Note it."""
+        """Record the call."""
         self._find(instance_uuid)
         self.states[instance_uuid] = (vm_state, task_state)
 
     def add_fault(self, _context, instance_uuid, error):
-        """Note it."""
+        """Record the call."""
         self.faults[instance_uuid] = str(error)
 
     def info(self, _context, event_type, payload):
@@ -68,7 +68,7 @@ class World:
     error = info
 
     def rollback(self, _context, reservations):
-        """Note it."""
+        """Record the call."""
         self.given_back.append(reservations)
 
     def get_all_by_topic(self, _context, topic):

@@ -85,7 +85,7 @@ class World(ABC):
 
     @abstractmethod
     def acts(self):
-        """Return what may happen, as often as it is likely to."""
+        """Return the possible events; an event occurs several times to make it more likely."""
 
     def server(self):
         """Return one of the servers."""
@@ -177,7 +177,7 @@ class Changing(World):
         return Worker(self, name)
 
     def acts(self):
-        """Return what may happen, as often as it is likely to."""
+        """Return the possible events; an event occurs several times to make it more likely."""
         return [
             self.build,
             self.delete,
