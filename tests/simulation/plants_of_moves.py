@@ -140,7 +140,7 @@ def missing_release_of_cancelled_move(monkeypatch):
         step = hand_over(view, desk, body)
         return replace(step, work=(*step.work, migration.update_migration(view, "failed")))
 
-    for table in (move.TABLE, live_migrate.TABLE, TABLES["evacuate"]):
+    for table in (move.TABLE, move.RESIZE_TABLE, live_migrate.TABLE, TABLES["evacuate"]):
         monkeypatch.setattr(table.cancel, "handler", end_without_release)
 
 
