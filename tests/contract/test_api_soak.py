@@ -11,8 +11,8 @@ from contextlib import closing
 import pytest
 
 from roost.store.audit import audit
-from tests.contract.claiming import OWN, PROVIDERS, SHARED, TOTALS, own_consumer, provider_name, shared_consumer
-from tests.contract.served import Client, servers
+from tests.contract.claim_client import OWN, PROVIDERS, SHARED, TOTALS, own_consumer, provider_name, shared_consumer
+from tests.contract.placement_servers import Client, servers
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.products import ROOT
 
@@ -42,7 +42,7 @@ def run(database, folder, *, server_count, client_count, duration_s, is_killed):
     with servers(database, server_count) as (started, addresses):
         with closing(Client(addresses)) as client:
             furnish(client)
-        command = [sys.executable, "-m", "tests.contract.claiming"]
+        command = [sys.executable, "-m", "tests.contract.claim_client"]
         logs = [folder / f"client-{number}.log" for number in range(client_count)]
         clients = [
             subprocess.Popen(

@@ -6,7 +6,7 @@ import pytest
 
 from roost.conductor.intake import accept_drain
 from roost.model.names import uuid_bytes
-from tests.contract.dying import audited, opened, orders_of, pace, survived
+from tests.contract.commit_failures import audited, opened, orders_of, pace, survived
 from tests.contract.stores import PostgresWorld
 from tests.support.conductors.move_servers import at_rest, holders, movers, pass_time
 from tests.support.fleets.named_uuids import uuid_named

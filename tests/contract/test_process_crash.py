@@ -168,7 +168,7 @@ class Postgres:
 def live_and_die(database: Sqlite | Postgres, seed: int, *, after_s: float) -> list[bytes]:
     """Let a process decide for some moments, kill it, and return what it said; half a line counts for nothing."""
     words = [None if each is None else str(each) for each in (database.config, database.data)]
-    child = worker("tests.contract.test_killed:work", *words, seed)
+    child = worker("tests.contract.test_process_crash:work", *words, seed)
     try:
         assert child.stdout is not None
         assert child.stdin is not None

@@ -6,7 +6,7 @@ import pytest
 
 from roost.errors import Conflict
 from roost.store.audit import audit, orphans
-from tests.contract import dying
+from tests.contract import commit_failures
 from tests.contract.stores import MemoryWorld, SqliteWorld
 from tests.support.conductors.conductors import failed
 from tests.support.conductors.move_servers import at_rest
@@ -21,7 +21,7 @@ COMMITS_MAX = 80
 
 def opened(world, hands):
     """Give a server on the database, to which agents turn now."""
-    return dying.opened(world, hands.values())
+    return commit_failures.opened(world, hands.values())
 
 
 def at_work(server, *, hands, kind, key, script, **more):
@@ -88,7 +88,7 @@ def survives(world, story, *, is_made, stride):
         died = []
         for kind, more in STORIES[story]:
             work = partial(at_work, hands=hands, kind=kind, key=f"{kind} {at}", script=script, **more)
-            died.append(dying.survived(world, hands.values(), work, at=at, is_made=is_made))
+            died.append(commit_failures.survived(world, hands.values(), work, at=at, is_made=is_made))
         with opened(world, hands) as server:
             checked(server, hands)
             assert story not in {"undone", "reverted", "lost"} or server.status("one").host == here

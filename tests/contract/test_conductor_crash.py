@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.dying import audited, opened, orders_of, pace, survived
+from tests.contract.commit_failures import audited, opened, orders_of, pace, survived
 from tests.support.conductors.builders import ladder
 from tests.support.conductors.conductors import OK, Hand, action, failed
 from tests.support.fleets.named_uuids import uuid_named

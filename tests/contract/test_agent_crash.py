@@ -135,7 +135,7 @@ def rounds(folder):
 
 
 def test_an_agent_that_is_killed_at_any_line_of_its_journal_does_each_order_once(tmp_path):
-    child = worker("tests.contract.test_agents_killed:rounds", str(tmp_path))
+    child = worker("tests.contract.test_agent_crash:rounds", str(tmp_path))
     try:
         lines = [json.loads(line) for line in child.stdout if line.startswith("{")]
         assert child.wait() == 0

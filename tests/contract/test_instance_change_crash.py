@@ -7,7 +7,7 @@ import pytest
 
 from roost.conductor.operation.stored_request import image_of
 from roost.model.image import Image
-from tests.contract.dying import audited, opened, orders_of, pace, survived
+from tests.contract.commit_failures import audited, opened, orders_of, pace, survived
 from tests.support.conductors.builders import ladder
 from tests.support.conductors.conductors import OK, TERMS, Hand, action, failed
 from tests.support.fleets.named_uuids import uuid_named

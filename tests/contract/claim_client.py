@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.contract.served import Client
+from tests.contract.placement_servers import Client
 from tests.support.fleets.named_uuids import uuid_named
 
 OWN, SHARED, PROVIDERS = 4, 4, 6

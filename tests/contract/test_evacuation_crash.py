@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.dying import audited, opened, survived
+from tests.contract.commit_failures import audited, opened, survived
 from tests.contract.stores import MemoryWorld
 from tests.support.conductors.builders import ladder
 from tests.support.conductors.conductors import failed
