@@ -1,4 +1,4 @@
-"""A server, agents and a conductor in this process, which ask each other over HTTP."""
+"""A server, agents and a conductor in this process, connected over HTTP."""
 
 import asyncio
 import threading
@@ -30,17 +30,17 @@ HOST = "host-a"
 
 
 @contextmanager
-def answering(product=None):
-    """Answer over HTTP in this process; give both APIs and the URL."""
+def http_server(product=None):
+    """Run an HTTP server in this process; yield the Roost API, the Placement API and the URL."""
     with asking_own(settings=product) as own:
         settings = Settings()
         placement = Asking(Application(identify=trust_headers, allows=Policy(is_legacy=True).allows), own.serving)
-        below = {
+        apis = {
             prefix: AsgiApplication(api, own.serving, settings=msgspec.structs.replace(settings, prefix=prefix))
             for prefix, api in (("/v1", own.application), ("/placement", placement.application))
         }
         listener = listen_on("listen", "127.0.0.1:0")
-        server = Server(Mount(below, otherwise=below["/v1"]), listener, settings)
+        server = Server(Mount(apis, otherwise=apis["/v1"]), listener, settings)
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_until_complete, args=(server.answer(),))
         thread.start()
@@ -55,20 +55,20 @@ def answering(product=None):
 
 
 @contextmanager
-def living(url, *, life=1, host=HOST, options=None, journal=None, track=PlainTracker):
-    """Let an agent with a fake driver live on a host; give its driver.
+def running_agent(url, *, life=1, host=HOST, options=None, journal=None, track=PlainTracker):
+    """Run an agent with a fake driver on a host; yield the driver.
 
     Args:
-        track: makes its tracker of driver and journal.
+        track: creates the tracker from a driver and a journal.
     """
     stop = threading.Event()
     server = HttpServer(url, token="admin", draw=lambda: 0.5, pause=lambda seconds: not stop.wait(seconds))
     driver, journal, run = load("fake", options or {}), journal or Journal(None), uuid_named(f"run {life} of {host}")
     tracker = track(driver, journal)
-    acting = OrderExecutor(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
+    executor = OrderExecutor(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
     agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=60.0)
-    running = Running([Resident(agent, driver, acting, tracker)], server, clock=SystemClock())
-    thread = threading.Thread(target=running.run, args=(stop,))
+    runtime = Running([Resident(agent, driver, executor, tracker)], server, clock=SystemClock())
+    thread = threading.Thread(target=runtime.run, args=(stop,))
     thread.start()
     try:
         yield driver
@@ -79,16 +79,16 @@ def living(url, *, life=1, host=HOST, options=None, journal=None, track=PlainTra
 
 
 @contextmanager
-def conducting(own):
-    """Let a conductor work beside a server."""
-    operating = ConductorThread(poll_s=0.05)
-    operating.start(own.product, own.serving)
+def running_conductor(own):
+    """Run a conductor thread on the server."""
+    conductor = ConductorThread(poll_s=0.05)
+    conductor.start(own.product, own.serving)
     try:
         yield
     finally:
-        operating.join()
+        conductor.join()
 
 
 def is_ready(own, name):
-    found = own.get(f"/agents/{name}")
-    return found.status == 200 and found.json["state"] == "ready"
+    response = own.get(f"/agents/{name}")
+    return response.status == 200 and response.json["state"] == "ready"

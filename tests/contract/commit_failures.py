@@ -1,4 +1,4 @@
-"""Servers that die at a commit, one after the other on a database, and the agents that turn to each."""
+"""Servers that lose their database at a commit, and successors that continue with the same agents."""
 
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -12,51 +12,54 @@ from tests.support.fleets.worlds import FixedClock
 
 
 @contextmanager
-def opened(world, hands=(), store=None, *, clock=None, look_s=TERMS.look_s):
-    """Give a server on the database, to which agents turn now.
+def open_server(world, hands=(), store=None, *, clock=None, look_s=TERMS.look_s):
+    """Yield a server on the database, and connect the agents to it.
 
     Args:
-        store: that it has; None: a new one of the database.
-        clock: None: one that stands still.
-        look_s: after so many seconds operations look at their parts again.
+        store: the server's store; None opens a new one.
+        clock: None uses a fixed clock.
+        look_s: seconds until operations check their parts again.
     """
-    made = Server(store or world.open(), clock=clock or FixedClock())
-    made.terms = replace(TERMS, owner_s=0.0, look_s=look_s)
+    server = Server(store or world.open(), clock=clock or FixedClock())
+    server.terms = replace(TERMS, owner_s=0.0, look_s=look_s)
     for agent in hands:
-        agent.server = made
+        agent.server = server
     try:
-        yield made
+        yield server
     finally:
-        made.stop()
+        server.stop()
 
 
-def survived(world, hands, work, *, at, is_made, **options):
-    """Let the database be gone at one commit, and everybody go on with the next server; say whether it came so far.
+def run_with_commit_failure(world, hands, work, *, at, is_made, **options):
+    """Run work on a server that loses its database at one commit, then again on a new server.
 
     Args:
-        work: lets somebody ask a server, and everybody do what there is to do.
+        work: sends a request to a server and runs until all parts are idle.
         at, is_made: see ``Dying``.
-        options: see ``opened``.
+        options: see ``open_server``.
+
+    Returns:
+        Whether that commit was reached.
     """
-    dying = Dying(world.open(), at=at, is_made=is_made)
-    with suppress(Unavailable), opened(world, hands, dying, **options) as server:
+    store = Dying(world.open(), at=at, is_made=is_made)
+    with suppress(Unavailable), open_server(world, hands, store, **options) as server:
         work(server)
-    with opened(world, hands, **options) as server:
+    with open_server(world, hands, **options) as server:
         work(server)
-    return dying._left <= 0
+    return store._left <= 0
 
 
 def orders_of(server):
-    """Give all orders that there are."""
+    """Return all orders of all operations."""
     return [order for row in server.reader.operations(most=9999) for order in server.reader.orders_of(row.id)]
 
 
-def audited(world):
-    """See that nothing is wrong in the database, if it lasts."""
+def check_audit(world):
+    """Assert that the audit of a durable database has no findings."""
     if isinstance(world, SqliteWorld | PostgresWorld):
         assert audit(world.url) == []
 
 
-def pace(world):
-    """Give which part of all commits is looked at: on databases that take long, one of several."""
+def stride(world):
+    """Return the distance between tested commits; slow databases test fewer of them."""
     return {SqliteWorld: 3, PostgresWorld: 7}.get(type(world), 1)

@@ -1,4 +1,4 @@
-"""One world a store: a fixture that every contract test runs on each of them."""
+"""Fixtures that run a contract test on each kind of database."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,43 +12,43 @@ from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    """Give a new, empty database."""
+    """Yield a new, empty database."""
     if request.param == "memory":
         yield MemoryWorld()
     else:
-        yield from _lasting(request, tmp_path)
+        yield from _durable_database(request, tmp_path)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def durable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqliteWorld | PostgresWorld]:
-    """Give a new, empty database that lasts, and keeps snapshots."""
-    yield from _lasting(request, tmp_path)
+    """Yield a new, empty database that survives its process and keeps snapshots."""
+    yield from _durable_database(request, tmp_path)
 
 
-def _lasting(request: pytest.FixtureRequest, folder: Path) -> Iterator[SqliteWorld | PostgresWorld]:
+def _durable_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[SqliteWorld | PostgresWorld]:
     if request.param == "sqlite":
-        made: SqliteWorld | PostgresWorld = SqliteWorld(folder / "roost.db")
+        database: SqliteWorld | PostgresWorld = SqliteWorld(folder / "roost.db")
     else:
-        made = PostgresWorld(request.getfixturevalue("postgres_url"))
-    yield made
-    made.close()
+        database = PostgresWorld(request.getfixturevalue("postgres_url"))
+    yield database
+    database.close()
 
 
 @pytest.fixture
 def store(world: World) -> Store:
-    """Give a store of a new, empty database."""
+    """Return a store on a new, empty database."""
     return world.open()
 
 
 @pytest.fixture
-def small(store: Store) -> Store:
-    """Give a store with two providers of 8 CPU and 100 memory each."""
+def small_store(store: Store) -> Store:
+    """Return a store with two providers of 8 CPU and 100 memory each."""
     for number in (1, 2):
         assert commit(store, item(provider(number), offer(number, cpu=8, memory=100), host(number))) == [""]
     return store
 
 
 @pytest.fixture(autouse=True)
-def own_shelf(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let hosts with the fake driver find in this process what the same test left, and no other."""
+def private_shelf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test its own shelf of fake guests in this process."""
     monkeypatch.setattr("roost.compute.drivers.fake.driver._PROCESS_SHELF", MemoryShelf())

@@ -20,7 +20,7 @@ TIMEOUT_S = 30
 
 
 class Server:
-    """One process."""
+    """A server process."""
 
     def __init__(self, database: str) -> None:
         self._process = subprocess.Popen(
@@ -31,20 +31,20 @@ class Server:
             env=environ(),
         )
 
-    def ready(self) -> str:
-        """Wait until it listens; return its host and port."""
+    def wait_for_address(self) -> str:
+        """Wait until the server listens; return its host and port."""
         assert self._process.stdout is not None
-        said = self._process.stdout.readline()
-        assert "http://" in said, said
-        return said.partition("http://")[2].strip()
+        line = self._process.stdout.readline()
+        assert "http://" in line, line
+        return line.partition("http://")[2].strip()
 
     def kill(self) -> None:
-        """Let it die at once."""
+        """Kill the process."""
         self._process.kill()
         self._process.wait()
 
     def stop(self) -> None:
-        """Let it finish."""
+        """Stop the process; kill it after a timeout."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -56,44 +56,44 @@ class Server:
 
 
 class Client:
-    """Requests to one of several servers; of each answer the status and the decoded body."""
+    """Sends requests to several servers; returns the status and the decoded body."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._links = [http.client.HTTPConnection(address, timeout=TIMEOUT_S) for address in addresses]
 
-    def ask(
+    def request(
         self, method: str, path: str, body: object = None, *, server: int = 0, version: str = "1.39"
     ) -> tuple[int, Any]:
         """Send one request.
 
         Raises:
-            OSError: the server is gone, and it is not known whether it heard.
-            HTTPException: the same.
+            OSError: the connection broke; the server may have received the request.
+            HTTPException: as above.
         """
         link = self._links[server]
         headers = HEADERS | {"openstack-api-version": f"placement {version}"}
         try:
             link.request(method, path, None if body is None else json.dumps(body), headers)
-            answer = link.getresponse()
-            said = answer.read()
+            response = link.getresponse()
+            content = response.read()
         except (OSError, http.client.HTTPException):
             link.close()
             raise
-        return answer.status, json.loads(said) if said else None
+        return response.status, json.loads(content) if content else None
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         for link in self._links:
             link.close()
 
 
 @contextmanager
 def servers(database: str, count: int) -> Iterator[tuple[list[Server], list[str]]]:
-    """Start so many, and stop those that are left; give them and their addresses."""
+    """Start servers; yield them and their addresses; stop those that still run."""
     started: list[Server] = []
     try:
         started += [Server(database) for _ in range(count)]
-        yield started, [server.ready() for server in started]
+        yield started, [server.wait_for_address() for server in started]
     finally:
         for server in started:
             server.stop()

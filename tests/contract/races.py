@@ -1,4 +1,4 @@
-"""Processes that decide at the same time on one PostgreSQL, and a store before whose commits others are faster."""
+"""Processes that decide concurrently on one PostgreSQL, and a store that loses a race at its next commit."""
 
 import sys
 import time
@@ -18,10 +18,10 @@ from tests.support.fleets.products import kill, worker
 
 
 class Answer(msgspec.Struct):
-    """What a process was told, and when."""
+    """The outcome of one request in a process, with its start and end."""
 
     outcome: str  # granted, refused, or the name of an error
-    began_s: float  # of a clock that all processes share
+    began_s: float  # by a clock that all processes share
     ended_s: float
     vcpus: int
     hosts: list[str] = []
@@ -30,12 +30,12 @@ class Answer(msgspec.Struct):
 
 
 def work(config: str) -> None:
-    """Decide groups of requests, read as JSON, from the moment the parent says so; print the answers."""
-    wanted = msgspec.json.decode(sys.stdin.readline(), type=list[list[Request]])
+    """Read batches of requests as JSON, decide them after a start signal, and print the answers."""
+    plan = msgspec.json.decode(sys.stdin.readline(), type=list[list[Request]])
     with open_roost(Path(config)) as product:
         print("ready", flush=True)
         sys.stdin.readline()
-        for acts in wanted:
+        for acts in plan:
             began_s = time.monotonic()
             results = product.outcomes(acts)
             for act, result in zip(acts, results, strict=True):
@@ -49,7 +49,7 @@ def work(config: str) -> None:
 
 
 def race(config: Path, plans: Sequence[list[list[Request]]]) -> list[list[Answer]]:
-    """Let a process a plan decide at the same time; return what each was told."""
+    """Decide each plan in a process of its own, concurrently; return the answers of each."""
     with ExitStack() as stack:
         children = []
         for plan in plans:
@@ -68,17 +68,17 @@ def race(config: Path, plans: Sequence[list[list[Request]]]) -> list[list[Answer
     return answers
 
 
-def in_groups(acts: list[Request], size: int) -> list[list[Request]]:
+def batches(acts: list[Request], size: int) -> list[list[Request]]:
     return [acts[first : first + size] for first in range(0, len(acts), size)]
 
 
-class MeddledStore(PostgresStore):
-    """A store before whose commits somebody else is faster."""
+class RivalStore(PostgresStore):
+    """A store that runs a rival's action just before its next commit."""
 
     before: Callable[[], object] | None = None
 
     def commit(self, items: Sequence[Item]) -> CommitResult:
-        """Let the other go first."""
+        """Run the rival's action once, then commit."""
         before, self.before = self.before, None
         if before is not None:
             before()

@@ -1,8 +1,7 @@
-"""What the store tests share: small values, and databases that can be opened several times."""
+"""Small values for store tests, and databases that can be opened several times."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +40,12 @@ class MemoryWorld:
         self._first = MemoryStore()
 
     def open(self) -> Store:
-        """Open the rows once more."""
+        """Open another store on the same rows."""
         return self._first.peer()
 
 
 class SqliteWorld:
-    """One file; a store that was opened before is closed first, because a file has one server."""
+    """A SQLite file. Opening it closes the previous store, because a file has one server."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -54,31 +53,31 @@ class SqliteWorld:
         self._open: SqliteStore | None = None
 
     def open(self) -> Store:
-        """Open the file, which ends the store that had it."""
+        """Close the previous store and open the file again."""
         self.close()
         self._open = SqliteStore(self.path)
         return self._open
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close all open stores."""
         if self._open is not None:
             self._open.close()
 
 
 class PostgresWorld:
-    """One database, served by any number of stores."""
+    """A PostgreSQL database that any number of stores can open."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._open: list[PostgresStore] = []
 
     def open(self) -> Store:
-        """Open the database once more."""
+        """Open another store on the database."""
         self._open.append(PostgresStore(self.url))
         return self._open[-1]
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close all open stores."""
         for store in self._open:
             store.close()
 
@@ -87,7 +86,7 @@ World = MemoryWorld | SqliteWorld | PostgresWorld
 
 
 def uuid_of(*words: object) -> bytes:
-    """Return 16 bytes that differ when the words do."""
+    """Return 16 bytes that identify the given words."""
     return hashlib.blake2b(repr(words).encode(), digest_size=16).digest()
 
 
@@ -98,7 +97,7 @@ def provider(number: int, *, parent: PutProvider | None = None, version: int = 1
 
 
 def offer(number: int, *, expected: int = 0, **totals: int) -> PutInventories:
-    """Offer ``cpu`` and ``memory``; either may be left out."""
+    """Return inventories of ``cpu`` and ``memory``; both are optional."""
     rows = [
         InventoryRow(CPU if name == "cpu" else MEMORY, total, 0, 1, total, 1, 1.0) for name, total in totals.items()
     ]
@@ -115,7 +114,7 @@ def inventory(provider_id: int, class_id: int = CPU) -> int:
 
 
 def claim(number: int, *takes: tuple[int, int], places: Iterable[Place] = (), instance: bool = True) -> Claim:
-    """Return a claim by one consumer: takes are pairs of inventory and amount."""
+    """Return a claim by one consumer; each take is an inventory and an amount."""
     seats = list(places)
     seat = seats[0] if seats else Place(0, 0, 0, 0, 0)
     instances = [InstanceRow(number, 1, 1, 0, seat.group_id, seat.scope, seat.holder)] if instance else []
@@ -135,10 +134,10 @@ def evidence(number: int, *, body: bytes = b"body", at_s: float = 1000.0) -> Evi
     return EvidenceRow(number, uuid_of("decision", number), at_s, "granted", "project", 1, "h1", "", body)
 
 
-def decided(
+def decision_row(
     number: int, *, project: str = "project", hosts: str = "h1", reason: str = "", at_s: float = 1000.0
 ) -> EvidenceRow:
-    """Give a decision that was refused where there is a reason."""
+    """Return a stored decision; with a reason it is a refusal."""
     outcome = "refused" if reason else "granted"
     return EvidenceRow(number, uuid_of("decision", number), at_s, outcome, project, 1, hosts, reason, b"body")
 
@@ -148,12 +147,12 @@ def item(*writes: Write, rows: Iterable[EvidenceRow] = (), work: Iterable[Put] =
 
 
 def commit(store: Store, *items: Item) -> list[str]:
-    """Commit, and return the kinds of the refusals; an accepted item gives an empty word."""
+    """Commit items; return the kind of each refusal, empty for an accepted item."""
     return ["" if refusal is None else refusal.kind for refusal in store.commit(items).refusals]
 
 
 def state(store: Store) -> dict[str, Any]:
-    """Return all that a store holds, in a form that can be compared."""
+    """Return the content of a store in a comparable form."""
     found: dict[str, Any] = {}
     for write in store.load().writes:
         fields: Any = msgspec.to_builtins(write) if not isinstance(write, PutHost) else (write.id, bytes(write.facts))
@@ -171,14 +170,8 @@ def generations(store: Store) -> dict[int, int]:
     return {row[1]: row[2] for row in state(store).get("PutGeneration", [])}
 
 
-def opened(world: World) -> Iterator[Store]:
-    store = world.open()
-    with closing(store):
-        yield store
-
-
 def position_of(store: Store) -> int:
-    """Read everything, and say up to which change."""
+    """Load a store and return its feed position."""
     loaded = store.load()
     list(loaded.writes)
     return loaded.position

@@ -8,7 +8,7 @@ from roost.model.names import uuid_bytes
 from roost.model.work.orders import Answer, OrderBody
 from roost.model.work.work_rows import Put
 from roost.placement.write_plan import Plan
-from tests.contract.agents_over_http import HOST, answering, living
+from tests.contract.agents_over_http import HOST, http_server, running_agent
 from tests.support.agents.scripted_agents import spec
 from tests.support.conductors.work_rows import operation, order
 from tests.support.fleets.named_uuids import uuid_named
@@ -24,7 +24,7 @@ def row_of(own, number):
 
 
 def test_what_a_server_orders_an_agent_does_and_says_once():
-    with answering() as (own, placement, url), living(url) as driver:
+    with http_server() as (own, placement, url), running_agent(url) as driver:
         made = placement.post("/resource_providers", {"name": HOST, "uuid": uuid_named(HOST)})
         assert made.status == 200
         until(lambda: own.get(f"/agents/{HOST}").status == 200)
@@ -46,9 +46,9 @@ def test_what_a_server_orders_an_agent_does_and_says_once():
 
 
 def test_an_agent_that_leaves_a_server_that_is_away_ends(capfd):
-    with answering() as (_, _, url):
+    with http_server() as (_, _, url):
         pass
     before, said = threading.active_count(), []
-    with living(url):
+    with running_agent(url):
         until(lambda: said.append(capfd.readouterr().err) or '"event":"server_is_away"' in "".join(said))
     until(lambda: threading.active_count() <= before)

@@ -15,7 +15,7 @@ from roost.model.request import Move, Request
 from roost.model.settings.roost_settings import Settings
 from roost.model.stored_decision import checks_of, unpack
 from roost.simulator.stable_uuids import uuid_of
-from tests.contract.races import MeddledStore, in_groups, race
+from tests.contract.races import RivalStore, batches, race
 from tests.support.databases import postgres
 from tests.support.fleets.products import fleet, request, settings_for
 
@@ -39,7 +39,7 @@ def test_four_hot_hosts_are_filled_to_the_last_place_and_not_further(config, pro
     capacity = HOSTS * 24
     with open_roost(config) as product:
         product.install(fleet(HOSTS, vcpus=24))
-    told = race(config, [in_groups([request()] * (capacity if size > 1 else capacity * 2 // 3), size)] * processes)
+    told = race(config, [batches([request()] * (capacity if size > 1 else capacity * 2 // 3), size)] * processes)
     answers = [answer for each in told for answer in each]
     outcomes = Counter(answer.outcome for answer in answers)
     assert outcomes == {"granted": capacity, "refused": len(answers) - capacity}
@@ -53,7 +53,7 @@ def test_large_and_small_requests_leave_no_room_that_a_refused_one_needed(config
     with open_roost(config) as product:
         product.install(fleet(HOSTS, vcpus=40))
     draw = random.Random(1)
-    plans = [in_groups([request(draw.choice((1, 7))) for _ in range(96)], 16) for _ in range(3)]
+    plans = [batches([request(draw.choice((1, 7))) for _ in range(96)], 16) for _ in range(3)]
     answers = [answer for each in race(config, plans) for answer in each]
     assert {answer.outcome for answer in answers} == {"granted", "refused"}
     total = sum(answer.vcpus for answer in answers if answer.outcome == "granted")
@@ -75,7 +75,7 @@ def test_group_rules_hold_against_other_processes_and_refuse_nobody_who_fits(con
     with open_roost(config) as product:
         product.install(fleet(HOSTS, vcpus=1000, groups=groups))
     acts = [request(group=group.uuid) for group in groups for _ in range(2)]
-    plans = [in_groups(random.Random(seed).sample(acts, len(acts)), 6) for seed in range(3)]
+    plans = [batches(random.Random(seed).sample(acts, len(acts)), 6) for seed in range(3)]
     answers = [answer for each in race(config, plans) for answer in each]
     for group in groups:
         mine = [answer for answer in answers if answer.group == group.uuid]
@@ -103,7 +103,7 @@ def members_moving(groups: Sequence[ServerGroup], count: int, *, processes: int)
             else:
                 uuid, group = draw.choice(names)
                 acts.append(request(group=group, move=Move(instance_uuid=uuid, may_stay=draw.random() < 0.2)))
-        plans.append(in_groups(acts, 4))
+        plans.append(batches(acts, 4))
     return plans
 
 
@@ -159,7 +159,7 @@ def test_each_process_knows_what_the_other_was_told_before_its_next_answer(confi
 
 
 def test_a_host_lost_to_another_process_is_in_the_stored_evidence(postgres_url, config):
-    store = MeddledStore(postgres_url)
+    store = RivalStore(postgres_url)
     with Roost(store, Settings()) as first, open_roost(config) as second:
         first.install(fleet(2, vcpus=4))
         store.before = lambda: second.decide(request(4, force_hosts=("host-0",)))
@@ -188,7 +188,7 @@ def test_four_hot_hosts_are_filled_again_and_again(postgres_server, tmp_path, ca
             config = settings_for(url, tmp_path)
             with open_roost(config) as product:
                 product.install(fleet(HOSTS, vcpus=500))
-            plans = [in_groups([request()] * 1200, random.Random(number + at).choice((1, 4, 64))) for at in range(4)]
+            plans = [batches([request()] * 1200, random.Random(number + at).choice((1, 4, 64))) for at in range(4)]
             answers = [answer for each in race(config, plans) for answer in each]
             assert used(config) == sum(answer.outcome == "granted" for answer in answers) == HOSTS * 500
             seen.update(answer.outcome for answer in answers)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.commit_failures import audited, opened, orders_of, pace, survived
+from tests.contract.commit_failures import check_audit, open_server, orders_of, run_with_commit_failure, stride
 from tests.support.conductors.builders import ladder
 from tests.support.conductors.conductors import OK, Hand, action, failed
 from tests.support.fleets.named_uuids import uuid_named
@@ -28,7 +28,7 @@ def at_work(server, hands, ask):
 
 def checked(world, name, hands, *, status):
     """See that an instance is what it is to be, and nothing else is anywhere."""
-    with opened(world, hands) as server:
+    with open_server(world, hands) as server:
         assert server.open_operations() == []
         row = server.status(name)
         assert (row.status, row.operation_id, row.task) == (status, 0, "")
@@ -39,21 +39,21 @@ def checked(world, name, hands, *, status):
         running = {agent.host: list(agent.guests) for agent in hands if agent.guests}
         assert running == ({row.node: [uuid_named(name)]} if is_there else {})
         assert all(order.state in {"answered", "withdrawn"} for order in orders_of(server))
-    audited(world)
+    check_audit(world)
 
 
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
 def test_a_build_and_a_deletion_survive_a_death_at_every_commit(world, is_made):
     hands = []
-    with opened(world) as server:
+    with open_server(world) as server:
         server.run(lambda _current: server.roost.install(ladder(3)))
         for number in range(3):
             hands.append(Hand(server, f"h{number}"))
             hands[-1].register()
     deaths = {"build": 0, "delete": 0}
-    for at in range(1, COMMITS_MAX, pace(world)):
+    for at in range(1, COMMITS_MAX, stride(world)):
         name = f"i{at}"
-        died = survived(
+        died = run_with_commit_failure(
             world,
             hands,
             lambda server, name=name: at_work(server, hands, lambda _: server.build(name, key=name)),
@@ -62,7 +62,7 @@ def test_a_build_and_a_deletion_survive_a_death_at_every_commit(world, is_made):
         )
         checked(world, name, hands, status="ACTIVE")
         deaths["build"] += died
-        is_dead = survived(
+        is_dead = run_with_commit_failure(
             world,
             hands,
             lambda server, name=name: at_work(server, hands, lambda _: server.delete(name)),
@@ -73,12 +73,12 @@ def test_a_build_and_a_deletion_survive_a_death_at_every_commit(world, is_made):
         deaths["delete"] += is_dead
         if not died and not is_dead:
             break
-    assert deaths["build"] * pace(world) >= 10
-    assert deaths["delete"] * pace(world) >= 5
+    assert deaths["build"] * stride(world) >= 10
+    assert deaths["delete"] * stride(world) >= 5
 
 
 def test_a_conductor_that_is_too_slow_loses_and_drops_what_it_did(world):
-    with opened(world) as server:
+    with open_server(world) as server:
         server.run(lambda _current: server.roost.install(ladder(3)))
         hands = [Hand(server, f"h{number}") for number in range(3)]
         for agent in hands:

@@ -22,7 +22,7 @@ from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
 from roost.store import snapshot_program
 from roost.store.sqlite.store import SqliteStore
-from tests.contract.races import MeddledStore, in_groups, race
+from tests.contract.races import RivalStore, batches, race
 from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
 from tests.support.databases import postgres
 from tests.support.fleets.products import fleet, request, settings_for
@@ -289,7 +289,7 @@ def test_evidence_of_an_older_version_says_so(monkeypatch):
 
 def test_what_saw_a_claim_that_lost_its_race_is_not_guessed(postgres_url, tmp_path):
     config = settings_for(postgres_url, tmp_path)
-    store = MeddledStore(postgres_url)
+    store = RivalStore(postgres_url)
     with Roost(store, settings_of()) as first, open_roost(config) as second:
         first.install(fleet(2, vcpus=4))
         store.before = lambda: second.decide(request(4, force_hosts=("host-0",)))
@@ -309,7 +309,7 @@ def test_decisions_of_racing_processes_replay_to_themselves_or_say_that_they_can
     config = settings_for(postgres_url, tmp_path)
     with open_roost(config) as product:
         product.install(fleet(4, vcpus=12))
-    race(config, [in_groups([request(draw) for draw in (1, 1, 3) * 10], size)] * processes)
+    race(config, [batches([request(draw) for draw in (1, 1, 3) * 10], size)] * processes)
     with open_reader(config, None, environ={}) as reader:
         uuids = [decision.uuid for decision in reader.decisions(1000)]
         counts = same(reader, uuids)
@@ -344,7 +344,7 @@ def test_racing_processes_again_and_again(postgres_server, tmp_path, capsys):
             with open_roost(config) as product:
                 product.install(fleet(4, vcpus=60))
             plan = [request(vcpus) for vcpus in (1, 1, 3) * 60]
-            race(config, [in_groups(plan, random.Random(number + at).choice((1, 4, 32))) for at in range(3)])
+            race(config, [batches(plan, random.Random(number + at).choice((1, 4, 32))) for at in range(3)])
             with open_reader(config, None, environ={}) as reader:
                 counts += same(reader, [decision.uuid for decision in reader.decisions(1000)])
     with capsys.disabled():

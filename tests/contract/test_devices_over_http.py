@@ -21,7 +21,7 @@ from roost.machine import SystemClock
 from roost.model.settings.roost_settings import FilterScheduler, Pci, Settings
 from roost.model.work.agent_terms import ReshapeTerms
 from roost.model.work.device_spec import read_device_specs
-from tests.contract.agents_over_http import answering, conducting, is_ready, living
+from tests.contract.agents_over_http import http_server, is_ready, running_agent, running_conductor
 from tests.support.agents.report_clients import SERVICE
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.waiting import until
@@ -96,13 +96,13 @@ class Machine:
         self.options = {"script": str(script), "state": str(folder / "state")}
 
     @contextmanager
-    def living(self, *, is_counting=True, update_s=None):
+    def running_agent(self, *, is_counting=True, update_s=None):
         """Let its agent live; give its driver."""
         self.lives += 1
         with (
             closing(SharedHttp(lambda: ReportHttp(f"{self.url}/placement", headers=SERVICE))) as http,
             closing(HttpServer(self.url, token="admin", draw=lambda: 0.5, pause=lambda _: True)) as server,
-            living(
+            running_agent(
                 self.url,
                 life=self.lives,
                 host=self.name,
@@ -136,7 +136,7 @@ class Machine:
 @pytest.fixture
 def fleet(tmp_path):
     """Give a server whose scheduler asks Placement for devices, and two hosts that have some."""
-    with answering(product()) as (own, placement, url):
+    with http_server(product()) as (own, placement, url):
         yield own, placement, [Machine(url, tmp_path, name) for name in ("host-a", "host-b")]
 
 
@@ -203,7 +203,7 @@ def devices(driver):
 
 def test_a_guest_gets_the_device_of_the_provider_that_it_holds(fleet):
     own, placement, (a, b) = fleet
-    with a.living() as on_a, b.living() as on_b, conducting(own):
+    with a.living() as on_a, b.living() as on_b, running_conductor(own):
         until(lambda: is_told(own, "host-a") and is_told(own, "host-b"))
         # Traits and class of the settings select the device.
         assert built(own, ONE, flavor("fast:1"), host="host-a") == ("ACTIVE", "host-a")
@@ -238,7 +238,7 @@ def test_a_guest_gets_the_device_of_the_provider_that_it_holds(fleet):
 
 def test_devices_are_near_to_the_cells_of_the_guest(fleet):
     own, _, (a, _) = fleet
-    with a.living() as on_a, conducting(own):
+    with a.living() as on_a, running_conductor(own):
         until(lambda: is_told(own, "host-a"))
         asked = flavor("near:1", name="near", **{"hw:numa_nodes": "1"})
         asked = asked | {"vcpus": 4, "memory_mb": 3072}
@@ -256,7 +256,7 @@ def test_devices_are_near_to_the_cells_of_the_guest(fleet):
 def test_a_resize_in_place_has_both_devices_until_it_is_settled_also_in_the_next_life(fleet, end, stays):
     own, placement, (a, _) = fleet
     both = {f"host-a_{NEAR.upper()}": 1, f"host-a_{FAR.upper()}": 1}
-    with conducting(own):
+    with running_conductor(own):
         with a.living() as driver:
             until(lambda: is_told(own, "host-a"))
             assert built(own, ONE, flavor("fast:1")) == ("ACTIVE", "host-a")
@@ -273,7 +273,7 @@ def test_a_resize_in_place_has_both_devices_until_it_is_settled_also_in_the_next
 
 def test_a_guest_that_moves_while_it_runs_and_one_that_is_shelved_get_devices_that_they_hold(fleet):
     own, placement, (a, b) = fleet
-    with a.living() as on_a, b.living() as on_b, conducting(own):
+    with a.living() as on_a, b.living() as on_b, running_conductor(own):
         until(lambda: is_told(own, "host-a") and is_told(own, "host-b"))
         assert built(own, ONE, flavor("fast:1"), host="host-a") == ("ACTIVE", "host-a")
         assert done(own, "live-migrate") == ("ACTIVE", "host-b")
@@ -289,7 +289,7 @@ def test_a_guest_that_moves_while_it_runs_and_one_that_is_shelved_get_devices_th
 
 def test_two_guests_never_get_one_device(fleet):
     own, placement, (a, _) = fleet
-    with a.living() as on_a, conducting(own):
+    with a.living() as on_a, running_conductor(own):
         until(lambda: is_told(own, "host-a"))
         uuids = [uuid_named(f"many {number}") for number in range(4)]
         for uuid in uuids:
@@ -302,7 +302,7 @@ def test_two_guests_never_get_one_device(fleet):
 
 
 def test_what_guests_had_before_it_was_switched_on_is_held_and_given_back(tmp_path):
-    with answering(product(is_placed=False)) as (own, placement, url), conducting(own):
+    with http_server(product(is_placed=False)) as (own, placement, url), running_conductor(own):
         a = Machine(url, tmp_path, "host-a")
         with a.living(is_counting=False) as driver:
             until(lambda: is_told(own, "host-a"))

@@ -6,7 +6,7 @@ import pytest
 
 from roost.conductor.intake import accept_drain
 from roost.model.names import uuid_bytes
-from tests.contract.commit_failures import audited, opened, orders_of, pace, survived
+from tests.contract.commit_failures import check_audit, open_server, orders_of, run_with_commit_failure, stride
 from tests.contract.stores import PostgresWorld
 from tests.support.conductors.move_servers import at_rest, holders, movers, pass_time
 from tests.support.fleets.named_uuids import uuid_named
@@ -26,9 +26,9 @@ class Life:
     def __init__(self, world):
         self.world, self.clock, self.hands = world, FixedClock(), {}
 
-    def opened(self):
+    def open_server(self):
         """Give a server on the database, to which agents turn now."""
-        return opened(self.world, self.hands.values(), clock=self.clock, look_s=LOOK_S)
+        return open_server(self.world, self.hands.values(), clock=self.clock, look_s=LOOK_S)
 
     def work(self, server, key, source):
         """Let a host be left, as long as anything goes on."""
@@ -52,9 +52,9 @@ class Life:
             if not done and isinstance(self.world, PostgresWorld):
                 time.sleep(LOOK_S)  # This database has a clock of its own.
 
-    def survived(self, key, source, *, at, is_made):
+    def run_with_commit_failure(self, key, source, *, at, is_made):
         """Let the database be gone at one commit, and the next server go on; say whether it came so far."""
-        is_dead = survived(
+        is_dead = run_with_commit_failure(
             self.world,
             self.hands.values(),
             lambda server: self.work(server, key, source),
@@ -63,7 +63,7 @@ class Life:
             clock=self.clock,
             look_s=LOOK_S,
         )
-        with self.opened() as server:
+        with self.open_server() as server:
             self.check(server, source)
         return is_dead
 
@@ -84,7 +84,7 @@ class Life:
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
 def test_a_drain_survives_a_death_at_every_commit(world, is_made):
     life = Life(world)
-    with life.opened() as server:
+    with life.open_server() as server:
         server.run(lambda _current: server.roost.install(hosts(2, VCPU=9, MEMORY_MB=99)))
         life.hands = movers(server, ("h0", "h1"))
         for name in NAMES:
@@ -94,11 +94,11 @@ def test_a_drain_survives_a_death_at_every_commit(world, is_made):
         at_rest(server, life.hands)
     deaths = 0
     source, target = "h0", "h1"
-    for at in range(1, COMMITS_MAX, pace(world)):
-        is_dead = life.survived(f"drain {at}", source, at=at, is_made=is_made)
+    for at in range(1, COMMITS_MAX, stride(world)):
+        is_dead = life.run_with_commit_failure(f"drain {at}", source, at=at, is_made=is_made)
         deaths += is_dead
         source, target = target, source
         if not is_dead:
             break
-    audited(world)
-    assert deaths * pace(world) >= 15, deaths
+    check_audit(world)
+    assert deaths * stride(world) >= 15, deaths

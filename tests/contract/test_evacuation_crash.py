@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.commit_failures import audited, opened, survived
+from tests.contract.commit_failures import check_audit, open_server, run_with_commit_failure
 from tests.contract.stores import MemoryWorld
 from tests.support.conductors.builders import ladder
 from tests.support.conductors.conductors import failed
@@ -21,22 +21,22 @@ class Stage:
 
     def __init__(self, world):
         self.world, self.clock, self.hands = world, FixedClock(), {}
-        with self.opened() as server:
+        with self.open_server() as server:
             server.run(lambda _current: server.roost.install(ladder(len(HOSTS))))
             self.hands = movers(server, HOSTS)
 
-    def opened(self):
+    def open_server(self):
         """Give a server on the database, to which agents turn now."""
-        return opened(self.world, self.hands.values(), clock=self.clock)
+        return open_server(self.world, self.hands.values(), clock=self.clock)
 
     def acted(self, act, script=None):
         """Let somebody ask, and everybody do what there is to do."""
-        with self.opened() as server:
+        with self.open_server() as server:
             self.work(server, act, script)
 
-    def survived(self, act, script=None, *, at, is_made):
+    def run_with_commit_failure(self, act, script=None, *, at, is_made):
         """Let the database be gone at one commit, and all go on with the next server; say whether it came so far."""
-        return survived(
+        return run_with_commit_failure(
             self.world,
             self.hands.values(),
             lambda server: self.work(server, act, script),
@@ -56,7 +56,7 @@ class Stage:
 
     def checked(self, name, *, host, kind, status):
         """See that an instance is on a host with all that there is of it, and that nothing is wrong in the database."""
-        with self.opened() as server:
+        with self.open_server() as server:
             row = server.status(name)
             assert (row.status, row.task, row.host) == ("ACTIVE", "", host)
             assert self.running() == {host: [uuid_named(name)]}
@@ -64,7 +64,7 @@ class Stage:
             assert [each[:2] for each in migrations(server, name)] == [(kind, status)]
             assert server.open_operations() == []
             assert {server.reader.agent(each).state for each in HOSTS} == {"ready"}
-        audited(self.world)
+        check_audit(self.world)
 
 
 def first_fails(*actions):
@@ -77,7 +77,7 @@ def migrated(stage, name, *, at, is_made, failing):
     """Let an instance migrate while it runs, with a death; say whether there was one."""
     stage.acted(lambda server: server.build(name, key=name))
     (source,) = stage.running()
-    is_dead = stage.survived(
+    is_dead = stage.run_with_commit_failure(
         lambda server: ask(server, "live_migrate", name, key=f"move {name}"),
         first_fails(*failing),
         at=at,
@@ -102,12 +102,12 @@ def evacuated(stage, name, *, at, is_made, failing):
             leaver.leave()
         ask(server, "evacuate", name, key=f"move {name}")
 
-    is_dead = stage.survived(rescue, first_fails(*failing), at=at, is_made=is_made)
+    is_dead = stage.run_with_commit_failure(rescue, first_fails(*failing), at=at, is_made=is_made)
     host = next(each for each in stage.running() if each != source)
-    with stage.opened() as server:
+    with stage.open_server() as server:
         assert sorted(map(tuple, holders(server).values())) == sorted([(source,), (host,)])
-    is_dead |= stage.survived(lambda _server: leaver.register(), at=at, is_made=is_made)
-    with stage.opened() as server:
+    is_dead |= stage.run_with_commit_failure(lambda _server: leaver.register(), at=at, is_made=is_made)
+    with stage.open_server() as server:
         pass_time(server, stage.hands, 31)
         at_rest(server, stage.hands)
     stage.checked(name, host=host, kind="evacuate", status="confirmed")

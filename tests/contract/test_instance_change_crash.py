@@ -7,7 +7,7 @@ import pytest
 
 from roost.conductor.operation.stored_request import image_of
 from roost.model.image import Image
-from tests.contract.commit_failures import audited, opened, orders_of, pace, survived
+from tests.contract.commit_failures import check_audit, open_server, orders_of, run_with_commit_failure, stride
 from tests.support.conductors.builders import ladder
 from tests.support.conductors.conductors import OK, TERMS, Hand, action, failed
 from tests.support.fleets.named_uuids import uuid_named
@@ -70,7 +70,7 @@ def checked(server, hands, *, status, is_on_host, image):
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
 def test_each_survives_a_death_at_every_commit(world, is_made):
     hands = []
-    with opened(world) as server:
+    with open_server(world) as server:
         server.run(lambda _current: server.roost.install(ladder(3)))
         for number in range(3):
             hands.append(Hand(server, f"h{number}"))
@@ -82,17 +82,17 @@ def test_each_survives_a_death_at_every_commit(world, is_made):
                 for order in agent.poll().orders:
                     agent.act(order)
     deaths, left = [0] * len(SEQUENCE), set(range(len(SEQUENCE)))
-    for at in range(1, COMMITS_MAX, pace(world)):
+    for at in range(1, COMMITS_MAX, stride(world)):
         for number, (kind, status, is_on_host, image) in enumerate(SEQUENCE):
             work = partial(at_work, hands=hands, kind=kind, key=f"{kind} {number} {at}")
             if number in left:
-                is_dead = survived(world, hands, work, at=at, is_made=is_made)
+                is_dead = run_with_commit_failure(world, hands, work, at=at, is_made=is_made)
                 deaths[number] += is_dead
                 left -= set() if is_dead else {number}
-            with opened(world, hands) as server:
+            with open_server(world, hands) as server:
                 work(server)
                 checked(server, hands, status=status, is_on_host=is_on_host, image=image)
         if not left:
             break
-    audited(world)
-    assert all(count * pace(world) >= 5 for count in deaths), deaths
+    check_audit(world)
+    assert all(count * stride(world) >= 5 for count in deaths), deaths

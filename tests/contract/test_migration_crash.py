@@ -21,7 +21,7 @@ COMMITS_MAX = 80
 
 def opened(world, hands):
     """Give a server on the database, to which agents turn now."""
-    return commit_failures.opened(world, hands.values())
+    return commit_failures.open_server(world, hands.values())
 
 
 def at_work(server, *, hands, kind, key, script, **more):
@@ -88,7 +88,7 @@ def survives(world, story, *, is_made, stride):
         died = []
         for kind, more in STORIES[story]:
             work = partial(at_work, hands=hands, kind=kind, key=f"{kind} {at}", script=script, **more)
-            died.append(commit_failures.survived(world, hands.values(), work, at=at, is_made=is_made))
+            died.append(commit_failures.run_with_commit_failure(world, hands.values(), work, at=at, is_made=is_made))
         with opened(world, hands) as server:
             checked(server, hands)
             assert story not in {"undone", "reverted", "lost"} or server.status("one").host == here

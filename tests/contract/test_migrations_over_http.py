@@ -1,6 +1,6 @@
 """Instances that are resized and migrate, from end to end: a server, a conductor, and agents with fake drivers."""
 
-from tests.contract.agents_over_http import answering, conducting, is_ready, living
+from tests.contract.agents_over_http import http_server, is_ready, running_agent, running_conductor
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import host, joined
 from tests.support.waiting import until
@@ -36,9 +36,9 @@ def states(*drivers):
 
 def test_an_instance_is_resized_taken_back_confirmed_and_migrates():
     fleet = joined(host("host-a", VCPU=4, MEMORY_MB=99), host("host-b", VCPU=8, MEMORY_MB=32))
-    with answering() as (own, _, url):
+    with http_server() as (own, _, url):
         own.in_thread(lambda roost: roost.install(fleet))
-        with living(url, host="host-a") as a, living(url, host="host-b") as b, conducting(own):
+        with running_agent(url, host="host-a") as a, running_agent(url, host="host-b") as b, running_conductor(own):
             until(lambda: is_ready(own, "host-a") and is_ready(own, "host-b"))
             asked = {"flavor": SMALL, "name": "one", "instance_uuids": [ONE], "force_hosts": ["host-a"]}
             assert own.post("/instances", asked).status == 202
@@ -73,9 +73,9 @@ def test_an_instance_is_resized_taken_back_confirmed_and_migrates():
 
 
 def test_an_instance_is_resized_on_its_own_host():
-    with answering() as (own, _, url):
+    with http_server() as (own, _, url):
         own.in_thread(lambda roost: roost.install(host("host-a", VCPU=8, MEMORY_MB=99)))
-        with living(url, host="host-a") as driver, conducting(own):
+        with running_agent(url, host="host-a") as driver, running_conductor(own):
             until(lambda: is_ready(own, "host-a"))
             assert own.post("/instances", {"flavor": SMALL, "name": "one", "instance_uuids": [ONE]}).status == 202
             until(lambda: shown(own) == ("ACTIVE", "host-a", ""))
@@ -91,10 +91,10 @@ def test_an_instance_is_resized_on_its_own_host():
 
 def test_an_instance_goes_back_from_a_host_that_is_lost():
     fleet = joined(host("host-a", VCPU=4, MEMORY_MB=99), host("host-b", VCPU=8, MEMORY_MB=32))
-    with answering() as (own, _, url):
+    with http_server() as (own, _, url):
         own.in_thread(lambda roost: roost.install(fleet))
-        with living(url, host="host-a") as a, conducting(own):
-            with living(url, host="host-b"):
+        with running_agent(url, host="host-a") as a, running_conductor(own):
+            with running_agent(url, host="host-b"):
                 until(lambda: is_ready(own, "host-a") and is_ready(own, "host-b"))
                 asked = {"flavor": SMALL, "name": "one", "instance_uuids": [ONE], "force_hosts": ["host-a"]}
                 assert own.post("/instances", asked).status == 202
@@ -118,7 +118,7 @@ def test_an_instance_goes_back_from_a_host_that_is_lost():
             again = own.post(f"/instances/{ONE}/revert", {}, headers={"idempotency-key": "back"})
             assert again.status == 422
             assert (states(a), used(own)) == ([["running"]], 5)
-            with living(url, host="host-b", life=2):
+            with running_agent(url, host="host-b", life=2):
                 until(lambda: used(own) == 1)
                 assert is_ready(own, "host-b")
 

@@ -3,7 +3,7 @@
 from roost.conductor.intake import accept
 from roost.model.names import uuid_bytes
 from roost.model.work.operation import PowerChange
-from tests.contract.agents_over_http import answering, conducting, is_ready, living
+from tests.contract.agents_over_http import http_server, is_ready, running_agent, running_conductor
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import host, joined, wish
 from tests.support.waiting import until
@@ -29,12 +29,12 @@ def test_an_instance_is_built_on_an_alternate_stopped_started_and_deleted(tmp_pa
     broken = tmp_path / "broken.toml"
     broken.write_text('[[fault]]\naction = "spawn"\n')
     fleet = joined(host("host-a", VCPU=8, MEMORY_MB=99), host("host-b", VCPU=8, MEMORY_MB=32))
-    with answering() as (own, _, url):
+    with http_server() as (own, _, url):
         own.in_thread(lambda roost: roost.install(fleet))
         with (
-            living(url, host="host-a", options={"script": str(broken)}) as bad,
-            living(url, host="host-b") as good,
-            conducting(own),
+            running_agent(url, host="host-a", options={"script": str(broken)}) as bad,
+            running_agent(url, host="host-b") as good,
+            running_conductor(own),
         ):
             until(lambda: is_ready(own, "host-a") and is_ready(own, "host-b"))
             ask(

@@ -26,7 +26,7 @@ from tests.contract.stores import (
     World,
     claim,
     commit,
-    decided,
+    decision_row,
     evidence,
     generations,
     host,
@@ -91,16 +91,16 @@ def test_a_load_gives_back_what_was_committed(world: World) -> None:
     assert generations(world.open()) == {7: 4, 3: 0}
 
 
-def test_a_claim_never_exceeds_capacity(small: Store) -> None:
-    assert commit(small, item(claim(1, (inventory(1), 5)))) == [""]
-    assert commit(small, item(claim(2, (inventory(1), 4)))) == ["capacity"]
-    assert commit(small, item(claim(3, (inventory(1), 3)))) == [""]
+def test_a_claim_never_exceeds_capacity(small_store: Store) -> None:
+    assert commit(small_store, item(claim(1, (inventory(1), 5)))) == [""]
+    assert commit(small_store, item(claim(2, (inventory(1), 4)))) == ["capacity"]
+    assert commit(small_store, item(claim(3, (inventory(1), 3)))) == [""]
 
 
-def test_items_of_one_commit_see_each_other_in_order(small: Store) -> None:
+def test_items_of_one_commit_see_each_other_in_order(small_store: Store) -> None:
     first = claim(1, (inventory(1), 6))
     verdicts = commit(
-        small,
+        small_store,
         item(first),
         item(claim(2, (inventory(1), 6))),
         item(claim(3, (inventory(1), 2))),
@@ -110,30 +110,30 @@ def test_items_of_one_commit_see_each_other_in_order(small: Store) -> None:
     assert verdicts == ["", "capacity", "", "", ""]
 
 
-def test_what_is_given_back_later_in_a_commit_is_not_free_before(small: Store) -> None:
+def test_what_is_given_back_later_in_a_commit_is_not_free_before(small_store: Store) -> None:
     first = claim(1, (inventory(1), 8))
-    assert commit(small, item(first)) == [""]
-    assert commit(small, item(claim(2, (inventory(1), 8))), item(release(first))) == ["capacity", ""]
+    assert commit(small_store, item(first)) == [""]
+    assert commit(small_store, item(claim(2, (inventory(1), 8))), item(release(first))) == ["capacity", ""]
 
 
-def test_an_overfull_inventory_takes_nothing_even_while_it_empties(small: Store) -> None:
+def test_an_overfull_inventory_takes_nothing_even_while_it_empties(small_store: Store) -> None:
     claims = [claim(number, (inventory(1), 2)) for number in range(1, 5)]
-    assert commit(small, *map(item, claims)) == [""] * 4
-    shrunk = PutInventories(1, generations(small)[1], [InventoryRow(CPU, 4, 0, 1, 4, 1, 1.0)])
-    assert commit(small, item(shrunk)) == [""]
-    assert commit(small, item(release(claims[0])), item(claim(9, (inventory(1), 1)))) == ["", "capacity"]
+    assert commit(small_store, *map(item, claims)) == [""] * 4
+    shrunk = PutInventories(1, generations(small_store)[1], [InventoryRow(CPU, 4, 0, 1, 4, 1, 1.0)])
+    assert commit(small_store, item(shrunk)) == [""]
+    assert commit(small_store, item(release(claims[0])), item(claim(9, (inventory(1), 1)))) == ["", "capacity"]
 
 
-def test_a_refused_item_leaves_nothing_behind(small: Store) -> None:
-    before = state(small)
+def test_a_refused_item_leaves_nothing_behind(small_store: Store) -> None:
+    before = state(small_store)
     two = Claim(
         [ConsumerRow(5, uuid_of(5), "", ""), ConsumerRow(6, uuid_of(6), "", "")],
         [(5, inventory(1), 1), (6, inventory(2), 9)],
         [InstanceRow(5, 1, 1), InstanceRow(6, 2, 1)],
     )
-    assert commit(small, item(two, rows=[evidence(1)])) == ["units"]
-    assert state(small) == before
-    assert small.evidence() == []
+    assert commit(small_store, item(two, rows=[evidence(1)])) == ["units"]
+    assert state(small_store) == before
+    assert small_store.evidence() == []
 
 
 def test_amounts_keep_the_bounds_of_the_unit(store: Store) -> None:
@@ -178,165 +178,171 @@ def test_reserved_and_ratio_make_the_capacity(store: Store) -> None:
     assert commit(store, item(claim(1, (inventory(1), 12)))) == [""]
 
 
-def test_a_claim_raises_the_generation_of_each_provider_once(small: Store) -> None:
-    assert generations(small) == {1: 1, 2: 1}
+def test_a_claim_raises_the_generation_of_each_provider_once(small_store: Store) -> None:
+    assert generations(small_store) == {1: 1, 2: 1}
     one = claim(1, (inventory(1), 1), (inventory(1, MEMORY), 1))
-    assert commit(small, item(one), item(claim(2, (inventory(1), 1), (inventory(2), 1)))) == ["", ""]
-    assert generations(small) == {1: 3, 2: 2}
-    assert commit(small, item(release(one))) == [""]
-    assert generations(small) == {1: 3, 2: 2}
+    assert commit(small_store, item(one), item(claim(2, (inventory(1), 1), (inventory(2), 1)))) == ["", ""]
+    assert generations(small_store) == {1: 3, 2: 2}
+    assert commit(small_store, item(release(one))) == [""]
+    assert generations(small_store) == {1: 3, 2: 2}
 
 
-def test_a_claim_on_what_does_not_exist_is_refused(small: Store) -> None:
-    assert commit(small, item(claim(1, (inventory(9), 1)))) == ["missing"]
-    assert commit(small, item(claim(1, (inventory(1, 0), 1)))) == ["missing"]
+def test_a_claim_on_what_does_not_exist_is_refused(small_store: Store) -> None:
+    assert commit(small_store, item(claim(1, (inventory(9), 1)))) == ["missing"]
+    assert commit(small_store, item(claim(1, (inventory(1, 0), 1)))) == ["missing"]
 
 
-def test_a_consumer_comes_to_be_once(small: Store) -> None:
+def test_a_consumer_comes_to_be_once(small_store: Store) -> None:
     one = claim(1, (inventory(1), 1))
-    assert commit(small, item(one)) == [""]
-    assert commit(small, item(claim(1, (inventory(1), 1)))) == ["duplicate"]
+    assert commit(small_store, item(one)) == [""]
+    assert commit(small_store, item(claim(1, (inventory(1), 1)))) == ["duplicate"]
     same_uuid = Claim([ConsumerRow(2, uuid_of("consumer", 1), "", "")], [(2, inventory(1), 1)])
-    assert commit(small, item(same_uuid)) == ["duplicate"]
-    assert commit(small, item(same_uuid), item(release(one))) == ["duplicate", ""]
-    assert commit(small, item(claim(3, (inventory(1), 1))), item(claim(3, (inventory(1), 1)))) == ["", "duplicate"]
+    assert commit(small_store, item(same_uuid)) == ["duplicate"]
+    assert commit(small_store, item(same_uuid), item(release(one))) == ["duplicate", ""]
+    assert commit(small_store, item(claim(3, (inventory(1), 1))), item(claim(3, (inventory(1), 1)))) == [
+        "",
+        "duplicate",
+    ]
 
 
-def test_a_release_frees_all_and_ends_the_instance(small: Store) -> None:
+def test_a_release_frees_all_and_ends_the_instance(small_store: Store) -> None:
     one = claim(1, (inventory(1), 8), (inventory(2), 1))
-    before = state(small)
-    assert commit(small, item(one)) == [""]
-    assert commit(small, item(release(one))) == [""]
-    after = state(small)
+    before = state(small_store)
+    assert commit(small_store, item(one)) == [""]
+    assert commit(small_store, item(release(one))) == [""]
+    after = state(small_store)
     assert {kind: rows for kind, rows in after.items() if kind != "PutGeneration"} == {
         kind: rows for kind, rows in before.items() if kind != "PutGeneration"
     }
-    assert commit(small, item(release(one))) == ["missing"]
+    assert commit(small_store, item(release(one))) == ["missing"]
 
 
-def test_a_release_that_does_not_say_what_is_held_is_refused(small: Store) -> None:
+def test_a_release_that_does_not_say_what_is_held_is_refused(small_store: Store) -> None:
     one = claim(1, (inventory(1), 4), (inventory(2), 1))
-    assert commit(small, item(one)) == [""]
-    assert commit(small, item(release(claim(1, (inventory(1), 4))))) == ["missing"]
-    assert commit(small, item(release(claim(1, (inventory(1), 4), (inventory(2), 2))))) == ["missing"]
-    assert commit(small, item(release(one)), item(release(one))) == ["", "missing"]
+    assert commit(small_store, item(one)) == [""]
+    assert commit(small_store, item(release(claim(1, (inventory(1), 4))))) == ["missing"]
+    assert commit(small_store, item(release(claim(1, (inventory(1), 4), (inventory(2), 2))))) == ["missing"]
+    assert commit(small_store, item(release(one)), item(release(one))) == ["", "missing"]
 
 
-def test_places_are_limited_and_have_one_holder(small: Store) -> None:
+def test_places_are_limited_and_have_one_holder(small_store: Store) -> None:
     def seat(number: int, *, holder: int = 0, limit: int = 2) -> Claim:
         return claim(number, (inventory(1), 1), places=[Place(1, 5, holder, 1, limit)])
 
-    assert commit(small, item(seat(1, limit=0))) == ["place"]
-    assert commit(small, item(seat(1)), item(seat(2)), item(seat(3))) == ["", "", "place"]
-    assert commit(small, item(seat(3))) == ["place"]
-    assert commit(small, item(seat(3, holder=8, limit=9))) == ["place"]
-    assert commit(small, item(release(seat(1))), item(release(seat(2)))) == ["", ""]
-    assert commit(small, item(seat(4, holder=8)), item(seat(5, holder=9))) == ["", "place"]
-    assert commit(small, item(release(seat(4))), item(release(seat(4)))) == ["place", "place"]
-    assert commit(small, item(release(seat(4, holder=8))), item(seat(6, holder=9))) == ["", ""]
+    assert commit(small_store, item(seat(1, limit=0))) == ["place"]
+    assert commit(small_store, item(seat(1)), item(seat(2)), item(seat(3))) == ["", "", "place"]
+    assert commit(small_store, item(seat(3))) == ["place"]
+    assert commit(small_store, item(seat(3, holder=8, limit=9))) == ["place"]
+    assert commit(small_store, item(release(seat(1))), item(release(seat(2)))) == ["", ""]
+    assert commit(small_store, item(seat(4, holder=8)), item(seat(5, holder=9))) == ["", "place"]
+    assert commit(small_store, item(release(seat(4))), item(release(seat(4)))) == ["place", "place"]
+    assert commit(small_store, item(release(seat(4, holder=8))), item(seat(6, holder=9))) == ["", ""]
 
 
-def test_inventories_are_replaced_only_at_the_expected_generation(small: Store) -> None:
-    assert commit(small, item(offer(1, expected=0, cpu=9))) == ["generation"]
-    assert commit(small, item(offer(1, expected=1, cpu=9)), item(offer(1, expected=1, cpu=10))) == ["", "generation"]
-    assert commit(small, item(claim(1, (inventory(1), 9)))) == [""]
-    assert commit(small, item(offer(1, expected=2, cpu=10))) == ["generation"]
-    assert commit(small, item(offer(1, expected=3, memory=10))) == ["in_use"]
-    assert commit(small, item(offer(1, expected=3, cpu=10))) == [""]
-    assert commit(small, item(offer(77, cpu=1))) == ["missing"]
+def test_inventories_are_replaced_only_at_the_expected_generation(small_store: Store) -> None:
+    assert commit(small_store, item(offer(1, expected=0, cpu=9))) == ["generation"]
+    assert commit(small_store, item(offer(1, expected=1, cpu=9)), item(offer(1, expected=1, cpu=10))) == [
+        "",
+        "generation",
+    ]
+    assert commit(small_store, item(claim(1, (inventory(1), 9)))) == [""]
+    assert commit(small_store, item(offer(1, expected=2, cpu=10))) == ["generation"]
+    assert commit(small_store, item(offer(1, expected=3, memory=10))) == ["in_use"]
+    assert commit(small_store, item(offer(1, expected=3, cpu=10))) == [""]
+    assert commit(small_store, item(offer(77, cpu=1))) == ["missing"]
 
 
-def test_labels_are_replaced_only_at_the_expected_generation(small: Store) -> None:
-    assert commit(small, item(PutTraits(1, 1, [2, 1]), PutMembership(1, 2, [4]))) == [""]
-    assert commit(small, item(PutTraits(1, 1, [3]))) == ["generation"]
-    assert commit(small, item(PutTraits(1, 3, [3])), item(PutMembership(1, 4, []))) == ["", ""]
-    found = state(small)
+def test_labels_are_replaced_only_at_the_expected_generation(small_store: Store) -> None:
+    assert commit(small_store, item(PutTraits(1, 1, [2, 1]), PutMembership(1, 2, [4]))) == [""]
+    assert commit(small_store, item(PutTraits(1, 1, [3]))) == ["generation"]
+    assert commit(small_store, item(PutTraits(1, 3, [3])), item(PutMembership(1, 4, []))) == ["", ""]
+    found = state(small_store)
     assert [row[3] for row in found["PutTraits"]] == [[3]]
     assert "PutMembership" not in found
 
 
-def test_a_provider_in_use_stays(small: Store) -> None:
+def test_a_provider_in_use_stays(small_store: Store) -> None:
     one = claim(1, (inventory(1), 1))
     child = provider(3, parent=provider(2))
-    assert commit(small, item(one), item(child)) == ["", ""]
-    assert commit(small, item(DropProvider(1)), item(DropProvider(2))) == ["in_use", "in_use"]
+    assert commit(small_store, item(one), item(child)) == ["", ""]
+    assert commit(small_store, item(DropProvider(1)), item(DropProvider(2))) == ["in_use", "in_use"]
     drops = [item(release(one)), item(DropProvider(1)), item(DropProvider(3)), item(DropProvider(2))]
-    assert commit(small, *drops, item(DropProvider(1))) == ["", "", "", "", "missing"]
-    assert set(state(small)) == set()
+    assert commit(small_store, *drops, item(DropProvider(1))) == ["", "", "", "", "missing"]
+    assert set(state(small_store)) == set()
 
 
-def test_providers_form_trees(small: Store) -> None:
-    assert commit(small, item(provider(3, parent=provider(99)))) == ["missing"]
+def test_providers_form_trees(small_store: Store) -> None:
+    assert commit(small_store, item(provider(3, parent=provider(99)))) == ["missing"]
     child, grandchild = provider(3, parent=provider(1)), provider(4, parent=provider(3, parent=provider(1)))
-    assert commit(small, item(child), item(grandchild)) == ["", ""]
+    assert commit(small_store, item(child), item(grandchild)) == ["", ""]
     moved = provider(3, parent=provider(2), version=2)
-    assert commit(small, item(moved)) == ["generation"], "its child would stay in the old tree"
-    assert commit(small, item(moved, provider(4, parent=moved, version=2))) == [""]
+    assert commit(small_store, item(moved)) == ["generation"], "its child would stay in the old tree"
+    assert commit(small_store, item(moved, provider(4, parent=moved, version=2))) == [""]
     inside = provider(2, parent=provider(4, parent=moved), version=2)
-    assert commit(small, item(inside)) == ["generation"], "a provider cannot be inside itself"
+    assert commit(small_store, item(inside)) == ["generation"], "a provider cannot be inside itself"
 
 
-def test_an_older_version_never_replaces_a_newer_one(small: Store) -> None:
-    assert commit(small, item(provider(1, version=2, name="new"))) == [""]
-    assert commit(small, item(provider(1, version=2, name="other"))) == ["generation"]
-    assert commit(small, item(host(1, rack="r", version=1))) == ["generation"]
-    assert commit(small, item(host(1, rack="r", version=2))) == [""]
+def test_an_older_version_never_replaces_a_newer_one(small_store: Store) -> None:
+    assert commit(small_store, item(provider(1, version=2, name="new"))) == [""]
+    assert commit(small_store, item(provider(1, version=2, name="other"))) == ["generation"]
+    assert commit(small_store, item(host(1, rack="r", version=1))) == ["generation"]
+    assert commit(small_store, item(host(1, rack="r", version=2))) == [""]
 
 
-def test_names_are_unique(small: Store) -> None:
-    assert commit(small, item(provider(3, name="p1"))) == ["duplicate"]
-    assert commit(small, item(host(3, provider_id=1))) == ["duplicate"]
-    assert commit(small, item(host(3, provider_id=44))) == ["missing"]
+def test_names_are_unique(small_store: Store) -> None:
+    assert commit(small_store, item(provider(3, name="p1"))) == ["duplicate"]
+    assert commit(small_store, item(host(3, provider_id=1))) == ["duplicate"]
+    assert commit(small_store, item(host(3, provider_id=44))) == ["missing"]
     symbol, document = PutSymbol("trait", 1, "A"), PutDocument(1, "flavor", b"f", b"")
-    assert commit(small, item(symbol), item(document)) == ["", ""]
-    assert commit(small, item(PutSymbol("trait", 2, "A")), item(PutDocument(2, "flavor", b"f", b""))) == [
+    assert commit(small_store, item(symbol), item(document)) == ["", ""]
+    assert commit(small_store, item(PutSymbol("trait", 2, "A")), item(PutDocument(2, "flavor", b"f", b""))) == [
         "duplicate",
         "duplicate",
     ]
-    assert commit(small, item(PutDocument(2, "image", b"f", b"")), item(claim(1, (inventory(1), 1)))) == ["", ""]
+    assert commit(small_store, item(PutDocument(2, "image", b"f", b"")), item(claim(1, (inventory(1), 1)))) == ["", ""]
 
 
-def test_a_name_in_use_stays(small: Store) -> None:
+def test_a_name_in_use_stays(small_store: Store) -> None:
     names = [
         PutSymbol("resource_class", CPU, "VCPU"),
         PutSymbol("trait", 70_000, "CUSTOM_T"),
         PutTraits(1, 1, [70_000]),
     ]
-    assert commit(small, item(*names), item(PutSymbol("consumer_type", 1 << 32, "INSTANCE"))) == ["", ""]
+    assert commit(small_store, item(*names), item(PutSymbol("consumer_type", 1 << 32, "INSTANCE"))) == ["", ""]
     for drop in (DropSymbol("resource_class", CPU), DropSymbol("trait", 70_000)):
-        assert commit(small, item(drop)) == ["in_use"]
-    assert commit(small, item(DropSymbol("consumer_type", 1 << 32))) == ["in_use"]
-    assert commit(small, item(DropSymbol("trait", CPU)), item(DropSymbol("trait", 9))) == ["missing", "missing"]
+        assert commit(small_store, item(drop)) == ["in_use"]
+    assert commit(small_store, item(DropSymbol("consumer_type", 1 << 32))) == ["in_use"]
+    assert commit(small_store, item(DropSymbol("trait", CPU)), item(DropSymbol("trait", 9))) == ["missing", "missing"]
     bare = [item(offer(1, expected=2, memory=1)), item(offer(2, expected=1)), item(PutTraits(1, 3, []))]
     drops = [item(DropSymbol("resource_class", CPU)), item(DropSymbol("trait", 70_000))]
-    assert commit(small, *bare, *drops, *drops) == ["", "", "", "", "", "missing", "missing"]
+    assert commit(small_store, *bare, *drops, *drops) == ["", "", "", "", "", "missing", "missing"]
 
 
-def test_several_names_are_dropped_at_once(small: Store) -> None:
+def test_several_names_are_dropped_at_once(small_store: Store) -> None:
     traits = [PutSymbol("trait", number, f"CUSTOM_{number}") for number in (70_000, 70_001, 70_002)]
-    assert commit(small, item(*traits, PutTraits(1, 1, [70_000, 70_001]), PutTraits(2, 1, [70_001]))) == [""]
+    assert commit(small_store, item(*traits, PutTraits(1, 1, [70_000, 70_001]), PutTraits(2, 1, [70_001]))) == [""]
     drops = [item(DropSymbol("trait", number)) for number in (70_000, 70_001, 70_002)]
-    assert commit(small, item(PutTraits(1, 2, [70_001])), *drops) == ["", "", "in_use", ""]
-    assert [row[1:] for row in state(small)["DropSymbol"]] == [["trait", 70_000, 0.0], ["trait", 70_002, 0.0]]
+    assert commit(small_store, item(PutTraits(1, 2, [70_001])), *drops) == ["", "", "in_use", ""]
+    assert [row[1:] for row in state(small_store)["DropSymbol"]] == [["trait", 70_000, 0.0], ["trait", 70_002, 0.0]]
 
 
-def test_the_number_of_a_dropped_name_is_never_used_again(small: Store) -> None:
+def test_the_number_of_a_dropped_name_is_never_used_again(small_store: Store) -> None:
     names = [PutSymbol("resource_class", 5, "CUSTOM_A"), PutSymbol("trait", 70_000, "CUSTOM_A")]
-    assert commit(small, item(*names)) == [""]
-    assert commit(small, item(DropSymbol("resource_class", 5)), item(DropSymbol("trait", 70_000))) == ["", ""]
+    assert commit(small_store, item(*names)) == [""]
+    assert commit(small_store, item(DropSymbol("resource_class", 5)), item(DropSymbol("trait", 70_000))) == ["", ""]
     offered = PutInventories(1, 1, [InventoryRow(CPU, 8, 0, 1, 8, 1, 1.0), InventoryRow(5, 8, 0, 1, 8, 1, 1.0)])
-    assert commit(small, item(offered), item(PutTraits(1, 1, [70_000]))) == ["missing", "missing"]
-    assert commit(small, *map(item, names)) == ["duplicate", "duplicate"]
+    assert commit(small_store, item(offered), item(PutTraits(1, 1, [70_000]))) == ["missing", "missing"]
+    assert commit(small_store, *map(item, names)) == ["duplicate", "duplicate"]
     again = [PutSymbol("resource_class", 6, "CUSTOM_A"), PutSymbol("trait", 70_001, "CUSTOM_A")]
-    assert commit(small, *map(item, again)) == ["", ""]
-    assert commit(small, item(DropSymbol("resource_class", 6)), item(DropSymbol("trait", 70_001))) == ["", ""]
+    assert commit(small_store, *map(item, again)) == ["", ""]
+    assert commit(small_store, item(DropSymbol("resource_class", 6)), item(DropSymbol("trait", 70_001))) == ["", ""]
 
 
-def test_the_number_of_a_dropped_name_is_used_again_only_by_who_knows_when_it_was_dropped(small: Store) -> None:
+def test_the_number_of_a_dropped_name_is_used_again_only_by_who_knows_when_it_was_dropped(small_store: Store) -> None:
     names = [PutSymbol("resource_class", 5, "CUSTOM_A"), PutSymbol("resource_class", 6, "CUSTOM_C")]
     reused = ReuseSymbol("resource_class", 5, "CUSTOM_B", 7.0)
-    assert commit(small, item(*names), item(reused)) == ["", "duplicate"]
-    assert commit(small, item(DropSymbol("resource_class", 5, 7.0))) == [""]
+    assert commit(small_store, item(*names), item(reused)) == ["", "duplicate"]
+    assert commit(small_store, item(DropSymbol("resource_class", 5, 7.0))) == [""]
     for other in (
         ReuseSymbol("resource_class", 5, "CUSTOM_B", 8.0),
         ReuseSymbol("resource_class", 5, "CUSTOM_B", 0.0),
@@ -344,31 +350,36 @@ def test_the_number_of_a_dropped_name_is_used_again_only_by_who_knows_when_it_wa
         ReuseSymbol("resource_class", 5, "CUSTOM_C", 7.0),
         ReuseSymbol("resource_class", 7, "CUSTOM_B", 7.0),
     ):
-        assert commit(small, item(other)) == ["duplicate"], other
-    assert state(small)["DropSymbol"] == [["drop_symbol", "resource_class", 5, 7.0]]
+        assert commit(small_store, item(other)) == ["duplicate"], other
+    assert state(small_store)["DropSymbol"] == [["drop_symbol", "resource_class", 5, 7.0]]
     offered = PutInventories(1, 1, [InventoryRow(CPU, 8, 0, 1, 8, 1, 1.0), InventoryRow(5, 8, 0, 1, 8, 1, 1.0)])
-    assert commit(small, item(offered), item(reused), item(reused), item(offered)) == ["missing", "", "duplicate", ""]
-    assert commit(small, item(DropSymbol("resource_class", 5, 9.0))) == ["in_use"]
+    assert commit(small_store, item(offered), item(reused), item(reused), item(offered)) == [
+        "missing",
+        "",
+        "duplicate",
+        "",
+    ]
+    assert commit(small_store, item(DropSymbol("resource_class", 5, 9.0))) == ["in_use"]
 
 
-def test_a_name_can_be_changed_to_one_that_is_free(small: Store) -> None:
+def test_a_name_can_be_changed_to_one_that_is_free(small_store: Store) -> None:
     names = [PutSymbol("resource_class", 5, "CUSTOM_A"), PutSymbol("resource_class", 6, "CUSTOM_B")]
-    assert commit(small, item(*names)) == [""]
-    assert commit(small, item(RenameSymbol("resource_class", 5, "CUSTOM_B"))) == ["duplicate"]
+    assert commit(small_store, item(*names)) == [""]
+    assert commit(small_store, item(RenameSymbol("resource_class", 5, "CUSTOM_B"))) == ["duplicate"]
     renames = [RenameSymbol("resource_class", 5, "CUSTOM_C"), RenameSymbol("resource_class", 6, "CUSTOM_A")]
-    assert commit(small, *map(item, renames), item(RenameSymbol("trait", 5, "CUSTOM_D"))) == ["", "", "missing"]
-    assert state(small)["PutSymbol"] == [
+    assert commit(small_store, *map(item, renames), item(RenameSymbol("trait", 5, "CUSTOM_D"))) == ["", "", "missing"]
+    assert state(small_store)["PutSymbol"] == [
         ["symbol", "resource_class", 5, "CUSTOM_C"],
         ["symbol", "resource_class", 6, "CUSTOM_A"],
     ]
 
 
-def test_aggregates_may_be_replaced_without_counting(small: Store) -> None:
-    assert commit(small, item(PutMembership(1, 0, [4], raises=False))) == ["generation"]
+def test_aggregates_may_be_replaced_without_counting(small_store: Store) -> None:
+    assert commit(small_store, item(PutMembership(1, 0, [4], raises=False))) == ["generation"]
     changes = [PutMembership(1, 1, [4], raises=False), PutMembership(1, 1, [5], raises=False)]
-    assert commit(small, *map(item, changes), item(offer(1, expected=1, cpu=8))) == ["", "", ""]
-    assert generations(small)[1] == 2
-    assert [row[3] for row in state(small)["PutMembership"]] == [[5]]
+    assert commit(small_store, *map(item, changes), item(offer(1, expected=1, cpu=8))) == ["", "", ""]
+    assert generations(small_store)[1] == 2
+    assert [row[3] for row in state(small_store)["PutMembership"]] == [[5]]
 
 
 def test_identities_never_come_twice(world: World) -> None:
@@ -393,13 +404,16 @@ def test_symbols_are_numbered_without_gaps(world: World) -> None:
     assert world.open().reserve("symbol", 1) == first + 2
 
 
-def test_evidence_is_found_by_uuid_and_newest_first(small: Store) -> None:
-    assert commit(small, item(claim(1, (inventory(1), 1)), rows=[evidence(1)]), item(rows=[evidence(2)])) == ["", ""]
-    assert small.evidence() == [evidence(2), evidence(1)]
-    assert small.evidence(newest=1) == [evidence(2)]
-    assert small.evidence(uuid=uuid_of("decision", 1)) == [evidence(1)]
-    assert small.evidence(uuid=bytes(16)) == []
-    assert commit(small, item(rows=[evidence(2)])) == ["duplicate"]
+def test_evidence_is_found_by_uuid_and_newest_first(small_store: Store) -> None:
+    assert commit(small_store, item(claim(1, (inventory(1), 1)), rows=[evidence(1)]), item(rows=[evidence(2)])) == [
+        "",
+        "",
+    ]
+    assert small_store.evidence() == [evidence(2), evidence(1)]
+    assert small_store.evidence(newest=1) == [evidence(2)]
+    assert small_store.evidence(uuid=uuid_of("decision", 1)) == [evidence(1)]
+    assert small_store.evidence(uuid=bytes(16)) == []
+    assert commit(small_store, item(rows=[evidence(2)])) == ["duplicate"]
 
 
 def test_pruning_deletes_the_oldest_by_age_and_by_size(store: Store) -> None:
@@ -430,11 +444,11 @@ def test_many_providers_and_consumers_load(world: World) -> None:
 
 def test_decisions_are_found_by_all_that_a_query_says(store: Store) -> None:
     rows = [
-        decided(1, hosts="h1 h10", at_s=1.0),
-        decided(2, project="", hosts="h10", at_s=2.0),
-        decided(3, hosts="", reason="100% of h1's _VCPU_ is used", at_s=3.0),
-        decided(4, project="näh", hosts="h1", at_s=4.0),
-        decided(5, project="näh", hosts="", reason="no disk", at_s=5.0),
+        decision_row(1, hosts="h1 h10", at_s=1.0),
+        decision_row(2, project="", hosts="h10", at_s=2.0),
+        decision_row(3, hosts="", reason="100% of h1's _VCPU_ is used", at_s=3.0),
+        decision_row(4, project="näh", hosts="h1", at_s=4.0),
+        decision_row(5, project="näh", hosts="", reason="no disk", at_s=5.0),
     ]
     assert commit(store, *(item(rows=[row]) for row in rows)) == [""] * 5
 

@@ -141,24 +141,27 @@ def test_items_of_one_commit_see_each_others_work_in_order(store, reader):
     assert reader.operation_of(uuid_of("operation", 1)) == third.row
 
 
-def test_an_item_with_work_is_taken_whole_or_refused_whole(small):
-    assert commit(small, item(work=[Put(operation(1))])) == [""]
-    before = state(small)
+def test_an_item_with_work_is_taken_whole_or_refused_whole(small_store):
+    assert commit(small_store, item(work=[Put(operation(1))])) == [""]
+    before = state(small_store)
     step = replaced(operation(1), step="send")
     claimed = claim(1, (inventory(1), 4))
     told = [step, Put(order(1)), Put(event(1))]
-    assert commit(small, item(claim(9, (inventory(1), 99)), rows=[evidence(1)], work=told)) == ["units"]
+    assert commit(small_store, item(claim(9, (inventory(1), 99)), rows=[evidence(1)], work=told)) == ["units"]
     late = [replaced(operation(1, version=7), step="send"), Put(order(1))]
-    assert commit(small, item(claimed, rows=[evidence(1)], work=late)) == ["generation"]
-    with closing(small.work_reader(FixedClock(5.0))) as reader:
-        assert (reader.operation(1), reader.order(1), small.evidence()) == (operation(1), None, [])
-        assert state(small) == before
-        assert commit(small, item(claimed, rows=[evidence(1)], work=told)) == [""]
+    assert commit(small_store, item(claimed, rows=[evidence(1)], work=late)) == ["generation"]
+    with closing(small_store.work_reader(FixedClock(5.0))) as reader:
+        assert (reader.operation(1), reader.order(1), small_store.evidence()) == (operation(1), None, [])
+        assert state(small_store) == before
+        assert commit(small_store, item(claimed, rows=[evidence(1)], work=told)) == [""]
         assert (reader.operation(1), reader.order(1)) == (step.row, order(1))
-    assert state(small)["takes"] == [(1, inventory(1), 4)]
-    assert [row.id for row in small.evidence()] == [1]
+    assert state(small_store)["takes"] == [(1, inventory(1), 4)]
+    assert [row.id for row in small_store.evidence()] == [1]
     gone = replaced(step.row, outcome="done")
-    assert commit(small, item(release(claimed), work=[gone]), item(release(claimed), work=[gone])) == ["", "missing"]
+    assert commit(small_store, item(release(claimed), work=[gone]), item(release(claimed), work=[gone])) == [
+        "",
+        "missing",
+    ]
 
 
 def test_of_work_only_tasks_that_are_io_operations_are_in_the_columns_and_only_by_a_load(world):
@@ -320,7 +323,7 @@ def test_the_time_is_the_clocks_unless_the_database_has_one_for_all(world):
         assert reader.now_s() == 5.0 or reader.now_s() > 1.7e9
 
 
-def test_a_reader_sees_each_commit_from_another_thread_while_the_store_writes(small, reader):
+def test_a_reader_sees_each_commit_from_another_thread_while_the_store_writes(small_store, reader):
     rows, seen = [Put(operation(1))], []
     for version in range(1, 60):
         rows.append(replaced(rows[-1].row, turn=version))
@@ -334,7 +337,7 @@ def test_a_reader_sees_each_commit_from_another_thread_while_the_store_writes(sm
     watching = threading.Thread(target=watch, daemon=True)
     watching.start()
     for number, put in enumerate(rows, 1):
-        assert commit(small, item(claim(number, (inventory(2, 2), 1)), work=[put])) == [""]
+        assert commit(small_store, item(claim(number, (inventory(2, 2), 1)), work=[put])) == [""]
     watching.join(timeout=60)
     assert seen == sorted(seen)
     assert seen[-1] == len(rows)

@@ -1,4 +1,4 @@
-"""Every Placement that a report client may meet: Roost in process, Roost over HTTP, and the reference."""
+"""All kinds of Placement for a report client: Roost in process, Roost over HTTP, and the reference."""
 
 import itertools
 
@@ -14,20 +14,20 @@ _NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """Give the address of a server of Roost, which lasts as long as a file's tests."""
+def server_address(tmp_path_factory):
+    """Yield the address of a Roost server that runs for all tests of a file."""
     with serve(folder=tmp_path_factory.mktemp("served")) as server:
         yield server.address
 
 
 @pytest.fixture(params=KINDS)
 def world(request):
-    """Give a world at each kind of Placement."""
+    """Yield a world on each kind of Placement."""
     if request.param == "in process":
         with PlacementDirect("sqlite://") as client:
             yield World(DirectHttp(client))
     elif request.param == "over HTTP":
-        with world_at(request.getfixturevalue("served"), f"{request.node.name} {next(_NUMBERS)}") as found:
+        with world_at(request.getfixturevalue("server_address"), f"{request.node.name} {next(_NUMBERS)}") as found:
             yield found
     else:
         reference = request.getfixturevalue("reference_placement")

@@ -1,12 +1,12 @@
-"""A reshape in tests: VGPU of a root that moves to two children, with what two consumers hold of it."""
+"""A reshape for tests: VGPU inventory and its allocations move from a root to two children."""
 
 from tests.support.agents.report_clients import VCPU
 
 GPU = {**VCPU, "total": 4, "max_unit": 4}
 
 
-def to_children(world, client):
-    """Move VGPU from the root to two children; give the tree and the allocations."""
+def move_gpus_to_children(world, client):
+    """Move VGPU from the root to two children; return the tree and the allocations."""
     tree = client.get_provider_tree_and_ensure_root(world.u("host"))
     allocations = client.get_allocations_for_provider_tree(world.n("host"))
     for number, consumer in ((0, "one"), (1, "two")):
@@ -23,8 +23,8 @@ def to_children(world, client):
     return tree, allocations
 
 
-def after(world):
-    """Assert that all has moved."""
+def assert_moved(world):
+    """Assert that inventories and allocations have moved."""
     assert world.children("host") == ["gpu0", "gpu1", "host"]
     assert (world.totals("host"), world.totals("gpu0"), world.totals("gpu1")) == ({"VCPU": 8}, {"VGPU": 4}, {"VGPU": 4})
     assert world.held("one") == world.amounts(host={"VCPU": 1}, gpu0={"VGPU": 1})

@@ -1,4 +1,4 @@
-"""A whole agent, threads and all, at a Placement over HTTP: Roost's own, and the reference."""
+"""A complete agent with its threads, against a Placement over HTTP: Roost's own and the reference."""
 
 import itertools
 from contextlib import closing
@@ -24,10 +24,10 @@ _NUMBERS = itertools.count()
 
 @pytest.fixture(params=["roost", pytest.param("reference", marks=pytest.mark.differential)])
 def world(request):
-    """Give a Placement that many threads may ask, as an agent does."""
+    """Yield a Placement that many threads can use, as in an agent."""
     name = f"agent {next(_NUMBERS)}"
     if request.param == "roost":
-        address = request.getfixturevalue("served")
+        address = request.getfixturevalue("server_address")
     else:
         reference = request.getfixturevalue("reference_placement")
         reference.empty()
@@ -37,7 +37,7 @@ def world(request):
 
 
 def resident(machine, layout):
-    """Give the agent of a machine as it starts with a layout."""
+    """Start a machine with a layout; return its resident agent."""
     machine.start(layout)
     driver, journal, tracker = machine.driver, machine.book, machine.tracker
     run = uuid_named(f"{layout} {next(_NUMBERS)}")
@@ -47,19 +47,19 @@ def resident(machine, layout):
     )
 
 
-def test_what_a_host_has_and_what_its_instances_hold_arrives_and_moves_with_a_reshape(world, capfd):
+def test_host_inventory_and_allocations_reach_placement_and_move_in_a_reshape(world, capfd):
     server, machine = MemoryServer(), Machine(world)
     with closing(Journal(None)) as journal:
         machine.book = journal
         journal.keep_node(machine.host, world.u(HOST))
 
-        def ordered(act, number):
+        def send_order(act, number):
             server.put(order(act, of="guest", turn=number, host=machine.host))
             return server.answer_to(number * 100 + 1)
 
         with living(server, resident(machine, "flat"), pace=PATIENT) as (ends, _):
             first = order(Power(is_on=True), of="nobody", turn=9, host=machine.host)
-            server.put(first)  # Answered once Placement knows the host, though there is no such guest.
+            server.put(first)  # The agent answers once Placement knows the host, although the guest does not exist.
             server.answer_to(first.id)
             assert world.totals(HOST) == {
                 "VCPU": 8,
@@ -72,11 +72,11 @@ def test_what_a_host_has_and_what_its_instances_hold_arrives_and_moves_with_a_re
             assert {"COMPUTE_NODE", "OWNER_NOVA", "COMPUTE_IMAGE_TYPE_QCOW2"} <= set(world.of(HOST, "traits"))
             world.ask("PUT", f"/allocations/{uuid_named('guest')}", world.payload(**{HOST: HELD}))
             spec = spec_of("guest", machine.host, allocations={world.u(HOST): HELD})
-            assert ordered(Spawn(spec), 1).outcome == "ok"
+            assert send_order(Spawn(spec), 1).outcome == "ok"
         with living(server, resident(machine, "gpus"), pace=PATIENT) as (again, _):
-            assert ordered(Power(is_on=False), 2).outcome == "ok"
+            assert send_order(Power(is_on=False), 2).outcome == "ok"
             used = machine.usages()
-            assert ordered(Destroy(), 3).outcome == "ok"
+            assert send_order(Destroy(), 3).outcome == "ok"
         assert ends == again == []
         assert used.pop("") == {name: amount for name, amount in HELD.items() if name != "VGPU"}
         assert sorted(map(str, used.values())) == sorted(map(str, [{"VGPU": 1}, {}]))

@@ -1,4 +1,4 @@
-"""What consumers hold: claimed, changed, moved, given back, and counted."""
+"""Allocations of consumers: claim, change, move, delete and count."""
 
 import pytest
 
@@ -11,7 +11,7 @@ ONE, TWO = {"VCPU": 1}, {"VCPU": 2}
 
 @pytest.fixture
 def hosts(world):
-    """Give a client; ``a``, with ``cell`` below, and ``b`` offer 8 VCPU each."""
+    """Return a client; ``a``, its child ``cell``, and ``b`` have 8 VCPU each."""
     world.provider("a", VCPU=8)
     world.provider("cell", parent="a", VCPU=8)
     world.provider("b", VCPU=8)
@@ -26,8 +26,8 @@ def claim(world, client, consumer, *, generation=None, **amounts):
     )
 
 
-def changing(world, consumer="i", **amounts):
-    """Give an act that lets somebody else change what a consumer holds."""
+def rival_change(world, consumer="i", **amounts):
+    """Return a function that changes the allocations of a consumer, as another client would."""
 
     def act():
         found = world.ask("GET", f"/allocations/{world.u(consumer)}")
@@ -36,23 +36,23 @@ def changing(world, consumer="i", **amounts):
     return act
 
 
-def raced(world, method, part, *, times=1, text="race"):
-    """Let Placement answer that it lost a race of its own."""
+def fail_with_provider_race(world, method, part, *, times=1, text="race"):
+    """Make Placement respond with a concurrent update."""
     body = {"errors": [{"detail": text, "code": "placement.concurrent_update"}]}
     for _ in range(times):
         world.network.fault(method, part, lambda _: Answer(409, body))
 
 
-# --- claiming ---
+# --- claim ---
 
 
-def test_a_new_consumer_takes_what_it_is_given(world, hosts):
+def test_claim_creates_a_consumer(world, hosts):
     assert claim(world, hosts, "i", a=ONE)
     assert world.held("i") == world.amounts(a=ONE)
     assert hosts.get_allocs_for_consumer(world.u("i"))["consumer_generation"] == 1
 
 
-def test_a_candidate_is_claimed_as_it_was_answered(world, hosts):
+def test_candidate_is_claimed_as_returned(world, hosts):
     found = hosts.get_allocation_candidates(f"resources=VCPU:3&in_tree={world.u('b')}")
     assert (found.version, len(found.allocation_requests)) == ("1.36", 1)
     assert found.provider_summaries[world.u("b")]["resources"]["VCPU"] == {"capacity": 8, "used": 0}
@@ -67,7 +67,7 @@ def test_a_candidate_is_claimed_as_it_was_answered(world, hosts):
     assert world.network.asked[-1].body["mappings"] == {"": [world.u("b")]}
 
 
-def test_what_does_not_fit_is_not_claimed_and_leaves_no_consumer(world, hosts, capfd):
+def test_claim_that_does_not_fit_leaves_no_consumer(world, hosts, capfd):
     assert not claim(world, hosts, "i", a={"VCPU": 9})
     assert '"event":"claim_refused"' in capfd.readouterr().err
     assert world.held("i") == {}
@@ -75,19 +75,19 @@ def test_what_does_not_fit_is_not_claimed_and_leaves_no_consumer(world, hosts, c
     assert claim(world, hosts, "i", a=ONE)
 
 
-def test_who_holds_something_is_moved_and_holds_both_ends(world, hosts):
+def test_claim_of_an_existing_consumer_holds_both_hosts(world, hosts):
     world.hold("i", a=TWO)
     assert claim(world, hosts, "i", b=TWO)
     assert world.held("i") == world.amounts(a=TWO, b=TWO)
 
 
-def test_of_providers_that_are_held_already_nothing_more_is_taken(world, hosts):
+def test_claim_takes_nothing_more_from_providers_already_held(world, hosts):
     world.hold("i", a=TWO)
     assert claim(world, hosts, "i", a=ONE, b=TWO)
     assert world.held("i") == world.amounts(a=TWO, b=TWO)
 
 
-def test_who_is_forced_brings_its_generation(world, hosts):
+def test_claim_with_a_stale_generation_is_a_conflict(world, hosts):
     world.hold("i", a=TWO)
     assert claim(world, hosts, "i", b=TWO, generation=1)
     with pytest.raises(Conflict, match="consumer generation conflict"):
@@ -95,36 +95,36 @@ def test_who_is_forced_brings_its_generation(world, hosts):
     assert world.held("i") == world.amounts(a=TWO, b=TWO)
 
 
-def test_a_consumer_that_changes_while_it_claims_is_a_conflict(world, hosts):
-    world.network.first("PUT", "/allocations/", changing(world, a=ONE))
+def test_consumer_changed_during_its_claim_is_a_conflict(world, hosts):
+    world.network.first("PUT", "/allocations/", rival_change(world, a=ONE))
     with pytest.raises(Conflict, match="consumer generation conflict"):
         claim(world, hosts, "i", b=TWO)
     assert world.held("i") == world.amounts(a=ONE)
 
 
-def test_a_race_of_providers_is_tried_again_after_a_pause(world, hosts):
-    raced(world, "PUT", "/allocations/", times=3)
+def test_claim_is_retried_after_a_provider_race(world, hosts):
+    fail_with_provider_race(world, "PUT", "/allocations/", times=3)
     assert claim(world, hosts, "i", b=TWO)
     assert (world.held("i"), world.pauses) == (world.amounts(b=TWO), [2.0, 4.0, 6.0])
 
 
-def test_after_four_lost_races_it_is_not_claimed(world, hosts):
-    raced(world, "PUT", "/allocations/", times=4)
+def test_claim_fails_after_four_lost_races(world, hosts):
+    fail_with_provider_race(world, "PUT", "/allocations/", times=4)
     assert not claim(world, hosts, "i", b=TWO)
-    raced(world, "PUT", "/allocations/", times=4)
+    fail_with_provider_race(world, "PUT", "/allocations/", times=4)
     assert not hosts.put_allocations(world.u("i"), world.payload(b=TWO))
     assert world.held("i") == {}
 
 
 def test_claims_of_one_provider_do_not_conflict(world, hosts):
     for number in range(3):
-        world.network.first("PUT", "/allocations/", changing(world, f"other {number}", a=ONE))
+        world.network.first("PUT", "/allocations/", rival_change(world, f"other {number}", a=ONE))
         assert claim(world, hosts, f"i{number}", a=ONE)
     assert world.pauses == []
 
 
 @pytest.mark.parametrize("act", ["claim", "put", "add", "remove"])
-def test_what_was_carried_out_without_an_answer_is_done_once(world, hosts, act):
+def test_write_with_a_lost_reply_is_applied_once(world, hosts, act):
     world.hold("i", a=TWO)
     world.network.lose("PUT", "/allocations/", is_done=True)
     if act == "claim":
@@ -142,44 +142,44 @@ def test_what_was_carried_out_without_an_answer_is_done_once(world, hosts, act):
     assert world.held("i") == wanted
 
 
-# --- putting ---
+# --- put ---
 
 
-def test_putting_replaces_all(world, hosts):
+def test_put_replaces_all_allocations(world, hosts):
     assert hosts.put_allocations(world.u("i"), world.payload(a=TWO))
     assert hosts.put_allocations(world.u("i"), world.payload(1, b=ONE))
     assert world.held("i") == world.amounts(b=ONE)
 
 
-def test_putting_on_another_generation_is_a_conflict(world, hosts):
+def test_put_with_a_stale_generation_is_a_conflict(world, hosts):
     world.hold("i", a=TWO)
     with pytest.raises(Conflict, match="consumer generation conflict"):
         hosts.put_allocations(world.u("i"), world.payload(b=ONE))
 
 
-def test_putting_what_does_not_fit_or_cannot_be_meant_is_not_done(world, hosts):
+def test_put_that_does_not_fit_or_is_invalid_returns_false(world, hosts):
     assert not hosts.put_allocations(world.u("i"), world.payload(a={"VCPU": 9}))
     assert not hosts.put_allocations(world.u("i"), world.payload(a={"NONSENSE": 1}))
     assert not hosts.put_allocations(world.u("i"), world.payload(nobody=ONE))
 
 
-def test_an_overage_may_be_put_again_and_shrink(world, hosts):
+def test_overcommitted_allocation_can_be_put_again_or_shrink(world, hosts):
     world.hold("i", a={"VCPU": 6})
     world.offer("a", VCPU=4)
     assert hosts.put_allocations(world.u("i"), world.payload(1, a={"VCPU": 5}))
     assert not hosts.put_allocations(world.u("i"), world.payload(2, a={"VCPU": 6}))
 
 
-def test_a_placement_that_is_away_is_told(world, hosts):
+def test_put_raises_when_placement_is_away(world, hosts):
     world.network.lose("PUT", "/allocations/", is_done=False, times=4)
     with pytest.raises(PlacementGone):
         hosts.put_allocations(world.u("i"), world.payload(a=ONE))
 
 
-# --- changing ---
+# --- change ---
 
 
-def test_a_consumer_takes_more_and_gives_back_a_part(world, hosts):
+def test_consumer_adds_and_removes_resources(world, hosts):
     world.hold("i", a=TWO)
     hosts.add_resources_to_instance_allocation(world.u("i"), world.amounts(a=ONE, b=TWO))
     assert world.held("i") == world.amounts(a={"VCPU": 3}, b=TWO)
@@ -188,42 +188,42 @@ def test_a_consumer_takes_more_and_gives_back_a_part(world, hosts):
 
 
 @pytest.mark.parametrize("less", [{"a": {"VCPU": 3}}, {"b": ONE}, {"a": {"MEMORY_MB": 1}}])
-def test_more_than_is_held_cannot_be_given_back(world, hosts, less):
+def test_removing_more_than_is_held_is_refused(world, hosts, less):
     world.hold("i", a=TWO)
     with pytest.raises(BadRequest, match="cannot be given back"):
         hosts.remove_resources_from_instance_allocation(world.u("i"), world.amounts(**less))
     assert world.held("i") == world.amounts(a=TWO)
 
 
-def test_who_holds_nothing_can_neither_take_more_nor_give_back(world, hosts):
+def test_consumer_without_allocations_cannot_change_them(world, hosts):
     for change in (hosts.add_resources_to_instance_allocation, hosts.remove_resources_from_instance_allocation):
         with pytest.raises(NotFound):
             change(world.u("i"), world.amounts(a=ONE))
 
 
-def test_a_change_that_somebody_comes_before_is_made_of_what_is_held_then(world, hosts):
+def test_concurrent_change_is_retried_on_the_new_allocations(world, hosts):
     world.hold("i", a=ONE)
-    world.network.first("PUT", "/allocations/", changing(world, a=TWO))
+    world.network.first("PUT", "/allocations/", rival_change(world, a=TWO))
     hosts.add_resources_to_instance_allocation(world.u("i"), world.amounts(a=ONE))
     assert (world.held("i"), world.pauses) == (world.amounts(a={"VCPU": 3}), [2.0])
 
 
-def test_a_change_that_loses_every_race_says_so(world, hosts):
+def test_change_that_loses_every_race_is_a_conflict(world, hosts):
     world.hold("i", a=ONE)
     for _ in range(4):
-        world.network.first("PUT", "/allocations/", changing(world, a=ONE))
+        world.network.first("PUT", "/allocations/", rival_change(world, a=ONE))
     with pytest.raises(Conflict, match="change all the time"):
         hosts.add_resources_to_instance_allocation(world.u("i"), world.amounts(a=ONE))
 
 
-def test_more_than_fits_is_refused(world, hosts):
+def test_adding_more_than_fits_is_refused(world, hosts):
     world.hold("i", a=ONE)
     with pytest.raises(Conflict, match="Unable to allocate inventory"):
         hosts.add_resources_to_instance_allocation(world.u("i"), world.amounts(a={"VCPU": 8}))
     assert world.held("i") == world.amounts(a=ONE)
 
 
-def test_all_that_is_held_in_a_tree_is_given_back(world, hosts):
+def test_allocations_of_a_provider_tree_are_removed(world, hosts):
     world.hold("i", a=ONE, cell=ONE, b=TWO)
     assert hosts.remove_provider_tree_from_instance_allocation(world.u("i"), world.u("a"))
     assert world.held("i") == world.amounts(b=TWO)
@@ -232,26 +232,26 @@ def test_all_that_is_held_in_a_tree_is_given_back(world, hosts):
     assert world.held("i") == {}
 
 
-# --- moving ---
+# --- move ---
 
 
-def test_a_migration_holds_what_the_instance_held(world, hosts):
+def test_migration_takes_over_the_allocations_of_the_instance(world, hosts):
     world.hold("i", a=TWO, cell=ONE)
     assert hosts.move_allocations(world.u("i"), world.u("migration"))
     assert (world.held("i"), world.held("migration")) == ({}, world.amounts(a=TWO, cell=ONE))
-    # Done before.
+    # The move is done already.
     assert hosts.move_allocations(world.u("i"), world.u("migration"))
     assert not hosts.move_allocations(world.u("nobody"), world.u("nothing"))
 
 
-def test_what_moves_replaces_what_the_target_holds(world, hosts):
+def test_move_replaces_the_allocations_of_the_target(world, hosts):
     world.hold("i", a=TWO)
     world.hold("migration", b=ONE)
     assert hosts.move_allocations(world.u("migration"), world.u("i"))
     assert (world.held("i"), world.held("migration")) == (world.amounts(b=ONE), {})
 
 
-def test_a_full_host_is_no_reason_not_to_move(world, hosts):
+def test_move_succeeds_on_an_overcommitted_host(world, hosts):
     world.hold("i", a={"VCPU": 8})
     assert hosts.move_allocations(world.u("i"), world.u("migration"))
     world.offer("a", VCPU=4)
@@ -259,53 +259,53 @@ def test_a_full_host_is_no_reason_not_to_move(world, hosts):
     assert world.held("i") == world.amounts(a={"VCPU": 8})
 
 
-def test_a_consumer_that_changes_while_it_moves_is_a_conflict(world, hosts):
+def test_consumer_changed_during_its_move_is_a_conflict(world, hosts):
     world.hold("i", a=TWO)
-    world.network.first("POST", "/allocations", changing(world, a=ONE))
+    world.network.first("POST", "/allocations", rival_change(world, a=ONE))
     with pytest.raises(Conflict, match="consumer generation conflict"):
         hosts.move_allocations(world.u("i"), world.u("migration"))
     assert (world.held("i"), world.held("migration")) == (world.amounts(a=ONE), {})
 
 
-def test_a_move_that_loses_a_race_of_providers_is_tried_again(world, hosts):
+def test_move_is_retried_after_a_provider_race(world, hosts):
     world.hold("i", a=TWO)
-    raced(world, "POST", "/allocations", times=2)
+    fail_with_provider_race(world, "POST", "/allocations", times=2)
     assert hosts.move_allocations(world.u("i"), world.u("migration"))
     assert world.pauses == [2.0, 4.0]
 
 
-def test_a_move_that_was_carried_out_without_an_answer_is_done(world, hosts):
+def test_move_with_a_lost_reply_is_done(world, hosts):
     world.hold("i", a=TWO)
     world.network.lose("POST", "/allocations", is_done=True)
     assert hosts.move_allocations(world.u("i"), world.u("migration"))
     assert (world.held("i"), world.held("migration")) == ({}, world.amounts(a=TWO))
 
 
-def test_a_move_that_did_not_arrive_is_not_done_if_somebody_is_faster_then(world, hosts):
+def test_lost_move_request_followed_by_a_change_is_a_conflict(world, hosts):
     world.hold("i", a=TWO)
     world.network.lose("POST", "/allocations", is_done=False)
-    world.network.first("POST", "/allocations", changing(world, a=ONE))
+    world.network.first("POST", "/allocations", rival_change(world, a=ONE))
     with pytest.raises(Conflict, match="consumer generation conflict"):
         hosts.move_allocations(world.u("i"), world.u("migration"))
     assert (world.held("i"), world.held("migration")) == (world.amounts(a=ONE), {})
 
 
-# --- giving back ---
+# --- delete ---
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_giving_back_says_whether_there_was_anything(world, hosts, force):
+def test_delete_reports_whether_anything_was_held(world, hosts, force):
     world.hold("i", a=TWO, b=ONE)
     assert hosts.delete_allocation_for_instance(world.u("i"), force=force)
     assert world.held("i") == {}
     assert not hosts.delete_allocation_for_instance(world.u("i"), force=force)
-    # And nothing of the consumer is left.
+    # The consumer record is deleted too.
     assert claim(world, hosts, "i", a=ONE)
 
 
-def test_who_changes_meanwhile_gives_nothing_back_unless_forced(world, hosts):
+def test_delete_of_a_changed_consumer_needs_force(world, hosts):
     world.hold("i", a=TWO)
-    world.network.first("PUT", "/allocations/", changing(world, a=ONE))
+    world.network.first("PUT", "/allocations/", rival_change(world, a=ONE))
     with pytest.raises(Conflict):
         hosts.delete_allocation_for_instance(world.u("i"))
     assert world.held("i") == world.amounts(a=ONE)
@@ -313,16 +313,16 @@ def test_who_changes_meanwhile_gives_nothing_back_unless_forced(world, hosts):
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_what_was_given_back_without_an_answer_was_something(world, hosts, force):
+def test_delete_with_a_lost_reply_reports_success(world, hosts, force):
     world.hold("i", a=TWO)
     world.network.lose("DELETE" if force else "PUT", "/allocations/", is_done=True)
     assert hosts.delete_allocation_for_instance(world.u("i"), force=force)
 
 
-# --- reading and counting ---
+# --- read and count ---
 
 
-def test_what_is_held_is_read_by_consumer_and_by_provider(world, hosts):
+def test_allocations_are_read_by_consumer_and_by_provider(world, hosts):
     world.hold("i", a=TWO)
     assert hosts.get_allocations_for_consumer(world.u("i"))[world.u("a")]["resources"] == TWO
     assert hosts.get_allocations_for_consumer(world.u("nobody")) == {}
@@ -333,7 +333,7 @@ def test_what_is_held_is_read_by_consumer_and_by_provider(world, hosts):
         hosts.get_allocations_for_resource_provider(world.u("nobody"))
 
 
-def test_where_placement_is_away_some_questions_have_no_answer_and_the_log_says_so_once(world, hosts, capfd):
+def test_reads_return_none_and_log_once_when_placement_is_away(world, hosts, capfd):
     world.network.lose("GET", "/allocation", is_done=False, times=8)
     assert hosts.get_allocations_for_consumer(world.u("i")) is None
     assert hosts.get_allocation_candidates("resources=VCPU:1") == (None, None, None)
@@ -341,7 +341,7 @@ def test_where_placement_is_away_some_questions_have_no_answer_and_the_log_says_
     assert hosts.get_allocations_for_consumer(world.u("i")) == {}
 
 
-def test_a_question_for_candidates_that_cannot_be_meant_has_none(hosts):
+def test_invalid_candidate_query_returns_none(hosts):
     assert hosts.get_allocation_candidates("resources=NONSENSE:1") == (None, None, None)
 
 

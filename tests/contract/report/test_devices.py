@@ -1,4 +1,4 @@
-"""PCI devices that an agent's tracker brings to any kind of Placement, a provider each."""
+"""PCI devices that an agent's tracker reports to any kind of Placement, one provider per device."""
 
 import json
 from contextlib import contextmanager, suppress
@@ -50,14 +50,14 @@ def script(*devices, **more):
 
 @pytest.fixture
 def machine(world):
-    """Give a host with devices that Placement is to count, whose agent has not started yet."""
-    found = Machine(world, script(*DEVICES))
-    found.device_specs = ()
-    return found
+    """Return a host with devices tracked in Placement; its agent has not started."""
+    machine = Machine(world, script(*DEVICES))
+    machine.device_specs = ()
+    return machine
 
 
 def offers(machine):
-    """Give the traits and inventories of the children, by the address at the end of the name."""
+    """Return inventories and traits of the child providers, by the device address in their names."""
     found = {}
     for each in machine.dump().values():
         if each["parent_provider_uuid"] is not None:
@@ -66,8 +66,8 @@ def offers(machine):
     return found
 
 
-def told(capfd, event):
-    """Give the lines of an event that were logged since the last look."""
+def log_lines(capfd, event):
+    """Return the log lines of an event since the last call."""
     lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line.startswith("{")]
     return [line for line in lines if line.get("event") == event]
 
@@ -80,7 +80,7 @@ def card(count=1):
     return PciRequest(count=count, alternatives=({"vendor_id": "10de", "product_id": "1db4"},), request_id="pci0")
 
 
-def test_each_device_is_a_provider_and_functions_are_counted_on_that_of_their_card(machine):
+def test_each_device_is_a_provider_and_functions_count_on_their_card(machine):
     machine.start()
     found = machine.update()
     assert offers(machine) == {
@@ -97,7 +97,7 @@ def test_each_device_is_a_provider_and_functions_are_counted_on_that_of_their_ca
     machine.check_settled()
 
 
-def test_settings_say_which_devices_are_offered_and_as_what(machine):
+def test_device_spec_selects_devices_their_class_and_traits(machine):
     machine.script = script(*DEVICES, function(3, tags={"physical_network": "net"}))
     machine.device_specs = (
         f'{{"address": "{CARD}", "resource_class": "big gpu", "traits": "hw_gpu_api_vulkan, fast one"}}',
@@ -109,7 +109,7 @@ def test_settings_say_which_devices_are_offered_and_as_what(machine):
         CARD.upper(): ({"CUSTOM_BIG_GPU": (1, 0)}, sorted([*OURS, "CUSTOM_FAST_ONE", "HW_GPU_API_VULKAN"])),
         NIC: ({FUNCTION: (2, 0)}, OURS),
     }
-    # Devices of a network are for ports, which Placement is not asked for.
+    # Devices of a network are for ports and are not tracked in Placement.
     assert [(pool.count, bool(pool.rp_uuids)) for pool in found.facts.pci_pools] == [(1, True), (2, True), (1, False)]
 
 
@@ -134,7 +134,7 @@ def test_settings_say_which_devices_are_offered_and_as_what(machine):
         (DEVICES, (f'{{"resource_class": "{"a" * 300}"}}',), "which is no resource class"),
     ],
 )
-def test_what_one_provider_cannot_stand_for_ends_the_start(machine, world, devices, specs, problem):
+def test_device_settings_that_conflict_on_one_provider_fail_the_start(machine, world, devices, specs, problem):
     machine.script, machine.device_specs = script(*devices), specs
     machine.start()
     with pytest.raises(BadSettings, match=problem):
@@ -155,7 +155,7 @@ ABOVE = Child(name="{node}_above", inventories={"CUSTOM_A": Inventory(total=1)})
     ],
     ids=["another class", "traits of its own", "below another provider"],
 )
-def test_a_name_that_is_somebody_elses_ends_the_start_with_that_of_the_device(machine, children):
+def test_driver_provider_with_the_name_of_a_device_fails_the_start(machine, children):
     machine.script = script(*DEVICES, provider=children)
     machine.start()
     with pytest.raises(BadSettings, match=f"device {OTHER} would have the provider .*0000:0B:00.0, which is somebody"):
@@ -163,7 +163,7 @@ def test_a_name_that_is_somebody_elses_ends_the_start_with_that_of_the_device(ma
 
 
 @pytest.mark.parametrize("is_counting", [True, False])
-def test_what_is_marked_as_a_device_below_another_provider_is_left_alone(machine, is_counting):
+def test_marked_provider_below_a_driver_provider_is_not_touched(machine, is_counting):
     deep = Child(name="{node}_deep", parent=ABOVE.name, inventories=ABOVE.inventories, traits=(OURS[0],))
     machine.script, machine.counts_devices = script(*DEVICES, provider=(ABOVE, deep)), is_counting
     machine.start()
@@ -172,7 +172,7 @@ def test_what_is_marked_as_a_device_below_another_provider_is_left_alone(machine
     machine.check_settled()
 
 
-def test_a_device_that_is_gone_goes_once_nothing_is_held_of_it(machine, world, capfd):
+def test_missing_device_is_deleted_once_nothing_is_allocated(machine, world, capfd):
     machine.start()
     machine.update()
     world.ask(
@@ -190,14 +190,14 @@ def test_a_device_that_is_gone_goes_once_nothing_is_held_of_it(machine, world, c
     world.network.asked.clear()
     machine.update(is_startup=False)
     assert machine.writes() == []
-    (line,) = told(capfd, "device_gone")
+    (line,) = log_lines(capfd, "device_gone")
     assert (line["provider"], line["problem"]) == (f"{machine.host}_{CARD.upper()}", f"{world.u('one')} holds it")
     world.ask("DELETE", f"/allocations/{world.u('one')}")
     machine.update(is_startup=False)
     assert [*offers(machine)] == [NIC]
 
 
-def test_what_operators_add_to_a_device_stays(machine):
+def test_operator_inventory_and_traits_on_a_device_persist(machine):
     config = ProviderConfig(
         provider=f"{machine.host}_{CARD.upper()}",
         path="site.yaml",
@@ -212,7 +212,7 @@ def test_what_operators_add_to_a_device_stays(machine):
         assert ({*totals}, traits) == ({GPU, "CUSTOM_SEAT"}, sorted([*OURS, "CUSTOM_NEAR"]))
 
 
-def test_it_cannot_be_switched_off_again(machine):
+def test_device_providers_cannot_be_switched_off_again(machine):
     machine.start()
     machine.update()
     machine.counts_devices = False
@@ -222,7 +222,7 @@ def test_it_cannot_be_switched_off_again(machine):
 
 
 @pytest.mark.parametrize("layout", ["flat", "numa", "gpus"])
-def test_layouts_of_the_driver_and_devices_leave_each_other_alone(machine, layout):
+def test_driver_layouts_and_device_providers_do_not_interfere(machine, layout):
     cells = (NumaCell(id=0, memory_mb=4096, cpus=(0, 1)), NumaCell(id=1, memory_mb=4096, cpus=(2, 3)))
     devices = (*DEVICES[:2], function(1, numa_node=0), function(2, numa_node=1))
     machine.script = script(*devices, cell=cells, gpu=(Gpu(name="gpu0", vgpus=2),))
@@ -231,15 +231,15 @@ def test_layouts_of_the_driver_and_devices_leave_each_other_alone(machine, layou
     before = offers(machine)
     machine.start(layout)
     machine.update()
-    assert {name: told for name, told in offers(machine).items() if name in before} == before
+    assert {name: each for name, each in offers(machine).items() if name in before} == before
     assert (len(offers(machine)) > len(before)) == (layout != "flat")
 
 
-# --- what guests have already ---
+# --- devices of existing guests ---
 
 
-def populated(machine, world, *names, **more):
-    """Let guests run whose devices Placement does not count, and which hold a processor; give the devices of each."""
+def spawn_untracked(machine, world, *names, **more):
+    """Start guests with a processor allocation and untracked devices; return the devices of each."""
     machine.device_specs = None
     machine.start()
     machine.update()
@@ -254,18 +254,18 @@ def populated(machine, world, *names, **more):
     return machine.driver.resources(machine.host).pci_in_use
 
 
-def test_what_guests_have_is_held_from_then_on(machine, world, capfd):
-    had = populated(machine, world, "one", "two")
-    assert sorted(had.values()) == [(CARD,), (OTHER,)]
+def test_devices_of_existing_guests_are_allocated_at_the_start(machine, world, capfd):
+    devices_of = spawn_untracked(machine, world, "one", "two")
+    assert sorted(devices_of.values()) == [(CARD,), (OTHER,)]
     machine.start()
     found = machine.update()
-    assert {line["consumer"]: (line["device"],) for line in told(capfd, "devices_healed")} == had
+    assert {line["consumer"]: (line["device"],) for line in log_lines(capfd, "devices_healed")} == devices_of
     for name in ("one", "two"):
-        (address,) = had[world.u(name)]
+        (address,) = devices_of[world.u(name)]
         assert world.held(name) == {world.u(HOST): {"VCPU": 1}, uuid_of(machine, address): {GPU: 1}}
         assert machine.book.of_instances[world.u(name)].addresses == (address,)
     assert not found.is_reshaped
-    assert {name: told[0] for name, told in offers(machine).items() if name != NIC} == {
+    assert {name: each[0] for name, each in offers(machine).items() if name != NIC} == {
         CARD.upper(): {GPU: (1, 0)},
         OTHER.upper(): {GPU: (1, 0)},
     }
@@ -275,11 +275,11 @@ def test_what_guests_have_is_held_from_then_on(machine, world, capfd):
     assert machine.writes() == []
 
 
-def test_who_holds_another_device_than_it_has_holds_that_one_instead(machine, world):
-    had = populated(machine, world, "one")
+def test_allocation_of_the_wrong_device_is_corrected(machine, world):
+    devices_of = spawn_untracked(machine, world, "one")
     machine.start()
     machine.update()
-    (address,) = had[world.u("one")]
+    (address,) = devices_of[world.u("one")]
     wrong = {uuid_of(machine, OTHER if address == CARD else CARD): {"resources": {GPU: 1}}}
     held = world.ask("GET", f"/allocations/{world.u('one')}")
     root = {world.u(HOST): {"resources": {"VCPU": 1}}}
@@ -295,7 +295,7 @@ def test_who_holds_another_device_than_it_has_holds_that_one_instead(machine, wo
     assert world.held("one") == {world.u(HOST): {"VCPU": 1}, uuid_of(machine, address): {GPU: 1}}
 
 
-def test_who_holds_more_devices_than_it_has_gives_back_as_many_as_it_is_given(machine, world):
+def test_healing_replaces_one_wrong_allocation_per_missing_device(machine, world):
     third = "0000:0c:00.0"
     machine.script = script(*DEVICES, gpu(third))
     machine.start()
@@ -318,16 +318,16 @@ def test_who_holds_more_devices_than_it_has_gives_back_as_many_as_it_is_given(ma
 
 
 @pytest.mark.parametrize("is_counting", [True, False])
-def test_what_the_driver_moves_is_moved_in_the_same_request(machine, world, is_counting):
+def test_driver_reshape_and_device_healing_share_one_request(machine, world, is_counting):
     machine.script = script(*DEVICES[:2], gpu=(Gpu(name="gpu0", vgpus=2),))
-    had = populated(machine, world, "one", VGPU=1)
+    devices_of = spawn_untracked(machine, world, "one", VGPU=1)
     machine.counts_devices = is_counting
     machine.start("gpus")
     world.network.asked.clear()
     assert machine.update().is_reshaped
     assert world.network.paths("POST").count("/reshaper") == 1
     part = next(each["uuid"] for each in machine.records() if each["name"] == f"{machine.host}_gpu0")
-    counted = {uuid_of(machine, address): {GPU: 1} for address in had[world.u("one")] if is_counting}
+    counted = {uuid_of(machine, address): {GPU: 1} for address in devices_of[world.u("one")] if is_counting}
     assert world.held("one") == {world.u(HOST): {"VCPU": 1}, part: {"VGPU": 1}, **counted}
     machine.start("gpus")
     world.network.asked.clear()
@@ -335,8 +335,8 @@ def test_what_the_driver_moves_is_moved_in_the_same_request(machine, world, is_c
     assert machine.writes() == []
 
 
-def test_another_class_for_a_device_that_is_held_ends_the_start(machine, world):
-    populated(machine, world, "one")
+def test_class_change_of_an_allocated_device_fails_the_start(machine, world):
+    spawn_untracked(machine, world, "one")
     machine.start()
     machine.update()
     machine.device_specs = ('{"resource_class": "other"}',)
@@ -345,7 +345,7 @@ def test_another_class_for_a_device_that_is_held_ends_the_start(machine, world):
         machine.update()
 
 
-def test_a_guest_that_is_built_unasked_holds_its_devices_with_the_next_update(machine, world):
+def test_guest_without_device_allocation_gets_one_at_the_next_update(machine, world):
     machine.start()
     machine.update()
     world.hold("one", **{HOST: {"VCPU": 1}})
@@ -357,10 +357,10 @@ def test_a_guest_that_is_built_unasked_holds_its_devices_with_the_next_update(ma
 
 
 @pytest.mark.parametrize("holder", [None, "the move"])
-def test_what_somebody_has_who_holds_nothing_here_is_kept_back(machine, world, holder):
+def test_device_of_a_guest_without_allocation_is_reserved(machine, world, holder):
     machine.start()
     machine.update()
-    if holder is not None:  # What an instance has that moves away is held by its migration.
+    if holder is not None:  # The devices of an instance that migrates away belong to its migration.
         allocations = {"allocations": {uuid_of(machine, CARD): {"resources": {GPU: 1}}}}
         world.ask("PUT", f"/allocations/{world.u(holder)}", world.payload(None) | allocations)
     one = world.u("one")
@@ -380,7 +380,7 @@ def test_what_somebody_has_who_holds_nothing_here_is_kept_back(machine, world, h
     assert offers(machine)[CARD.upper()][0] == {GPU: (1, 0)}
 
 
-def test_it_cannot_be_switched_on_where_nobody_says_who_has_which(machine, world):
+def test_start_fails_when_the_devices_of_a_guest_are_unknown(machine, world):
     machine.book.of_instances[world.u("one")] = GuestUse(
         devices=(PciPool(vendor_id="10de", product_id="1db4", count=2),)
     )
@@ -390,7 +390,7 @@ def test_it_cannot_be_switched_on_where_nobody_says_who_has_which(machine, world
     assert world.network.paths("POST") == []
 
 
-def test_where_it_is_off_nobody_has_to_say_who_has_which(machine, world):
+def test_unknown_guest_devices_are_accepted_while_tracking_is_off(machine, world):
     machine.counts_devices = False
     devices = (PciPool(vendor_id="10de", product_id="1db4", numa_node=0, address=CARD, count=1),)
     machine.book.of_instances[world.u("one")] = GuestUse(devices=devices)
@@ -403,31 +403,31 @@ def test_where_it_is_off_nobody_has_to_say_who_has_which(machine, world):
 @pytest.mark.parametrize("is_done", [False, True])
 @pytest.mark.parametrize("layout", ["flat", "gpus"])
 @pytest.mark.parametrize("number", range(1, 9))
-def test_an_agent_that_dies_at_a_write_goes_on_in_its_next_life(world, layout, number, is_done):
+def test_agent_that_dies_at_any_write_finishes_after_a_restart(world, layout, number, is_done):
     machine = Machine(world, script(*DEVICES[:2], gpu=(Gpu(name="gpu0", vgpus=2),)))
-    had = populated(machine, world, "one")
+    devices_of = spawn_untracked(machine, world, "one")
     machine.start(layout)
-    with dying_at(world.network, number, is_done=is_done) as deaths, suppress(Dead):
+    with death_at_write(world.network, number, is_done=is_done) as deaths, suppress(Dead):
         machine.update()
     assert deaths or number > 5
     machine.start(layout)
     machine.update()
-    (address,) = had[world.u("one")]
+    (address,) = devices_of[world.u("one")]
     assert world.held("one") == {world.u(HOST): {"VCPU": 1}, uuid_of(machine, address): {GPU: 1}}
-    told = offers(machine)
-    assert [told.pop(name) for name in (CARD.upper(), OTHER.upper())] == [({GPU: (1, 0)}, OURS)] * 2
-    assert [*told] == (["gpu0"] if layout == "gpus" else [])
+    children = offers(machine)
+    assert [children.pop(name) for name in (CARD.upper(), OTHER.upper())] == [({GPU: (1, 0)}, OURS)] * 2
+    assert [*children] == (["gpu0"] if layout == "gpus" else [])
     world.network.asked.clear()
     machine.update(is_startup=False)
     assert machine.writes() == []
 
 
 @contextmanager
-def dying_at(network, number, *, is_done):
-    """Let whoever asks die at one of its writes, before or after that is done; give what was written then."""
+def death_at_write(network, number, *, is_done):
+    """Kill the client at one of its writes, before or after it is applied; yield the path of that write."""
     inner, written, deaths = network.inner, [], []
 
-    class Deadly:
+    class DeadlyHttp:
         def ask(self, method, path, body=None, *, version):
             written.extend([path] if method != "GET" else [])
             is_last = method != "GET" and len(written) == number
@@ -438,25 +438,25 @@ def dying_at(network, number, *, is_done):
                 raise Dead
             return answer
 
-    network.inner = Deadly()
+    network.inner = DeadlyHttp()
     try:
         yield deaths
     finally:
         network.inner = inner
 
 
-def test_whoever_claims_meanwhile_makes_it_a_new_try(machine, world):
-    had = populated(machine, world, "one")
+def test_claim_during_healing_causes_another_try(machine, world):
+    devices_of = spawn_untracked(machine, world, "one")
     machine.start()
     machine.claim_before("POST", "/reshaper", times=2, VCPU=1)
     machine.update()
-    (address,) = had[world.u("one")]
+    (address,) = devices_of[world.u("one")]
     assert world.held("one")[uuid_of(machine, address)] == {GPU: 1}
     assert world.held("claimer 1") == {world.u(HOST): {"VCPU": 1}}
 
 
-def test_others_before_every_try_do_not_end_the_agent(machine, world):
-    populated(machine, world, "one")
+def test_losing_every_healing_race_does_not_end_the_agent(machine, world):
+    spawn_untracked(machine, world, "one")
     machine.start()
     machine.claim_before("POST", "/reshaper", times=machine.terms.reshape_tries, VCPU=1)
     assert machine.update() is None
@@ -464,8 +464,8 @@ def test_others_before_every_try_do_not_end_the_agent(machine, world):
     assert len(world.held("one")) == 2
 
 
-def test_an_answer_to_healing_that_is_lost_is_found_done_by_the_next_update(machine, world):
-    populated(machine, world, "one")
+def test_healing_with_a_lost_reply_is_found_done_at_the_next_update(machine, world):
+    spawn_untracked(machine, world, "one")
     machine.start()
     world.network.lose("POST", "/reshaper", is_done=True, times=4)
     assert machine.update() is None

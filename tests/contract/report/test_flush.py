@@ -1,4 +1,4 @@
-"""An edited tree brought to Placement, without what is held there."""
+"""Updates of Placement from an edited provider tree, without allocations."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from roost.model.names import SHARING_TRAIT
 from tests.support.agents.report_clients import MEMORY, VCPU
 
 
-def test_new_providers_come_parents_first_and_with_all_they_offer(world):
+def test_new_providers_are_created_parents_first_with_their_data(world):
     client, tree = world.rooted()
     tree.new_child(world.n("cell"), world.u("host"), world.u("cell"))
     tree.new_child(world.n("device"), world.u("cell"), world.u("device"))
@@ -24,7 +24,7 @@ def test_new_providers_come_parents_first_and_with_all_they_offer(world):
     assert parent == world.u("cell")
 
 
-def test_the_tree_learns_the_generations(world):
+def test_provider_tree_gets_the_new_generations(world):
     client, tree = world.rooted()
     tree.new_child(world.n("cell"), world.u("host"), world.u("cell"))
     tree.update_inventory(world.u("cell"), {"VGPU": {"total": 2}})
@@ -33,13 +33,13 @@ def test_the_tree_learns_the_generations(world):
     assert {name: tree.data(world.u(name)).generation for name in ("host", "cell")} == {
         name: world.generation(name) for name in ("host", "cell")
     }
-    # So it can be edited further.
+    # The tree can therefore be edited again.
     tree.update_inventory(world.u("cell"), {"VGPU": {"total": 3}})
     client.update_from_provider_tree(tree)
     assert world.totals("cell") == {"VGPU": 3}
 
 
-def test_what_is_offered_is_written_children_first_and_inventory_aggregates_traits(world):
+def test_children_come_first_and_inventories_before_aggregates_and_traits(world):
     client, tree = world.rooted()
     tree.new_child(world.n("cell"), world.u("host"), world.u("cell"))
     client.update_from_provider_tree(tree)
@@ -56,14 +56,14 @@ def test_what_is_offered_is_written_children_first_and_inventory_aggregates_trai
     ]
 
 
-def test_an_unchanged_tree_asks_nothing(world):
+def test_unchanged_tree_sends_no_request(world):
     client, tree = world.rooted()
     world.network.asked.clear()
     client.update_from_provider_tree(tree)
     assert world.network.asked == []
 
 
-def test_what_was_removed_is_deleted_children_first_whatever_it_offered(world):
+def test_removed_providers_are_deleted_children_first(world):
     client, tree = world.rooted()
     tree.new_child(world.n("cell"), world.u("host"), world.u("cell"))
     tree.new_child(world.n("device"), world.u("cell"), world.u("device"))
@@ -73,38 +73,38 @@ def test_what_was_removed_is_deleted_children_first_whatever_it_offered(world):
     client.update_from_provider_tree(tree)
     assert world.children("host") == ["host"]
     assert world.network.paths("DELETE") == [f"/resource_providers/{world.u(name)}" for name in ("device", "cell")]
-    # And they are not known any more.
+    # They are no longer cached.
     assert client.get_provider_tree_and_ensure_root(world.u("host")).get_provider_uuids() == [world.u("host")]
 
 
-def test_a_root_that_was_removed_is_deleted(world):
+def test_removed_root_is_deleted(world):
     client, tree = world.rooted()
     tree.remove(world.u("host"))
     client.update_from_provider_tree(tree)
     assert world.children("host") == []
 
 
-def test_a_tree_that_came_to_be_known_after_the_copy_is_not_deleted(world):
+def test_tree_cached_after_the_copy_is_not_deleted(world):
     client, tree = world.rooted()
     client.get_provider_tree_and_ensure_root(world.u("other"), world.n("other"))
     client.update_from_provider_tree(tree)
     assert world.children("other") == ["other"]
 
 
-def test_a_tree_from_elsewhere_says_nothing_of_other_trees(world):
+def test_foreign_tree_object_does_not_affect_other_trees(world):
     client, _ = world.rooted()
     client.get_provider_tree_and_ensure_root(world.u("cell"), world.n("cell"), parent_uuid=world.u("host"))
     client.get_provider_tree_and_ensure_root(world.u("other"), world.n("other"))
-    made = ProviderTree()
-    made.new_root(world.n("host"), world.u("host"))
-    made.update_inventory(world.u("host"), {"VCPU": VCPU})
-    client.update_from_provider_tree(made)
+    tree = ProviderTree()
+    tree.new_root(world.n("host"), world.u("host"))
+    tree.update_inventory(world.u("host"), {"VCPU": VCPU})
+    client.update_from_provider_tree(tree)
     assert world.children("other") == ["other"]
     assert world.children("host") == ["host"]
     assert world.totals("host") == {"VCPU": 8}
 
 
-def test_providers_that_others_share_stay_even_if_a_driver_removes_them(world):
+def test_sharing_providers_are_not_deleted_with_the_tree(world):
     world.provider("pool", DISK_GB=10)
     world.put("pool", "aggregates", [world.u("agg")])
     world.put("pool", "traits", [SHARING_TRAIT])
@@ -117,7 +117,7 @@ def test_providers_that_others_share_stay_even_if_a_driver_removes_them(world):
     assert world.totals("pool") == {"DISK_GB": 10}
 
 
-def test_a_conflict_lets_the_whole_tree_be_read_again(world):
+def test_conflict_causes_a_reread_of_the_whole_tree(world):
     client, tree = world.rooted()
     world.offer("host", VCPU=3)
     world.provider("cell", parent="host")
@@ -131,7 +131,7 @@ def test_a_conflict_lets_the_whole_tree_be_read_again(world):
     assert (world.totals("host"), world.of("host", "traits")) == ({"VCPU": 3}, ["HW_CPU_X86_AVX"])
 
 
-def test_what_changed_after_the_copy_is_not_overwritten_by_it(world):
+def test_stale_copy_does_not_overwrite_a_newer_change(world):
     client, tree = world.rooted()
     client.aggregate_add_host(world.u("agg"), world.n("host"))
     tree.update_inventory(world.u("host"), {"VCPU": {**VCPU, "total": 2}})
@@ -140,7 +140,7 @@ def test_what_changed_after_the_copy_is_not_overwritten_by_it(world):
     assert world.of("host", "aggregates") == [world.u("agg")]
 
 
-def test_a_new_provider_that_somebody_else_created_meanwhile_is_updated(world):
+def test_provider_created_concurrently_is_updated(world):
     client, tree = world.rooted()
     tree.new_child(world.n("cell"), world.u("host"), world.u("cell"))
     tree.update_inventory(world.u("cell"), {"VGPU": {"total": 2}})
@@ -150,7 +150,7 @@ def test_a_new_provider_that_somebody_else_created_meanwhile_is_updated(world):
     assert world.totals("cell") == {"VGPU": 2}
 
 
-def test_a_name_that_is_taken_is_told_and_what_came_before_stays(world):
+def test_taken_name_fails_and_earlier_writes_remain(world):
     client, tree = world.rooted()
     world.ask("POST", "/resource_providers", {"name": world.n("b"), "uuid": world.u("somebody")})
     tree.new_child(world.n("a"), world.u("host"), world.u("a"))
@@ -160,7 +160,7 @@ def test_a_name_that_is_taken_is_told_and_what_came_before_stays(world):
     assert world.children("host") == ["a", "host"]
 
 
-def test_an_inventory_in_use_is_told_as_such(world):
+def test_inventory_in_use_raises_in_use(world):
     client, tree = world.rooted()
     world.hold("instance", host={"VCPU": 1})
     client.forget()
@@ -171,7 +171,7 @@ def test_an_inventory_in_use_is_told_as_such(world):
     assert world.totals("host") == {"VCPU": 8, "MEMORY_MB": 1024}
 
 
-def test_a_removed_provider_in_use_is_no_reason_to_lose_it(world):
+def test_removed_provider_in_use_stays_in_the_cache(world):
     client, tree = world.rooted()
     tree.new_child(world.n("cell"), world.u("host"), world.u("cell"))
     tree.update_inventory(world.u("cell"), {"VGPU": {"total": 2}})
@@ -184,7 +184,7 @@ def test_a_removed_provider_in_use_is_no_reason_to_lose_it(world):
 
 
 @pytest.mark.parametrize("part", ["inventory", "traits"])
-def test_a_name_that_cannot_be_meant_is_told(world, part):
+def test_invalid_class_or_trait_name_fails_the_update(world, part):
     client, tree = world.rooted()
     if part == "inventory":
         tree.update_inventory(world.u("host"), {"NONSENSE": {"total": 1}})
@@ -196,7 +196,7 @@ def test_a_name_that_cannot_be_meant_is_told(world, part):
 
 
 @pytest.mark.parametrize("is_done", [False, True])
-def test_a_placement_that_goes_away_leaves_a_part_and_the_next_update_goes_on(world, is_done):
+def test_interrupted_update_is_completed_by_the_next_one(world, is_done):
     client, tree = world.rooted()
     tree.new_child(world.n("cell"), world.u("host"), world.u("cell"))
     tree.update_inventory(world.u("cell"), {"VGPU": {"total": 2}})
@@ -208,18 +208,18 @@ def test_a_placement_that_goes_away_leaves_a_part_and_the_next_update_goes_on(wo
     tree.update_inventory(world.u("cell"), {"VGPU": {"total": 2}})
     world.network.asked.clear()
     client.update_from_provider_tree(tree)
-    assert len(world.network.paths("PUT")) == (not is_done)  # What was done without an answer is read anew.
+    assert len(world.network.paths("PUT")) == (not is_done)  # A write with a lost reply is read again.
     assert world.totals("cell") == {"VGPU": 2}
 
 
-def test_a_copy_may_outlive_what_was_known(world):
+def test_copy_stays_usable_after_the_cache_is_cleared(world):
     client, tree = world.rooted()
     client.forget()
     tree.new_child(world.n("cell"), world.u("host"), world.u("cell"))
     tree.update_inventory(world.u("host"), {"VCPU": {**VCPU, "total": 2}})
     client.update_from_provider_tree(tree)
     assert (world.children("host"), world.totals("host")) == (["cell", "host"], {"VCPU": 2})
-    # But what others wrote meanwhile is not overwritten by it.
+    # It does not overwrite later writes of other clients.
     client.forget()
     world.offer("host", VCPU=5)
     tree.update_inventory(world.u("host"), {"VCPU": VCPU})
@@ -228,7 +228,7 @@ def test_a_copy_may_outlive_what_was_known(world):
     assert world.totals("host") == {"VCPU": 5}
 
 
-def test_a_provider_that_would_hang_elsewhere_is_refused_before_anything_is_asked(world):
+def test_provider_with_another_parent_is_refused_before_any_request(world):
     client, tree = world.rooted()
     for name in ("cell", "other cell"):
         tree.new_child(world.n(name), world.u("host"), world.u(name))

@@ -1,4 +1,4 @@
-"""Whatever gets lost on the way: updates end with Placement as the host is, and consumers hold what was meant."""
+"""Lost requests and replies: updates still converge, and allocation changes are applied once."""
 
 from random import Random
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from roost import PlacementDirect
 from roost.direct.direct_report import DirectHttp
 from roost.errors import Conflict, PlacementGone, ReshapeFailed, SyncFailed
-from tests.contract.report.reshapes import after, to_children
+from tests.contract.report.reshapes import assert_moved, move_gpus_to_children
 from tests.support.agents.report_clients import PROJECT, USER, World
 
 PARENTS = {"a": "host", "b": "a", "c": "host"}
@@ -16,18 +16,18 @@ CLASSES = ("VCPU", "VGPU", "CUSTOM_GOLD")
 LABELS = ("CUSTOM_FAST", "HW_CPU_X86_AVX")
 
 
-class Lossy:
-    """Loses so many questions, or answers, wherever it likes."""
+class LossyHttp:
+    """Loses up to ``losses`` requests or replies at random."""
 
     def __init__(self, inner, seed, *, losses):
         self._inner, self._random, self._left = inner, Random(seed), losses
 
     def ask(self, method, path, body=None, *, version):
-        """Ask, unless it gets lost."""
-        lost = self._random.random() if self._left else 1.0
-        if lost < 0.4:
+        """Send a request, unless it is lost."""
+        draw = self._random.random() if self._left else 1.0
+        if draw < 0.4:
             self._left -= 1
-            if lost < 0.2:
+            if draw < 0.2:
                 self._inner.ask(method, path, body, version=version)
             raise PlacementGone("lost")
         return self._inner.ask(method, path, body, version=version)
@@ -38,14 +38,14 @@ OFFER = st.tuples(
     st.sets(st.sampled_from(LABELS)),
     st.sets(st.sampled_from(["agg", "zone"])),
 )
-# What is there beside the host; nothing is below what is not there.
+# Providers besides the host; no provider without its parent.
 SHAPE = st.dictionaries(st.sampled_from([*PARENTS]), OFFER).map(
     lambda shape: {name: offer for name, offer in shape.items() if PARENTS[name] in {"host", *shape}}
 )
 
 
 def edit(world, tree, shape):
-    """Give a tree a shape."""
+    """Edit a tree into a shape."""
     for name, parent in PARENTS.items():
         if name not in shape:
             if tree.exists(world.u(name)):
@@ -59,21 +59,21 @@ def edit(world, tree, shape):
         tree.update_aggregates(world.u(name), map(world.u, aggregates))
 
 
-def update(act):
-    """Do something again until it is done."""
+def retry(act):
+    """Repeat an action until it succeeds."""
     for _ in range(20):
         try:
             return act()
         except (Conflict, SyncFailed, PlacementGone, ReshapeFailed):
             continue
-    raise AssertionError("it does not come to an end")
+    raise AssertionError("no try succeeded")
 
 
 @settings(max_examples=30)
 @given(shapes=st.lists(SHAPE, min_size=1, max_size=3), seed=st.integers(0, 2**32), losses=st.integers(0, 12))
-def test_updates_end_with_placement_as_the_host_is(shapes, seed, losses):
+def test_updates_end_with_placement_matching_the_host(shapes, seed, losses):
     with PlacementDirect("sqlite://") as client:
-        world = World(Lossy(DirectHttp(client), seed, losses=losses))
+        world = World(LossyHttp(DirectHttp(client), seed, losses=losses))
         ours = world.client(tries=2)
         for shape in shapes:
 
@@ -82,7 +82,7 @@ def test_updates_end_with_placement_as_the_host_is(shapes, seed, losses):
                 edit(world, tree, shape)
                 ours.update_from_provider_tree(tree)
 
-            update(once)
+            retry(once)
         clean = World(DirectHttp(client))
         assert clean.children("host") == sorted(["host", *shapes[-1]])
         for name, (totals, traits, aggregates) in shapes[-1].items():
@@ -99,7 +99,7 @@ def test_reshapes_end_with_everything_moved(seed, losses):
         clean.provider("host", VCPU=8, VGPU=4)
         clean.hold("one", host={"VCPU": 1, "VGPU": 1})
         clean.hold("two", host={"VCPU": 2, "VGPU": 2})
-        world = World(Lossy(DirectHttp(client), seed, losses=losses))
+        world = World(LossyHttp(DirectHttp(client), seed, losses=losses))
         ours = world.client(tries=2)
 
         def once():
@@ -107,20 +107,20 @@ def test_reshapes_end_with_everything_moved(seed, losses):
             if tree.data(world.u("host")).inventory.keys() == {"VCPU"}:
                 ours.update_from_provider_tree(tree)
             else:
-                ours.update_from_provider_tree(*to_children(world, ours))
+                ours.update_from_provider_tree(*move_gpus_to_children(world, ours))
 
-        update(once)
-        after(clean)
+        retry(once)
+        assert_moved(clean)
 
 
 @settings(max_examples=30)
 @given(seed=st.integers(0, 2**32), losses=st.integers(0, 8))
-def test_what_a_consumer_holds_is_changed_once(seed, losses):
+def test_allocation_changes_are_applied_once(seed, losses):
     with PlacementDirect("sqlite://") as client:
         clean = World(DirectHttp(client))
         for name in ("a", "b"):
             clean.provider(name, VCPU=8)
-        world = World(Lossy(DirectHttp(client), seed, losses=losses))
+        world = World(LossyHttp(DirectHttp(client), seed, losses=losses))
         ours = world.client(tries=10)
         request = {"allocations": world.payload(a={"VCPU": 2})["allocations"]}
         assert ours.claim_resources(world.u("i"), request, project_id=PROJECT, user_id=USER)

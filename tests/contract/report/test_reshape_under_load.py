@@ -1,4 +1,4 @@
-"""Hosts that are reshaped while clients claim and release on them all the time, over HTTP."""
+"""Reshapes of hosts while clients claim and release on them over HTTP."""
 
 import threading
 from contextlib import closing
@@ -15,7 +15,7 @@ LAYOUTS = ("gpus", "numa", "renamed")
 
 
 def churn(world, name, stop, counts):
-    """Claim disk and a processor's room on the root, and release it, until told to stop."""
+    """Claim disk on the root and release it, until ``stop`` is set."""
     while not stop.is_set():
         world.hold(name, **{HOST: {"DISK_GB": 1}})
         world.ask("DELETE", f"/allocations/{world.u(name)}")
@@ -25,8 +25,8 @@ def churn(world, name, stop, counts):
 
 @pytest.mark.shows("S108", "S109", "S110", "S111", "S139")
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_all_that_guests_hold_arrives_and_no_client_is_refused(served, layout):
-    with world_at(served, layout) as world:
+def test_reshape_moves_all_allocations_and_no_client_is_refused(server_address, layout):
+    with world_at(server_address, layout) as world:
         machine = Machine(world)
         machine.start("flat")
         machine.update()
@@ -36,7 +36,7 @@ def test_all_that_guests_hold_arrives_and_no_client_is_refused(served, layout):
 
         def client(number):
             try:
-                with closing(ReportHttp(served, headers=SERVICE)) as http:
+                with closing(ReportHttp(server_address, headers=SERVICE)) as http:
                     churn(World(http, layout), f"client {number}", stop, counts)
             except AssertionError as error:
                 problems.append(error)

@@ -1,23 +1,23 @@
-"""An edited tree brought to Placement together with what is held there: all of that, or nothing."""
+"""Atomic updates of a provider tree together with its allocations."""
 
 import pytest
 
 from roost.errors import Conflict, PlacementGone, ReshapeFailed, SyncFailed
 from roost.model.names import SHARING_TRAIT
-from tests.contract.report.reshapes import GPU, after, to_children
+from tests.contract.report.reshapes import GPU, assert_moved, move_gpus_to_children
 from tests.support.agents.report_clients import PROJECT, USER, VCPU
 
 
 @pytest.fixture
 def gpus(world):
-    """Give a client: ``host`` offers 4 VGPU, of which ``one`` holds 1 and ``two`` holds 2, beside VCPU."""
+    """Return a client: of 4 VGPU on ``host``, ``one`` holds 1 and ``two`` holds 2, besides VCPU."""
     world.provider("host", VCPU=8, VGPU=4)
     world.hold("one", host={"VCPU": 1, "VGPU": 1})
     world.hold("two", host={"VCPU": 2, "VGPU": 2})
     return world.client()
 
 
-def before(world):
+def assert_unchanged(world):
     """Assert that nothing has moved."""
     assert world.children("host") == ["host"]
     assert world.totals("host") == {"VCPU": 8, "VGPU": 4}
@@ -26,7 +26,7 @@ def before(world):
 
 
 @pytest.mark.shows("S112", "S113")
-def test_who_holds_something_of_a_tree_is_told_with_all_it_holds(world, gpus):
+def test_allocations_of_a_tree_include_owner_and_generation(world, gpus):
     gpus.get_provider_tree_and_ensure_root(world.u("host"))
     found = gpus.get_allocations_for_provider_tree(world.n("host"))
     assert found == {
@@ -46,7 +46,7 @@ def test_who_holds_something_of_a_tree_is_told_with_all_it_holds(world, gpus):
 
 
 @pytest.mark.shows("S113")
-def test_what_is_held_of_providers_that_share_is_told_but_not_of_others_that_hold_only_there(world, gpus):
+def test_tree_allocations_include_sharing_providers_but_not_their_other_consumers(world, gpus):
     world.provider("pool", DISK_GB=100)
     for name in ("pool", "host"):
         world.put(name, "aggregates", [world.u("agg")])
@@ -59,7 +59,7 @@ def test_what_is_held_of_providers_that_share_is_told_but_not_of_others_that_hol
     assert set(found[world.u("one")]["allocations"]) == {world.u("host"), world.u("pool")}
 
 
-def test_who_gives_back_everything_meanwhile_is_not_told(world, gpus):
+def test_consumer_deleted_during_the_read_is_omitted(world, gpus):
     gpus.get_provider_tree_and_ensure_root(world.u("host"))
     world.network.first("GET", "/allocations/", lambda: world.ask("DELETE", f"/allocations/{world.u('one')}"))
     world.network.first("GET", "/allocations/", lambda: None)
@@ -69,22 +69,22 @@ def test_who_gives_back_everything_meanwhile_is_not_told(world, gpus):
 
 @pytest.mark.shows("S108", "S118")
 def test_inventories_and_allocations_move_together(world, gpus):
-    tree, allocations = to_children(world, gpus)
+    tree, allocations = move_gpus_to_children(world, gpus)
     gpus.update_from_provider_tree(tree, allocations)
-    after(world)
+    assert_moved(world)
     assert {name: tree.data(world.u(name)).generation for name in ("host", "gpu0", "gpu1")} == {
         name: world.generation(name) for name in ("host", "gpu0", "gpu1")
     }
-    # Nothing is left to write, and nothing is asked.
+    # Nothing is left to write, so no request is sent.
     world.network.asked.clear()
     gpus.update_from_provider_tree(tree)
     assert world.network.asked == []
 
 
 @pytest.mark.shows("S118", "S133")
-def test_the_steps_come_in_their_order(world, gpus):
+def test_reshape_requests_are_sent_in_order(world, gpus):
     world.provider("old", parent="host", PCPU=1)
-    tree, allocations = to_children(world, gpus)
+    tree, allocations = move_gpus_to_children(world, gpus)
     tree.remove(world.u("old"))
     tree.update_inventory(world.u("gpu0"), {"CUSTOM_NEW": GPU, "VGPU": GPU})
     tree.update_traits(world.u("gpu0"), {"CUSTOM_FAST"})
@@ -108,7 +108,7 @@ def test_the_steps_come_in_their_order(world, gpus):
 
 
 @pytest.mark.shows("S118")
-def test_no_allocations_at_all_are_a_reshape_too_and_none_given_are_not(world):
+def test_empty_allocations_are_a_reshape_and_none_is_not(world):
     client, tree = world.rooted()
     tree.update_inventory(world.u("host"), {"VCPU": {**VCPU, "total": 4}})
     client.update_from_provider_tree(tree, {})
@@ -122,7 +122,7 @@ def test_no_allocations_at_all_are_a_reshape_too_and_none_given_are_not(world):
 
 
 @pytest.mark.shows("S111")
-def test_a_class_is_renamed_under_those_who_hold_it(world):
+def test_resource_class_in_use_is_renamed(world):
     world.ask("PUT", "/resource_classes/CUSTOM_PERSISTENT")
     world.provider("host", CUSTOM_PERSISTENT=8)
     world.hold("one", host={"CUSTOM_PERSISTENT": 3})
@@ -137,8 +137,8 @@ def test_a_class_is_renamed_under_those_who_hold_it(world):
 
 
 @pytest.mark.parametrize("meddler", ["claim", "inventory", "release"])
-def test_whoever_comes_in_between_makes_it_a_conflict_and_the_next_round_works(world, gpus, meddler):
-    def meddle():
+def test_concurrent_change_is_a_conflict_and_the_next_round_succeeds(world, gpus, meddler):
+    def interfere():
         if meddler == "claim":
             world.hold("three", host={"VCPU": 1})
         elif meddler == "inventory":
@@ -146,18 +146,18 @@ def test_whoever_comes_in_between_makes_it_a_conflict_and_the_next_round_works(w
         else:
             world.hold("one", 1, host={"VCPU": 1, "VGPU": 1})
 
-    tree, allocations = to_children(world, gpus)
-    world.network.first("POST", "/reshaper", meddle)
+    tree, allocations = move_gpus_to_children(world, gpus)
+    world.network.first("POST", "/reshaper", interfere)
     with pytest.raises(Conflict) as error:
         gpus.update_from_provider_tree(tree, allocations)
     assert error.value.code == "placement.concurrent_update"
-    before(world)
-    gpus.update_from_provider_tree(*to_children(world, gpus))
-    after(world)
+    assert_unchanged(world)
+    gpus.update_from_provider_tree(*move_gpus_to_children(world, gpus))
+    assert_moved(world)
 
 
-def test_what_changed_after_the_copy_is_not_overwritten_though_it_was_read_again(world, gpus):
-    tree, allocations = to_children(world, gpus)
+def test_stale_copy_is_a_conflict_even_after_a_reread(world, gpus):
+    tree, allocations = move_gpus_to_children(world, gpus)
     world.offer("host", VCPU=16, VGPU=4)
     gpus.forget()
     gpus.get_provider_tree_and_ensure_root(world.u("host"))
@@ -167,25 +167,25 @@ def test_what_changed_after_the_copy_is_not_overwritten_though_it_was_read_again
 
 
 @pytest.mark.shows("S115")
-def test_a_reshape_that_does_not_fit_leaves_everything_as_it_was(world, gpus):
-    tree, allocations = to_children(world, gpus)
+def test_reshape_that_does_not_fit_changes_nothing(world, gpus):
+    tree, allocations = move_gpus_to_children(world, gpus)
     tree.update_inventory(world.u("gpu1"), {"VGPU": {**GPU, "total": 1}})
     with pytest.raises(ReshapeFailed, match="the reshape is refused: "):
         gpus.update_from_provider_tree(tree, allocations)
-    before(world)
+    assert_unchanged(world)
 
 
 @pytest.mark.shows("S115")
-def test_a_consumer_that_was_forgotten_keeps_the_inventory_where_it_is(world, gpus):
-    tree, allocations = to_children(world, gpus)
+def test_reshape_without_one_consumer_changes_nothing(world, gpus):
+    tree, allocations = move_gpus_to_children(world, gpus)
     del allocations[world.u("two")]
     with pytest.raises(ReshapeFailed):
         gpus.update_from_provider_tree(tree, allocations)
-    before(world)
+    assert_unchanged(world)
 
 
-def test_new_providers_that_cannot_be_deleted_again_are_named(world, gpus):
-    tree, allocations = to_children(world, gpus)
+def test_new_providers_that_cannot_be_deleted_are_named(world, gpus):
+    tree, allocations = move_gpus_to_children(world, gpus)
     tree.update_inventory(world.u("gpu1"), {"VGPU": {**GPU, "total": 1}})
     world.network.lose("DELETE", world.u("gpu0"), is_done=False, times=4)
     with pytest.raises(ReshapeFailed, match=f"could not be deleted again: {world.u('gpu0')}$"):
@@ -193,47 +193,47 @@ def test_new_providers_that_cannot_be_deleted_again_are_named(world, gpus):
     assert world.children("host") == ["gpu0", "host"]
 
 
-def test_a_name_that_is_taken_stops_it_before_anything_moved(world, gpus):
+def test_taken_name_fails_before_anything_moves(world, gpus):
     world.ask("POST", "/resource_providers", {"name": world.n("gpu1"), "uuid": world.u("somebody")})
     with pytest.raises(SyncFailed, match="Conflicting resource provider name"):
-        gpus.update_from_provider_tree(*to_children(world, gpus))
-    before(world)
+        gpus.update_from_provider_tree(*move_gpus_to_children(world, gpus))
+    assert_unchanged(world)
 
 
-def test_a_reshape_that_never_arrives_may_have_been_carried_out_so_nothing_is_taken_back(world, gpus):
-    tree, allocations = to_children(world, gpus)
+def test_undelivered_reshape_is_not_rolled_back(world, gpus):
+    tree, allocations = move_gpus_to_children(world, gpus)
     world.network.lose("POST", "/reshaper", is_done=False, times=4)
     with pytest.raises(ReshapeFailed, match="may have been carried out") as error:
         gpus.update_from_provider_tree(tree, allocations)
     assert isinstance(error.value.__cause__, PlacementGone)
     assert world.children("host") == ["gpu0", "gpu1", "host"]
-    gpus.update_from_provider_tree(*to_children(world, gpus))
-    after(world)
+    gpus.update_from_provider_tree(*move_gpus_to_children(world, gpus))
+    assert_moved(world)
 
 
-def test_a_reshape_that_was_carried_out_without_an_answer_is_seen_by_the_next_round(world, gpus):
-    tree, allocations = to_children(world, gpus)
+def test_reshape_with_a_lost_reply_is_seen_by_the_next_round(world, gpus):
+    tree, allocations = move_gpus_to_children(world, gpus)
     tree.new_child(world.n("idle"), world.u("host"), world.u("idle"))
     tree.update_inventory(world.u("idle"), {"PGPU": GPU})
     world.network.lose("POST", "/reshaper", is_done=True)
     with pytest.raises(Conflict):
         gpus.update_from_provider_tree(tree, allocations)
-    assert world.totals("idle") == {"PGPU": 4}  # Nobody holds it, and it is not taken back.
+    assert world.totals("idle") == {"PGPU": 4}  # It has no consumer, but it is not removed.
     world.ask("DELETE", f"/resource_providers/{world.u('idle')}")
-    after(world)
+    assert_moved(world)
     tree = gpus.get_provider_tree_and_ensure_root(world.u("host"))
     assert tree.data(world.u("gpu0")).inventory["VGPU"]["total"] == 4
     assert not tree.has_inventory_changed(world.u("host"), {"VCPU": {"total": 8}})
 
 
-def test_a_provider_that_others_share_is_left_out_of_it(world, gpus):
+def test_sharing_provider_is_not_part_of_the_reshape(world, gpus):
     world.provider("pool", DISK_GB=100)
     for name in ("pool", "host"):
         world.put(name, "aggregates", [world.u("agg")])
     world.put("pool", "traits", [SHARING_TRAIT])
-    tree, allocations = to_children(world, gpus)
-    # Another host claims there all the time.
+    tree, allocations = move_gpus_to_children(world, gpus)
+    # Another host claims from the pool at the same time.
     world.network.first("POST", "/reshaper", lambda: world.hold("elsewhere", pool={"DISK_GB": 7}))
     gpus.update_from_provider_tree(tree, allocations)
-    after(world)
+    assert_moved(world)
     assert world.totals("pool") == {"DISK_GB": 100}

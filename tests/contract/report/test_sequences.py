@@ -1,4 +1,4 @@
-"""A report client asks every Placement the same, in the same order, and is answered with the same statuses."""
+"""A report client sends the same requests to every kind of Placement and gets the same statuses."""
 
 import pytest
 
@@ -6,21 +6,21 @@ from roost import PlacementDirect
 from roost.direct.direct_report import DirectHttp
 from roost.errors import Conflict, InUse, ReshapeFailed, SyncFailed
 from roost.model.names import SHARING_TRAIT
-from tests.contract.report.reshapes import to_children
+from tests.contract.report.reshapes import move_gpus_to_children
 from tests.support.agents.report_clients import PROJECT, USER, VCPU, World, world_at
 from tests.support.servers.servers import serve
 
 
-def life_of_a_host(world):
-    """Let a host come, be reshaped between the writes of others, and go; give what was asked for it."""
-    client = comes(world)
-    is_reshaped(world, client)
-    goes(world, client)
+def requests_of_a_host_life(world):
+    """Create, reshape and delete a host among writes of other clients; return all requests."""
+    client = create_host(world)
+    reshape_host(world, client)
+    delete_host(world, client)
     return world.network.asked
 
 
-def comes(world):
-    """Let a host come, offer something, and be claimed, beside a pool that shares with it."""
+def create_host(world):
+    """Create a host with inventory and claims, beside a sharing pool; return its client."""
     world.provider("pool", DISK_GB=100)
     world.put("pool", "aggregates", [world.u("agg")])
     world.put("pool", "traits", [SHARING_TRAIT])
@@ -41,7 +41,7 @@ def comes(world):
             }
         }
         assert client.claim_resources(world.u(consumer), request, project_id=PROJECT, user_id=USER)
-    assert found.allocation_requests == []  # With `in_tree` nothing is shared.
+    assert found.allocation_requests == []  # With `in_tree` sharing providers are excluded.
     assert not client.put_allocations(world.u("three"), world.payload(host={"VCPU": 9}))
 
     client.aggregate_add_host(world.u("more"), world.n("host"))
@@ -52,13 +52,13 @@ def comes(world):
     return client
 
 
-def is_reshaped(world, client):
-    """Let others come in between, and what was reshaped be in use."""
+def reshape_host(world, client):
+    """Reshape a host with conflicts, failures and inventories in use."""
     world.network.first("POST", "/reshaper", lambda: world.hold("three", host={"VCPU": 1}))
-    tree, allocations = to_children(world, client)
+    tree, allocations = move_gpus_to_children(world, client)
     with pytest.raises(Conflict):
         client.update_from_provider_tree(tree, allocations)
-    tree, allocations = to_children(world, client)
+    tree, allocations = move_gpus_to_children(world, client)
     client.update_from_provider_tree(tree, allocations)
     tree.update_inventory(world.u("gpu0"), {})
     with pytest.raises(InUse):
@@ -73,8 +73,8 @@ def is_reshaped(world, client):
         client.update_from_provider_tree(tree, {})
 
 
-def goes(world, client):
-    """Let what is held move, and go, and the host with it."""
+def delete_host(world, client):
+    """Move and delete the allocations, then delete the host."""
     client.get_provider_by_name(world.n("host"))
     client.get_usages_counts_for_quota(PROJECT, USER)
     client.add_resources_to_instance_allocation(world.u("one"), world.amounts(host={"VCPU": 1}))
@@ -89,24 +89,24 @@ def goes(world, client):
 
 @pytest.fixture(scope="module")
 def in_process():
-    """Give what is asked of Roost in this process."""
+    """Return the requests to Roost in this process."""
     with PlacementDirect("sqlite://") as client:
-        return life_of_a_host(World(DirectHttp(client)))
+        return requests_of_a_host_life(World(DirectHttp(client)))
 
 
 def over_http(address):
-    """Give what is asked of a server."""
+    """Return the requests to a server."""
     with world_at(address) as world:
-        return life_of_a_host(world)
+        return requests_of_a_host_life(world)
 
 
-def test_over_http_the_same_is_asked_and_answered_as_in_process(in_process, tmp_path):
+def test_requests_over_http_equal_those_in_process(in_process, tmp_path):
     with serve(folder=tmp_path) as server:
         assert over_http(server.address) == in_process
     assert len(in_process) > 100
 
 
 @pytest.mark.differential
-def test_of_the_reference_the_same_is_asked_and_answered(in_process, reference_placement):
+def test_requests_to_the_reference_equal_those_in_process(in_process, reference_placement):
     reference_placement.empty()
     assert over_http(reference_placement.address) == in_process

@@ -1,4 +1,4 @@
-"""What an agent's tracker brings to any kind of Placement, and what it tells of its node."""
+"""The resource tracker of an agent: what it writes to Placement, and what it reports about its node."""
 
 import msgspec
 import pytest
@@ -18,12 +18,12 @@ from tests.support.agents.trackers import HELD, HOST, Machine
 
 @pytest.fixture
 def machine(world):
-    """Give a host whose agent has not started yet."""
+    """Return a host whose agent has not started."""
     return Machine(world)
 
 
 @pytest.mark.shows("S132", "S139")
-def test_the_first_start_brings_inventory_and_traits_and_the_next_one_writes_nothing(machine, world, capfd):
+def test_first_start_writes_inventory_and_traits_and_the_next_writes_nothing(machine, world, capfd):
     machine.start()
     found = machine.update()
     assert (found.node, found.uuid, found.is_reshaped) == (machine.host, world.u(HOST), False)
@@ -41,46 +41,46 @@ def test_the_first_start_brings_inventory_and_traits_and_the_next_one_writes_not
     assert {"COMPUTE_NODE", "OWNER_NOVA", "COMPUTE_IMAGE_TYPE_QCOW2"} <= set(traits)
     assert "COMPUTE_STATUS_DISABLED" not in traits
     machine.check_settled()
-    said = capfd.readouterr().err
-    assert said.count('"event":"node_resources"') == 3  # Once in each life.
-    assert '"vcpus":8,"vcpus_used":0,"memory_mb":8192' in said
+    log = capfd.readouterr().err
+    assert log.count('"event":"node_resources"') == 3  # Once per agent run.
+    assert '"vcpus":8,"vcpus_used":0,"memory_mb":8192' in log
 
 
-def told(machine):
-    """Let the driver note the consumers whose allocations it is told of; None: it is told of none."""
+def record_consumers(machine):
+    """Record the consumers whose allocations the driver gets at each update; None: it gets no allocations."""
     found, update = [], machine.driver.update_provider_tree
 
-    def noting(tree, node, allocations=None):
+    def recorder(tree, node, allocations=None):
         found.append(None if allocations is None else {*allocations})
         update(tree, node, allocations)
 
-    machine.driver.update_provider_tree = noting
+    machine.driver.update_provider_tree = recorder
     return found
 
 
 @pytest.mark.shows("S134")
-def test_what_is_held_is_told_to_a_driver_only_where_something_must_move(machine, world):
-    machine.instances = Known({})
+def test_driver_gets_allocations_only_when_a_reshape_is_needed(machine, world):
+    machine.instances = KnownInstances({})
     machine.start()
     machine.update()
     machine.populate("one")
     machine.start()
-    found = told(machine)
+    found = record_consumers(machine)
     world.network.asked.clear()
     machine.update()
     machine.update(is_startup=False)
     assert found == [None, None]
-    # Who holds something of each provider is looked at, to give back what deleted instances hold.
+    # The consumers of each provider are read, to release allocations of deleted instances.
     held_of = f"/resource_providers/{world.u(HOST)}/allocations"
     assert [path for path in world.network.paths("GET") if "allocations" in path] == [held_of] * 2
     machine.start("gpus")
-    found = told(machine)
+    found = record_consumers(machine)
     machine.update()
     assert found == [None, {world.u("one")}]
 
 
 @pytest.mark.shows("S134")
-def test_nothing_of_what_is_held_is_read_where_nobody_knows_of_instances(machine, world):
+def test_allocations_are_not_read_when_instances_are_unknown(machine, world):
     machine.start()
     machine.update()
     machine.populate("one")
@@ -90,7 +90,7 @@ def test_nothing_of_what_is_held_is_read_where_nobody_knows_of_instances(machine
     assert [path for path in world.network.paths("GET") if "allocations" in path] == []
 
 
-def test_what_changes_on_the_host_arrives_and_traits_of_others_stay(machine, world):
+def test_host_changes_are_written_and_foreign_traits_stay(machine, world):
     machine.start()
     machine.update()
     world.ask("PUT", "/traits/CUSTOM_SITE")
@@ -100,7 +100,7 @@ def test_what_changes_on_the_host_arrives_and_traits_of_others_stay(machine, wor
     machine.update(is_startup=False, is_disabled=True)
     traits = set(world.of(HOST, "traits"))
     assert {"CUSTOM_SITE", "COMPUTE_STATUS_DISABLED"} <= traits
-    # What says what drivers can is the driver's to say.
+    # Traits for driver capabilities belong to the driver.
     assert "COMPUTE_TRUSTED_CERTS" not in traits
     vcpu = world.of(HOST, "inventories")["VCPU"]
     assert (vcpu["allocation_ratio"], vcpu["reserved"]) == (2.0, 1)
@@ -110,7 +110,7 @@ def test_what_changes_on_the_host_arrives_and_traits_of_others_stay(machine, wor
     assert set(world.of(HOST, "traits")) == traits - {"COMPUTE_STATUS_DISABLED"}
 
 
-def test_what_operators_add_is_there_too(machine, world):
+def test_operator_inventory_and_traits_are_added(machine, world):
     machine.configs = [
         ProviderConfig(
             provider="$COMPUTE_NODE",
@@ -128,7 +128,7 @@ def test_what_operators_add_is_there_too(machine, world):
     assert machine.writes() == []
 
 
-def test_what_operators_add_in_vain_is_told_and_nothing_is_written(machine, world, capfd):
+def test_invalid_operator_inventory_is_logged_and_nothing_is_written(machine, world, capfd):
     machine.configs = [ProviderConfig(provider="$COMPUTE_NODE", traits=frozenset({"CUSTOM_A"}), path="a.yaml")]
     machine.configs += [ProviderConfig(provider=machine.host, inventories={"VCPU": Inventory(total=3)}, path="b.yaml")]
     machine.start()
@@ -137,7 +137,7 @@ def test_what_operators_add_in_vain_is_told_and_nothing_is_written(machine, worl
     assert world.totals(HOST) == {}
 
 
-def test_the_facts_are_those_of_the_driver_with_what_guests_have(machine):
+def test_facts_combine_driver_data_with_guest_devices(machine):
     devices = (PciPool(vendor_id="8086", product_id="1", dev_type="type-VF", numa_node=1, address="1", count=1),)
     machine.book.of_instances = {"a": GuestUse(devices=devices)}
     machine.start(monitors=["cpu.virt_driver"])
@@ -149,7 +149,7 @@ def test_the_facts_are_those_of_the_driver_with_what_guests_have(machine):
     assert [pool.count for pool in machine.update(is_startup=False).facts.pci_pools] == [1, 1]
 
 
-def test_facts_that_the_driver_tells_anew_are_those_of_the_next_report(machine):
+def test_changed_driver_facts_appear_in_the_next_report(machine):
     machine.start()
     resources = machine.driver.resources
     before = machine.update().facts
@@ -158,7 +158,7 @@ def test_facts_that_the_driver_tells_anew_are_those_of_the_next_report(machine):
     assert (len(before.pci_pools), before.vcpus_total, after.pci_pools, after.vcpus_total) == (2, 8, (), 9)
 
 
-def test_a_node_that_lacks_a_piece_of_a_guest_is_refused_at_the_start_alone(machine):
+def test_missing_driver_resource_of_a_guest_fails_only_the_start(machine):
     machine.script = {"node": (FakeNode(pieces={"CUSTOM_PMEM": ("ns0", "ns1")}),)}
     machine.book.of_instances = {"a": GuestUse(pieces=("ns1", "ns9"))}
     machine.start()
@@ -170,7 +170,7 @@ def test_a_node_that_lacks_a_piece_of_a_guest_is_refused_at_the_start_alone(mach
     assert machine.update() is not None
 
 
-def test_what_guests_hold_of_all_providers_of_the_host_counts_within_limits(machine, world):
+def test_guest_use_counts_allocations_on_all_providers_of_the_host(machine, world):
     machine.start("numa")
     tree = machine.report.get_provider_tree_and_ensure_root(machine.update().uuid)
     cell = tree.data(f"{machine.host}_numa1").uuid
@@ -179,19 +179,19 @@ def test_what_guests_hold_of_all_providers_of_the_host_counts_within_limits(mach
     assert use.amounts == GuestAmounts(vcpu=1, memory_mb=3000)
 
 
-class Known:
-    """What is known of instances."""
+class KnownInstances:
+    """The instances that the server knows."""
 
     def __init__(self, standings):
-        self.standings_of, self.asked = standings, []
+        self.standings_of, self.queries = standings, []
 
     def standings(self, uuids):
-        """Give those known."""
-        self.asked.append(list(uuids))
+        """Return the standings of the known instances."""
+        self.queries.append(list(uuids))
         return {uuid: each for uuid, each in self.standings_of.items() if uuid in uuids}
 
 
-def test_what_deleted_instances_hold_is_given_back_and_nothing_else(machine, world, capfd):
+def test_only_allocations_of_deleted_instances_are_released(machine, world, capfd):
     machine.start()
     machine.update()
     names = ["gone", "here", "building", "untracked", "busy", "elsewhere", "foreign", "migration"]
@@ -206,33 +206,33 @@ def test_what_deleted_instances_hold_is_given_back_and_nothing_else(machine, wor
         "elsewhere": Standing(host="another"),
         "migration": Standing(is_deleted=True),
     }
-    machine.instances = Known({world.u(name): each for name, each in standings.items()})
+    machine.instances = KnownInstances({world.u(name): each for name, each in standings.items()})
     machine.book.of_instances = {world.u("here"): GuestUse()}
     machine.book.of_migrations = {world.u("migration"): GuestUse()}
     machine.start()
     found = machine.update(is_startup=False)
     assert found.released == (world.u("gone"),)
     assert [name for name in names if not world.held(name)] == ["gone"]
-    assert machine.instances.asked == [
+    assert machine.instances.queries == [
         sorted(world.u(name) for name in names if name not in {"here", "migration"}),
         [world.u("elsewhere")],
     ]
-    said = capfd.readouterr().err
-    assert said.count("allocation_doubtful") == 2
-    assert said.count('"event":"allocation_released"') == 1
-    assert world.u("elsewhere") in said
-    assert world.u("untracked") in said
+    log = capfd.readouterr().err
+    assert log.count("allocation_doubtful") == 2
+    assert log.count('"event":"allocation_released"') == 1
+    assert world.u("elsewhere") in log
+    assert world.u("untracked") in log
     assert machine.update(is_startup=False).released == ()
     assert "allocation_doubtful" not in capfd.readouterr().err
 
 
-def test_an_instance_that_is_elsewhere_gives_back_what_it_holds_here_and_keeps_the_rest(machine, world):
+def test_instance_that_moved_away_releases_only_this_host(machine, world):
     machine.start()
     machine.update()
     world.provider("other", VCPU=8)
     for name in ("moved", "moving", "guest"):
         world.hold(name, **{HOST: {"VCPU": 1}, "other": {"VCPU": 2}})
-    machine.instances = Known(
+    machine.instances = KnownInstances(
         {
             world.u("moved"): Standing(host="other"),
             world.u("moving"): Standing(host="other", is_busy=True),
@@ -248,12 +248,12 @@ def test_an_instance_that_is_elsewhere_gives_back_what_it_holds_here_and_keeps_t
     assert (world.held("moving"), world.held("guest")) == (both, both)
 
 
-def test_an_instance_that_comes_back_while_it_is_looked_at_keeps_what_it_holds(machine, world, capfd):
+def test_instance_changed_during_the_cleanup_keeps_its_allocations(machine, world, capfd):
     machine.start()
     machine.update()
     world.provider("other", VCPU=8)
     world.hold("moved", **{HOST: {"VCPU": 1}, "other": {"VCPU": 2}})
-    machine.instances = Known({world.u("moved"): Standing(host="other")})
+    machine.instances = KnownInstances({world.u("moved"): Standing(host="other")})
     machine.start()
     back = {HOST: {"VCPU": 3}, "other": {"VCPU": 2}}
     world.network.first("PUT", "/allocations/", lambda: world.hold("moved", 1, **back))
@@ -262,11 +262,11 @@ def test_an_instance_that_comes_back_while_it_is_looked_at_keeps_what_it_holds(m
     assert '"event":"allocation_kept"' in capfd.readouterr().err
 
 
-def test_guests_that_the_driver_cannot_tell_leave_all_as_it_is_and_the_node_is_reported(machine, world, capfd):
+def test_cleanup_is_skipped_when_the_driver_cannot_list_guests(machine, world, capfd):
     machine.start()
     machine.update()
     world.hold("gone", **{HOST: {"VCPU": 1}})
-    machine.instances = Known({world.u("gone"): Standing(is_deleted=True)})
+    machine.instances = KnownInstances({world.u("gone"): Standing(is_deleted=True)})
     machine.start()
     machine.driver.guests = lambda: [None]
     assert machine.update(is_startup=False).released == ()
@@ -274,11 +274,11 @@ def test_guests_that_the_driver_cannot_tell_leave_all_as_it_is_and_the_node_is_r
     assert world.held("gone")
 
 
-def test_what_changes_while_it_is_given_back_is_kept_until_the_next_update(machine, world):
+def test_allocation_changed_during_release_is_released_by_the_next_update(machine, world):
     machine.start()
     machine.update()
     world.hold("gone", **{HOST: {"VCPU": 1}})
-    machine.instances = Known({world.u("gone"): Standing(is_deleted=True)})
+    machine.instances = KnownInstances({world.u("gone"): Standing(is_deleted=True)})
     machine.start()
     world.network.first("PUT", "/allocations/", lambda: world.hold("gone", 1, **{HOST: {"VCPU": 2}}))
     assert machine.update(is_startup=False).released == ()
@@ -286,7 +286,7 @@ def test_what_changes_while_it_is_given_back_is_kept_until_the_next_update(machi
     assert machine.update(is_startup=False).released == (world.u("gone"),)
 
 
-def test_a_host_that_changes_all_the_time_is_tried_four_times_and_the_next_update_does_it(machine, world, capfd):
+def test_update_that_loses_four_races_is_done_by_the_next_one(machine, world, capfd):
     machine.start()
     machine.update()
     machine.host_terms = HostTerms(reserved_host_cpus=2)
@@ -299,7 +299,7 @@ def test_a_host_that_changes_all_the_time_is_tried_four_times_and_the_next_updat
     assert world.of(HOST, "inventories")["VCPU"]["reserved"] == 2
 
 
-def test_nodes_that_will_not_come_back_are_deleted_when_nothing_is_held_there_any_more(machine, world, capfd):
+def test_gone_nodes_are_deleted_once_nothing_is_allocated_there(machine, world, capfd):
     machine.start()
     machine.update()
     world.hold("one", **{HOST: HELD})
@@ -314,7 +314,7 @@ def test_nodes_that_will_not_come_back_are_deleted_when_nothing_is_held_there_an
     assert machine.tracker.drop_gone_nodes() == []
 
 
-def test_nodes_that_are_not_told_now_and_may_come_back_stay(machine, world):
+def test_missing_nodes_that_may_return_are_not_deleted(machine, world):
     machine.start()
     machine.update()
     machine.driver.nodes, machine.driver.is_node_gone = list, lambda _: False
@@ -323,15 +323,15 @@ def test_nodes_that_are_not_told_now_and_may_come_back_stay(machine, world):
 
 
 @pytest.mark.parametrize("error", [DriverNotReady("away"), RuntimeError("broken")])
-def test_where_the_driver_cannot_tell_which_nodes_are_gone_all_stay(machine, world, monkeypatch, error, capfd):
+def test_no_node_is_deleted_when_the_driver_cannot_tell_which_are_gone(machine, world, monkeypatch, error, capfd):
     machine.start()
     machine.update()
     another = fake(Script(), "another")
 
-    def fails():
+    def fail():
         raise error
 
-    monkeypatch.setattr(another, "nodes", fails)
+    monkeypatch.setattr(another, "nodes", fail)
     machine.start(driver=another)
     assert machine.tracker.drop_gone_nodes() == []
     assert "nodes_not_dropped" in capfd.readouterr().err
@@ -339,7 +339,7 @@ def test_where_the_driver_cannot_tell_which_nodes_are_gone_all_stay(machine, wor
 
 
 @pytest.mark.parametrize("kind", ["unready", "crash", "failed"])
-def test_a_driver_that_fails_is_contained(machine, kind, capfd):
+def test_driver_failure_skips_one_update(machine, kind, capfd):
     script = Script(**machine.script, fault=(Fault(action="update_provider_tree", kind=kind, times=1),))
     machine.start(driver=fake(script, machine.host))
     assert machine.update() is None

@@ -1,4 +1,4 @@
-"""Hosts that start with another layout: what is there moves with all that is held of it, or nothing does."""
+"""Hosts that start with another layout: inventories move with all their allocations, or not at all."""
 
 import msgspec
 import pytest
@@ -15,7 +15,7 @@ MOVED = {"gpus": "VGPU", "numa": "MEMORY_MB, SRIOV_NET_VF, VCPU", "renamed": "al
 
 @pytest.fixture
 def machine(world):
-    """Give a host in layout flat, with two guests that hold something of everything."""
+    """Return a host in layout flat, with two guests that hold all resource classes."""
     machine = Machine(world)
     machine.start("flat")
     machine.update()
@@ -25,13 +25,13 @@ def machine(world):
 
 
 def with_claims(used, count):
-    """Give usages with so many GiB of disk more."""
+    """Return usages with more GiB of disk on the root."""
     return {**used, ROOT: {**used[ROOT], "DISK_GB": used[ROOT]["DISK_GB"] + count}}
 
 
 @pytest.mark.shows("S108", "S109", "S110", "S111", "S119", "S139", "S141")
 @pytest.mark.parametrize("layout", [*USED])
-def test_what_live_guests_hold_moves_and_the_third_start_finds_nothing(machine, world, layout):
+def test_live_allocations_move_and_the_next_start_changes_nothing(machine, world, layout):
     machine.start(layout)
     assert machine.update().is_reshaped
     assert machine.usages() == USED[layout]
@@ -46,7 +46,7 @@ def test_what_live_guests_hold_moves_and_the_third_start_finds_nothing(machine, 
 
 @pytest.mark.shows("S109", "S110", "S111", "S126")
 @pytest.mark.parametrize("layout", [*USED])
-def test_claims_that_come_between_are_taken_along(machine, world, layout):
+def test_claims_during_a_reshape_are_included(machine, world, layout):
     machine.start(layout)
     machine.claim_before("POST", "/reshaper", times=3, DISK_GB=1)
     assert machine.update().is_reshaped
@@ -56,7 +56,7 @@ def test_claims_that_come_between_are_taken_along(machine, world, layout):
     assert len(machine.children()) == len(USED[layout])
 
 
-def test_a_claim_of_what_moves_moves_with_it(machine):
+def test_claim_of_moving_resources_moves_with_them(machine):
     machine.start("gpus")
     machine.claim_before("POST", "/reshaper", VGPU=1)
     machine.update()
@@ -65,9 +65,9 @@ def test_a_claim_of_what_moves_moves_with_it(machine):
 
 
 @pytest.mark.parametrize("layout", [*USED])
-def test_a_start_that_others_always_come_before_gives_up_and_leaves_everything_as_it_was(machine, world, layout):
+def test_start_that_loses_every_race_fails_and_changes_nothing(machine, world, layout):
     machine.terms = ReshapeTerms(reshape_tries=2, reshape_pause_s=0.5)
-    world.provider("theirs", parent=HOST)  # It offers nothing, as those that are made in vain.
+    world.provider("theirs", parent=HOST)  # It has no inventory, like the new providers of a failed reshape.
     machine.start(layout)
     machine.claim_before("POST", "/reshaper", times=2, DISK_GB=1)
     providers = [each["uuid"] for each in machine.records()]
@@ -77,12 +77,12 @@ def test_a_start_that_others_always_come_before_gives_up_and_leaves_everything_a
     assert [each["uuid"] for each in machine.records()] == providers
     assert machine.usages() == with_claims(before, 2)
     assert world.pauses == [0.5]
-    # Whoever starts again when it is quiet has it done.
+    # A later start without concurrent claims succeeds.
     machine.start(layout)
     assert machine.update().is_reshaped
 
 
-def test_new_providers_that_could_not_be_deleted_at_once_are_when_it_is_given_up(machine, world):
+def test_new_providers_are_deleted_when_the_reshape_is_given_up(machine, world):
     machine.terms = ReshapeTerms(reshape_tries=1)
     machine.start("gpus")
     machine.claim_before("POST", "/reshaper", DISK_GB=1)
@@ -92,16 +92,16 @@ def test_new_providers_that_could_not_be_deleted_at_once_are_when_it_is_given_up
     assert world.children(HOST) == [HOST]
 
 
-def test_where_it_cannot_be_seen_whether_new_providers_are_left_that_is_told(machine, world):
+def test_failed_cleanup_of_new_providers_is_reported(machine, world):
     machine.terms = ReshapeTerms(reshape_tries=1)
     machine.start("gpus")
 
-    def meddle():
+    def interfere():
         world.hold("claimer", **{HOST: {"DISK_GB": 1}})
         world.network.lose("DELETE", "/resource_providers/", is_done=False, times=8)
         world.network.lose("GET", "in_tree=", is_done=False, times=8)
 
-    world.network.first("POST", "/reshaper", meddle)
+    world.network.first("POST", "/reshaper", interfere)
     with pytest.raises(ReshapeFailed, match="; new providers may be left, since the remote Placement cannot be used"):
         machine.update()
     assert len(world.children(HOST)) == 3
@@ -109,10 +109,8 @@ def test_where_it_cannot_be_seen_whether_new_providers_are_left_that_is_told(mac
 
 @pytest.mark.shows("S115", "S120")
 @pytest.mark.parametrize("layout", ["gpus", "numa"])
-def test_a_guest_that_does_not_use_what_it_holds_ends_the_agent_and_leaves_placement_as_it_was(
-    machine, world, layout, capfd
-):
-    # It was built anew with less than it holds.
+def test_guest_that_does_not_use_its_allocations_fails_the_start(machine, world, layout, capfd):
+    # The guest is respawned with less than its allocations.
     less = msgspec.structs.replace(spec_of("one", machine.host), uuid=world.u("one"))
     machine.driver.spawn(less, "another operation")
     before = machine.dump()
@@ -126,16 +124,16 @@ def test_a_guest_that_does_not_use_what_it_holds_ends_the_agent_and_leaves_place
 
 
 @pytest.mark.shows("S127")
-def test_a_reshape_that_placement_refuses_ends_the_agent_and_leaves_placement_as_it_was(machine, world):
+def test_reshape_refused_by_placement_fails_and_changes_nothing(machine, world):
     machine.start("gpus")
-    held = machine.driver.update_provider_tree
+    update = machine.driver.update_provider_tree
 
-    def forgetful(tree, node, allocations=None):
-        held(tree, node, allocations)
+    def update_without_two(tree, node, allocations=None):
+        update(tree, node, allocations)
         if allocations is not None:
             del allocations[world.u("two")]
 
-    machine.driver.update_provider_tree = forgetful
+    machine.driver.update_provider_tree = update_without_two
     before = machine.dump()
     with pytest.raises(ReshapeFailed, match="the reshape is refused: "):
         machine.update()
@@ -143,7 +141,7 @@ def test_a_reshape_that_placement_refuses_ends_the_agent_and_leaves_placement_as
 
 
 @pytest.mark.shows("S114", "S119", "S120", "S121")
-def test_an_agent_that_runs_never_reshapes_and_ends_unless_it_is_told_to_log(machine, capfd):
+def test_periodic_update_never_reshapes_and_fails_or_logs(machine, capfd):
     before = machine.dump()
     machine.start("gpus")
     with pytest.raises(ReshapeNeeded, match="VGPU"):
@@ -155,7 +153,7 @@ def test_an_agent_that_runs_never_reshapes_and_ends_unless_it_is_told_to_log(mac
     assert machine.dump() == before
 
 
-def test_an_inventory_that_is_held_and_vanishes_stops_the_start_and_is_logged_later(machine):
+def test_vanished_inventory_in_use_fails_the_start_and_is_logged_later(machine):
     machine.script = {"node": (FakeNode(vcpus=8, memory_mb=8192),)}
     machine.start()
     with pytest.raises(InUse):
@@ -164,7 +162,7 @@ def test_an_inventory_that_is_held_and_vanishes_stops_the_start_and_is_logged_la
     assert machine.update(is_startup=False) is None
 
 
-def test_a_reshape_whose_answer_is_lost_is_done_once(machine, world):
+def test_reshape_with_a_lost_reply_is_done_once(machine, world):
     machine.start("gpus")
     world.network.lose("POST", "/reshaper", is_done=True)
     assert machine.update().is_reshaped
@@ -172,12 +170,12 @@ def test_a_reshape_whose_answer_is_lost_is_done_once(machine, world):
 
 
 @pytest.mark.shows("S115")
-@pytest.mark.parametrize("is_told", [False, True])
-def test_a_reshape_that_was_carried_out_in_the_last_try_has_not_failed(machine, world, is_told):
+@pytest.mark.parametrize("wants_allocations", [False, True])
+def test_reshape_completed_in_the_last_try_is_not_a_failure(machine, world, wants_allocations):
     machine.terms = ReshapeTerms(reshape_tries=1)
     machine.start("gpus")
-    if is_told:
-        machine.start("gpus", driver=Told(machine.driver))
+    if wants_allocations:
+        machine.start("gpus", driver=AllocationDriver(machine.driver))
     machine.claim_before("PUT", "/traits", DISK_GB=1)
     assert machine.update(is_disabled=True) is None
     assert machine.usages() == with_claims(USED["gpus"], 1)
@@ -185,7 +183,7 @@ def test_a_reshape_that_was_carried_out_in_the_last_try_has_not_failed(machine, 
     assert "COMPUTE_STATUS_DISABLED" in world.of(HOST, "traits")
 
 
-def test_a_reshape_whose_answer_is_lost_in_the_last_try_has_not_failed(machine, world):
+def test_lost_reply_in_the_last_try_is_not_a_failure(machine, world):
     machine.terms = ReshapeTerms(reshape_tries=1)
     machine.start("gpus")
     world.network.lose("POST", "/reshaper", is_done=True)
@@ -194,20 +192,20 @@ def test_a_reshape_whose_answer_is_lost_in_the_last_try_has_not_failed(machine, 
     assert not machine.update().is_reshaped
 
 
-class Told:
-    """A driver that wants to know each time what is held."""
+class AllocationDriver:
+    """A driver that requests the allocations at each update."""
 
     def __init__(self, driver):
-        self._driver, self.told = driver, []
+        self._driver, self.allocations = driver, []
 
     @property
     def capabilities(self):
-        """Say so."""
+        """Return capabilities that request allocations."""
         return Capabilities(traits=self._driver.capabilities.traits, wants_allocations=True)
 
     def update_provider_tree(self, tree: ProviderTree, node, allocations=None):
-        """Note what is held."""
-        self.told.append(allocations)
+        """Record the allocations and update the tree."""
+        self.allocations.append(allocations)
         self._driver.update_provider_tree(tree, node, allocations)
 
     def __getattr__(self, name):
@@ -215,9 +213,9 @@ class Told:
 
 
 @pytest.mark.parametrize("layout", [*USED])
-def test_a_driver_that_always_wants_to_know_what_is_held_reshapes_at_the_start_only(machine, world, layout):
+def test_driver_that_wants_allocations_reshapes_only_at_the_start(machine, world, layout):
     machine.start(layout)
-    machine.start(layout, driver=Told(machine.driver))
+    machine.start(layout, driver=AllocationDriver(machine.driver))
     with pytest.raises(ReshapeNeeded, match=f"^{MOVED[layout]} of node"):
         machine.update(is_startup=False)
     assert machine.update().is_reshaped
@@ -225,4 +223,4 @@ def test_a_driver_that_always_wants_to_know_what_is_held_reshapes_at_the_start_o
     world.network.asked.clear()
     assert not machine.update(is_startup=False).is_reshaped
     assert machine.writes() == []
-    assert len(machine.driver.told[-1]) == 2
+    assert len(machine.driver.allocations[-1]) == 2

@@ -1,4 +1,4 @@
-"""Which providers a report client knows, creates and deletes."""
+"""The provider cache of a report client, and how the client creates and deletes providers."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from roost.model.placement.placement_api import Answer
 from tests.support.agents.report_clients import VCPU
 
 
-def shared_pool(world):
-    """Let a host be in an aggregate with a pool of disk that shares; the pool is in another aggregate, too."""
+def create_sharing_pool(world):
+    """Create a host and a sharing disk pool in one aggregate; a second pool shares only with the first."""
     world.provider("host")
     world.provider("pool", DISK_GB=100)
     world.put("host", "aggregates", [world.u("agg")])
@@ -21,17 +21,17 @@ def shared_pool(world):
 
 
 @pytest.mark.shows("S132")
-def test_a_root_is_created_where_there_is_none(world):
+def test_root_is_created_when_missing(world):
     client = world.client()
     tree = client.get_provider_tree_and_ensure_root(world.u("host"), world.n("host"))
     assert [(root.uuid, root.name, root.generation) for root in tree.roots] == [(world.u("host"), world.n("host"), 0)]
     assert world.children("host") == ["host"]
-    # It is known then, and that it offers nothing.
+    # The root is cached, with its empty inventory.
     client.get_provider_tree_and_ensure_root(world.u("host"))
     assert [each.method for each in world.network.asked] == ["GET", "POST"]
 
 
-def test_a_root_without_a_name_is_called_by_its_uuid(world):
+def test_root_without_a_name_is_named_by_its_uuid(world):
     tree = world.client().get_provider_tree_and_ensure_root(world.u("host"))
     assert tree.data(world.u("host")).name == world.u("host")
 
@@ -44,12 +44,12 @@ def test_a_child_is_created_below_its_parent(world):
 
 
 @pytest.mark.shows("S132")
-def test_a_tree_is_read_whole_with_what_it_offers(world):
+def test_whole_tree_is_read_with_inventories_traits_and_aggregates(world):
     world.provider("host", VCPU=8)
     world.provider("cell", parent="host", MEMORY_MB=64)
     world.put("cell", "traits", ["HW_CPU_X86_AVX"])
     world.put("cell", "aggregates", [world.u("agg")])
-    # Whichever provider of a tree is asked for.
+    # Any provider of the tree can be requested.
     tree = world.client().get_provider_tree_and_ensure_root(world.u("cell"))
     assert tree.get_provider_uuids() == [world.u("host"), world.u("cell")]
     cell = tree.data(world.u("cell"))
@@ -61,22 +61,22 @@ def test_a_tree_is_read_whole_with_what_it_offers(world):
     }
 
 
-def test_what_is_handed_out_is_a_copy(world):
+def test_returned_tree_is_a_copy(world):
     client = world.client()
     client.get_provider_tree_and_ensure_root(world.u("host")).remove(world.u("host"))
     assert client.get_provider_tree_and_ensure_root(world.u("host")).exists(world.u("host"))
 
 
-def test_providers_that_share_are_roots_beside_the_tree_and_those_behind_them_are_not(world):
-    shared_pool(world)
+def test_direct_sharing_providers_are_extra_roots_in_the_tree(world):
+    create_sharing_pool(world)
     tree = world.client().get_provider_tree_and_ensure_root(world.u("host"))
     assert {root.name for root in tree.roots} == {world.n("host"), world.n("pool")}
     assert tree.has_sharing_provider("DISK_GB")
     assert tree.data(world.u("pool")).generation == world.generation("pool")
 
 
-def test_many_aggregates_are_asked_for_a_few_at_a_time(world):
-    shared_pool(world)
+def test_aggregate_queries_are_sent_in_batches(world):
+    create_sharing_pool(world)
     world.put("host", "aggregates", [world.u("agg"), *(world.u(f"agg {number}") for number in range(4))])
     tree = world.client(sharing_max=2).get_provider_tree_and_ensure_root(world.u("host"))
     assert tree.exists(world.u("pool"))
@@ -84,7 +84,7 @@ def test_many_aggregates_are_asked_for_a_few_at_a_time(world):
     assert [path.count(",") for path in asked] == [1, 1, 0]
 
 
-def test_what_is_known_is_read_again_when_it_is_stale_and_only_then(world):
+def test_cached_provider_is_refreshed_only_when_stale(world):
     client, _ = world.rooted(refresh_s=300.0)
     world.offer("host", VCPU=4)
     world.network.asked.clear()
@@ -105,7 +105,7 @@ def test_what_is_known_is_read_again_when_it_is_stale_and_only_then(world):
     assert (total(), world.network.paths("GET")) == (4, asked)
 
 
-def test_with_a_refresh_of_nought_what_is_known_is_never_stale(world):
+def test_refresh_interval_zero_never_refreshes(world):
     client, _ = world.rooted(refresh_s=0.0)
     world.clock.time_s += 1e9
     world.network.asked.clear()
@@ -113,7 +113,7 @@ def test_with_a_refresh_of_nought_what_is_known_is_never_stale(world):
     assert world.network.asked == []
 
 
-def test_what_was_deleted_meanwhile_is_forgotten_and_then_created_again(world):
+def test_deleted_provider_is_recreated_after_a_refresh(world):
     client, _ = world.rooted()
     world.ask("DELETE", f"/resource_providers/{world.u('host')}")
     world.clock.time_s += 1000
@@ -122,7 +122,7 @@ def test_what_was_deleted_meanwhile_is_forgotten_and_then_created_again(world):
     assert not client.get_provider_tree_and_ensure_root(world.u("host"), world.n("host")).has_inventory(world.u("host"))
 
 
-def test_a_provider_that_changes_while_it_is_read_is_not_overwritten(world):
+def test_provider_changed_during_its_read_is_not_overwritten(world):
     world.provider("host", VCPU=8)
     world.network.first("GET", "/traits", lambda: world.offer("host", VCPU=6))
     client = world.client()
@@ -133,32 +133,32 @@ def test_a_provider_that_changes_while_it_is_read_is_not_overwritten(world):
     assert world.totals("host") == {"VCPU": 6}
 
 
-def test_a_provider_that_somebody_else_creates_at_the_same_time_is_ours_too(world):
+def test_concurrently_created_provider_is_adopted(world):
     world.network.first("POST", "/resource_providers", lambda: world.provider("host", VCPU=3))
     client = world.client()
-    # Another name, so that it is its uuid that is taken.
+    # Under another name, so that only the uuid conflicts.
     tree = client.get_provider_tree_and_ensure_root(world.u("host"), world.n("host by another name"))
     assert tree.data(world.u("host")).name == world.n("host")
     assert tree.data(world.u("host")).inventory["VCPU"]["total"] == 3
 
 
-def test_a_name_that_another_provider_has_is_told(world):
+def test_name_of_another_provider_fails_the_creation(world):
     world.ask("POST", "/resource_providers", {"name": world.n("host"), "uuid": world.u("somebody else")})
     client = world.client()
     with pytest.raises(SyncFailed, match=r"Conflicting resource provider name: .*host already exists"):
         client.get_provider_tree_and_ensure_root(world.u("host"), world.n("host"))
-    with pytest.raises(SyncFailed):  # It was not remembered as there.
+    with pytest.raises(SyncFailed):  # The failed provider is not cached.
         client.get_provider_tree_and_ensure_root(world.u("host"), world.n("host"))
 
 
-def test_a_provider_whose_creation_was_not_answered_is_created_once(world):
+def test_provider_creation_with_a_lost_reply_happens_once(world):
     world.network.lose("POST", "/resource_providers", is_done=True)
     tree = world.client().get_provider_tree_and_ensure_root(world.u("host"), world.n("host"))
     assert tree.data(world.u("host")).generation == 0
     assert [each.status for each in world.network.asked if each.method == "POST"] == [None, 409]
 
 
-def test_a_name_that_an_earlier_try_took_is_ours(world):
+def test_name_taken_by_an_earlier_try_is_accepted(world):
     taken = {"errors": [{"detail": f"Conflicting resource provider name: {world.n('host')} already exists."}]}
     world.network.lose("POST", "/resource_providers", is_done=True)
     world.network.fault("POST", "/resource_providers", lambda _: Answer(409, taken))
@@ -173,7 +173,7 @@ def test_a_provider_is_found_by_its_name(world):
         world.client().get_provider_by_name(world.n("nobody"))
 
 
-def test_a_host_is_deleted_with_its_tree_children_first(world):
+def test_host_is_deleted_with_its_tree_children_first(world):
     client, _ = world.rooted()
     world.provider("cell", parent="host")
     world.provider("device", parent="cell")
@@ -182,11 +182,11 @@ def test_a_host_is_deleted_with_its_tree_children_first(world):
     assert world.network.paths("DELETE") == [
         f"/resource_providers/{world.u(name)}" for name in ("device", "cell", "host")
     ]
-    # What is not there is deleted already.
+    # A second deletion finds nothing.
     assert client.delete_resource_provider(world.u("host")) == []
 
 
-def test_a_provider_in_use_is_left_with_all_above_it(world):
+def test_provider_in_use_stays_with_its_ancestors(world):
     client, _ = world.rooted()
     world.provider("cell", parent="host", VGPU=2)
     world.provider("other cell", parent="host", VGPU=2)
@@ -195,7 +195,7 @@ def test_a_provider_in_use_is_left_with_all_above_it(world):
     assert world.children("host") == ["cell", "host"]
 
 
-def test_consumers_that_go_with_their_host_are_dropped_first(world):
+def test_consumers_of_a_deleted_host_are_dropped_first(world):
     client, _ = world.rooted()
     world.provider("cell", parent="host", VGPU=2)
     world.hold("instance", cell={"VGPU": 1})
@@ -206,7 +206,7 @@ def test_consumers_that_go_with_their_host_are_dropped_first(world):
     assert world.children("host") == []
 
 
-def test_a_placement_that_is_away_is_asked_four_times_after_longer_and_longer_pauses(world):
+def test_requests_are_tried_four_times_with_growing_pauses(world):
     client = world.client()
     world.network.lose("GET", "in_tree", is_done=False, times=4)
     with pytest.raises(PlacementGone, match="the line is cut"):
@@ -215,7 +215,7 @@ def test_a_placement_that_is_away_is_asked_four_times_after_longer_and_longer_pa
     assert client.get_provider_tree_and_ensure_root(world.u("host")).exists(world.u("host"))
 
 
-def test_one_provider_that_is_in_use_is_not_deleted_from_a_tree(world):
+def test_removed_provider_in_use_is_not_deleted(world):
     client, tree = world.rooted()
     tree.new_child(world.n("cell"), world.u("host"), world.u("cell"))
     tree.update_inventory(world.u("cell"), {"VGPU": VCPU})
