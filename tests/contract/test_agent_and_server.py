@@ -1,4 +1,4 @@
-"""The agent of a host and the server that it asks, both as they are, over HTTP."""
+"""A real agent and a real server, connected over HTTP."""
 
 import threading
 
@@ -23,10 +23,10 @@ def row_of(own, number):
     return own.serving.run(lambda current: own.agents.reader(current).order(number))
 
 
-def test_what_a_server_orders_an_agent_does_and_says_once():
+def test_order_is_executed_and_answered_once():
     with http_server() as (own, placement, url), running_agent(url) as driver:
-        made = placement.post("/resource_providers", {"name": HOST, "uuid": uuid_named(HOST)})
-        assert made.status == 200
+        created = placement.post("/resource_providers", {"name": HOST, "uuid": uuid_named(HOST)})
+        assert created.status == 200
         until(lambda: own.get(f"/agents/{HOST}").status == 200)
         body = msgspec.json.encode(OrderBody(operation=uuid_named("guest 1"), guest=spec("guest"), limit_s=60.0))
         instance = uuid_bytes(uuid_named("guest"))
@@ -34,21 +34,21 @@ def test_what_a_server_orders_an_agent_does_and_says_once():
         row = until(lambda: (found := row_of(own, 1)).state == "answered" and found)
         assert msgspec.json.decode(row.answer, type=Answer).outcome == "ok"
         assert [(guest.uuid, guest.state) for guest in driver.guests()] == [(uuid_named("guest"), "running")]
-        gone = msgspec.json.encode(OrderBody(operation=uuid_named("guest 2")))
+        destroy = msgspec.json.encode(OrderBody(operation=uuid_named("guest 2")))
         put(
             own,
             operation(2),
-            order(2, operation_id=2, host=HOST, instance_uuid=instance, turn=2, action="destroy", body=gone),
+            order(2, operation_id=2, host=HOST, instance_uuid=instance, turn=2, action="destroy", body=destroy),
         )
         until(lambda: row_of(own, 2).state == "answered")
         assert driver.guests() == []
         until(lambda: own.get(f"/hosts/{HOST}").status == 200)
 
 
-def test_an_agent_that_leaves_a_server_that_is_away_ends(capfd):
+def test_agent_ends_after_leaving_an_unreachable_server(capfd):
     with http_server() as (_, _, url):
         pass
-    before, said = threading.active_count(), []
+    before, logs = threading.active_count(), []
     with running_agent(url):
-        until(lambda: said.append(capfd.readouterr().err) or '"event":"server_is_away"' in "".join(said))
+        until(lambda: logs.append(capfd.readouterr().err) or '"event":"server_is_away"' in "".join(logs))
     until(lambda: threading.active_count() <= before)

@@ -1,4 +1,4 @@
-"""An agent that is killed before and after each line of its journal: the next one goes on, and all happens once."""
+"""An agent is killed before and after each line of its journal; its successor executes each order exactly once."""
 
 import json
 import os
@@ -24,17 +24,17 @@ from tests.support.fleets.worlds import uuid_named
 pytestmark = pytest.mark.long
 
 LINES = ("begin", "finish", "take", "forget", "hold", "keep_node")
-STAYS, GOES = "stays", "goes"
+KEPT, DESTROYED = "stays", "goes"
 ORDERS = (
-    order(Spawn(spec(STAYS)), 1, of=STAYS, order_id=1),
-    order(Power(is_on=False), 1, of=STAYS, turn=2, order_id=2),
-    order(Spawn(spec(GOES)), 1, of=GOES, order_id=3),
-    order(Destroy(), 1, of=GOES, turn=2, order_id=4),
+    order(Spawn(spec(KEPT)), 1, of=KEPT, order_id=1),
+    order(Power(is_on=False), 1, of=KEPT, turn=2, order_id=2),
+    order(Spawn(spec(DESTROYED)), 1, of=DESTROYED, order_id=3),
+    order(Destroy(), 1, of=DESTROYED, turn=2, order_id=4),
 )
 
 
-class Deadly:
-    """A journal whose process is killed at the n-th moment before or after a line."""
+class KillingJournal:
+    """A journal that kills its process at the n-th moment; each line has a moment before and one after it."""
 
     def __init__(self, inner, moments):
         self._inner, self._left = inner, moments
@@ -46,9 +46,9 @@ class Deadly:
 
         def write(*words):
             self._pass()
-            came = found(*words)
+            result = found(*words)
             self._pass()
-            return came
+            return result
 
         return write
 
@@ -58,10 +58,10 @@ class Deadly:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def live(folder, moments):
-    """Let an agent live until the server has all answers; it is killed after so many moments."""
+def run_agent(folder, moments):
+    """Run an agent until the server has all answers; kill it at the given moment."""
     server = MemoryServer(folder / "server")
-    journal = Deadly(Journal(folder / "journal"), moments)
+    journal = KillingJournal(Journal(folder / "journal"), moments)
     driver = load("fake", {"state": str(folder / "guests")})
     tracker, run = PlainTracker(driver, journal), uuid_named(f"run {os.getpid()}")
     resident = Resident(
@@ -73,7 +73,7 @@ def live(folder, moments):
     stop = threading.Event()
 
     def watch():
-        """Act as the conductor: the next turn of an instance begins when the one before is answered."""
+        """Act as the conductor: start the next turn of an instance when the previous one is answered."""
         for first, second in ((1, 2), (3, 4)):
             server.answer_to(first)
             if all(line.order.id != second for line in server.book.lines):
@@ -86,13 +86,13 @@ def live(folder, moments):
     Running([resident], server, clock=SystemClock(), pace=Pace(update_s=-1.0)).run(stop)
 
 
-def forked(folder, moments):
-    """Let an agent live in a process of its own, and give the signal that ended it; 0: none did."""
+def run_in_child(folder, moments):
+    """Run an agent in a child process; return the signal that ended it, or 0."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            live(folder, moments)
+            run_agent(folder, moments)
             code = 0
         finally:
             os._exit(code)
@@ -101,17 +101,17 @@ def forked(folder, moments):
     return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
-def rounds(folder):
-    """Kill an agent at each moment in turn, let the next one finish, and say what there is then."""
-    moments, ended = 0, signal.SIGKILL
-    while ended:
+def print_rounds(folder):
+    """Kill an agent at each moment in turn, let its successor finish, and print the result."""
+    moments, end_signal = 0, signal.SIGKILL
+    while end_signal:
         moments += 1
         state = Path(folder) / str(moments)
         state.mkdir()
         MemoryServer(state / "server").put(ORDERS[0], ORDERS[2])
-        ended = forked(state, moments)
-        if ended:
-            assert forked(state, 0) == 0
+        end_signal = run_in_child(state, moments)
+        if end_signal:
+            assert run_in_child(state, 0) == 0
         driver = load("fake", {"state": str(state / "guests")})
         driver.start(HOST)
         journal = Journal(state / "journal")
@@ -120,7 +120,7 @@ def rounds(folder):
                 {
                     "moment": moments,
                     "guests": [(found.uuid, found.state) for found in driver.guests()],
-                    "story": driver.console(uuid_named(STAYS)).splitlines(),
+                    "story": driver.console(uuid_named(KEPT)).splitlines(),
                     "answers": [
                         (line.order.id, line.answer.outcome, line.answers)
                         for line in MemoryServer(state / "server").book.lines
@@ -134,8 +134,8 @@ def rounds(folder):
         sys.stdout.flush()
 
 
-def test_an_agent_that_is_killed_at_any_line_of_its_journal_does_each_order_once(tmp_path):
-    child = worker("tests.contract.test_agent_crash:rounds", str(tmp_path))
+def test_agent_killed_at_any_journal_line_executes_each_order_once(tmp_path):
+    child = worker("tests.contract.test_agent_crash:print_rounds", str(tmp_path))
     try:
         lines = [json.loads(line) for line in child.stdout if line.startswith("{")]
         assert child.wait() == 0
@@ -143,9 +143,9 @@ def test_an_agent_that_is_killed_at_any_line_of_its_journal_does_each_order_once
         kill(child)
     assert len(lines) > 20
     for line in lines:
-        assert line["guests"] == [[uuid_named(STAYS), "stopped"]], line
+        assert line["guests"] == [[uuid_named(KEPT), "stopped"]], line
         assert line["story"] == ["image cirros", f"built on {HOST}", f"stopped on {HOST}"], line
         assert [answer[:2] for answer in sorted(line["answers"])] == [[number, "ok"] for number in (1, 2, 3, 4)], line
         assert max(answer[2] for answer in line["answers"]) <= 2, line
         assert set(line["states"]) <= {"done", "taken"}, line
-        assert line["held"] == [uuid_named(STAYS)], line
+        assert line["held"] == [uuid_named(KEPT)], line

@@ -1,4 +1,4 @@
-"""Hosts whose agents start with another layout, as commands: live instances, and clients that claim all the time."""
+"""Layout changes of hosts with live instances and concurrent claims, through real processes."""
 
 import threading
 from contextlib import contextmanager
@@ -54,9 +54,9 @@ PINNED = {
 
 @pytest.fixture
 def host(tmp_path):
-    """Give a host whose agent is up, in layout flat."""
+    """Yield a host in layout flat whose agent is up."""
     (tmp_path / "agent.toml").write_text(TERMS)
-    # Who is stopped waits for a reshape that is tried very often.
+    # A stop request waits until a reshape with many tries is done.
     patient = "[conductor]\nact_timeout_s = 600.0\n"
     with agent_host(tmp_path, script(), "--config", tmp_path / "agent.toml", settings=patient) as found:
         yield found
@@ -66,58 +66,58 @@ def script(layout="flat", node=NODE):
     return f'layout = "{layout}"\n{node}'
 
 
-def bring(host, layout, instance, *, node=NODE):
-    """Start the agent with a layout, and wait until it has told Placement: only then it stops an instance."""
-    stopped = host.asked("POST", f"/v1/instances/{instance}/stop")
+def apply_layout(host, layout, instance, *, node=NODE):
+    """Start the agent with a layout and wait until Placement has it; only then does it stop an instance."""
+    stop = host.asked("POST", f"/v1/instances/{instance}/stop")
     host.start(script(layout, node))
-    host.ended(stopped)
+    host.ended(stop)
     assert host.over("POST", f"/v1/instances/{instance}/start")["outcome"] == "done"
 
 
-def said(host, event):
-    """Give how often the agent logged an event, in all its lives."""
+def event_count(host, event):
+    """Return how often the agent logged an event, over all restarts."""
     return host.agent.log.read_text().count(f'"{event}"')
 
 
-def built(host, count, flavor=FLAVOR):
-    """Let instances run there; give their uuids."""
+def build(host, count, flavor=FLAVOR):
+    """Build instances on the host; return their uuids."""
     outcome, uuids = host.build(flavor, count)
     assert outcome == "done"
     return uuids
 
 
-def end(host, instances):
-    """Let instances end."""
+def delete(host, instances):
+    """Delete instances."""
     for each in instances:
         assert host.over("DELETE", f"/v1/instances/{each}")["outcome"] == "done"
 
 
 def tree(host):
-    """Give all of Placement: of each provider its inventories and what is used, by name."""
+    """Return the totals and usages of each provider in Placement, by name."""
     found = {}
-    for each in ask(host, "/resource_providers")["resource_providers"]:
-        inventories = ask(host, f"/resource_providers/{each['uuid']}/inventories")["inventories"]
-        usages = ask(host, f"/resource_providers/{each['uuid']}/usages")["usages"]
+    for each in get(host, "/resource_providers")["resource_providers"]:
+        inventories = get(host, f"/resource_providers/{each['uuid']}/inventories")["inventories"]
+        usages = get(host, f"/resource_providers/{each['uuid']}/usages")["usages"]
         totals = {name: record["total"] for name, record in inventories.items()}
         found[each["name"]] = (totals, {name: used for name, used in usages.items() if used})
     return found
 
 
 def used(host):
-    """Give what is used of each provider, by the end of its name."""
+    """Return the usages of each provider, by the end of its name."""
     return {name.removeprefix(HOST): amounts for name, (_, amounts) in tree(host).items() if amounts}
 
 
-def ask(host, path):
-    """Ask Placement for something."""
+def get(host, path):
+    """Send a GET request to Placement."""
     status, body = host.server.asked("GET", f"/placement{path}")
     assert status == 200, body
     return body
 
 
 def claim_of_root(host, **amounts):
-    """Give the body of a claim of something of the root."""
-    (root,) = ask(host, f"/resource_providers?name={HOST}")["resource_providers"]
+    """Return the body of a claim on the root provider."""
+    (root,) = get(host, f"/resource_providers?name={HOST}")["resource_providers"]
     return {
         "allocations": {root["uuid"]: {"resources": amounts}},
         "consumer_generation": None,
@@ -128,8 +128,8 @@ def claim_of_root(host, **amounts):
 
 
 @contextmanager
-def claiming(host, clients=2, *, pause_s=0.5):
-    """Let clients claim disk on the host and release it, all the time; give what was answered."""
+def claim_load(host, clients=2, *, pause_s=0.5):
+    """Claim and release disk on the host in threads; yield the response statuses."""
     stop, counts, refusals = threading.Event(), [], []
     held = claim_of_root(host, DISK_GB=1)
 
@@ -137,10 +137,10 @@ def claiming(host, clients=2, *, pause_s=0.5):
         path = f"/placement/allocations/{uuid_named(f'client {number}')}"
         while not stop.is_set():
             for method, body in (("PUT", held), ("DELETE", None)):
-                status, told = host.server.ask(method, path, body)
+                status, response = host.server.ask(method, path, body)
                 counts.append(status)
                 if status != 204:
-                    refusals.append(told)
+                    refusals.append(response)
             stop.wait(pause_s)
 
     threads = [threading.Thread(target=churn, args=(number,)) for number in range(clients)]
@@ -156,63 +156,63 @@ def claiming(host, clients=2, *, pause_s=0.5):
 
 
 @pytest.mark.parametrize("layout", WHERE)
-def test_what_live_instances_hold_moves_under_claims_and_the_third_start_finds_nothing(host, layout):
-    instances = built(host, 2)
+def test_live_allocations_move_under_claims_and_the_third_start_changes_nothing(host, layout):
+    instances = build(host, 2)
     assert used(host) == {"": HELD}
     assert host.agent.stop() == 0
-    with claiming(host) as counts:
-        bring(host, layout, instances[0])
-        begun = len(counts)
-        host.agent.until(lambda: len(counts) > begun + 4)
-    assert said(host, "reshape_begun") >= 1
+    with claim_load(host) as counts:
+        apply_layout(host, layout, instances[0])
+        start = len(counts)
+        host.agent.until(lambda: len(counts) > start + 4)
+    assert event_count(host, "reshape_begun") >= 1
     assert used(host) == WHERE[layout]
     before = tree(host)
-    times = said(host, "reshape_begun")
+    times = event_count(host, "reshape_begun")
     host.agent.kill()
-    bring(host, layout, instances[0])
-    assert (said(host, "reshape_begun"), tree(host)) == (times, before)
+    apply_layout(host, layout, instances[0])
+    assert (event_count(host, "reshape_begun"), tree(host)) == (times, before)
     shown = {each["uuid"]: each["status"] for each in host.server.listed("instances")}
     assert shown == dict.fromkeys(instances, "ACTIVE")
     assert {uuid: [state for _, state in on] for uuid, on in guests_on(host.guests).items()} == {
         uuid: ["running"] for uuid in instances
     }
-    end(host, instances)
+    delete(host, instances)
     assert used(host) == {}
 
 
 @pytest.mark.parametrize("layout", ["flat", "numa"])
-def test_processors_that_live_instances_have_for_themselves_become_pcpu(host, layout):
+def test_dedicated_processors_of_live_instances_become_pcpu(host, layout):
     assert host.agent.stop() == 0
     node = NODE.replace("cpus = [0, 1, 2, 3]", "cpus = [0, 1], pcpus = [2, 3]")
     host.start(script("shared", node))
     host.agent.until(lambda: tree(host)[HOST][0].get("VCPU") == 8 and host.server.listed("hosts")[0]["up"])
-    own, *_ = built(host, 1, {**PLAIN, "extra_specs": {"hw:cpu_policy": "dedicated"}})
-    plain, *_ = built(host, 1, PLAIN)
+    own, *_ = build(host, 1, {**PLAIN, "extra_specs": {"hw:cpu_policy": "dedicated"}})
+    plain, *_ = build(host, 1, PLAIN)
     assert used(host) == {"": {"VCPU": 4, "MEMORY_MB": 1024}}
     assert host.agent.stop() == 0
-    bring(host, layout, own, node=node)
+    apply_layout(host, layout, own, node=node)
     assert used(host) == PINNED[layout]
-    before, times = tree(host), said(host, "reshape_begun")
+    before, times = tree(host), event_count(host, "reshape_begun")
     host.agent.kill()
-    bring(host, layout, own, node=node)
-    assert (said(host, "reshape_begun"), tree(host)) == (times, before)
-    end(host, [own, plain])
+    apply_layout(host, layout, own, node=node)
+    assert (event_count(host, "reshape_begun"), tree(host)) == (times, before)
+    delete(host, [own, plain])
     assert used(host) == {}
 
 
-def test_a_reshape_with_many_tries_wins_against_a_client_that_hardly_pauses(host):
-    instances = built(host, 2)
+def test_reshape_with_many_tries_wins_against_a_busy_client(host):
+    instances = build(host, 2)
     assert host.agent.stop() == 0
-    with claiming(host, 1, pause_s=0.02) as counts:
-        bring(host, "numa", instances[0])
+    with claim_load(host, 1, pause_s=0.02) as counts:
+        apply_layout(host, "numa", instances[0])
     assert len(counts) > 10
     assert used(host) == WHERE["numa"]
-    end(host, instances)
+    delete(host, instances)
     assert used(host) == {}
 
 
-def test_a_reshape_that_cannot_be_stops_the_agent_with_the_reason_and_leaves_placement_untouched(host):
-    instances = built(host, 1)
+def test_impossible_reshape_stops_the_agent_and_leaves_placement_unchanged(host):
+    instances = build(host, 1)
     stranger = uuid_named("stranger")
     assert host.server.ask("PUT", f"/placement/allocations/{stranger}", claim_of_root(host, VGPU=1))[0] == 204
     before = tree(host)
@@ -224,5 +224,5 @@ def test_a_reshape_that_cannot_be_stops_the_agent_with_the_reason_and_leaves_pla
     last = host.agent.log.read_text().splitlines()[-1]
     assert (last.startswith("roost: "), reason in last) == (True, True)
     assert tree(host) == before
-    bring(host, "gpus", instances[0])
+    apply_layout(host, "gpus", instances[0])
     assert used(host)["_gpu0"] == used(host)["_gpu1"] == {"VGPU": 1}

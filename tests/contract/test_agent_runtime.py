@@ -1,4 +1,4 @@
-"""Agents with real threads, at a server in memory."""
+"""Agents with real threads, against a server in memory."""
 
 import threading
 
@@ -25,7 +25,7 @@ from tests.support.fleets.worlds import uuid_named
 QUICK = Pace(driver_timeout_s=0.2, update_s=0.05, retry_s=0.05, stop_s=5.0)
 
 
-def test_an_agent_registers_reports_and_does_what_is_ordered(capsys):
+def test_agent_registers_reports_and_executes_orders(capsys):
     server, one = MemoryServer(), resident()
     with living(server, one) as (ends, _):
         server.put(spawn(), order(Power(is_on=False), 2))
@@ -38,7 +38,7 @@ def test_an_agent_registers_reports_and_does_what_is_ordered(capsys):
     capsys.readouterr()
 
 
-def test_many_agents_share_one_poll_and_each_does_what_is_its_own():
+def test_many_agents_share_one_poll_and_execute_their_own_orders():
     server = MemoryServer()
     hosts = [f"host-{number}" for number in range(50)]
     residents = [resident(host) for host in hosts]
@@ -51,11 +51,11 @@ def test_many_agents_share_one_poll_and_each_does_what_is_its_own():
 
 
 def order_of(one, number):
-    """Give an order another id."""
+    """Return a copy of an order with another id."""
     return type(one)(**{name: getattr(one, name) for name in one.__struct_fields__ if name != "id"}, id=number)
 
 
-def test_a_driver_that_hangs_fails_the_order_and_the_agent_lives_on():
+def test_hung_driver_call_fails_its_order_and_the_agent_continues():
     server, go = MemoryServer(), threading.Event()
     script = Script(fault=(Fault(action="spawn", kind="slow", times=1),))
     one = resident(driver=fake(script, wait=lambda _: go.wait(30)), pace=QUICK)
@@ -72,20 +72,20 @@ def test_a_driver_that_hangs_fails_the_order_and_the_agent_lives_on():
     assert one.driver.guests() == []
 
 
-def test_an_agent_that_stops_ends_what_is_begun_and_leaves_the_rest():
-    server, go, begun = MemoryServer(), threading.Event(), threading.Event()
+def test_stopping_agent_finishes_started_orders_and_leaves_the_rest():
+    server, go, started = MemoryServer(), threading.Event(), threading.Event()
     script = Script(fault=(Fault(action="spawn", kind="slow", times=1),))
-    one = resident(driver=fake(script, wait=lambda _: (begun.set(), go.wait(30))))
+    one = resident(driver=fake(script, wait=lambda _: (started.set(), go.wait(30))))
     with living(server, one):
         server.put(spawn(), order(Power(is_on=False), 2))
-        assert begun.wait(30)
+        assert started.wait(30)
         threading.Timer(0.2, go.set).start()
     assert [line.state for line in server.book.lines] == ["answered", "waiting"]
     with living(server, resident(driver=one.driver, run="next")):
         assert server.answer_to(102).outcome == "ok"
 
 
-def test_a_server_that_lost_its_agents_hears_of_them_again():
+def test_agent_registers_again_after_the_server_lost_it():
     server = MemoryServer()
     with living(server, resident()):
         server.put(spawn())
@@ -97,7 +97,7 @@ def test_a_server_that_lost_its_agents_hears_of_them_again():
         assert server.answer_to(102).outcome == "ok"
 
 
-def test_guests_that_are_elsewhere_now_go_before_anything_is_ordered():
+def test_evacuated_guests_are_destroyed_before_any_order():
     server, one = MemoryServer(), resident()
     one.driver.spawn(spec_of("gone", "host-a"), "old")
     server.book.destroy.add(uuid_named("gone"))
@@ -107,7 +107,7 @@ def test_guests_that_are_elsewhere_now_go_before_anything_is_ordered():
     assert [found.uuid for found in one.driver.guests()] == [uuid_named("guest")]
 
 
-def test_another_agent_of_the_host_ends_the_first():
+def test_second_agent_of_a_host_ends_the_first():
     server = MemoryServer()
     with living(server, resident()) as (ends, first):
         server.put(spawn())
@@ -118,22 +118,22 @@ def test_another_agent_of_the_host_ends_the_first():
         assert others == []
 
 
-class Refusing(MemoryServer):
-    """Lets nobody in."""
+class RefusingServer(MemoryServer):
+    """Refuses every registration."""
 
     def register(self, host, registration):
-        """Refuse."""
+        """Refuse the registration."""
         raise BadSettings("token", "may only touch host b")
 
 
-def test_an_agent_that_is_not_let_in_ends_and_says_why():
-    with living(Refusing(), resident()) as (ends, thread):
+def test_refused_agent_ends_with_the_reason():
+    with living(RefusingServer(), resident()) as (ends, thread):
         thread.join(30)
         assert str(ends[0]) == "token: may only touch host b"
 
 
-class Faulty:
-    """A tracker that fails first with what it is given."""
+class FaultyTracker:
+    """A tracker that first raises the given errors; for None it updates nothing."""
 
     def __init__(self, inner, *errors):
         self._inner, self._errors = inner, [*errors]
@@ -142,7 +142,7 @@ class Faulty:
         return getattr(self._inner, name)
 
     def update(self, node, *, is_startup, is_disabled=None):
-        """Fail, or update."""
+        """Fail while errors are left, then update."""
         if not self._errors:
             return self._inner.update(node, is_startup=is_startup, is_disabled=is_disabled)
         error = self._errors.pop(0)
@@ -151,20 +151,20 @@ class Faulty:
         raise error
 
 
-def test_orders_wait_until_placement_knows_the_host_however_often_it_fails(capsys):
+def test_orders_wait_until_the_host_is_in_placement(capsys):
     server, driver, journal = MemoryServer(), fake(), Journal(None)
-    tracker = Faulty(PlainTracker(driver, journal), None, ValueError("odd"), None)
+    tracker = FaultyTracker(PlainTracker(driver, journal), None, ValueError("odd"), None)
     with living(server, resident(driver=driver, journal=journal, tracker=tracker)) as (ends, _):
         server.put(spawn())
         assert server.answer_to(101).outcome == "ok"
     assert ends == []
-    assert tracker.drops[0] == 1  # So no gone node is dropped before the others are updated.
+    assert tracker.drops[0] == 1  # No gone node is dropped before the others are updated.
     assert "odd" in capsys.readouterr().err
 
 
-def test_a_reshape_that_fails_ends_the_agent_with_its_reason(capsys):
+def test_failed_reshape_ends_the_agent_with_its_reason(capsys):
     driver, journal = fake(), Journal(None)
-    tracker = Faulty(PlainTracker(driver, journal), ReshapeFailed("host-a", "who holds what is not known"))
+    tracker = FaultyTracker(PlainTracker(driver, journal), ReshapeFailed("host-a", "who holds what is not known"))
     with living(MemoryServer(), resident(driver=driver, journal=journal, tracker=tracker)) as (ends, thread):
         thread.join(30)
         assert "who holds what is not known" in str(ends[0])
@@ -172,7 +172,7 @@ def test_a_reshape_that_fails_ends_the_agent_with_its_reason(capsys):
 
 
 @pytest.mark.parametrize("error", [DriverNotReady("it starts"), Conflict("odd"), ValueError("odd"), SystemExit("odd")])
-def test_a_driver_that_does_not_begin_is_asked_again(error, capsys):
+def test_driver_start_is_retried_after_an_error(error, capsys):
     server, one = MemoryServer(), resident()
     errors, start = [error], one.driver.start
 
@@ -189,13 +189,13 @@ def test_a_driver_that_does_not_begin_is_asked_again(error, capsys):
     assert ("it starts" if isinstance(error, DriverNotReady) else "odd") in capsys.readouterr().err
 
 
-def test_an_agent_whose_journal_is_lost_ends_and_answers_nothing(capsys):
+def test_agent_with_a_lost_journal_ends_without_an_answer(capsys):
     server, journal = MemoryServer(), Journal(None)
 
-    def lost(*_words):
+    def fail(*_words):
         raise JournalLost("the disk is full")
 
-    journal.finish = lost
+    journal.finish = fail
     with living(server, resident(journal=journal)) as (ends, thread):
         server.put(spawn())
         thread.join(30)
@@ -204,8 +204,8 @@ def test_an_agent_whose_journal_is_lost_ends_and_answers_nothing(capsys):
     capsys.readouterr()
 
 
-class Full(Journal):
-    """A journal on a disk that is full for one kind of line."""
+class FullJournal(Journal):
+    """A journal on a full disk: one kind of line cannot be written."""
 
     def __init__(self, method):
         super().__init__(None)
@@ -215,8 +215,8 @@ class Full(Journal):
         raise JournalLost("the disk is full")
 
 
-def test_an_agent_that_cannot_remember_its_node_ends_before_it_registers(capsys):
-    server, journal = MemoryServer(), Full("keep_node")
+def test_agent_that_cannot_store_its_node_ends_before_registration(capsys):
+    server, journal = MemoryServer(), FullJournal("keep_node")
     with living(server, resident(journal=journal)) as (ends, thread):
         thread.join(30)
         assert str(ends[0]) == "the disk is full"
@@ -224,8 +224,8 @@ def test_an_agent_that_cannot_remember_its_node_ends_before_it_registers(capsys)
     capsys.readouterr()
 
 
-class Exclusive(MemoryServer):
-    """Knows an agent of host-a that is alive, and lets nobody in who may not touch host-b."""
+class ExclusiveServer(MemoryServer):
+    """Already has a live agent of host-a and refuses another one."""
 
     def register(self, host, registration):
         """Refuse another agent of the first host."""
@@ -234,34 +234,34 @@ class Exclusive(MemoryServer):
         return super().register(host, registration)
 
 
-def test_of_many_agents_each_that_ends_is_told_at_once(capsys):
-    server = Exclusive()
+def test_end_of_one_of_several_agents_is_logged_at_once(capsys):
+    server = ExclusiveServer()
     with living(server, resident(), resident("host-b")) as (ends, thread):
         server.put(spawn(host="host-b"))
         assert server.answer_to(101).outcome == "ok"
-        said = capsys.readouterr().err
-        assert (thread.is_alive(), said.count('"agent_ends"')) == (True, 1)
-        assert "another agent of host-a is alive" in said
+        log = capsys.readouterr().err
+        assert (thread.is_alive(), log.count('"agent_ends"')) == (True, 1)
+        assert "another agent of host-a is alive" in log
     assert str(ends[0]) == "another agent of host-a is alive"
 
 
-class Shutting(MemoryServer):
-    """Lets agents in, and later no more."""
+class RevokingServer(MemoryServer):
+    """Accepts registrations and refuses every poll."""
 
     def poll(self, poll):
-        """Refuse."""
+        """Refuse the poll."""
         raise BadSettings("token", "it was taken away")
 
 
-def test_an_agent_that_may_not_poll_any_more_ends_and_that_is_told(capsys):
-    with living(Shutting(), resident()) as (ends, thread):
+def test_agent_refused_at_a_poll_ends_and_logs_it(capsys):
+    with living(RevokingServer(), resident()) as (ends, thread):
         thread.join(30)
         assert str(ends[0]) == "token: it was taken away"
     assert capsys.readouterr().err.count('"agent_ends"') == 1
 
 
-class Picky(MemoryServer):
-    """Does not understand the first registration."""
+class PickyServer(MemoryServer):
+    """Refuses the first registration as invalid."""
 
     has_refused = False
 
@@ -273,22 +273,22 @@ class Picky(MemoryServer):
         return super().register(host, registration)
 
 
-def test_a_registration_that_is_refused_is_told_and_made_again(capsys):
-    server = Picky()
+def test_refused_registration_is_logged_and_retried(capsys):
+    server = PickyServer()
     with living(server, resident()):
         server.put(spawn())
         assert server.answer_to(101).outcome == "ok"
-    assert '"register_refused"' in (said := capsys.readouterr().err)
-    assert "guests are too many" in said
+    assert '"register_refused"' in (log := capsys.readouterr().err)
+    assert "guests are too many" in log
 
 
-class Forgetful(MemoryServer):
-    """Does not know the host at the first report."""
+class ForgetfulServer(MemoryServer):
+    """Refuses the first two reports of a host."""
 
     reports = 0
 
     def report(self, host, node, facts):
-        """Refuse the first two."""
+        """Refuse the first two reports."""
         self.reports += 1
         if self.reports == 1:
             raise NotFound("agent", host)
@@ -297,38 +297,38 @@ class Forgetful(MemoryServer):
         super().report(host, node, facts)
 
 
-def test_a_report_that_is_refused_is_made_again(capsys):
-    server = Forgetful()
+def test_refused_report_is_retried(capsys):
+    server = ForgetfulServer()
     with living(server, resident()):
         server.put(spawn())
         assert server.answer_to(101).outcome == "ok"
     assert server.reports >= 3
-    said = capsys.readouterr().err
-    assert ("no such agent: host-a" in said, "its root provider is not there yet" in said) == (True, True)
+    log = capsys.readouterr().err
+    assert ("no such agent: host-a" in log, "its root provider is not there yet" in log) == (True, True)
 
 
-class Busy(MemoryServer):
-    """Cannot answer the first polls and answers."""
+class BusyServer(MemoryServer):
+    """Fails the first polls."""
 
     fails = 3
 
     def poll(self, poll):
-        """Refuse the first three."""
+        """Fail the first three polls."""
         if self.fails:
             self.fails -= 1
             raise BuildFailed("whatever")
         return super().poll(poll)
 
 
-def test_a_poll_that_is_refused_is_made_again(capsys):
-    server = Busy()
+def test_failed_poll_is_retried(capsys):
+    server = BusyServer()
     with living(server, resident()):
         server.put(spawn())
         assert server.answer_to(101).outcome == "ok"
     assert capsys.readouterr().err.count("poll_failed") == 3
 
 
-def test_a_switch_that_an_operator_turns_reaches_the_tracker_at_once():
+def test_operator_disabling_a_host_reaches_the_tracker_at_once():
     server, one = MemoryServer(), resident()
     seen = threading.Event()
     update = one.tracker.update

@@ -1,4 +1,4 @@
-"""A driver that raises whatever it likes, in each of its methods: told, contained, and nobody else is affected."""
+"""A driver that raises any error in any method: the error is logged and contained, and other agents continue."""
 
 from asyncio import CancelledError
 
@@ -42,8 +42,8 @@ ACTS = {
 ABOUT_HOSTS = ("start", "nodes", "resources", "guests")
 
 
-class Broken:
-    """A driver one method of which raises as long as it is broken."""
+class BrokenDriver:
+    """A driver with one method that raises while ``is_broken``."""
 
     def __init__(self, inner, method, error):
         self._inner, self._method, self._error, self.is_broken = inner, method, error, True
@@ -51,7 +51,7 @@ class Broken:
     def __getattr__(self, name):
         return self._fail if self.is_broken and name == self._method else getattr(self._inner, name)
 
-    def _fail(self, *_told, **_more):
+    def _fail(self, *_arguments, **_more):
         raise self._error(f"{self._method} is broken")
 
 
@@ -61,8 +61,8 @@ def error(request):
 
 
 @pytest.mark.parametrize("method", ACTS)
-def test_an_act_that_raises_is_an_answer_and_all_others_go_on(method, error, capsys):
-    driver = Broken(fake(), method, error)
+def test_driver_error_in_an_act_aborts_its_order_only(method, error, capsys):
+    driver = BrokenDriver(fake(), method, error)
     server, other = MemoryServer(), resident("host-b")
     with living(server, resident(driver=driver), other) as (ends, _):
         if method != "spawn":
@@ -83,8 +83,8 @@ def test_an_act_that_raises_is_an_answer_and_all_others_go_on(method, error, cap
 
 
 @pytest.mark.parametrize("method", ABOUT_HOSTS)
-def test_a_host_that_cannot_be_looked_at_is_told_and_comes_when_it_can(method, error, capsys):
-    driver = Broken(fake(), method, error)
+def test_driver_error_about_its_host_is_logged_and_retried(method, error, capsys):
+    driver = BrokenDriver(fake(), method, error)
     server, other = MemoryServer(), resident("host-b")
     with living(server, resident(driver=driver), other) as (ends, _):
         server.put(spawn("here", order_id=1), spawn("other", "host-b", order_id=2))
@@ -97,13 +97,13 @@ def test_a_host_that_cannot_be_looked_at_is_told_and_comes_when_it_can(method, e
 
 
 @pytest.mark.parametrize(
-    "told",
+    "nodes",
     [None, "host-a", iter(["host-a"]), [1], [""], ["a/b"], ["host-a", "host-a"], ["a" * 256]],
     ids=["nothing", "text", "iterator", "number", "empty", "slash", "twice", "long"],
 )
-def test_nodes_that_cannot_be_meant_are_told_and_asked_for_again(told, capsys):
-    server, driver = MemoryServer(), Broken(fake(), "nodes", RuntimeError)
-    driver._fail = lambda: told
+def test_invalid_node_list_of_a_driver_is_logged_and_retried(nodes, capsys):
+    server, driver = MemoryServer(), BrokenDriver(fake(), "nodes", RuntimeError)
+    driver._fail = lambda: nodes
     with living(server, resident(driver=driver)) as (ends, _):
         server.put(spawn(order_id=1))
         until(lambda: "nodes of the driver returned" in capsys.readouterr().err)
@@ -113,8 +113,8 @@ def test_nodes_that_cannot_be_meant_are_told_and_asked_for_again(told, capsys):
     assert ends == []
 
 
-def test_a_driver_that_tells_of_another_guest_is_not_believed(capsys):
-    driver = Broken(fake(), "inspect", RuntimeError)
+def test_report_about_another_guest_is_rejected(capsys):
+    driver = BrokenDriver(fake(), "inspect", RuntimeError)
     driver._fail = lambda _uuid: GuestReport(
         uuid=uuid_named("other"), node="host-a", operation="operation", state="running"
     )

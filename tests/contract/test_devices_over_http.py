@@ -1,4 +1,4 @@
-"""PCI devices that Placement counts, from end to end: a server, a conductor, and agents with fake drivers."""
+"""PCI devices in Placement, end to end: a server, a conductor, and agents with fake drivers."""
 
 import json
 import random
@@ -77,7 +77,7 @@ ALIASES = (
 
 
 def product(*, is_placed=True):
-    """Give settings by which Placement is asked for devices, or hosts alone are."""
+    """Return settings with PCI devices tracked in Placement, or only on hosts."""
     enabled = (*FilterScheduler().enabled_filters, "PciPassthroughFilter", "NUMATopologyFilter")
     aliases = ALIASES if is_placed else ALIASES[:1]
     return Settings(
@@ -87,7 +87,7 @@ def product(*, is_placed=True):
 
 
 class Machine:
-    """A host with devices, whose agent may be started again with other settings."""
+    """A host with devices; its agent can be restarted with other settings."""
 
     def __init__(self, url, folder, name):
         self.url, self.name, self.journal, self.lives = url, name, Journal(folder / f"{name}.db"), 0
@@ -96,8 +96,8 @@ class Machine:
         self.options = {"script": str(script), "state": str(folder / "state")}
 
     @contextmanager
-    def running_agent(self, *, is_counting=True, update_s=None):
-        """Let its agent live; give its driver."""
+    def run_agent(self, *, is_counting=True, update_s=None):
+        """Run the agent; yield its driver."""
         self.lives += 1
         with (
             closing(SharedHttp(lambda: ReportHttp(f"{self.url}/placement", headers=SERVICE))) as http,
@@ -118,14 +118,14 @@ class Machine:
         report = ReportClient(http, clock=SystemClock(), **chance)
         specs = tuple(spec for text in SPECS for spec in read_device_specs(text))
         devices = DeviceProviders(report, is_on=is_counting, specs=specs)
-        bringing = Reshaper(
+        reshaper = Reshaper(
             driver, report, configs=ProviderConfigs([], warn=print), terms=ReshapeTerms(), devices=devices, **chance
         )
         return Tracker(
             self.name,
             driver=driver,
             report=report,
-            bringing=bringing,
+            bringing=reshaper,
             book=journal,
             monitors=Monitors(()),
             devices=devices,
@@ -135,7 +135,7 @@ class Machine:
 
 @pytest.fixture
 def fleet(tmp_path):
-    """Give a server whose scheduler asks Placement for devices, and two hosts that have some."""
+    """Yield a server with devices tracked in Placement, and two hosts with devices."""
     with http_server(product()) as (own, placement, url):
         yield own, placement, [Machine(url, tmp_path, name) for name in ("host-a", "host-b")]
 
@@ -149,43 +149,43 @@ def flavor(*devices, name="small", **more):
     }
 
 
-def built(own, uuid, asked, *, host=""):
-    """Ask for an instance, and give how it is when that is over."""
-    body = {"flavor": asked, "name": "one", "instance_uuids": [uuid]} | ({"force_hosts": [host]} if host else {})
-    answered = own.post("/instances", body)
-    assert answered.status == 202, answered.json
-    until(lambda: shown(own, uuid)[0] not in (None, "BUILD"))
-    return shown(own, uuid)
+def build(own, uuid, flavor_body, *, host=""):
+    """Build an instance; return its status and host when the operation ends."""
+    body = {"flavor": flavor_body, "name": "one", "instance_uuids": [uuid]} | ({"force_hosts": [host]} if host else {})
+    response = own.post("/instances", body)
+    assert response.status == 202, response.json
+    until(lambda: status_and_host(own, uuid)[0] not in (None, "BUILD"))
+    return status_and_host(own, uuid)
 
 
-def is_told(own, name):
-    """Say whether an agent lives, and has told of its host."""
+def is_reported(own, name):
+    """Return whether an agent is ready and has reported its host."""
     return is_ready(own, name) and own.get(f"/hosts/{name}").status == 200
 
 
-def shown(own, uuid):
+def status_and_host(own, uuid):
     found = own.get(f"/instances/{uuid}")
     if found.status != 200:
         return None, ""
     return found.json["status"], found.json["host"] or found.json["fault"]
 
 
-def done(own, act, body=None, *, of=ONE):
-    """Ask for something, and give how the instance is when that is over."""
-    asked = own.delete(f"/instances/{of}") if act == "delete" else own.post(f"/instances/{of}/{act}", body or {})
-    assert asked.status == 202, asked.json
-    until(lambda: own.get(f"/operations/{asked.json['operation']}").json["outcome"] != "open")
-    return shown(own, of)
+def run_act(own, act, body=None, *, of=ONE):
+    """Run an act on an instance; return its status and host when the operation ends."""
+    response = own.delete(f"/instances/{of}") if act == "delete" else own.post(f"/instances/{of}/{act}", body or {})
+    assert response.status == 202, response.json
+    until(lambda: own.get(f"/operations/{response.json['operation']}").json["outcome"] != "open")
+    return status_and_host(own, of)
 
 
 def providers(placement):
-    """Give the uuids of all providers, by name."""
+    """Return the uuids of all providers, by name."""
     found = placement.get("/resource_providers").json["resource_providers"]
     return {each["name"]: each["uuid"] for each in found}
 
 
 def usages(placement):
-    """Give what is used of devices, by name of the provider."""
+    """Return the usage of devices, by provider name."""
     found = {}
     for name, uuid in providers(placement).items():
         used = placement.get(f"/resource_providers/{uuid}/usages").json["usages"]
@@ -195,31 +195,31 @@ def usages(placement):
 
 
 def devices(driver):
-    """Give the devices of each guest, by name of the instance."""
+    """Return the devices of each guest, by instance name."""
     (node,) = driver.nodes()
     names = {ONE: "one", TWO: "two"}
-    return {names[uuid]: sorted(had) for uuid, had in driver.resources(node).pci_in_use.items()}
+    return {names[uuid]: sorted(each) for uuid, each in driver.resources(node).pci_in_use.items()}
 
 
-def test_a_guest_gets_the_device_of_the_provider_that_it_holds(fleet):
+def test_guest_gets_the_devices_of_its_allocated_providers(fleet):
     own, placement, (a, b) = fleet
-    with a.living() as on_a, b.living() as on_b, running_conductor(own):
-        until(lambda: is_told(own, "host-a") and is_told(own, "host-b"))
-        # Traits and class of the settings select the device.
-        assert built(own, ONE, flavor("fast:1"), host="host-a") == ("ACTIVE", "host-a")
+    with a.run_agent() as on_a, b.run_agent() as on_b, running_conductor(own):
+        until(lambda: is_reported(own, "host-a") and is_reported(own, "host-b"))
+        # Traits and resource class from the settings select the device.
+        assert build(own, ONE, flavor("fast:1"), host="host-a") == ("ACTIVE", "host-a")
         assert (devices(on_a), usages(placement)) == ({"one": [FAR]}, {f"host-a_{FAR.upper()}": 1})
-        assert built(own, TWO, flavor("gpu:1", "nic:2"), host="host-a") == ("ACTIVE", "host-a")
+        assert build(own, TWO, flavor("gpu:1", "nic:2"), host="host-a") == ("ACTIVE", "host-a")
         assert devices(on_a) == {"one": [FAR], "two": [NEAR, "0000:81:10.1", "0000:81:10.2"]}
         assert usages(placement) == {f"host-a_{FAR.upper()}": 1, f"host-a_{NEAR.upper()}": 1, f"host-a_{CARD}": 2}
 
         large = flavor("gpu:2", name="large")
-        assert done(own, "resize", {"flavor": large}) == ("VERIFY_RESIZE", "host-b")
+        assert run_act(own, "resize", {"flavor": large}) == ("VERIFY_RESIZE", "host-b")
         assert devices(on_b) == {"one": [NEAR, FAR]}
         assert usages(placement)[f"host-a_{FAR.upper()}"] == 1
-        assert done(own, "revert") == ("ACTIVE", "host-a")
+        assert run_act(own, "revert") == ("ACTIVE", "host-a")
         assert (devices(on_a)["one"], devices(on_b)) == ([FAR], {})
-        assert done(own, "resize", {"flavor": large}) == ("VERIFY_RESIZE", "host-b")
-        assert done(own, "confirm") == ("ACTIVE", "host-b")
+        assert run_act(own, "resize", {"flavor": large}) == ("VERIFY_RESIZE", "host-b")
+        assert run_act(own, "confirm") == ("ACTIVE", "host-b")
         assert [*devices(on_a)] == ["two"]
         assert usages(placement) == {
             f"host-a_{NEAR.upper()}": 1,
@@ -227,23 +227,23 @@ def test_a_guest_gets_the_device_of_the_provider_that_it_holds(fleet):
             f"host-b_{NEAR.upper()}": 1,
             f"host-b_{FAR.upper()}": 1,
         }
-        assert done(own, "rebuild", of=TWO) == ("ACTIVE", "host-a")
+        assert run_act(own, "rebuild", of=TWO) == ("ACTIVE", "host-a")
         assert devices(on_a) == {"two": [NEAR, "0000:81:10.1", "0000:81:10.2"]}
-        assert done(own, "delete") == ("DELETED", "")
-        assert done(own, "migrate", of=TWO) == ("ACTIVE", "host-b")
+        assert run_act(own, "delete") == ("DELETED", "")
+        assert run_act(own, "migrate", of=TWO) == ("ACTIVE", "host-b")
         assert devices(on_b) == {"two": [NEAR, "0000:81:10.1", "0000:81:10.2"]}
-        assert done(own, "delete", of=TWO) == ("DELETED", "")
+        assert run_act(own, "delete", of=TWO) == ("DELETED", "")
         assert (devices(on_a), devices(on_b), usages(placement)) == ({}, {}, {})
 
 
-def test_devices_are_near_to_the_cells_of_the_guest(fleet):
+def test_devices_are_in_the_numa_cells_of_the_guest(fleet):
     own, _, (a, _) = fleet
-    with a.living() as on_a, running_conductor(own):
-        until(lambda: is_told(own, "host-a"))
-        asked = flavor("near:1", name="near", **{"hw:numa_nodes": "1"})
-        asked = asked | {"vcpus": 4, "memory_mb": 3072}
-        assert built(own, ONE, asked)[0] == "ACTIVE"
-        assert built(own, TWO, asked)[0] == "ACTIVE"
+    with a.run_agent() as on_a, running_conductor(own):
+        until(lambda: is_reported(own, "host-a"))
+        near_flavor = flavor("near:1", name="near", **{"hw:numa_nodes": "1"})
+        near_flavor = near_flavor | {"vcpus": 4, "memory_mb": 3072}
+        assert build(own, ONE, near_flavor)[0] == "ACTIVE"
+        assert build(own, TWO, near_flavor)[0] == "ACTIVE"
         found = {holding.instance: holding.use for each in (ONE, TWO) for holding in a.journal.holdings(each)}
         cells = {uuid: [cell.host_cell for cell in use.cells] for uuid, use in found.items()}
         near = {NEAR: 0, FAR: 1}
@@ -253,35 +253,35 @@ def test_devices_are_near_to_the_cells_of_the_guest(fleet):
 
 
 @pytest.mark.parametrize(("end", "stays"), [("confirm", NEAR), ("revert", FAR)])
-def test_a_resize_in_place_has_both_devices_until_it_is_settled_also_in_the_next_life(fleet, end, stays):
+def test_resize_in_place_holds_both_devices_until_confirm_or_revert(fleet, end, stays):
     own, placement, (a, _) = fleet
     both = {f"host-a_{NEAR.upper()}": 1, f"host-a_{FAR.upper()}": 1}
     with running_conductor(own):
-        with a.living() as driver:
-            until(lambda: is_told(own, "host-a"))
-            assert built(own, ONE, flavor("fast:1")) == ("ACTIVE", "host-a")
-            assert done(own, "resize", {"flavor": flavor("gpu:1", name="large")}) == ("VERIFY_RESIZE", "host-a")
+        with a.run_agent() as driver:
+            until(lambda: is_reported(own, "host-a"))
+            assert build(own, ONE, flavor("fast:1")) == ("ACTIVE", "host-a")
+            assert run_act(own, "resize", {"flavor": flavor("gpu:1", name="large")}) == ("VERIFY_RESIZE", "host-a")
             assert (devices(driver), usages(placement)) == ({"one": [NEAR, FAR]}, both)
-        with a.living() as driver:
+        with a.run_agent() as driver:
             until(lambda: own.get("/agents/host-a").json["state"] == "ready")
-            assert done(own, end) == ("ACTIVE", "host-a")
+            assert run_act(own, end) == ("ACTIVE", "host-a")
             assert devices(driver) == {"one": [stays]}
             until(lambda: usages(placement) == {f"host-a_{stays.upper()}": 1})
-            assert done(own, "delete") == ("DELETED", "")
+            assert run_act(own, "delete") == ("DELETED", "")
             assert (devices(driver), usages(placement)) == ({}, {})
 
 
-def test_a_guest_that_moves_while_it_runs_and_one_that_is_shelved_get_devices_that_they_hold(fleet):
+def test_live_migrated_and_unshelved_guests_get_allocated_devices(fleet):
     own, placement, (a, b) = fleet
-    with a.living() as on_a, b.living() as on_b, running_conductor(own):
-        until(lambda: is_told(own, "host-a") and is_told(own, "host-b"))
-        assert built(own, ONE, flavor("fast:1"), host="host-a") == ("ACTIVE", "host-a")
-        assert done(own, "live-migrate") == ("ACTIVE", "host-b")
+    with a.run_agent() as on_a, b.run_agent() as on_b, running_conductor(own):
+        until(lambda: is_reported(own, "host-a") and is_reported(own, "host-b"))
+        assert build(own, ONE, flavor("fast:1"), host="host-a") == ("ACTIVE", "host-a")
+        assert run_act(own, "live-migrate") == ("ACTIVE", "host-b")
         assert (devices(on_a), devices(on_b)) == ({}, {"one": [FAR]})
         assert usages(placement) == {f"host-b_{FAR.upper()}": 1}
-        assert done(own, "shelve")[0] == "SHELVED_OFFLOADED"
+        assert run_act(own, "shelve")[0] == "SHELVED_OFFLOADED"
         assert (devices(on_b), usages(placement)) == ({}, {})
-        status, host = done(own, "unshelve")
+        status, host = run_act(own, "unshelve")
         assert status == "ACTIVE"
         assert devices(on_a) | devices(on_b) == {"one": [FAR]}
         assert usages(placement) == {f"{host}_{FAR.upper()}": 1}
@@ -289,31 +289,31 @@ def test_a_guest_that_moves_while_it_runs_and_one_that_is_shelved_get_devices_th
 
 def test_two_guests_never_get_one_device(fleet):
     own, placement, (a, _) = fleet
-    with a.living() as on_a, running_conductor(own):
-        until(lambda: is_told(own, "host-a"))
+    with a.run_agent() as on_a, running_conductor(own):
+        until(lambda: is_reported(own, "host-a"))
         uuids = [uuid_named(f"many {number}") for number in range(4)]
         for uuid in uuids:
             own.post("/instances", {"flavor": flavor("gpu:1"), "name": "many", "instance_uuids": [uuid]})
-        until(lambda: all(shown(own, uuid)[0] in ("ACTIVE", "ERROR", None) for uuid in uuids))
-        until(lambda: sum(shown(own, uuid)[0] == "ACTIVE" for uuid in uuids) == 2)
+        until(lambda: all(status_and_host(own, uuid)[0] in ("ACTIVE", "ERROR", None) for uuid in uuids))
+        until(lambda: sum(status_and_host(own, uuid)[0] == "ACTIVE" for uuid in uuids) == 2)
         (node,) = on_a.nodes()
-        assert sorted(had for had in on_a.resources(node).pci_in_use.values()) == [(NEAR,), (FAR,)]
+        assert sorted(each for each in on_a.resources(node).pci_in_use.values()) == [(NEAR,), (FAR,)]
         assert usages(placement) == {f"host-a_{NEAR.upper()}": 1, f"host-a_{FAR.upper()}": 1}
 
 
-def test_what_guests_had_before_it_was_switched_on_is_held_and_given_back(tmp_path):
+def test_devices_of_guests_from_before_tracking_are_allocated_and_released(tmp_path):
     with http_server(product(is_placed=False)) as (own, placement, url), running_conductor(own):
         a = Machine(url, tmp_path, "host-a")
-        with a.living(is_counting=False) as driver:
-            until(lambda: is_told(own, "host-a"))
-            assert built(own, ONE, flavor("gpu:1")) == ("ACTIVE", "host-a")
-            had = devices(driver)
-            assert (len(had["one"]), usages(placement)) == (1, {})
-        with a.living() as driver:
-            until(lambda: usages(placement) == {f"host-a_{had['one'][0].upper()}": 1})
-            assert devices(driver) == had
-            assert built(own, TWO, flavor("gpu:1")) == ("ACTIVE", "host-a")
+        with a.run_agent(is_counting=False) as driver:
+            until(lambda: is_reported(own, "host-a"))
+            assert build(own, ONE, flavor("gpu:1")) == ("ACTIVE", "host-a")
+            before = devices(driver)
+            assert (len(before["one"]), usages(placement)) == (1, {})
+        with a.run_agent() as driver:
+            until(lambda: usages(placement) == {f"host-a_{before['one'][0].upper()}": 1})
+            assert devices(driver) == before
+            assert build(own, TWO, flavor("gpu:1")) == ("ACTIVE", "host-a")
             assert sorted(each for some in devices(driver).values() for each in some) == [NEAR, FAR]
-            assert done(own, "delete") == ("DELETED", "")
+            assert run_act(own, "delete") == ("DELETED", "")
             assert usages(placement) == {}
             assert devices(driver).keys() == {"two"}

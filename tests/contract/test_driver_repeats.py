@@ -1,4 +1,4 @@
-"""Any acts in any order: to ask for each of them twice, over a restart, is as good as once."""
+"""Driver acts are idempotent: any sequence gives the same result when each act is repeated, also after a restart."""
 
 import pytest
 from hypothesis import given
@@ -32,16 +32,16 @@ acts = st.tuples(st.sampled_from(NAMES), st.sampled_from(HOSTS), st.integers(0, 
 
 
 class World:
-    """Two hosts, one guest, and where it was last prepared to arrive."""
+    """Two hosts, one guest, and its transfer targets."""
 
     def __init__(self, rig):
         self.rig = rig
         self.to = {}
 
     def act(self, name, host, number):
-        """Do an act on a host by one of three operations, and give what came of it."""
+        """Run an act on a host for one of three operations; return its result or error type."""
         driver = self.rig.driver(host)
-        operation = f"{name if name in ('spawn', 'rebuild') else 'move'}-{number}"  # An operation is of one kind.
+        operation = f"{name if name in ('spawn', 'rebuild') else 'move'}-{number}"  # Each operation has one kind.
         spec = self.rig.spec(host=host)
         other = HOSTS[1 - HOSTS.index(host)]
         to = self.to.get(other, TransferTarget(uuid=GUEST, node=other, address="nowhere"))
@@ -64,20 +64,20 @@ class World:
         except RoostError as error:
             return type(error)
 
-    def everything(self):
-        """Give what both hosts have."""
+    def guests(self):
+        """Return the guests of both hosts."""
         return [self.rig.driver(host).guests() for host in HOSTS]
 
 
 @pytest.mark.parametrize("rig", [*RIGS])
 @given(steps=st.lists(acts, max_size=12))
-def test_acts_that_are_asked_for_twice_do_what_they_do_once(rig, steps):
+def test_repeated_acts_have_the_effect_of_one(rig, steps):
     once, twice = World(RIGS[rig]()), World(RIGS[rig]())
     for name, host, number in steps:
-        came = once.act(name, host, number)
-        assert twice.act(name, host, number) == came
+        result = once.act(name, host, number)
+        assert twice.act(name, host, number) == result
         twice.rig.restarted(host)
-        assert twice.act(name, host, number) == came
-        assert twice.everything() == once.everything()
-        for rigged in (once, twice):
-            assert len({found.uuid for found in rigged.rig.driver(host).guests()}) <= 1
+        assert twice.act(name, host, number) == result
+        assert twice.guests() == once.guests()
+        for world in (once, twice):
+            assert len({found.uuid for found in world.rig.driver(host).guests()}) <= 1

@@ -1,4 +1,4 @@
-"""What a driver makes of a tree and of what is held is what the Placement API takes, whole and at once."""
+"""Trees and allocations reshaped by a driver are valid for one request to the Placement API."""
 
 import pytest
 
@@ -40,83 +40,83 @@ GUESTS = {
 
 
 class Placement:
-    """The Placement API, asked as an agent asks it."""
+    """A client of the Placement API with the requests of an agent."""
 
     def __init__(self, client):
         self.client = client
 
-    def ask(self, method, path, body=None, *, status=(200, 201, 204)):
-        """Ask, and give the body of the answer."""
+    def request(self, method, path, body=None, *, status=(200, 201, 204)):
+        """Send a request; return the body of the response."""
         more = {} if body is None else {"json": body}
         answer = getattr(self.client, method)(path, microversion=VERSION, headers={"x-roles": "admin,service"}, **more)
         assert answer.status_code in status, answer.text
         return answer.json() if answer.content else None
 
     def tree(self):
-        """Give the tree of the host."""
+        """Return the tree of the host."""
         tree = ProviderTree()
-        tree.populate_from_iterable(self.ask("get", f"/resource_providers?in_tree={ROOT}")["resource_providers"])
+        tree.populate_from_iterable(self.request("get", f"/resource_providers?in_tree={ROOT}")["resource_providers"])
         for uuid in tree.get_provider_uuids():
-            told = self.ask("get", f"/resource_providers/{uuid}/inventories")
-            tree.update_inventory(uuid, told["inventories"], told["resource_provider_generation"])
+            body = self.request("get", f"/resource_providers/{uuid}/inventories")
+            tree.update_inventory(uuid, body["inventories"], body["resource_provider_generation"])
         return tree
 
     def allocations(self, tree):
-        """Give all that is held in a tree."""
+        """Return all allocations in a tree."""
         consumers = {
             each
             for uuid in tree.get_provider_uuids()
-            for each in self.ask("get", f"/resource_providers/{uuid}/allocations")["allocations"]
+            for each in self.request("get", f"/resource_providers/{uuid}/allocations")["allocations"]
         }
-        return {each: self.ask("get", f"/allocations/{each}") for each in sorted(consumers)}
+        return {each: self.request("get", f"/allocations/{each}") for each in sorted(consumers)}
 
     def create(self, tree):
         """Create the providers that are new in a tree."""
-        known = {each["uuid"] for each in self.ask("get", "/resource_providers")["resource_providers"]}
+        known = {each["uuid"] for each in self.request("get", "/resource_providers")["resource_providers"]}
         for uuid in tree.get_provider_uuids():
             data = tree.data(uuid)
             if uuid not in known:
                 body = {"name": data.name, "uuid": uuid, "parent_provider_uuid": data.parent_uuid}
-                made = self.ask("post", "/resource_providers", body)
-                tree.update_inventory(uuid, data.inventory, made["generation"])
+                created = self.request("post", "/resource_providers", body)
+                tree.update_inventory(uuid, data.inventory, created["generation"])
 
     def reshape(self, tree, allocations):
-        """Bring it all to Placement."""
+        """Send a tree and its allocations as one reshape."""
         self.create(tree)
         found = [tree.data(uuid) for uuid in tree.get_provider_uuids()]
         inventories = {
             each.uuid: {"resource_provider_generation": each.generation, "inventories": each.inventory}
             for each in found
         }
-        self.ask("post", "/reshaper", {"inventories": inventories, "allocations": allocations})
+        self.request("post", "/reshaper", {"inventories": inventories, "allocations": allocations})
 
     def usages(self, tree):
-        """Give what is used, by name of the provider."""
-        told = {uuid: self.ask("get", f"/resource_providers/{uuid}/usages") for uuid in tree.get_provider_uuids()}
+        """Return the usages by provider name."""
+        bodies = {uuid: self.request("get", f"/resource_providers/{uuid}/usages") for uuid in tree.get_provider_uuids()}
         return {
             tree.data(uuid).name: {name: used for name, used in each["usages"].items() if used}
-            for uuid, each in told.items()
+            for uuid, each in bodies.items()
         }
 
 
 @pytest.fixture
 def placement():
-    """Give a Placement with the host in layout flat, and two guests that hold something of everything."""
+    """Yield a Placement client with the root provider of the host."""
     with roost.PlacementDirect("sqlite://") as client:
         api = Placement(client)
-        api.ask("put", "/resource_classes/CUSTOM_FPGA")
-        api.ask("post", "/resource_providers", {"name": NODE, "uuid": ROOT})
+        api.request("put", "/resource_classes/CUSTOM_FPGA")
+        api.request("post", "/resource_providers", {"name": NODE, "uuid": ROOT})
         yield api
 
 
-def started(layout, shelf):
-    """Give the driver of the host, as its agent starts with a layout."""
+def start_driver(layout, shelf):
+    """Return the driver of the host for a layout."""
     return fake(Script(layout=layout, **SCRIPT), NODE, shelf=shelf)
 
 
 def populate(api, shelf):
-    """Offer what the host has in layout flat, and let guests run and hold something."""
-    driver, tree = started("flat", shelf), api.tree()
+    """Write the inventory of layout flat, and spawn guests with allocations."""
+    driver, tree = start_driver("flat", shelf), api.tree()
     driver.update_provider_tree(tree, NODE)
     api.reshape(tree, {})
     for name, held in GUESTS.items():
@@ -127,7 +127,7 @@ def populate(api, shelf):
             "user_id": "u",
             "consumer_generation": None,
         }
-        api.ask("put", f"/allocations/{uuid_named(name)}", body)
+        api.request("put", f"/allocations/{uuid_named(name)}", body)
 
 
 REST = {"DISK_GB": 2, "CUSTOM_FPGA": 2}
@@ -141,11 +141,11 @@ USED = {
 
 
 @pytest.mark.parametrize("layout", [*USED])
-def test_a_reshape_with_live_guests_arrives_and_the_next_start_finds_nothing(placement, layout):
+def test_reshape_with_live_guests_succeeds_and_the_next_start_changes_nothing(placement, layout):
     shelf = MemoryShelf()
     populate(placement, shelf)
     tree = placement.tree()
-    driver = started(layout, shelf)
+    driver = start_driver(layout, shelf)
     with pytest.raises(ReshapeNeeded):
         driver.update_provider_tree(tree, NODE)
     allocations = placement.allocations(tree)
@@ -155,30 +155,30 @@ def test_a_reshape_with_live_guests_arrives_and_the_next_start_finds_nothing(pla
     tree = placement.tree()
     assert placement.usages(tree) == USED[layout]
     again = placement.tree()
-    started(layout, shelf).update_provider_tree(again, NODE)
+    start_driver(layout, shelf).update_provider_tree(again, NODE)
     assert [again.data(uuid) for uuid in again.get_provider_uuids()] == [
         tree.data(uuid) for uuid in tree.get_provider_uuids()
     ]
 
 
 @pytest.mark.parametrize("layout", [*USED])
-def test_and_back(placement, layout):
+def test_reshape_back_to_flat_restores_the_usages(placement, layout):
     shelf = MemoryShelf()
     populate(placement, shelf)
     before = placement.usages(placement.tree())[NODE]
     for each in (layout, "flat"):
         tree = placement.tree()
         allocations = placement.allocations(tree)
-        started(each, shelf).update_provider_tree(tree, NODE, allocations)
+        start_driver(each, shelf).update_provider_tree(tree, NODE, allocations)
         placement.reshape(tree, allocations)
     assert placement.usages(placement.tree())[NODE] == before
 
 
-def test_a_claim_that_comes_between_is_refused_and_taken_along_the_next_time(placement):
+def test_concurrent_claim_refuses_a_reshape_and_moves_in_the_next_one(placement):
     shelf = MemoryShelf()
     populate(placement, shelf)
     tree = placement.tree()
-    driver, allocations = started("gpus", shelf), placement.allocations(tree)
+    driver, allocations = start_driver("gpus", shelf), placement.allocations(tree)
     driver.update_provider_tree(tree, NODE, allocations)
     body = {
         "allocations": {ROOT: {"resources": {"VGPU": 1}}},
@@ -186,7 +186,7 @@ def test_a_claim_that_comes_between_is_refused_and_taken_along_the_next_time(pla
         "user_id": "u",
         "consumer_generation": None,
     }
-    placement.ask("put", f"/allocations/{uuid_named('late')}", body)
+    placement.request("put", f"/allocations/{uuid_named('late')}", body)
     with pytest.raises(AssertionError, match="concurrent_update"):
         placement.reshape(tree, allocations)
     tree = placement.tree()
@@ -197,10 +197,10 @@ def test_a_claim_that_comes_between_is_refused_and_taken_along_the_next_time(pla
     assert sorted(used[name]["VGPU"] for name in ("host-a_gpu0", "host-a_gpu1")) == [1, 2]
 
 
-def test_a_guest_that_holds_what_it_does_not_use_stops_the_reshape(placement):
+def test_guest_that_does_not_use_its_allocations_stops_the_reshape(placement):
     shelf = MemoryShelf()
     populate(placement, shelf)
-    started("flat", shelf).spawn(spec_of("guest0", NODE), "op-2")
+    start_driver("flat", shelf).spawn(spec_of("guest0", NODE), "op-2")
     tree = placement.tree()
     with pytest.raises(ReshapeFailed, match=uuid_named("guest0")):
-        started("gpus", shelf).update_provider_tree(tree, NODE, placement.allocations(tree))
+        start_driver("gpus", shelf).update_provider_tree(tree, NODE, placement.allocations(tree))

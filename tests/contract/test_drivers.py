@@ -1,4 +1,4 @@
-"""Promises that every driver keeps. A driver is held to them by a rig: hosts with it that can reach each other."""
+"""The contract of every driver. A rig connects a driver to the tests: hosts that can reach each other."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,59 +17,59 @@ GUEST = uuid_named("guest")
 
 @pytest.fixture(params=[*RIGS])
 def rig(request):
-    """Give the rig of each driver."""
+    """Return the rig of each driver."""
     return RIGS[request.param]()
 
 
 def states(driver):
-    """Give what there is of each guest."""
+    """Return uuid, operation and state of each guest."""
     return [(each.uuid, each.operation, each.state) for each in driver.guests()]
 
 
 # --- nodes ---
 
 
-def test_it_is_what_loading_its_name_gives(rig):
+def test_driver_is_loaded_by_its_name(rig):
     assert isinstance(rig.driver(), type(load(rig.name, {})))
-    told = rig.driver().capabilities
-    assert isinstance(told, Capabilities)
-    assert (told.can_live_migrate, told.can_save) == (rig.can_live_migrate, True)
+    capabilities = rig.driver().capabilities
+    assert isinstance(capabilities, Capabilities)
+    assert (capabilities.can_live_migrate, capabilities.can_save) == (rig.can_live_migrate, True)
 
 
-def test_its_nodes_have_resources_and_are_not_gone(rig):
+def test_nodes_have_resources_and_are_not_gone(rig):
     driver = rig.driver()
     assert driver.nodes()
     for node in driver.nodes():
-        told = driver.resources(node)
-        assert isinstance(told, NodeResources)
-        assert read_resources(node, told) is told
-        assert (told.vcpus > 0, told.memory_mb > 0, told.local_gb > 0) == (True, True, True)
-        assert (told.vcpus_used, told.memory_mb_used, told.local_gb_used) == (0, 0, 0)
+        resources = driver.resources(node)
+        assert isinstance(resources, NodeResources)
+        assert read_resources(node, resources) is resources
+        assert (resources.vcpus > 0, resources.memory_mb > 0, resources.local_gb > 0) == (True, True, True)
+        assert (resources.vcpus_used, resources.memory_mb_used, resources.local_gb_used) == (0, 0, 0)
         assert not driver.is_node_gone(node)
         assert all(isinstance(value, float) for value in driver.metrics(node).values())
     assert driver.is_node_gone("nobody")
 
 
-def test_a_node_that_it_has_not_is_unknown(rig):
+def test_unknown_node_is_not_found(rig):
     driver = rig.driver()
     for act in (driver.resources, driver.metrics, lambda node: driver.update_provider_tree(tree_of(node), node)):
         with pytest.raises(NotFound, match="nobody"):
             act("nobody")
 
 
-def test_a_new_node_offers_processors_memory_and_disk_and_no_class_without_any(rig):
+def test_new_node_has_vcpu_memory_and_disk_and_no_empty_class(rig):
     driver = rig.driver()
     for node in driver.nodes():
         tree = tree_of(node)
         driver.update_provider_tree(tree, node)
-        offered = [tree.data(uuid).inventory for uuid in tree.get_provider_uuids()]
-        assert {"VCPU", "MEMORY_MB", "DISK_GB"} <= {name for each in offered for name in each}
-        assert all(record["total"] > 0 for each in offered for record in each.values())
-        assert all(0 <= record["reserved"] <= record["total"] for each in offered for record in each.values())
+        inventories = [tree.data(uuid).inventory for uuid in tree.get_provider_uuids()]
+        assert {"VCPU", "MEMORY_MB", "DISK_GB"} <= {name for each in inventories for name in each}
+        assert all(record["total"] > 0 for each in inventories for record in each.values())
+        assert all(0 <= record["reserved"] <= record["total"] for each in inventories for record in each.values())
 
 
 @pytest.mark.shows("S116")
-def test_to_update_a_tree_again_changes_nothing(rig):
+def test_second_tree_update_changes_nothing(rig):
     driver = rig.driver()
     (node, *_) = driver.nodes()
     tree = tree_of(node)
@@ -82,7 +82,7 @@ def test_to_update_a_tree_again_changes_nothing(rig):
     assert ([tree.data(uuid) for uuid in tree.get_provider_uuids()], allocations) == (before, {})
 
 
-def test_other_providers_in_the_tree_and_foreign_traits_stay(rig):
+def test_foreign_providers_and_traits_in_the_tree_are_not_changed(rig):
     driver = rig.driver()
     (node, *_) = driver.nodes()
     tree = tree_of(node)
@@ -100,7 +100,7 @@ def test_other_providers_in_the_tree_and_foreign_traits_stay(rig):
 # --- guests that stay ---
 
 
-def test_a_guest_is_built_and_runs_and_is_found(rig):
+def test_spawned_guest_runs_and_is_listed(rig):
     driver, spec = rig.driver(), rig.spec()
     assert (driver.inspect(GUEST), driver.guests()) == (None, [])
     driver.spawn(spec, "op-1")
@@ -109,13 +109,13 @@ def test_a_guest_is_built_and_runs_and_is_found(rig):
     assert driver.inspect(GUEST).node == spec.node
 
 
-def test_a_guest_that_is_not_to_run_is_built_and_stopped(rig):
+def test_guest_with_power_off_is_spawned_stopped(rig):
     driver = rig.driver()
     driver.spawn(rig.spec(is_on=False), "op-1")
     assert states(driver) == [(GUEST, "op-1", "stopped")]
 
 
-def test_building_again_by_the_same_operation_changes_nothing(rig):
+def test_second_spawn_by_the_same_operation_changes_nothing(rig):
     driver = rig.driver()
     driver.spawn(rig.spec(), "op-1")
     driver.power(GUEST, is_on=False)
@@ -123,24 +123,24 @@ def test_building_again_by_the_same_operation_changes_nothing(rig):
     assert states(driver) == [(GUEST, "op-1", "stopped")]
 
 
-def test_building_by_another_operation_replaces_the_guest(rig):
+def test_spawn_by_another_operation_replaces_the_guest(rig):
     driver = rig.driver()
     driver.spawn(rig.spec(), "op-1")
     driver.spawn(rig.spec(), "op-2")
     assert states(driver) == [(GUEST, "op-2", "running")]
 
 
-def test_guests_are_listed_by_uuid_and_used_resources_are_theirs(rig):
+def test_guests_are_listed_by_uuid_with_their_used_resources(rig):
     driver = rig.driver()
     specs = [rig.spec(name) for name in "cab"]
     for spec in specs:
         driver.spawn(spec, "op-1")
     assert [each.uuid for each in driver.guests()] == sorted(spec.uuid for spec in specs)
-    told = driver.resources(specs[0].node)
-    assert (told.vcpus_used, told.memory_mb_used, told.local_gb_used) == (3, 1536, 3)
+    resources = driver.resources(specs[0].node)
+    assert (resources.vcpus_used, resources.memory_mb_used, resources.local_gb_used) == (3, 1536, 3)
 
 
-def test_a_destroyed_guest_is_gone_and_may_be_destroyed_again(rig):
+def test_destroyed_guest_is_gone_and_can_be_destroyed_again(rig):
     driver = rig.driver()
     driver.destroy(GUEST, "op-0")
     driver.spawn(rig.spec(), "op-1")
@@ -149,7 +149,7 @@ def test_a_destroyed_guest_is_gone_and_may_be_destroyed_again(rig):
         assert (driver.inspect(GUEST), driver.guests()) == (None, [])
 
 
-def test_a_guest_is_stopped_and_started_and_both_may_be_asked_again(rig):
+def test_stop_and_start_can_be_repeated(rig):
     driver = rig.driver()
     driver.spawn(rig.spec(), "op-1")
     for is_on, state in ((False, "stopped"), (False, "stopped"), (True, "running"), (True, "running")):
@@ -157,7 +157,7 @@ def test_a_guest_is_stopped_and_started_and_both_may_be_asked_again(rig):
         assert states(driver) == [(GUEST, "op-1", state)]
 
 
-def test_a_guest_is_rebuilt_once_an_operation(rig):
+def test_guest_is_rebuilt_once_per_operation(rig):
     driver = rig.driver()
     driver.spawn(rig.spec(), "op-1")
     driver.rebuild(rig.spec(is_on=False), "op-2")
@@ -167,7 +167,7 @@ def test_a_guest_is_rebuilt_once_an_operation(rig):
     assert states(driver) == [(GUEST, "op-2", "running")]
 
 
-def test_acts_on_a_guest_that_it_has_not_say_so(rig):
+def test_acts_on_an_unknown_guest_raise_not_found(rig):
     driver, spec = rig.driver(), rig.spec()
     to = rig.driver("host-b").prepare(rig.spec(host="host-b"), "op-1")
     for act in (
@@ -185,7 +185,7 @@ def test_acts_on_a_guest_that_it_has_not_say_so(rig):
     assert driver.guests() == []
 
 
-def test_guests_are_found_again_after_a_restart(rig):
+def test_guests_are_found_after_a_restart(rig):
     rig.driver().spawn(rig.spec(), "op-1")
     rig.driver().spawn(rig.spec("other", is_on=False), "op-2")
     before = rig.driver().guests()
@@ -195,7 +195,7 @@ def test_guests_are_found_again_after_a_restart(rig):
     assert rig.driver().guests() == before
 
 
-def test_a_saved_guest_is_built_of_its_image_on_another_host(rig):
+def test_saved_guest_is_spawned_from_its_image_on_another_host(rig):
     driver, other = rig.driver(), rig.driver("host-b")
     driver.spawn(rig.spec(), "op-1")
     with pytest.raises(Conflict, match="stop it first"):
@@ -208,7 +208,7 @@ def test_a_saved_guest_is_built_of_its_image_on_another_host(rig):
     assert states(other) == [(GUEST, "op-3", "running")]
 
 
-def test_saved_images_are_told_to_all_hosts_that_share_them_until_they_are_dropped(rig):
+def test_saved_images_are_visible_on_all_hosts_until_dropped(rig):
     driver, other = rig.driver(), rig.driver("host-b")
     assert driver.saved_images() == []
     images = {}
@@ -226,7 +226,7 @@ def test_saved_images_are_told_to_all_hosts_that_share_them_until_they_are_dropp
     assert states(other) == [(uuid_named("b"), "op-3", "running")]
 
 
-def test_what_drops_a_saved_image_leaves_the_guest(rig):
+def test_dropping_a_saved_image_does_not_touch_the_guest(rig):
     driver = rig.driver()
     driver.spawn(rig.spec(is_on=False), "op-1")
     driver.save(GUEST)
@@ -236,7 +236,7 @@ def test_what_drops_a_saved_image_leaves_the_guest(rig):
     assert driver.saved_images() == [GUEST]
 
 
-def test_hosts_that_drop_saved_images_at_once_do_not_disturb_each_other(rig):
+def test_hosts_can_drop_saved_images_concurrently(rig):
     hosts = ["host-a", "host-b", "host-c", "host-d"]
     drivers = [rig.driver(host) for host in hosts]
     names = [f"guest {number}" for number in range(20)]
@@ -253,7 +253,7 @@ def test_hosts_that_drop_saved_images_at_once_do_not_disturb_each_other(rig):
         assert [*pool.map(drop_all, drivers)] == [[]] * len(drivers)
 
 
-def test_a_console_has_what_a_guest_wrote(rig):
+def test_console_contains_guest_output(rig):
     driver = rig.driver()
     if not driver.capabilities.has_console:
         pytest.skip("it has no console")
@@ -264,7 +264,7 @@ def test_a_console_has_what_a_guest_wrote(rig):
 # --- guests that move ---
 
 
-def test_a_stopped_guest_moves_to_another_host(rig):
+def test_stopped_guest_moves_to_another_host(rig):
     source, target = rig.driver(), rig.driver("host-b")
     source.spawn(rig.spec(), "op-1")
     arriving = rig.spec(host="host-b")
@@ -287,7 +287,7 @@ def test_a_stopped_guest_moves_to_another_host(rig):
     assert (source.guests(), states(target)) == ([], [(GUEST, "op-2", "running")])
 
 
-def test_a_move_is_undone_at_any_point(rig):
+def test_move_can_be_undone_at_any_point(rig):
     source, target = rig.driver(), rig.driver("host-b")
     source.spawn(rig.spec(), "op-1")
     arriving = rig.spec(host="host-b")
@@ -306,7 +306,7 @@ def test_a_move_is_undone_at_any_point(rig):
         assert (target.guests(), states(source)) == ([], [(GUEST, "op-1", "running")])
 
 
-def test_nothing_is_finished_of_what_was_not_prepared_or_has_not_arrived(rig):
+def test_finish_needs_a_prepared_and_arrived_guest(rig):
     target, arriving = rig.driver("host-b"), rig.spec(host="host-b")
     with pytest.raises(BuildFailed, match="prepared"):
         target.finish(arriving, "op-2")
@@ -318,7 +318,7 @@ def test_nothing_is_finished_of_what_was_not_prepared_or_has_not_arrived(rig):
     assert states(target) == [(GUEST, "op-2", "prepared")]
 
 
-def test_what_arrived_for_an_earlier_operation_is_not_taken_for_a_later_one(rig):
+def test_disk_sent_for_an_earlier_operation_is_not_used_by_a_later_one(rig):
     source, target, arriving = rig.driver(), rig.driver("host-b"), rig.spec(host="host-b")
     source.spawn(rig.spec(is_on=False), "op-1")
     source.send_disk(GUEST, target.prepare(arriving, "op-2"))
@@ -327,7 +327,7 @@ def test_what_arrived_for_an_earlier_operation_is_not_taken_for_a_later_one(rig)
         target.finish(arriving, "op-3")
 
 
-def test_a_guest_that_is_not_awaited_any_more_stays(rig):
+def test_guest_stays_on_the_source_when_the_target_no_longer_awaits_it(rig):
     source, target, arriving = rig.driver(), rig.driver("host-b"), rig.spec(host="host-b")
     source.spawn(rig.spec(), "op-1")
     to = target.prepare(arriving, "op-2")
@@ -340,7 +340,7 @@ def test_a_guest_that_is_not_awaited_any_more_stays(rig):
     assert (states(source), target.guests()) == ([(GUEST, "op-1", "stopped")], [])
 
 
-def test_discarding_leaves_what_another_operation_did(rig):
+def test_discard_does_not_touch_another_operation(rig):
     target, arriving = rig.driver("host-b"), rig.spec(host="host-b")
     target.prepare(arriving, "op-2")
     target.discard(GUEST, "op-1")
@@ -350,7 +350,7 @@ def test_discarding_leaves_what_another_operation_did(rig):
     assert states(target) == [(GUEST, "op-3", "running")]
 
 
-def test_a_guest_moves_to_its_own_host_and_back(rig):
+def test_guest_moves_to_its_own_host_and_back(rig):
     driver, spec = rig.driver(), rig.spec()
     driver.spawn(spec, "op-1")
     to = driver.prepare(spec, "op-2")
@@ -363,7 +363,7 @@ def test_a_guest_moves_to_its_own_host_and_back(rig):
     assert states(driver) == [(GUEST, "op-1", "stopped")]
 
 
-def test_a_guest_that_stays_after_a_move_to_its_own_host_leaves_nothing_behind(rig):
+def test_settled_move_to_the_same_host_leaves_nothing_behind(rig):
     driver, spec = rig.driver(), rig.spec()
     driver.spawn(spec, "op-1")
     for number in (2, 3):
@@ -380,7 +380,7 @@ def test_a_guest_that_stays_after_a_move_to_its_own_host_leaves_nothing_behind(r
     assert driver.guests() == []
 
 
-def test_a_guest_moves_while_it_runs(rig):
+def test_running_guest_moves_to_another_host(rig):
     if not rig.can_live_migrate:
         pytest.skip("its guests cannot move while they run")
     source, target = rig.driver(), rig.driver("host-b")
@@ -398,7 +398,7 @@ def test_a_guest_moves_while_it_runs(rig):
     assert (states(source), target.guests()) == ([(GUEST, "op-3", "running")], [])
 
 
-def test_a_stopped_guest_does_not_move_as_one_that_runs(rig):
+def test_live_migration_of_a_stopped_guest_is_refused(rig):
     source, target = rig.driver(), rig.driver("host-b")
     source.spawn(rig.spec(is_on=False), "op-1")
     with pytest.raises((Conflict, BuildAborted)):
@@ -406,7 +406,7 @@ def test_a_stopped_guest_does_not_move_as_one_that_runs(rig):
     assert states(source) == [(GUEST, "op-1", "stopped")]
 
 
-def test_a_move_goes_on_after_restarts_of_both_hosts(rig):
+def test_move_continues_after_both_hosts_restart(rig):
     rig.driver().spawn(rig.spec(is_on=False), "op-1")
     arriving = rig.spec(host="host-b")
     to = rig.driver("host-b").prepare(arriving, "op-2")
@@ -416,11 +416,11 @@ def test_a_move_goes_on_after_restarts_of_both_hosts(rig):
     assert states(rig.driver("host-b")) == [(GUEST, "op-2", "running")]
 
 
-# --- what goes wrong ---
+# --- failures ---
 
 
 @pytest.mark.parametrize(("kind", "error"), [("failed", BuildFailed), ("aborted", BuildAborted)])
-def test_nothing_is_left_of_a_guest_that_could_not_be_built(rig, kind, error):
+def test_failed_spawn_leaves_nothing_behind(rig, kind, error):
     driver = rig.failing("spawn", kind)
     with pytest.raises(error):
         driver.spawn(rig.spec(), "op-1")
@@ -429,7 +429,7 @@ def test_nothing_is_left_of_a_guest_that_could_not_be_built(rig, kind, error):
     assert states(driver) == [(GUEST, "op-1", "running")]
 
 
-def test_a_guest_whose_building_broke_off_is_seen_as_that_and_built_anew(rig):
+def test_interrupted_spawn_is_listed_as_building_and_can_be_repeated(rig):
     driver = rig.failing("spawn", "crash")
     with pytest.raises(Exception, match="spawn"):
         driver.spawn(rig.spec(), "op-1")
@@ -438,7 +438,7 @@ def test_a_guest_whose_building_broke_off_is_seen_as_that_and_built_anew(rig):
     assert states(driver) == [(GUEST, "op-1", "running")]
 
 
-def test_a_guest_whose_building_broke_off_can_be_destroyed(rig):
+def test_interrupted_spawn_can_be_destroyed(rig):
     driver = rig.failing("spawn", "crash")
     with pytest.raises(Exception, match="spawn"):
         driver.spawn(rig.spec(), "op-1")
@@ -447,7 +447,7 @@ def test_a_guest_whose_building_broke_off_can_be_destroyed(rig):
 
 
 @pytest.mark.parametrize("action", ["prepare", "finish"])
-def test_a_move_that_failed_at_its_target_is_asked_again(rig, action):
+def test_move_that_failed_on_its_target_can_be_repeated(rig, action):
     rig.driver().spawn(rig.spec(is_on=False), "op-1")
     arriving, target = rig.spec(host="host-b"), rig.failing(action, "failed", "host-b")
 
@@ -461,7 +461,7 @@ def test_a_move_that_failed_at_its_target_is_asked_again(rig, action):
     assert states(target) == [(GUEST, "op-2", "running")]
 
 
-def test_a_guest_stays_where_it_runs_when_its_migration_fails(rig):
+def test_guest_keeps_running_on_the_source_when_its_migration_fails(rig):
     if not rig.can_live_migrate:
         pytest.skip("its guests cannot move while they run")
     source, target = rig.failing("live_migrate", "failed"), rig.driver("host-b")

@@ -1,4 +1,4 @@
-"""Instances leave hosts: a server and agents as processes of their own, one of which is killed, and commands."""
+"""Live migration and evacuation through commands, with real processes, one of which is killed."""
 
 import json
 import subprocess
@@ -18,13 +18,13 @@ HOSTS = ("host-a", "host-b", "host-c")
 
 
 class Deployment:
-    """A server, the agents of its hosts, and whoever types commands."""
+    """A server, the agents of its hosts, and a command line."""
 
     def __init__(self, server, folder):
         self.server, self.folder, self.agents = server, folder, {}
 
-    def begin(self, host):
-        """Let the agent of a host live; what its driver has outlives it."""
+    def start_agent(self, host):
+        """Start the agent of a host; its driver state survives the process."""
         words = ["--host", host, "--state-dir", self.folder / "journals", "--option", f"state={self.folder / 'guests'}"]
         if (script := self.folder / "script.toml").exists():
             words += ["--option", f"script={script}"]
@@ -38,64 +38,64 @@ class Deployment:
                 stderr=errors,
             )
 
-    def ask(self, method, path, body=None):
-        """Ask the server; give what came back."""
+    def request(self, method, path, body=None):
+        """Send a request to the server; return the response body."""
         return self.server.ask(method, f"/v1{path}", body, headers=ADMIN)[2]
 
     def run(self, *words):
-        """Type a command; give its exit code and what it says as JSON."""
-        done = roost(*words, "--json", "--url", self.server.address, cwd=self.folder)
-        return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
+        """Run a command; return its exit code and its JSON output, or its error text."""
+        result = roost(*words, "--json", "--url", self.server.address, cwd=self.folder)
+        return result.returncode, json.loads(result.stdout) if result.stdout else result.stderr
 
     def used(self):
-        """Give the hosts where VCPU are in use, with how many."""
-        found = {each["host"]: each["resources"]["VCPU"]["used"] for each in self.ask("GET", "/hosts")["hosts"]}
+        """Return the used VCPU of each host that has any."""
+        found = {each["host"]: each["resources"]["VCPU"]["used"] for each in self.request("GET", "/hosts")["hosts"]}
         return {host: used for host, used in found.items() if used}
 
     def guests(self):
-        """Give the states of what runs on hosts, by host; who arrived runs, whether its driver has looked or not."""
+        """Return the states of guests, by host; an arrived guest counts as running before its driver notices it."""
         shelf, found = FolderShelf(self.folder / "guests"), {}
         for host in HOSTS:
-            kept = read_kept(shelf.load(host), host)
-            arrived = [uuid for uuid in kept.coming if shelf.load_arrival(shelf.address(host), uuid)]
-            found[host] = [*(each.state for each in kept.guests.values()), *("running" for _ in arrived)]
+            record = read_kept(shelf.load(host), host)
+            arrived = [uuid for uuid in record.coming if shelf.load_arrival(shelf.address(host), uuid)]
+            found[host] = [*(each.state for each in record.guests.values()), *("running" for _ in arrived)]
         return {host: states for host, states in found.items() if states}
 
     def agent(self, host):
-        """Give what the server knows of an agent."""
-        return self.ask("GET", f"/agents/{host}")
+        """Return the server's record of an agent."""
+        return self.request("GET", f"/agents/{host}")
 
 
 @pytest.fixture
 def deployment(request, tmp_path):
-    """Give a server that gives agents up soon, and three hosts; what they pretend is the parameter, if there is one."""
+    """Yield a server with a short agent timeout, and three hosts; the optional parameter is the driver script."""
     if hasattr(request, "param"):
         (tmp_path / "script.toml").write_text(request.param, encoding="utf-8")
     settings = "[DEFAULT]\nservice_down_time = 4\n"
     with serve(noun="up", folder=tmp_path, settings=settings) as server, ExitStack() as stack:
-        made = Deployment(server, tmp_path)
-        stack.enter_context(ended(made))
+        found = Deployment(server, tmp_path)
+        stack.enter_context(agent_cleanup(found))
         for host in HOSTS:
-            made.begin(host)
-        until(lambda: len(made.ask("GET", "/hosts")["hosts"]) == len(HOSTS))
-        until(lambda: all(made.agent(host).get("state") == "ready" for host in HOSTS))
-        yield made
+            found.start_agent(host)
+        until(lambda: len(found.request("GET", "/hosts")["hosts"]) == len(HOSTS))
+        until(lambda: all(found.agent(host).get("state") == "ready" for host in HOSTS))
+        yield found
 
 
 @contextmanager
-def ended(made):
-    """See to it that no agent outlives the test."""
+def agent_cleanup(deployment):
+    """Kill all agents at the end of the test."""
     try:
         yield
     finally:
-        for process in made.agents.values():
+        for process in deployment.agents.values():
             kill(process)
 
 
-def test_it_migrates_while_it_runs_its_host_is_killed_and_comes_back_and_nothing_is_left(deployment):
-    code, built = deployment.run("instance", "create", "web", "--flavor", "vcpus=2,memory_mb=64", "--wait")
-    assert (code, built["instances"][0]["status"]) == (0, "ACTIVE")
-    first = built["instances"][0]["host"]
+def test_live_migration_and_evacuation_leave_nothing_behind(deployment):
+    code, creation = deployment.run("instance", "create", "web", "--flavor", "vcpus=2,memory_mb=64", "--wait")
+    assert (code, creation["instances"][0]["status"]) == (0, "ACTIVE")
+    first = creation["instances"][0]["host"]
     assert (deployment.used(), deployment.guests()) == ({first: 2}, {first: ["running"]})
 
     code, moved = deployment.run("instance", "live-migrate", "web", "--wait")
@@ -103,8 +103,8 @@ def test_it_migrates_while_it_runs_its_host_is_killed_and_comes_back_and_nothing
     assert (code, moved["outcome"], second != first) == (0, "done", True)
     assert (deployment.used(), deployment.guests()) == ({second: 2}, {second: ["running"]})
 
-    code, said = deployment.run("instance", "evacuate", "web", "--wait")
-    assert (code, f"the agent of {second} is there" in said) == (5, True)
+    code, problem = deployment.run("instance", "evacuate", "web", "--wait")
+    assert (code, f"the agent of {second} is there" in problem) == (5, True)
     kill(deployment.agents[second])
     until(lambda: deployment.agent(second)["state"] == "gone")
     code, rows = deployment.run("instance", "evacuate", "--host", second, "--wait")
@@ -119,12 +119,11 @@ def test_it_migrates_while_it_runs_its_host_is_killed_and_comes_back_and_nothing
         ("live", "confirmed"),
         ("evacuate", "finished"),
     ]
-    (kept,) = deployment.run("migration", "list", "--status", "finished", "--source", second)[1]
-    assert [each["VCPU"] for each in deployment.run("migration", "show", kept["uuid"])[1]["allocations"].values()] == [
-        2
-    ]
+    (finished,) = deployment.run("migration", "list", "--status", "finished", "--source", second)[1]
+    allocations = deployment.run("migration", "show", finished["uuid"])[1]["allocations"]
+    assert [each["VCPU"] for each in allocations.values()] == [2]
 
-    deployment.begin(second)
+    deployment.start_agent(second)
     until(lambda: deployment.agent(second)["state"] == "ready")
     until(lambda: deployment.used() == {third: 2})
     assert deployment.guests() == {third: ["running"]}
@@ -138,18 +137,18 @@ SLOW = "".join(f'[[fault]]\naction = "spawn"\ndelay_s = 3\nhost = "{host}"\n' fo
 
 
 @pytest.mark.parametrize("deployment", [SLOW], indirect=True)
-def test_a_host_that_is_back_meanwhile_holds_what_it_has_and_lets_it_run_on_where_nobody_else_can(deployment):
+def test_failed_evacuation_restarts_the_guest_on_the_host_that_returned(deployment):
     words = ("--flavor", "vcpus=2,memory_mb=64", "--host", "host-a", "--wait")
     assert deployment.run("instance", "create", "web", *words)[0] == 0
     kill(deployment.agents["host-a"])
     until(lambda: deployment.agent("host-a")["state"] == "gone")
-    code, asked = deployment.run("instance", "evacuate", "web")
+    code, evacuation = deployment.run("instance", "evacuate", "web")
     assert code == 0
-    deployment.begin("host-a")
+    deployment.start_agent("host-a")
     until(lambda: deployment.guests().get("host-a") == ["stopped"])
     assert deployment.agent("host-a")["state"] == "arriving"
-    assert deployment.ask("GET", f"/operations/{asked['operation']}")["outcome"] == "open"
-    until(lambda: deployment.ask("GET", f"/operations/{asked['operation']}")["outcome"] == "failed")
+    assert deployment.request("GET", f"/operations/{evacuation['operation']}")["outcome"] == "open"
+    until(lambda: deployment.request("GET", f"/operations/{evacuation['operation']}")["outcome"] == "failed")
     until(lambda: deployment.guests() == {"host-a": ["running"]})
     until(lambda: deployment.agent("host-a")["state"] == "ready")
     shown = deployment.run("instance", "show", "web")[1]

@@ -1,4 +1,4 @@
-"""Saved images from shelving to deletion, with real processes: a server, and agents with tokens of their hosts."""
+"""Saved images from shelving to deletion, with real processes: a server, and agents with host tokens."""
 
 import json
 from contextlib import ExitStack, contextmanager
@@ -24,60 +24,60 @@ AGENT = "[agent]\nupdate_s = 0.5\nsync_power_state_interval = 1\n"
 
 
 class Deployment:
-    """A server whose agents share a folder, and what is asked of it.
+    """A server with agents that share a folder, and its command line.
 
     Args:
-        folder: of all processes.
+        folder: shared by all processes.
     """
 
     def __init__(self, folder):
         self.folder, self.images = folder, folder / "guests" / "images"
         self.token = self._token("operator", "--role", "admin")
-        # A server that runs knows new tokens after a second only.
+        # A running server reads new tokens only after a second.
         self.tokens = {host: self._token(f"agent-{host}", "--host", host) for host in HOSTS}
         self.server = ServerProgram(folder=folder, settings=SETTINGS)
         (folder / "agent.toml").write_text(AGENT)
 
     def agents(self):
-        """Give an agent a host, each with a token of its own."""
+        """Yield one agent per host, each with its own token."""
         for host in HOSTS:
             words = ("--token", self.tokens[host], "--config", self.folder / "agent.toml")
             yield AgentsProgram(
                 self.server.address, *words, folder=self.folder, guests=self.folder / "guests", host=host, options={}
             )
 
-    def said(self, *words):
-        """Run ``roost instance``; give what it prints."""
-        told = ("--json", "--url", self.server.address, "--token", self.token)
-        done = roost("instance", *words, *told, cwd=self.folder)
-        assert done.returncode == 0, (done.stdout, done.stderr)
-        return json.loads(done.stdout)
+    def run(self, *words):
+        """Run ``roost instance``; return its JSON output."""
+        options = ("--json", "--url", self.server.address, "--token", self.token)
+        result = roost("instance", *words, *options, cwd=self.folder)
+        assert result.returncode == 0, (result.stdout, result.stderr)
+        return json.loads(result.stdout)
 
-    def created(self, name):
-        """Let an instance be built; give its uuid."""
-        (built,) = self.said("create", name, *FLAVOR, "--wait")["instances"]
-        return built["uuid"]
+    def create(self, name):
+        """Build an instance; return its uuid."""
+        (created,) = self.run("create", name, *FLAVOR, "--wait")["instances"]
+        return created["uuid"]
 
-    def saved(self):
-        """Give the names of all files of images."""
+    def image_names(self):
+        """Return the names of all image files."""
         return {path.stem for path in self.images.glob("*")}
 
     def are_up(self):
-        """Say whether all hosts are."""
+        """Return whether all hosts are up."""
         hosts = self.server.ask("GET", "/v1/agents", **{"x-auth-token": self.token})[1]["agents"]
         return {each["host"] for each in hosts if each["up"]} == set(HOSTS)
 
-    def look(self):
-        """Let agents look at all images that there are: the image of an instance that comes and goes has to go."""
-        marker = self.created("marker")
-        self.said("shelve", marker, "--wait")
-        assert f"saved-{marker}" in self.saved()
-        self.said("delete", marker, "--wait")
-        until(lambda: f"saved-{marker}" not in self.saved())
+    def await_cleanup(self):
+        """Wait for a cleanup of images: shelve and delete a marker instance until its image is gone."""
+        marker = self.create("marker")
+        self.run("shelve", marker, "--wait")
+        assert f"saved-{marker}" in self.image_names()
+        self.run("delete", marker, "--wait")
+        until(lambda: f"saved-{marker}" not in self.image_names())
 
     def _token(self, name, *words):
-        made = roost("token", "create", name, *words, "--file", "tokens.toml", cwd=self.folder)
-        return made.stdout.splitlines()[0].strip()
+        output = roost("token", "create", name, *words, "--file", "tokens.toml", cwd=self.folder).stdout
+        return output.splitlines()[0].strip()
 
 
 @pytest.fixture
@@ -93,51 +93,51 @@ def deployment(tmp_path):
         yield found
 
 
-def test_an_image_stays_as_long_as_its_instance_and_goes_with_it(deployment):
-    said, saved = deployment.said, deployment.saved
-    one, two = deployment.created("first"), deployment.created("second")
+def test_image_exists_as_long_as_its_instance(deployment):
+    run, image_names = deployment.run, deployment.image_names
+    one, two = deployment.create("first"), deployment.create("second")
     for uuid in (one, two):
-        (shelved,) = said("shelve", uuid, "--wait")["instances"]
+        (shelved,) = run("shelve", uuid, "--wait")["instances"]
         assert (shelved["status"], shelved["host"]) == ("SHELVED_OFFLOADED", "")
     stranger, operators = f"saved-{uuid_named('stranger')}", "saved-debian"
     for name in (stranger, operators):
         (deployment.images / f"{name}.json").write_text("[]")
-    deployment.look()
-    assert saved() == {f"saved-{one}", f"saved-{two}", stranger, operators}
-    (back,) = said("unshelve", one, "--wait")["instances"]
+    deployment.await_cleanup()
+    assert image_names() == {f"saved-{one}", f"saved-{two}", stranger, operators}
+    (back,) = run("unshelve", one, "--wait")["instances"]
     assert (back["status"], back["fault"]) == ("ACTIVE", "")
-    said("delete", two, "--wait")
-    until(lambda: f"saved-{two}" not in saved())
-    deployment.look()
-    assert saved() == {f"saved-{one}", stranger, operators}
-    said("delete", one, "--wait")
-    until(lambda: saved() == {stranger, operators})
+    run("delete", two, "--wait")
+    until(lambda: f"saved-{two}" not in image_names())
+    deployment.await_cleanup()
+    assert image_names() == {f"saved-{one}", stranger, operators}
+    run("delete", one, "--wait")
+    until(lambda: image_names() == {stranger, operators})
 
 
-def test_images_that_are_younger_than_the_database_stay(deployment):
+def test_images_newer_than_a_restored_database_are_not_deleted(deployment):
     server, folder = deployment.server, deployment.folder
-    old = deployment.created("old")
-    deployment.said("shelve", old, "--wait")
+    old = deployment.create("old")
+    deployment.run("shelve", old, "--wait")
     database = ("--data", folder)
     assert roost("db", "backup", "monday.backup", *database, cwd=folder).returncode == 0
-    young = deployment.created("young")
+    young = deployment.create("young")
     for words in (("shelve", young), ("delete", old)):
-        deployment.said(*words, "--wait")
-    until(lambda: deployment.saved() == {f"saved-{young}"})
+        deployment.run(*words, "--wait")
+    until(lambda: deployment.image_names() == {f"saved-{young}"})
     assert server.stop() == 0
-    done = roost("db", "restore", "monday.backup", "--replace", *database, cwd=folder)
-    assert done.returncode == 0, done.stderr
+    result = roost("db", "restore", "monday.backup", "--replace", *database, cwd=folder)
+    assert result.returncode == 0, result.stderr
     server.start()
     until(deployment.are_up)
-    deployment.look()
-    assert deployment.saved() == {f"saved-{young}"}
-    assert deployment.said("list", "--name", "old")[0]["status"] == "SHELVED_OFFLOADED"
-    assert deployment.said("list", "--name", "young") == []
+    deployment.await_cleanup()
+    assert deployment.image_names() == {f"saved-{young}"}
+    assert deployment.run("list", "--name", "old")[0]["status"] == "SHELVED_OFFLOADED"
+    assert deployment.run("list", "--name", "young") == []
 
 
 @contextmanager
 def libvirt_host(folder):
-    """Give a server, and a host on libvirt's test driver whose agent looks at images each second."""
+    """Yield a server, and a host on libvirt's test driver whose agent cleans up images each second."""
     binding()
     server = ServerProgram(folder=folder, settings="")
     server.start()
@@ -171,7 +171,7 @@ def libvirt_host(folder):
         server.kill()
 
 
-def test_images_of_libvirt_go_and_those_of_operators_stay(tmp_path):
+def test_libvirt_images_of_deleted_instances_go_and_operator_images_stay(tmp_path):
     images = tmp_path / "state" / "images"
     images.mkdir(parents=True)
     for name in ("debian", "saved-debian"):
@@ -180,10 +180,10 @@ def test_images_of_libvirt_go_and_those_of_operators_stay(tmp_path):
         uuids = []
         for name in ("first", "second"):
             words = ("create", name, *FLAVOR, "--wait", "--json", "--url", server.address)
-            (built,) = json.loads(roost("instance", *words, cwd=tmp_path).stdout)["instances"]
-            uuids.append(built["uuid"])
-            done = roost("instance", "shelve", built["uuid"], "--wait", "--url", server.address, cwd=tmp_path)
-            assert done.returncode == 0, (done.stdout, done.stderr)
+            (created,) = json.loads(roost("instance", *words, cwd=tmp_path).stdout)["instances"]
+            uuids.append(created["uuid"])
+            result = roost("instance", "shelve", created["uuid"], "--wait", "--url", server.address, cwd=tmp_path)
+            assert result.returncode == 0, (result.stdout, result.stderr)
         names = {path.name for path in images.iterdir()}
         assert names == {"debian", "saved-debian", *(f"saved-{uuid}" for uuid in uuids)}
         roost("instance", "delete", uuids[0], "--wait", "--url", server.address, cwd=tmp_path)

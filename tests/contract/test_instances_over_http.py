@@ -1,4 +1,4 @@
-"""What the scheduler placed and a client of the Placement API replaces or ends: places in server groups come along."""
+"""Server group slots when a Placement API client replaces or deletes the allocations of a scheduled instance."""
 
 import pytest
 
@@ -9,15 +9,15 @@ from tests.support.servers.placement_records import OWNER
 MEMBER = wish(in_group="g")
 
 
-def placed(world, policy):
-    """Place one member of a group on one of two hosts; give its uuid, its host, and all that is known then."""
+def place_member(world, policy):
+    """Place a group member on one of two hosts; return its uuid, its host and a digest of the state."""
     with roost_with(hosts(2), group("g", policy), store=world.open()) as roost:
         pick = roost.decide(MEMBER).picks[0]
         return pick.instance_uuid, pick.host, digest(roost.state)
 
 
 def put(world, uuid, **changes):
-    """Let the instance hold what it holds, but for some changes; give all that is known then."""
+    """Put the instance's allocations again with some changes; return a digest of the state."""
     with asking(world.open()) as api:
         body = {**api.get(f"/allocations/{uuid}").json, "consumer_type": "INSTANCE", **OWNER, **changes}
         assert api.put(f"/allocations/{uuid}", body).status == 204
@@ -25,8 +25,8 @@ def put(world, uuid, **changes):
 
 
 @pytest.mark.parametrize("policy", ["anti-affinity", "affinity", "soft-anti-affinity"])
-def test_an_instance_keeps_its_host_and_place_when_its_allocations_are_replaced(world, policy):
-    uuid, host, before = placed(world, policy)
+def test_replaced_allocations_keep_host_and_server_group_slot(world, policy):
+    uuid, host, before = place_member(world, policy)
     after = put(world, uuid)
     assert (after["groups"], after["columns"]) == (before["groups"], before["columns"])
     with roost_on(world.open()) as roost:
@@ -35,8 +35,8 @@ def test_an_instance_keeps_its_host_and_place_when_its_allocations_are_replaced(
 
 
 @pytest.mark.parametrize("act", ["delete", "put nothing"])
-def test_an_instance_that_ends_gives_its_place_back(world, act):
-    uuid, _, _ = placed(world, "anti-affinity")
+def test_deleted_allocations_free_the_server_group_slot(world, act):
+    uuid, _, _ = place_member(world, "anti-affinity")
     with roost_on(world.open()) as roost:
         assert roost.decide(MEMBER).outcome == "granted"
         assert roost.decide(MEMBER).outcome == "refused"

@@ -16,12 +16,12 @@ pytestmark = pytest.mark.long
 
 GUEST = uuid_named("guest")
 SMALL = Flavor(name="small", vcpus=1, memory_mb=32, root_gb=1)
-MOST_S = 60  # that a guest may take on a busy machine
+BOOT_S_MAX = 60  # a guest boots slowly on a busy machine
 
 
 @pytest.fixture(scope="module")
 def qemu(tmp_path_factory):
-    """Give the options of a driver on a QEMU of its own."""
+    """Yield the options of a driver on a private QEMU connection."""
     folder = tmp_path_factory.mktemp("qemu")
     (folder / "images").mkdir()
     (folder / "images" / "greeting").write_bytes(boot_sector("roost"))
@@ -36,7 +36,7 @@ def qemu(tmp_path_factory):
         }
 
 
-def started(options):
+def start_driver(options):
     driver = load("libvirt", options)
     driver.start("host-a")
     return driver
@@ -44,7 +44,7 @@ def started(options):
 
 @pytest.fixture
 def driver(qemu):
-    driver = started(qemu)
+    driver = start_driver(qemu)
     yield driver
     for found in driver.guests():
         driver.destroy(found.uuid, "the end")
@@ -55,37 +55,37 @@ def spec(image="greeting", **more):
 
 
 def read(driver, text):
-    """Wait until a guest has written a text to its console, and give all that it wrote."""
-    until = time.monotonic() + MOST_S
+    """Wait until the guest has written a text to its console; return the console."""
+    until = time.monotonic() + BOOT_S_MAX
     while text not in driver.console(GUEST) and time.monotonic() < until:
         time.sleep(0.1)
     return driver.console(GUEST)
 
 
-def test_a_guest_boots_and_writes_to_its_console(driver):
+def test_guest_boots_and_writes_to_its_console(driver):
     assert driver.capabilities.has_console
     driver.spawn(spec(), "op-1")
     assert "roost" in read(driver, "roost")
     assert [(found.operation, found.state) for found in driver.guests()] == [("op-1", "running")]
 
 
-def test_a_guest_runs_on_while_its_agent_starts_again(driver, qemu):
+def test_guest_keeps_running_while_its_agent_restarts(driver, qemu):
     driver.spawn(spec(), "op-1")
-    again = started(qemu)
+    again = start_driver(qemu)
     again.spawn(spec(), "op-1")
     assert "roost" in read(again, "roost")
     again.power(GUEST, is_on=False)
     assert driver.inspect(GUEST).state == "stopped"
 
 
-def test_a_guest_that_is_rebuilt_boots_its_new_image(driver):
+def test_rebuilt_guest_boots_its_new_image(driver):
     driver.spawn(spec(), "op-1")
     driver.rebuild(spec("farewell"), "op-2")
     assert "so long" in read(driver, "so long")
     assert driver.inspect(GUEST).operation == "op-2"
 
 
-def test_a_guest_that_moved_to_its_own_host_boots_there_and_back(driver):
+def test_guest_moved_to_its_own_host_boots_there_and_after_a_revert(driver):
     driver.spawn(spec(), "op-1")
     to = driver.prepare(spec(), "op-2")
     driver.power(GUEST, is_on=False)
@@ -97,48 +97,48 @@ def test_a_guest_that_moved_to_its_own_host_boots_there_and_back(driver):
     assert (driver.inspect(GUEST).operation, driver.inspect(GUEST).state) == ("op-1", "running")
 
 
-def test_a_guest_that_is_not_asked_kindly_enough_is_stopped(driver, qemu):
+def test_guest_that_ignores_a_shutdown_request_is_stopped(driver, qemu):
     driver.spawn(spec(), "op-1")
-    started({**qemu, "shutdown_s": "0.5"}).power(GUEST, is_on=False)  # Such a guest does not listen.
+    start_driver({**qemu, "shutdown_s": "0.5"}).power(GUEST, is_on=False)  # This guest does not react to ACPI.
     assert driver.inspect(GUEST).state == "stopped"
 
 
-def test_what_qemu_cannot_run_is_not_built_and_nothing_is_left(driver, qemu):
-    networked = started({**qemu, "network": "nowhere"})
+def test_failed_spawn_on_qemu_leaves_nothing_behind(driver, qemu):
+    networked = start_driver({**qemu, "network": "nowhere"})
     with pytest.raises(BuildFailed, match=f"guest {GUEST} cannot be had on host-a: .*network"):
         networked.spawn(spec(), "op-1")
     assert driver.guests() == []
 
 
-def test_a_guest_with_uefi_goes_with_the_memory_of_its_firmware(driver, qemu, tmp_path):
+def test_destroying_a_uefi_guest_deletes_its_nvram_file(driver, qemu, tmp_path):
     driver.spawn(spec(), "op-1")
     driver.power(GUEST, is_on=False)
     domain = binding().open(qemu["uri"]).lookupByUUIDString(GUEST)
     memory = tmp_path / "memory.fd"
     for path in (tmp_path / "code.fd", memory):
         path.write_bytes(b"firmware")
-    told = f"<loader readonly='yes' type='pflash'>{tmp_path}/code.fd</loader><nvram>{memory}</nvram></os>"
-    binding().open(qemu["uri"]).defineXML(domain.XMLDesc().replace("</os>", told))
+    firmware = f"<loader readonly='yes' type='pflash'>{tmp_path}/code.fd</loader><nvram>{memory}</nvram></os>"
+    binding().open(qemu["uri"]).defineXML(domain.XMLDesc().replace("</os>", firmware))
     driver.destroy(GUEST, "op-2")
     assert (driver.guests(), memory.exists()) == ([], False)
 
 
-def test_the_host_tells_what_it_really_has(driver):
-    told = driver.resources("host-a")
-    assert (told.hypervisor_type, told.vcpus > 0, told.memory_mb > 0) == ("QEMU", True, True)
-    assert told.hypervisor_version >= 1_000_000
-    assert any(kind == "qemu" for _, kind, _ in told.supported_instances)
+def test_driver_reports_the_real_resources_of_the_host(driver):
+    resources = driver.resources("host-a")
+    assert (resources.hypervisor_type, resources.vcpus > 0, resources.memory_mb > 0) == ("QEMU", True, True)
+    assert resources.hypervisor_version >= 1_000_000
+    assert any(kind == "qemu" for _, kind, _ in resources.supported_instances)
     tree = tree_of("host-a")
     driver.update_provider_tree(tree, "host-a")
-    assert tree.data("host-a").inventory["VCPU"]["total"] == told.vcpus
+    assert tree.data("host-a").inventory["VCPU"]["total"] == resources.vcpus
     assert set(driver.metrics("host-a")) >= {"cpu.frequency", "cpu.user.time", "cpu.idle.time"}
 
 
-def test_a_guest_boots_in_the_cell_and_on_the_processors_that_were_chosen_for_it(driver):
-    told = driver.resources("host-a").numa_topology
-    if told is None or not told.cells[0].cpus:
+def test_guest_boots_on_its_assigned_cell_and_processors(driver):
+    topology = driver.resources("host-a").numa_topology
+    if topology is None or not topology.cells[0].cpus:
         pytest.skip("this machine tells no memory nodes")
-    host = told.cells[0]
+    host = topology.cells[0]
     wanted = InstanceCell(id=0, pcpus=frozenset({0}), memory_mb=32, policy="dedicated")
     pins = Pins(pairs=((0, host.cpus[-1]),))
     driver.spawn(spec(cells=(PlacedCell(cell=wanted, host_cell=host.id, page_size=4, pins=pins),)), "op-1")

@@ -1,4 +1,4 @@
-"""Operations from end to end: a conductor, a server that agents ask over HTTP, and agents with fake drivers."""
+"""Operations, end to end: a conductor, an HTTP server, and agents with fake drivers."""
 
 from roost.conductor.intake import accept
 from roost.model.names import uuid_bytes
@@ -11,12 +11,12 @@ from tests.support.waiting import until
 ONE = uuid_named("one")
 
 
-def ask(own, act, *told, key, **more):
-    """Ask for an operation."""
+def request(own, act, *words, key, **more):
+    """Request an operation."""
 
     def task(current):
         reader = own.agents.reader(current)
-        return act(current, reader, *told, operation_uuid=uuid_bytes(uuid_named(key)), now_s=reader.now_s(), **more)
+        return act(current, reader, *words, operation_uuid=uuid_bytes(uuid_named(key)), now_s=reader.now_s(), **more)
 
     return own.serving.run(task)
 
@@ -25,7 +25,7 @@ def status(own):
     return own.serving.run(lambda current: own.agents.reader(current).status(uuid_bytes(ONE)))
 
 
-def test_an_instance_is_built_on_an_alternate_stopped_started_and_deleted(tmp_path):
+def test_instance_is_built_on_an_alternate_stopped_started_and_deleted(tmp_path):
     broken = tmp_path / "broken.toml"
     broken.write_text('[[fault]]\naction = "spawn"\n')
     fleet = joined(host("host-a", VCPU=8, MEMORY_MB=99), host("host-b", VCPU=8, MEMORY_MB=32))
@@ -37,7 +37,7 @@ def test_an_instance_is_built_on_an_alternate_stopped_started_and_deleted(tmp_pa
             running_conductor(own),
         ):
             until(lambda: is_ready(own, "host-a") and is_ready(own, "host-b"))
-            ask(
+            request(
                 own,
                 accept.build,
                 wish(instance_uuids=(ONE,)),
@@ -49,12 +49,12 @@ def test_an_instance_is_built_on_an_alternate_stopped_started_and_deleted(tmp_pa
             assert (status(own).status, status(own).host, status(own).fault) == ("ACTIVE", "host-b", "")
             assert bad.guests() == []
             assert [(guest.uuid, guest.state) for guest in good.guests()] == [(ONE, "running")]
-            ask(own, accept.act, ONE, key="stop", kind="stop", body=PowerChange())
+            request(own, accept.act, ONE, key="stop", kind="stop", body=PowerChange())
             until(lambda: status(own).status == "SHUTOFF")
             assert [guest.state for guest in good.guests()] == ["stopped"]
-            ask(own, accept.act, ONE, key="start", kind="start", body=PowerChange())
+            request(own, accept.act, ONE, key="start", kind="start", body=PowerChange())
             until(lambda: status(own).status == "ACTIVE")
-            ask(own, accept.delete, ONE, key="delete")
+            request(own, accept.delete, ONE, key="delete")
             until(lambda: status(own).status == "DELETED")
             assert good.guests() == []
             assert own.in_thread(lambda roost: roost.utilisation())["VCPU"] == (0, 16)
