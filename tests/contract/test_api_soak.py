@@ -1,4 +1,4 @@
-"""Many clients of several servers on one PostgreSQL: nothing is overbooked, nothing that was acknowledged is lost."""
+"""Many clients of several servers on one PostgreSQL: no overcommitment, and no loss of acknowledged writes."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ from tests.support.fleets.products import ROOT
 pytestmark = pytest.mark.long
 
 
-def furnish(client):
+def create_providers(client):
     for number in range(PROVIDERS):
         create(client, provider_name(number), TOTALS)
 
@@ -38,10 +38,10 @@ def amounts(shown):
 
 
 def run(database, folder, *, server_count, client_count, duration_s, is_killed):
-    """Let clients loose, kill a server in the middle if so, and check everything afterwards; return the answers."""
+    """Run clients, kill a server half-way if requested, and check the result; return counts of the responses."""
     with servers(database, server_count) as (started, addresses):
         with closing(Client(addresses)) as client:
-            furnish(client)
+            create_providers(client)
         command = [sys.executable, "-m", "tests.contract.claim_client"]
         logs = [folder / f"client-{number}.log" for number in range(client_count)]
         clients = [
@@ -72,7 +72,7 @@ def run(database, folder, *, server_count, client_count, duration_s, is_killed):
 
 
 def check_sums(client, server, client_count):
-    """Usages are the sums of what consumers hold, seen from either side, and within what there is."""
+    """Check that usages equal the sums of allocations, by consumer and by provider, and fit the totals."""
     names = [own_consumer(each, number) for each in range(client_count) for number in range(OWN)]
     names += [shared_consumer(number) for number in range(SHARED)]
     sums = Counter()
@@ -92,7 +92,7 @@ def check_sums(client, server, client_count):
 
 
 def check_acknowledged(client, server, *, logs, in_doubt):
-    """What each client was told last is so, where it does not know of a later write that may be or not be."""
+    """Check the last acknowledged write of each consumer, except consumers with an unknown outcome."""
     for log in logs:
         last = {}
         for line in log.read_text().splitlines():
@@ -104,7 +104,7 @@ def check_acknowledged(client, server, *, logs, in_doubt):
                 assert (amounts(shown), shown.get("consumer_generation", 0)) == (wanted, generation), name
 
 
-def test_clients_of_several_servers_one_of_which_is_killed(postgres_url, tmp_path):
+def test_clients_of_three_servers_lose_nothing_when_one_is_killed(postgres_url, tmp_path):
     run(postgres_url, tmp_path, server_count=3, client_count=4, duration_s=4, is_killed=True)
 
 
@@ -115,7 +115,7 @@ def test_eight_clients_of_four_servers_for_two_minutes(postgres_url, tmp_path, i
     print(dict(answers))
 
 
-def test_eight_children_take_over_devices_in_use_while_another_server_claims_on_the_same_tree(postgres_url):
+def test_reshape_of_devices_in_use_succeeds_under_claims_of_another_server(postgres_url):
     host, children = uuid_named("host"), [f"child-{number}" for number in range(8)]
     with servers(postgres_url, 2) as (_, addresses), closing(Client(addresses)) as client:
         create(client, "host", {"VCPU": 100, "VGPU": 16})
@@ -161,11 +161,11 @@ def test_eight_children_take_over_devices_in_use_while_another_server_claims_on_
 def _reshape(client, children, owner):
     host = uuid_named("host")
     generation = client.request("GET", f"/resource_providers/{host}")[1]["generation"]
-    offered = {host: {"resource_provider_generation": generation, "inventories": {"VCPU": {"total": 100}}}}
+    new_inventories = {host: {"resource_provider_generation": generation, "inventories": {"VCPU": {"total": 100}}}}
     for child in children:
         inventories = {"VGPU": {"total": 2}}
-        offered[uuid_named(child)] = {"resource_provider_generation": 0, "inventories": inventories}
-    moved = {
+        new_inventories[uuid_named(child)] = {"resource_provider_generation": 0, "inventories": inventories}
+    allocations = {
         uuid_named(f"server-{number}"): {
             "allocations": {uuid_named(children[number % 8]): {"resources": {"VGPU": 1}}},
             "consumer_generation": 1,
@@ -173,4 +173,4 @@ def _reshape(client, children, owner):
         }
         for number in range(16)
     }
-    return {"inventories": offered, "allocations": moved}
+    return {"inventories": new_inventories, "allocations": allocations}

@@ -29,7 +29,7 @@ def url(request, tmp_path):
 
 @pytest.fixture
 def database(url):
-    """Give a sound database with three hosts in two racks and one group of each kind."""
+    """Return the URL of a sound database: three hosts in two racks, and one group of each kind."""
     with closing(open_store(url, settings=StoreSettings())) as store:
         names = [VCPU, PutSymbol("trait", 70_000, "CUSTOM_T")]
         assert commit(store, item(*names, PutSymbol("consumer_type", 1 << 32, "INSTANCE"))) == [""]
@@ -49,12 +49,12 @@ def database(url):
             claim(5, (inventory(2), 1), places=[Place(3, 1, 7, 1, 9)]),
             claim(6, (inventory(2), 1), places=[Place(3, 2, 8, 1, 9)]),
         ]
-        on = {2: 2, 5: 2, 6: 1}  # consumer -> host, where it is not host 1
-        moved = []
+        on = {2: 2, 5: 2, 6: 1}  # consumer -> host, if not host 1
+        placed = []
         for number, one in enumerate(claims, start=1):
             row = msgspec.structs.replace(one.instances[0], host_id=on.get(number, 1))
-            moved.append(msgspec.structs.replace(one, instances=[row]))
-        assert commit(store, *map(item, moved)) == [""] * 6
+            placed.append(msgspec.structs.replace(one, instances=[row]))
+        assert commit(store, *map(item, placed)) == [""] * 6
     return url
 
 
@@ -113,7 +113,7 @@ def test_damage_is_found(database, check, statements):
     assert check in {finding.check for finding in audit(database)}
 
 
-def test_a_lowered_inventory_is_found_and_the_text_says_that_it_may_be_right(database, run, tmp_path):
+def test_shrunk_inventory_is_reported_as_possibly_allowed(database, run, tmp_path):
     (tmp_path / "roost.toml").write_text(f'[store]\nurl = "{database}"\n')
     with closing(open_store(database, settings=StoreSettings())) as store:
         (generation,) = (write[2] for write in state(store)["PutGeneration"] if write[1] == 1)
@@ -125,7 +125,7 @@ def test_a_lowered_inventory_is_found_and_the_text_says_that_it_may_be_right(dat
     assert [each["check"] for each in json.loads(run(*words, "--json")[1])] == ["capacity"]
 
 
-def test_what_the_tables_themselves_forbid_is_found_where_they_do_not(tmp_path):
+def test_damage_beyond_table_constraints_is_found(tmp_path):
     path = str(tmp_path / "roost.db")
     with closing(open_store(path, settings=StoreSettings())) as store:
         assert commit(store, item(VCPU, provider(1), offer(1, cpu=8)), item(claim(1, (inventory(1), 2)))) == ["", ""]
@@ -139,15 +139,15 @@ def test_what_the_tables_themselves_forbid_is_found_where_they_do_not(tmp_path):
     assert audit(path) == [Finding("doubled consumer", "consumers 1 and 2", "2 consumers have one uuid")]
 
 
-def known(store, *rows):
-    """Let there be instances with a status, and migrations."""
+def put_work(store, *rows):
+    """Commit statuses of instances, and migrations."""
     assert commit(store, item(work=map(Put, rows))) == [""]
 
 
 @pytest.mark.parametrize(
     ("row", "is_orphan"),
     [
-        (None, False),  # It was decided, and is run by somebody else.
+        (None, False),  # It was only decided; another system runs it.
         (status(1, status="ACTIVE", host="h1", node="p1"), False),
         (status(1, status="ERROR", host="h1", node="p1"), False),
         (status(1, status="BUILD"), False),
@@ -159,10 +159,10 @@ def known(store, *rows):
         (status(1, status="SHELVED_OFFLOADED", operation_id=1), False),
     ],
 )
-def test_what_an_instance_on_no_host_holds_is_an_orphan(database, row, is_orphan):
+def test_instance_without_a_host_that_has_allocations_is_an_orphan(database, row, is_orphan):
     with closing(open_store(database, settings=StoreSettings())) as store:
         rows = [] if row is None else [msgspec.structs.replace(row, uuid=uuid_of("consumer", 1))]
-        known(store, status(9), *rows)
+        put_work(store, status(9), *rows)
     found = [finding for finding in audit(database) if finding.check == "orphan"]
     assert len(found) == is_orphan
     assert len(orphans(database)) == is_orphan
@@ -174,17 +174,15 @@ def test_what_an_instance_on_no_host_holds_is_an_orphan(database, row, is_orphan
         )
 
 
-@pytest.mark.parametrize("is_member", [False, True])  # It keeps the place of its instance in a server group.
+@pytest.mark.parametrize("is_member", [False, True])  # It keeps the slot of its instance in a server group.
 @pytest.mark.parametrize(
     ("words", "is_orphan"),
     [("moving", False), ("finished", False), ("reverting", False), ("confirmed", True), ("failed", True)],
 )
-def test_who_is_no_instance_is_an_orphan_unless_it_is_a_migration_that_is_under_way(
-    database, words, is_orphan, is_member
-):
+def test_consumer_without_instance_or_open_migration_is_an_orphan(database, words, is_orphan, is_member):
     with closing(open_store(database, settings=StoreSettings())) as store:
         taken = claim(7, (inventory(3), 1), instance=is_member)
         assert commit(store, item(taken)) == [""]
-        assert audit(database) == []  # Nobody tells which instances there are.
-        known(store, status(9), migration(1, uuid=taken.consumers[0].uuid, status=words))
+        assert audit(database) == []  # Without status rows the instances are unknown.
+        put_work(store, status(9), migration(1, uuid=taken.consumers[0].uuid, status=words))
     assert [finding.check for finding in audit(database)] == ["orphan"] * is_orphan

@@ -1,4 +1,4 @@
-"""The audit compares what instances hold with what is known of them, and operations with what they work on."""
+"""The audit compares allocations with instance statuses, and operations with their instances."""
 
 from contextlib import closing
 
@@ -15,8 +15,8 @@ PROVIDER = uuid_text(uuid_of("provider", 1))
 HELD = f"holds 1 VCPU on provider {PROVIDER}, and is neither an instance nor a migration that is under way"
 
 
-def found(durable, *rows, claims):
-    """Give what an audit says of a database with a host, consumers on it, and rows of work."""
+def audit_rows(durable, *rows, claims):
+    """Return the audit findings of a database with a host, its consumers, and work rows."""
     with closing(durable.open()) as store:
         assert commit(store, item(VCPU, provider(1), offer(1, cpu=8), host(1))) == [""]
         assert (
@@ -47,8 +47,8 @@ def work_on(**changes):
         [here(), work_on(outcome="done")],
     ],
 )
-def test_work_that_goes_its_way_is_sound(durable, rows):
-    assert found(durable, *rows, claims=2) == []
+def test_consistent_work_has_no_findings(durable, rows):
+    assert audit_rows(durable, *rows, claims=2) == []
 
 
 @pytest.mark.parametrize(
@@ -67,5 +67,5 @@ def test_work_that_goes_its_way_is_sound(durable, rows):
         ([here(), work_on()], ("operation", "operation 7", "is an open delete of an instance that it does not have")),
     ],
 )
-def test_what_does_not_go_together_is_found(durable, rows, finding):
-    assert found(durable, *rows, claims=2) == [finding]
+def test_inconsistent_work_is_found(durable, rows, finding):
+    assert audit_rows(durable, *rows, claims=2) == [finding]

@@ -1,4 +1,4 @@
-"""A backup is everything at one moment; a restore is all of it or nothing, whoever is connected or dies."""
+"""A backup holds one moment of the whole database; a restore is atomic, with connected processes and after a kill."""
 
 import contextlib
 import hashlib
@@ -44,12 +44,12 @@ BODY = msgspec.msgpack.encode(
 )
 
 
-def quiet(done, total):
+def check_progress(done, total):
     assert 0 <= done <= total
 
 
-def used(world):
-    """Fill a database: providers, a host, consumers who came and went, decisions."""
+def fill(world):
+    """Fill a database with providers, a host, consumers, released consumers and decisions."""
     store = world.open()
     writes = [PutSymbol("resource_class", CPU, "VCPU"), PutSymbol("resource_class", MEMORY, "CUSTOM_MEMORY")]
     writes += [write for number in range(1, 30) for write in (provider(number), offer(number, cpu=8, memory=64))]
@@ -64,41 +64,41 @@ def used(world):
 
 @pytest.fixture
 def full(durable, tmp_path):
-    """A database that is in use, its content, and a backup of it."""
-    store = used(durable)
+    """Return a filled store, its content, and the path of a backup."""
+    store = fill(durable)
     path = tmp_path / "one.backup"
-    backup(durable.url, path, progress=quiet)
+    backup(durable.url, path, progress=check_progress)
     return store, state(store), path
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def other(request, tmp_path):
-    """Give another empty database, of either kind."""
+    """Yield another empty database, of either kind."""
     if request.param == "sqlite":
-        made = SqliteWorld(tmp_path / "other" / "roost.db")
+        world = SqliteWorld(tmp_path / "other" / "roost.db")
     else:
-        made = PostgresWorld(request.getfixturevalue("postgres_url_too"))
-    yield made
-    made.close()
+        world = PostgresWorld(request.getfixturevalue("second_postgres_url"))
+    yield world
+    world.close()
 
 
 @pytest.fixture
-def postgres_url_too(postgres_server):
+def second_postgres_url(postgres_server):
     with postgres.fresh_database(postgres_server) as url:
         yield url
 
 
-def test_everything_comes_back_in_either_kind_of_database(full, other):
+def test_backup_is_restored_into_either_kind_of_database(full, other):
     _, before, path = full
-    restore(other.url, path, may_replace=False, progress=quiet)
+    restore(other.url, path, may_replace=False, progress=check_progress)
     store = other.open()
     assert state(store) == before
     assert sorted(row.id for row in store.evidence(newest=100)) == list(range(1, 60))
     assert list(audit(other.url)) == []
 
 
-def test_a_backup_holds_one_moment_of_a_database_that_goes_on(durable, tmp_path):
-    store = used(durable)
+def test_backup_holds_one_moment_of_a_changing_database(durable, tmp_path):
+    store = fill(durable)
     before = state(store)
     seen = []
 
@@ -112,26 +112,26 @@ def test_a_backup_holds_one_moment_of_a_database_that_goes_on(durable, tmp_path)
     assert seen[-1] == (header.rows, header.rows)
     assert (path.stat().st_size, path.stat().st_mode & 0o777) == (size, 0o600)
     durable.close()
-    restore(durable.url, path, may_replace=True, progress=quiet)
+    restore(durable.url, path, may_replace=True, progress=check_progress)
     assert state(durable.open()) == before
 
 
-def test_identities_and_positions_go_on_after_a_restore(full, durable):
+def test_identities_and_positions_continue_after_a_restore(full, durable):
     store, _, path = full
     first = store.reserve("consumer", 1)
     assert commit(store, item(provider(95))) == [""]
     position = position_of(store)
     durable.close()
-    restore(durable.url, path, may_replace=True, progress=quiet)
+    restore(durable.url, path, may_replace=True, progress=check_progress)
     store = durable.open()
     assert store.reserve("consumer", 1) > first
     assert position_of(store) > position
 
 
-def test_decisions_of_before_are_kept_and_not_rebuilt(full, durable):
+def test_restored_decisions_are_listed_but_cannot_be_replayed(full, durable):
     _, _, path = full
     durable.close()
-    restore(durable.url, path, may_replace=True, progress=quiet)
+    restore(durable.url, path, may_replace=True, progress=check_progress)
     store = durable.open()
     assert commit(store, item(provider(96))) == [""]
     for row in store.evidence(newest=100):
@@ -140,29 +140,29 @@ def test_decisions_of_before_are_kept_and_not_rebuilt(full, durable):
         assert store.past(moment.position, moment.seen) is None
 
 
-def test_a_database_that_holds_something_is_replaced_only_on_demand(full, durable):
+def test_non_empty_database_is_replaced_only_on_demand(full, durable):
     store, _, path = full
     assert commit(store, item(provider(97))) == [""]
     before = state(store)
     durable.close()
     with pytest.raises(BadRequest, match="--replace"):
-        restore(durable.url, path, may_replace=False, progress=quiet)
+        restore(durable.url, path, may_replace=False, progress=check_progress)
     assert state(durable.open()) == before
 
 
-def test_a_database_that_was_only_opened_is_empty(full, other):
+def test_database_that_was_only_opened_counts_as_empty(full, other):
     _, before, path = full
     Placement(Current(other.open()))
     other.close()
-    restore(other.url, path, may_replace=False, progress=quiet)
+    restore(other.url, path, may_replace=False, progress=check_progress)
     assert state(other.open()) == before
 
 
-def test_a_backup_replaces_no_file(full, durable):
+def test_backup_does_not_overwrite_a_file(full, durable):
     _, _, path = full
     before = path.read_bytes()
     with pytest.raises(BadRequest):
-        backup(durable.url, path, progress=quiet)
+        backup(durable.url, path, progress=check_progress)
     assert path.read_bytes() == before
 
 
@@ -178,12 +178,12 @@ def test_a_backup_replaces_no_file(full, durable):
         lambda body: body.split(b"\n")[0] + b"\n",
     ],
 )
-def test_a_spoilt_backup_changes_nothing(full, durable, spoil):
+def test_damaged_backup_changes_nothing(full, durable, spoil):
     _, before, path = full
     path.write_bytes(spoil(path.read_bytes()))
     durable.close()
     with pytest.raises(BadFile):
-        restore(durable.url, path, may_replace=True, progress=quiet)
+        restore(durable.url, path, may_replace=True, progress=check_progress)
     assert state(durable.open()) == before
 
 
@@ -195,36 +195,36 @@ def test_a_backup_of_another_schema_is_refused(full, durable):
     path.write_bytes(body + hashlib.sha256(body).digest())
     durable.close()
     with pytest.raises(BadFile, match="schema 0001, older than"):
-        restore(durable.url, path, may_replace=True, progress=quiet)
+        restore(durable.url, path, may_replace=True, progress=check_progress)
     assert state(durable.open()) == before
 
 
-def test_a_sqlite_file_that_is_served_is_not_restored(tmp_path):
+def test_sqlite_file_in_use_is_not_restored(tmp_path):
     world = SqliteWorld(tmp_path / "roost.db")
-    store = used(world)
+    store = fill(world)
     path = tmp_path / "one.backup"
-    backup(str(world.path), path, progress=quiet)
+    backup(str(world.path), path, progress=check_progress)
     with pytest.raises(StoreBusy, match="served by another process"):
-        restore(str(world.path), path, may_replace=True, progress=quiet)
+        restore(str(world.path), path, may_replace=True, progress=check_progress)
     assert commit(store, item(provider(98))) == [""]
     world.close()
 
 
-def test_processes_that_serve_postgresql_read_a_restored_database_anew(postgres_url, tmp_path):
+def test_running_postgresql_processes_reload_after_a_restore(postgres_url, tmp_path):
     path = tmp_path / "one.backup"
     first, second = (Current(open_store(postgres_url, settings=Settings().store)) for _ in range(2))
     with contextlib.closing(first.store), contextlib.closing(second.store):
         Placement(first)
         first.write([provider(1, name="old"), offer(1, cpu=4)])
-        backup(postgres_url, path, progress=quiet)
+        backup(postgres_url, path, progress=check_progress)
         second.refresh()
         second.write([provider(2, name="new")])
         first.refresh()
         assert set(first.state.providers.row_of_name) == {"old", "new"}
-        restore(postgres_url, path, may_replace=True, progress=quiet)
+        restore(postgres_url, path, may_replace=True, progress=check_progress)
         assert first.refresh()
         assert set(first.state.providers.row_of_name) == {"old"}
-        # The other has not looked, and writes on what it knew: that is refused, and then it knows.
+        # The second process writes on its stale state: the write is refused, and the process notices the restore.
         with pytest.raises(Unavailable, match="restored"):
             second.write([provider(3, name="later")])
         second.refresh()
@@ -235,7 +235,7 @@ def test_processes_that_serve_postgresql_read_a_restored_database_anew(postgres_
 
 
 def slow_restore(url, path):
-    """Restore in a process of its own, saying how far it is, and waiting for a word at each step."""
+    """Restore in a process of its own: print the progress and wait for a line at each step."""
 
     def step(done, total):
         print(done, total, flush=True)
@@ -246,26 +246,26 @@ def slow_restore(url, path):
 
 
 @pytest.mark.parametrize("steps", [1, 5, 9, 1000])
-def test_a_restore_that_is_killed_leaves_the_old_or_the_new(full, durable, steps):
+def test_killed_restore_leaves_the_old_or_the_new_content(full, durable, steps):
     store, new, path = full
     assert commit(store, item(provider(99), offer(99, cpu=3))) == [""]
     old = state(store)
     durable.close()
     process = worker("tests.contract.test_backup:slow_restore", durable.url, str(path))
-    told = ""
+    line = ""
     with contextlib.suppress(BrokenPipeError):
         for _ in range(steps):
-            told = process.stdout.readline()
-            if told in ("", "done\n"):
+            line = process.stdout.readline()
+            if line in ("", "done\n"):
                 break
             process.stdin.write("\n")
     kill(process)
     found = state(durable.open())
-    assert found == (new if told == "done\n" else old) or (found == new and steps > 9)
+    assert found == (new if line == "done\n" else old) or (found == new and steps > 9)
     assert list(audit(durable.url)) == []
 
 
-def test_the_commands(run, tmp_path):
+def test_db_commands_version_sync_check_backup_and_restore(run, tmp_path):
     data = tmp_path / "data"
 
     def db(*words, code=0):
@@ -279,11 +279,11 @@ def test_the_commands(run, tmp_path):
     assert db("version", "--database", data / "roost.db")[0].strip().isdigit()
     assert db("check", "--data", data)[0] == "the schema is current and all rules hold\n"
     assert db("check", "--data", data, "--json")[0] == "[]\n"
-    done = roost("db", "backup", tmp_path / "b", "--data", data, cwd=tmp_path)
-    assert (done.returncode, " rows, " in done.stdout) == (0, True)
+    result = roost("db", "backup", tmp_path / "b", "--data", data, cwd=tmp_path)
+    assert (result.returncode, " rows, " in result.stdout) == (0, True)
     assert db("backup", tmp_path / "b", "--data", data, code=2)[1].startswith("roost: ")
-    done = roost("db", "restore", tmp_path / "b", "--database", tmp_path / "two.db", cwd=tmp_path)
-    assert (done.returncode, done.stdout.startswith("restored ")) == (0, True)
+    result = roost("db", "restore", tmp_path / "b", "--database", tmp_path / "two.db", cwd=tmp_path)
+    assert (result.returncode, result.stdout.startswith("restored ")) == (0, True)
     with contextlib.closing(sqlite3.connect(data / "roost.db")) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '0001'")
         connection.commit()

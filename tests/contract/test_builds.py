@@ -1,4 +1,4 @@
-"""Conductors on databases that last: what they leave behind is in order, also when several share a database."""
+"""Conductors leave a durable database consistent, also when several share it."""
 
 import random
 
@@ -22,18 +22,18 @@ FLEET = joined(
 )
 
 
-def opened(world, seed):
-    """Open the product on a database once more."""
+def open_roost(world, seed):
+    """Open another product on a database."""
     return Roost(world.open(), settings_of(), clock=FixedClock(), random=SeededRandom(seed))
 
 
 def address(world):
-    """Give what names the database."""
+    """Return the URL or path of the database."""
     return world.url if isinstance(world, PostgresWorld) else str(world.path)
 
 
-class Shaky(ScriptedBuilder):
-    """A builder that fails every other time, by chance."""
+class ShakyBuilder(ScriptedBuilder):
+    """A builder that fails at random in three of five cases."""
 
     def __init__(self, seed):
         super().__init__()
@@ -47,31 +47,31 @@ class Shaky(ScriptedBuilder):
 
 
 @pytest.mark.shows("S176")
-def test_what_was_built_over_an_alternate_is_there_after_a_restart(durable):
-    roost, uuid = opened(durable, 1), uuid_named("one")
+def test_instance_built_on_an_alternate_is_present_after_a_restart(durable):
+    roost, uuid = open_roost(durable, 1), uuid_named("one")
     roost.install(ladder(3))
     builder = ScriptedBuilder({"h0": [BuildFailed("no network")]})
     (outcome,) = conductor(roost, builder).build(wish(instance_uuids=(uuid,)))
     assert tries(outcome) == [("h0", "claimed", "no network"), ("h1", "claimed", "")]
-    again = opened(durable, 2)
+    again = open_roost(durable, 2)
     assert held(again.state, uuid)[0] == "h1"
     assert failed_builds(again.state) == {"h0": 1, "h1": 0, "h2": 0}
     assert again.utilisation()["VCPU"] == (1, 3)
 
 
-def test_conductors_that_take_turns_on_one_database_leave_it_in_order(durable):
-    roost = opened(durable, 1)
+def test_conductors_on_one_database_leave_it_consistent(durable):
+    roost = open_roost(durable, 1)
     roost.install(FLEET)
     is_shared = isinstance(durable, PostgresWorld)
-    products = [roost, opened(durable, 2)] if is_shared else [roost, roost]
-    builders = [Shaky(1), Shaky(2)]
+    products = [roost, open_roost(durable, 2)] if is_shared else [roost, roost]
+    builders = [ShakyBuilder(1), ShakyBuilder(2)]
     pair = [conductor(*each, seed=20 + at) for at, each in enumerate(zip(products, builders, strict=True))]
     outcomes = []
-    # While one builds, the other takes what its alternates have left.
+    # While the first conductor builds, the second claims the capacity of its alternates.
     builders[0].meanwhile = lambda *_: outcomes.extend(pair[1].build(wish(vcpus=2)))
     for number in range(12):
         outcomes += pair[0].build(wish(vcpus=2, count=1 + number % 2, in_group="apart" if number % 3 else None))
-    state = opened(durable, 3).state
+    state = open_roost(durable, 3).state
     for outcome in outcomes:
         holds = held(state, outcome.instance_uuid)
         assert (outcome.status, holds and holds[0]) in {("ACTIVE", outcome.node), ("ERROR", None)}

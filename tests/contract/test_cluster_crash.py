@@ -1,4 +1,4 @@
-"""Servers, conductors and agents that are killed in turn, while instances are built, moved and ended: all settles."""
+"""Servers, conductors and agents are killed in turn while instances are built, moved and deleted; all work settles."""
 
 import random
 import threading
@@ -15,7 +15,7 @@ from tests.support.servers.clusters import guests_on
 pytestmark = pytest.mark.long
 
 FLAVORS = [{"name": f"flavor {size}", "vcpus": size, "memory_mb": 64} for size in (1, 2)]
-# What may be asked of an instance: by its status the acts, each with what is said.
+# The acts that an instance accepts in each status, each with its request body.
 ACTS = {
     "ACTIVE": [
         ("stop", None),
@@ -46,27 +46,27 @@ RUN_MAX_S = 900.0
 
 
 class Clients:
-    """Those who ask for instances, and for what is to be done to them; they remember what they were promised.
+    """Threads that build, move and delete instances; they remember all accepted requests.
 
     Args:
-        cluster: that they ask.
-        builds: so many instances they ask for.
-        moves: so many are to be accepted.
-        is_enough: says whether they may end then.
-        threads: so many there are.
+        cluster: the target of the requests.
+        builds: number of instances to build.
+        moves: number of moves to be accepted.
+        is_enough: returns whether the clients may end after that.
+        threads: number of client threads.
     """
 
     def __init__(self, cluster, *, builds, moves, is_enough, threads=6):
         self.cluster, self.threads, self.is_enough = cluster, threads, is_enough
-        self.builds, self.moves = builds, moves  # how many are left
+        self.builds, self.moves = builds, moves  # remaining
         self.lock, self.errors = threading.Lock(), []
-        self.promised, self.ended = set(), set()  # instances that are to be, and not to be any more
-        self.resizes = []  # uuids of operations, of the instances that they resize, and the flavors
+        self.promised, self.ended = set(), set()  # instances with an accepted build, and with an accepted deletion
+        self.resizes = []  # operation uuid, instance uuid and flavor of each resize
         self.accepted, self.refused, self.outcomes, self.problems = Counter(), Counter(), Counter(), Counter()
         self.end_s = time.monotonic() + RUN_MAX_S
 
     def run(self):
-        """Ask for all of it."""
+        """Send all requests."""
         threads = [threading.Thread(target=self._work, args=(number,)) for number in range(self.threads)]
         for each in threads:
             each.start()
@@ -75,10 +75,10 @@ class Clients:
         assert not self.errors, self.errors
 
     def sizes(self):
-        """Give by uuid of each instance what its flavor takes, and what the one took that it may go back to."""
-        told = [(self.cluster.asked("GET", f"/v1/operations/{each[0]}")[1], each) for each in self.resizes]
+        """Return the amounts of each instance's flavor, and of the flavor to which it could revert, by uuid."""
+        operations = [(self.cluster.asked("GET", f"/v1/operations/{each[0]}")[1], each) for each in self.resizes]
         resized = {uuid: [] for uuid in self.promised}
-        for operation, (_, uuid, flavor) in sorted(told, key=lambda each: each[0]["created_at_s"]):
+        for operation, (_, uuid, flavor) in sorted(operations, key=lambda each: each[0]["created_at_s"]):
             if operation["outcome"] == "done":
                 resized[uuid].append(flavor)
         found = {}
@@ -113,11 +113,11 @@ class Clients:
             self.builds -= count
         if count:
             body = {"flavor": FLAVORS[0], "name": key, "count": count}
-            status, told = self.cluster.asked("POST", "/v1/instances", body, key=key)
-            assert status == 202, told
+            status, response = self.cluster.asked("POST", "/v1/instances", body, key=key)
+            assert status == 202, response
             with self.lock:
-                self.promised |= {*told["instances"]}
-            self._wait(told, "build")
+                self.promised |= {*response["instances"]}
+            self._wait(response, "build")
 
     def _act(self, chance, key):
         with self.lock:
@@ -131,37 +131,37 @@ class Clients:
         if shown["host"] in self.cluster.away and shown["status"] in {"ACTIVE", "SHUTOFF", "ERROR"}:
             acts = [("evacuate", {})]
         if chance.random() < 0.03:
-            status, told = self.cluster.asked("DELETE", f"/v1/instances/{uuid}", key=key)
+            status, response = self.cluster.asked("DELETE", f"/v1/instances/{uuid}", key=key)
             if status == 202:
                 with self.lock:
                     self.ended.add(uuid)
-            self._note(uuid, "delete", None, told=told, status=status)
+            self._note(uuid, "delete", None, response=response, status=status)
         elif acts and not shown["task"]:
             act, body = chance.choice(acts)
             if act == "resize":
                 held = sum(amounts.get("VCPU", 0) for amounts in shown["allocations"].values())
                 body = {"flavor": FLAVORS[held == 1]}
-            status, told = self.cluster.asked("POST", f"/v1/instances/{uuid}/{act}", body, key=key)
-            self._note(uuid, act, body, told=told, status=status)
+            status, response = self.cluster.asked("POST", f"/v1/instances/{uuid}/{act}", body, key=key)
+            self._note(uuid, act, body, response=response, status=status)
         else:
             time.sleep(0.05)
 
-    def _note(self, uuid, act, body, *, told, status):
-        # Somebody else may have resized it meanwhile.
-        assert status in ({202, 400, 409} if act == "resize" else {202, 409}), (act, told)
+    def _note(self, uuid, act, body, *, response, status):
+        # Another client may have resized the instance.
+        assert status in ({202, 400, 409} if act == "resize" else {202, 409}), (act, response)
         with self.lock:
             (self.accepted if status == 202 else self.refused)[act] += 1
             self.moves -= status == 202 and act in MOVES
             if status == 202 and act == "resize":
-                self.resizes.append((told["operation"], uuid, body["flavor"]))
+                self.resizes.append((response["operation"], uuid, body["flavor"]))
         if status == 202:
-            self._wait(told, act)
+            self._wait(response, act)
 
-    def _wait(self, told, act):
-        path = f"/v1/operations/{told['operation']}?wait_s=5"
+    def _wait(self, response, act):
+        path = f"/v1/operations/{response['operation']}?wait_s=5"
         while (found := self.cluster.asked("GET", path))[1].get("outcome") == "open":
             pass
-        assert found[0] == 200, found  # What was acknowledged is known, whoever died since.
+        assert found[0] == 200, found  # An acknowledged operation survives every kill.
         with self.lock:
             self.outcomes[act, found[1]["outcome"]] += 1
             if found[1]["problem"]:
@@ -169,11 +169,11 @@ class Clients:
 
 
 def _sizes(flavors, moves):
-    """Give what an instance is to hold, and what before its last move, as it was built with the first of ``FLAVORS``.
+    """Return the amounts of an instance now and before its last move; it was built with the first of ``FLAVORS``.
 
     Args:
-        flavors: to which it was resized, one after the other.
-        moves: all that it made, or was to make: kind and status of each.
+        flavors: targets of its resizes, in order.
+        moves: kind and status of all its migrations.
     """
     now = before = FLAVORS[0]
     resized = iter(flavors)
@@ -186,8 +186,8 @@ def _sizes(flavors, moves):
     return tuple({"VCPU": flavor["vcpus"], "MEMORY_MB": flavor["memory_mb"]} for flavor in (now, before))
 
 
-def lived_through(cluster, *, builds, moves, every_s, is_enough=lambda _clients: True):
-    """Let it happen, look at what came of it, end everything, and look again; give what there is to tell."""
+def run_with_kills(cluster, *, builds, moves, every_s, is_enough=lambda _clients: True):
+    """Run clients under kills, check the result, delete all instances and check again; return a report."""
     cluster.until_up()
     clients = Clients(cluster, builds=builds, moves=moves, is_enough=is_enough)
     begun_s = time.monotonic()
@@ -219,8 +219,8 @@ def lived_through(cluster, *, builds, moves, every_s, is_enough=lambda _clients:
 
 
 @contextmanager
-def clustered(folder, **more):
-    """Give a cluster, and end it."""
+def cluster_in(folder, **more):
+    """Yield a cluster and stop it at the end."""
     cluster = Cluster(folder, **more)
     try:
         yield cluster
@@ -229,23 +229,23 @@ def clustered(folder, **more):
 
 
 def is_enough(clients):
-    """Say whether each kind of program died five times, all twenty, and each kind of move was made three times."""
+    """Return whether each program was killed five times, all twenty times, and each move was done three times."""
     kills = clients.cluster.kills().values()
     return min(kills) >= 5 and sum(kills) >= 20 and all(clients.outcomes[act, "done"] >= 3 for act in MOVES)
 
 
-def test_a_small_cluster_of_which_each_part_dies_settles(tmp_path):
-    with clustered(tmp_path, processes=2, hosts=3) as cluster:
-        assert "built" in lived_through(cluster, builds=8, moves=4, every_s=(0.8, 1.2))
+def test_small_cluster_settles_after_each_part_is_killed(tmp_path):
+    with cluster_in(tmp_path, processes=2, hosts=3) as cluster:
+        assert "built" in run_with_kills(cluster, builds=8, moves=4, every_s=(0.8, 1.2))
 
 
 @pytest.mark.soak
-def test_a_hundred_builds_and_fifty_moves_on_sqlite(tmp_path):
-    with clustered(tmp_path) as cluster:
-        print("\nSQLite:", lived_through(cluster, builds=100, moves=50, every_s=(0.5, 1.0), is_enough=is_enough))
+def test_cluster_on_sqlite_settles_after_a_hundred_builds_and_fifty_moves(tmp_path):
+    with cluster_in(tmp_path) as cluster:
+        print("\nSQLite:", run_with_kills(cluster, builds=100, moves=50, every_s=(0.5, 1.0), is_enough=is_enough))
 
 
 @pytest.mark.soak
-def test_a_hundred_builds_and_fifty_moves_on_postgresql(tmp_path, postgres_url):
-    with clustered(tmp_path, database=postgres_url) as cluster:
-        print("\nPostgreSQL:", lived_through(cluster, builds=100, moves=50, every_s=(0.5, 1.0), is_enough=is_enough))
+def test_cluster_on_postgresql_settles_after_a_hundred_builds_and_fifty_moves(tmp_path, postgres_url):
+    with cluster_in(tmp_path, database=postgres_url) as cluster:
+        print("\nPostgreSQL:", run_with_kills(cluster, builds=100, moves=50, every_s=(0.5, 1.0), is_enough=is_enough))

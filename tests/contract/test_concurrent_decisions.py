@@ -1,4 +1,4 @@
-"""Several processes decide on one PostgreSQL: nothing is overbooked, and nobody is refused while a host still fits."""
+"""Concurrent processes on one PostgreSQL: no overcommitment, and no refusal while a host fits."""
 
 import random
 from collections import Counter
@@ -35,21 +35,21 @@ def config(postgres_url, tmp_path):
 
 
 @pytest.mark.parametrize(("processes", "size"), [(2, 1), (4, 16)])
-def test_four_hot_hosts_are_filled_to_the_last_place_and_not_further(config, processes, size):
+def test_hot_hosts_are_filled_exactly_by_concurrent_processes(config, processes, size):
     capacity = HOSTS * 24
     with open_roost(config) as product:
         product.install(fleet(HOSTS, vcpus=24))
-    told = race(config, [batches([request()] * (capacity if size > 1 else capacity * 2 // 3), size)] * processes)
-    answers = [answer for each in told for answer in each]
+    plan = batches([request()] * (capacity if size > 1 else capacity * 2 // 3), size)
+    answers = [answer for each in race(config, [plan] * processes) for answer in each]
     outcomes = Counter(answer.outcome for answer in answers)
     assert outcomes == {"granted": capacity, "refused": len(answers) - capacity}
     assert used(config) == capacity
-    # Nobody gives anything back here, so after the first refusal nobody may be granted anything.
+    # Nothing is released in this test, so no request may be granted after the first refusal.
     full_s = min(answer.ended_s for answer in answers if answer.outcome == "refused")
     assert all(answer.began_s < full_s for answer in answers if answer.outcome == "granted")
 
 
-def test_large_and_small_requests_leave_no_room_that_a_refused_one_needed(config):
+def test_requests_of_mixed_sizes_are_refused_only_without_capacity(config):
     with open_roost(config) as product:
         product.install(fleet(HOSTS, vcpus=40))
     draw = random.Random(1)
@@ -62,11 +62,11 @@ def test_large_and_small_requests_leave_no_room_that_a_refused_one_needed(config
         refused_s = [answer.ended_s for answer in answers if answer.outcome == "refused" and answer.vcpus == size]
         granted_s = [answer.began_s for answer in answers if answer.outcome == "granted" and answer.vcpus == size]
         assert not refused_s or max(granted_s) < min(refused_s)
-    # The last place of 1 went to somebody, if anybody who asked for 1 was refused.
+    # If a request for 1 was refused, the capacity is used up.
     assert total == HOSTS * 40 or not any(answer.outcome == "refused" and answer.vcpus == 1 for answer in answers)
 
 
-def test_group_rules_hold_against_other_processes_and_refuse_nobody_who_fits(config):
+def test_group_rules_hold_across_processes_without_false_refusals(config):
     groups = [
         ServerGroup(uuid=uuid_of(policy, str(number)), policy=policy)
         for policy in ("affinity", "anti-affinity")
@@ -87,8 +87,8 @@ def test_group_rules_hold_against_other_processes_and_refuse_nobody_who_fits(con
             assert len(hosts) == HOSTS == len(set(hosts))
 
 
-def members_moving(groups: Sequence[ServerGroup], count: int, *, processes: int) -> list[list[list[Request]]]:
-    """Give each process a plan: placements of members, and moves of members that it or another one placed."""
+def placement_and_move_plans(groups: Sequence[ServerGroup], count: int, *, processes: int) -> list[list[list[Request]]]:
+    """Return one plan per process: placements of members, and moves of members from any process."""
     draw = random.Random(count)
     plans: list[list[list[Request]]] = []
     names: list[tuple[str, str]] = []  # of instances, with their groups
@@ -107,8 +107,8 @@ def members_moving(groups: Sequence[ServerGroup], count: int, *, processes: int)
     return plans
 
 
-def check_members_moving(config: Path, count: int) -> Counter[str]:
-    """Let four processes place and move members of groups; hold who is where against the rules of the groups."""
+def check_group_rules(config: Path, count: int) -> Counter[str]:
+    """Place and move group members in four processes; check all groups; return counts of the outcomes."""
     groups = [
         ServerGroup(uuid=uuid_of(policy, str(number)), policy=policy, max_server_per_host=limit)
         for policy, limit in (("affinity", 1), ("anti-affinity", 1), ("anti-affinity", 3))
@@ -116,7 +116,7 @@ def check_members_moving(config: Path, count: int) -> Counter[str]:
     ]
     with open_roost(config) as product:
         product.install(fleet(12, vcpus=10_000, groups=groups))
-    answers = [answer for each in race(config, members_moving(groups, count, processes=4)) for answer in each]
+    answers = [answer for each in race(config, placement_and_move_plans(groups, count, processes=4)) for answer in each]
     with open_roost(config) as product:
         state = product.state
         for group in groups:
@@ -136,13 +136,13 @@ def check_members_moving(config: Path, count: int) -> Counter[str]:
     return Counter(answer.outcome for answer in answers)
 
 
-def test_members_that_are_placed_and_moved_by_several_processes_keep_the_rules(config):
-    outcomes = check_members_moving(config, 600)
+def test_group_rules_hold_when_processes_place_and_move_members(config):
+    outcomes = check_group_rules(config, 600)
     assert outcomes.keys() <= {"granted", "refused", "NotFound", "Conflict"}
     assert outcomes["granted"] > 100
 
 
-def test_each_process_knows_what_the_other_was_told_before_its_next_answer(config):
+def test_process_sees_the_previous_decision_of_another_process(config):
     with open_roost(config) as first, open_roost(config) as second:
         first.install(fleet(HOSTS, vcpus=5))
         held = []
@@ -158,7 +158,7 @@ def test_each_process_knows_what_the_other_was_told_before_its_next_answer(confi
         assert product.decide(request()).reason.startswith(f"0 of {HOSTS} hosts")
 
 
-def test_a_host_lost_to_another_process_is_in_the_stored_evidence(postgres_url, config):
+def test_host_lost_to_another_process_is_in_the_stored_evidence(postgres_url, config):
     store = RivalStore(postgres_url)
     with Roost(store, Settings()) as first, open_roost(config) as second:
         first.install(fleet(2, vcpus=4))
@@ -173,15 +173,15 @@ def test_a_host_lost_to_another_process_is_in_the_stored_evidence(postgres_url, 
 
 
 @pytest.mark.soak
-def test_members_of_groups_are_placed_and_moved_ten_thousand_times(config, capsys):
-    outcomes = check_members_moving(config, 60_000)  # Of which most are refused: hosts and groups are few.
+def test_group_rules_hold_over_ten_thousand_placements_and_moves(config, capsys):
+    outcomes = check_group_rules(config, 60_000)  # Most are refused: there are few hosts and groups.
     assert outcomes["granted"] >= 10_000
     with capsys.disabled():
         print(f"\n4 processes, 4 clients each, placements and moves of members: {dict(outcomes)}")
 
 
 @pytest.mark.soak
-def test_four_hot_hosts_are_filled_again_and_again(postgres_server, tmp_path, capsys):
+def test_hot_hosts_are_filled_exactly_in_repeated_races(postgres_server, tmp_path, capsys):
     seen, most = Counter[str](), 0
     for number in range(10):
         with postgres.fresh_database(postgres_server) as url:

@@ -1,4 +1,4 @@
-"""Whoever dies at whichever commit: the next conductor goes on, nothing is leaked, doubled or left behind."""
+"""After a crash at any commit, the next conductor continues: nothing is leaked, doubled or left behind."""
 
 import pytest
 
@@ -12,9 +12,9 @@ pytestmark = pytest.mark.long
 COMMITS_MAX = 60
 
 
-def at_work(server, hands, ask):
-    """Let somebody ask, and everybody do what there is to do; no instance can be built where it is sent first."""
-    ask(server)
+def run_until_idle(server, hands, send):
+    """Send a request and run until all parts are idle; each first spawn fails."""
+    send(server)
     for _ in range(30):
         done = server.turn()
         for agent in hands:
@@ -23,11 +23,11 @@ def at_work(server, hands, ask):
                 done += 1
         if not done:
             return
-    raise AssertionError("they never come to rest")
+    raise AssertionError("the parts never become idle")
 
 
-def checked(world, name, hands, *, status):
-    """See that an instance is what it is to be, and nothing else is anywhere."""
+def check_instance(world, name, hands, *, status):
+    """Assert the status of an instance, and that no other guest, allocation or open order exists."""
     with open_server(world, hands) as server:
         assert server.open_operations() == []
         row = server.status(name)
@@ -43,41 +43,41 @@ def checked(world, name, hands, *, status):
 
 
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
-def test_a_build_and_a_deletion_survive_a_death_at_every_commit(world, is_made):
+def test_build_and_delete_survive_a_crash_at_every_commit(world, is_made):
     hands = []
     with open_server(world) as server:
         server.run(lambda _current: server.roost.install(ladder(3)))
         for number in range(3):
             hands.append(Hand(server, f"h{number}"))
             hands[-1].register()
-    deaths = {"build": 0, "delete": 0}
+    failures = {"build": 0, "delete": 0}
     for at in range(1, COMMITS_MAX, stride(world)):
         name = f"i{at}"
-        died = run_with_commit_failure(
+        has_build_failed = run_with_commit_failure(
             world,
             hands,
-            lambda server, name=name: at_work(server, hands, lambda _: server.build(name, key=name)),
+            lambda server, name=name: run_until_idle(server, hands, lambda _: server.build(name, key=name)),
             at=at,
             is_made=is_made,
         )
-        checked(world, name, hands, status="ACTIVE")
-        deaths["build"] += died
-        is_dead = run_with_commit_failure(
+        check_instance(world, name, hands, status="ACTIVE")
+        failures["build"] += has_build_failed
+        has_delete_failed = run_with_commit_failure(
             world,
             hands,
-            lambda server, name=name: at_work(server, hands, lambda _: server.delete(name)),
+            lambda server, name=name: run_until_idle(server, hands, lambda _: server.delete(name)),
             at=at,
             is_made=is_made,
         )
-        checked(world, name, hands, status="DELETED")
-        deaths["delete"] += is_dead
-        if not died and not is_dead:
+        check_instance(world, name, hands, status="DELETED")
+        failures["delete"] += has_delete_failed
+        if not has_build_failed and not has_delete_failed:
             break
-    assert deaths["build"] * stride(world) >= 10
-    assert deaths["delete"] * stride(world) >= 5
+    assert failures["build"] * stride(world) >= 10
+    assert failures["delete"] * stride(world) >= 5
 
 
-def test_a_conductor_that_is_too_slow_loses_and_drops_what_it_did(world):
+def test_slow_conductor_loses_the_race_and_drops_its_work(world):
     with open_server(world) as server:
         server.run(lambda _current: server.roost.install(ladder(3)))
         hands = [Hand(server, f"h{number}") for number in range(3)]
@@ -88,7 +88,7 @@ def test_a_conductor_that_is_too_slow_loses_and_drops_what_it_did(world):
         read, overtaken = slow._views, []
 
         def late(rows, **known):
-            """Read what there is, and let another one be faster."""
+            """Read the operations, then let another conductor win the race."""
             views = read(rows, **known)
             if not overtaken:
                 overtaken.append(server.turn("quick"))
@@ -98,7 +98,7 @@ def test_a_conductor_that_is_too_slow_loses_and_drops_what_it_did(world):
         while slow.turn():
             pass
         assert overtaken[0] > 0
-        at_work(server, hands, lambda _server: None)
+        run_until_idle(server, hands, lambda _server: None)
         assert server.status("one").status == "ACTIVE"
         assert server.used()["VCPU"] == 1
         assert len([order for order in orders_of(server) if order.action == "spawn"]) == 2

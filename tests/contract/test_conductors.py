@@ -1,4 +1,4 @@
-"""Several conductors on one database: each step is taken once, whoever is faster."""
+"""Several conductors on one database take each step exactly once."""
 
 import random
 import time
@@ -19,23 +19,23 @@ SERVERS, HOSTS, BUILDS = 3, 4, 12
 
 @pytest.fixture
 def sites(postgres_url):
-    """Give servers on one database, each with its conductor."""
+    """Yield servers on one database, each with its own conductor."""
     with ExitStack() as stack:
         found = []
         for number in range(SERVERS):
-            operating = ConductorThread(poll_s=0.05)
-            made = Server(PostgresStore(postgres_url), clock=SystemClock(), seed=number, heed=operating.heed)
-            stack.callback(made.stop)
-            stack.callback(operating.join)
+            conductor = ConductorThread(poll_s=0.05)
+            server = Server(PostgresStore(postgres_url), clock=SystemClock(), seed=number, heed=conductor.heed)
+            stack.callback(server.stop)
+            stack.callback(conductor.join)
             if not number:
-                made.run(lambda _current, made=made: made.roost.install(hosts(HOSTS, VCPU=64, MEMORY_MB=640)))
-            operating.start(made.roost, made.serving)
-            found.append(made)
+                server.run(lambda _current, server=server: server.roost.install(hosts(HOSTS, VCPU=64, MEMORY_MB=640)))
+            conductor.start(server.roost, server.serving)
+            found.append(server)
         yield found
 
 
-def worked(sites, agents, chance, *, until):
-    """Let agents ask any of the servers, and fail at times, until something is so."""
+def run_agents(sites, agents, chance, *, until):
+    """Let agents poll random servers, with random spawn failures, until a condition holds."""
     end_s = time.monotonic() + 120
     while not until():
         assert time.monotonic() < end_s, "it does not happen"
@@ -46,7 +46,7 @@ def worked(sites, agents, chance, *, until):
                 agent.act(order, failed("by chance") if fails else OK)
 
 
-def test_conductors_that_race_build_and_delete_each_instance_once(sites, postgres_url):
+def test_racing_conductors_build_and_delete_each_instance_once(sites, postgres_url):
     chance = random.Random(5)
     agents = [Hand(sites[0], f"h{number}") for number in range(HOSTS)]
     for agent in agents:
@@ -55,7 +55,7 @@ def test_conductors_that_race_build_and_delete_each_instance_once(sites, postgre
     for number in range(BUILDS):
         chance.choice(sites).build(*names[3 * number : 3 * number + 3], key=f"build {number}")
     first = sites[0]
-    worked(sites, agents, chance, until=lambda: not first.open_operations())
+    run_agents(sites, agents, chance, until=lambda: not first.open_operations())
     statuses = {name: first.status(name) for name in names}
     assert {status.status for status in statuses.values()} <= {"ACTIVE", "ERROR"}
     running = {uuid_named(name): status.host for name, status in statuses.items() if status.status == "ACTIVE"}
@@ -64,7 +64,7 @@ def test_conductors_that_race_build_and_delete_each_instance_once(sites, postgre
     assert all(site.used()["VCPU"] == len(running) for site in sites)
     for name in names:
         chance.choice(sites).delete(name)
-    worked(sites, agents, chance, until=lambda: not first.open_operations())
+    run_agents(sites, agents, chance, until=lambda: not first.open_operations())
     assert {first.status(name).status for name in names} == {"DELETED"}
     assert all(site.used()["VCPU"] == 0 for site in sites)
     assert not any(agent.guests for agent in agents)

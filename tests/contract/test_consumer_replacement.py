@@ -1,4 +1,4 @@
-"""What a consumer holds is replaced by one item: it goes, and comes again with the same uuid."""
+"""Allocations of a consumer are replaced in one item: a release, and a claim with the same uuid."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_a_consumer_can_be_replaced_in_one_item(small_store: Store) -> None:
 
 
 def successor(old: Claim, number: int, *takes: tuple[int, int], places: list[Place] | None = None) -> Claim:
-    """Return what a consumer holds next: it keeps its uuid and counts one generation more."""
+    """Return the next claim of a consumer, with the same uuid and the next generation."""
     row = old.consumers[0]
     seat = (places or [Place(0, 0, 0, 0, 0)])[0]
     return Claim(
@@ -47,7 +47,7 @@ def successor(old: Claim, number: int, *takes: tuple[int, int], places: list[Pla
     )
 
 
-def test_many_consumers_are_replaced_in_one_commit_and_again_in_the_next(small_store: Store) -> None:
+def test_many_consumers_are_replaced_in_two_consecutive_commits(small_store: Store) -> None:
     first = [claim(number, (inventory(1), 2)) for number in (1, 2, 3)]
     second = [successor(old, 10 + at, (inventory(1), 1), (inventory(2), 2)) for at, old in enumerate(first)]
     third = [successor(old, 20 + at, (inventory(2), 2)) for at, old in enumerate(second)]
@@ -62,7 +62,7 @@ def test_many_consumers_are_replaced_in_one_commit_and_again_in_the_next(small_s
     assert commit(small_store, item(claim(4, (inventory(1), 5))), item(claim(5, (inventory(2), 2)))) == ["", ""]
 
 
-def test_to_replace_a_consumer_is_nothing_unusual(durable: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replacement_takes_the_fast_commit_path(durable: World, monkeypatch: pytest.MonkeyPatch) -> None:
     store = durable.open()
     assert commit(store, item(provider(1), offer(1, cpu=8))) == [""]
     one, two = claim(1, (inventory(1), 4), instance=False), claim(2, (inventory(1), 4), instance=False)
@@ -74,7 +74,7 @@ def test_to_replace_a_consumer_is_nothing_unusual(durable: World, monkeypatch: p
     assert commit(store, *(item(release(old), new) for old, new in pairs), item(fresh)) == ["", "", ""]
 
 
-def test_a_consumer_is_replaced_where_it_leaves_just_enough(small_store: Store) -> None:
+def test_replacement_succeeds_with_exactly_enough_capacity(small_store: Store) -> None:
     old, other = claim(1, (inventory(1), 5)), claim(2, (inventory(1), 3))
     assert commit(small_store, item(old), item(other)) == ["", ""]
     too_much, enough = successor(old, 10, (inventory(1), 6)), successor(old, 11, (inventory(1), 5))
@@ -82,14 +82,14 @@ def test_a_consumer_is_replaced_where_it_leaves_just_enough(small_store: Store) 
     assert {row[0] for row in state(small_store)["consumers"]} == {2, 11}
 
 
-def test_two_who_replace_one_consumer_are_told_apart(small_store: Store) -> None:
+def test_second_replacement_of_one_consumer_is_refused(small_store: Store) -> None:
     old = claim(1, (inventory(1), 4))
     assert commit(small_store, item(old)) == [""]
     rivals = [item(release(old), successor(old, number, (inventory(2), 1))) for number in (10, 11)]
     assert commit(small_store, *rivals) == ["", "missing"]
 
 
-def test_a_consumer_never_comes_again_before_it_has_gone(small_store: Store) -> None:
+def test_replacement_before_the_release_is_a_duplicate(small_store: Store) -> None:
     one, two = claim(1, (inventory(1), 1)), claim(2, (inventory(1), 1))
     assert commit(small_store, item(one), item(two)) == ["", ""]
     early = item(release(two), successor(one, 10, (inventory(2), 1)))
@@ -97,7 +97,7 @@ def test_a_consumer_never_comes_again_before_it_has_gone(small_store: Store) -> 
     assert [row[0] for row in state(small_store)["consumers"]] == [2]
 
 
-def test_places_and_instances_are_carried_over(small_store: Store) -> None:
+def test_slots_and_instances_are_carried_over(small_store: Store) -> None:
     seat = Place(1, 7, 0, 1, 1)
     old = claim(1, (inventory(1), 4), places=[seat])
     new = successor(old, 10, (inventory(1), 4), (inventory(2), 1), places=[seat])
@@ -108,7 +108,7 @@ def test_places_and_instances_are_carried_over(small_store: Store) -> None:
     assert commit(small_store, item(release(new)), item(claim(2, (inventory(1), 1), places=[seat]))) == ["", ""]
 
 
-def test_a_release_raises_the_generations_that_it_says(small_store: Store) -> None:
+def test_release_raises_the_generations_that_it_names(small_store: Store) -> None:
     one, two = claim(1, (inventory(1), 1), (inventory(2), 1)), claim(2, (inventory(1), 1))
     assert commit(small_store, item(one), item(two)) == ["", ""]
     assert generations(small_store) == {1: 3, 2: 2}
@@ -121,7 +121,7 @@ def test_a_release_raises_the_generations_that_it_says(small_store: Store) -> No
     assert generations(small_store) == {1: 6, 2: 3}
 
 
-def test_what_exceeds_a_capacity_may_shrink_and_stay_but_not_grow(small_store: Store) -> None:
+def test_overcommitted_allocation_may_shrink_or_stay_but_not_grow(small_store: Store) -> None:
     one, two = claim(1, (inventory(1), 4)), claim(2, (inventory(1), 4))
     assert commit(small_store, item(one), item(two)) == ["", ""]
     shrunk = PutInventories(1, generations(small_store)[1], [InventoryRow(CPU, 5, 0, 1, 9, 1, 1.0)])
@@ -134,7 +134,7 @@ def test_what_exceeds_a_capacity_may_shrink_and_stay_but_not_grow(small_store: S
     assert sorted(state(small_store)["takes"]) == [(2, inventory(1), 4), (12, inventory(1), 3)]
 
 
-def test_an_excess_is_not_measured_by_what_earlier_items_freed(small_store: Store) -> None:
+def test_excess_is_not_offset_by_releases_of_earlier_items(small_store: Store) -> None:
     claims = [claim(number, (inventory(1), 2)) for number in (1, 2, 3, 4)]
     assert commit(small_store, *map(item, claims)) == [""] * 4
     shrunk = PutInventories(1, generations(small_store)[1], [InventoryRow(CPU, 1, 0, 1, 9, 1, 1.0)])

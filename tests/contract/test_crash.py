@@ -1,4 +1,4 @@
-"""What is acknowledged survives SIGKILL, whole, and the next start needs no repair."""
+"""Acknowledged commits survive SIGKILL completely, and the next start needs no repair."""
 
 import os
 import random
@@ -38,7 +38,7 @@ PROVIDERS = 20
 
 
 def work(url: str, seed: int) -> None:
-    """Claim and release for ever, and name each consumer that came or went once that is durable.
+    """Claim and release forever; print each claimed or released consumer once its commit is durable.
 
     Runs in a process of its own, until it is killed.
     """
@@ -59,7 +59,7 @@ def work(url: str, seed: int) -> None:
                 gone = held.pop(draw.randrange(len(held) - count))
                 items.append(item(release(gone)))
                 names.append(f"-{gone.consumers[0].id}")
-            if draw.random() < 0.1:  # not only guarded statements, rows judged one by one as well
+            if draw.random() < 0.1:  # also covers commits whose rows are checked one by one
                 number = store.reserve("provider", 1)
                 items.append(item(provider(1000 + number), offer(1000 + number, cpu=1)))
                 names.append("")
@@ -68,13 +68,13 @@ def work(url: str, seed: int) -> None:
             print(",".join(names), flush=True)
 
 
-class Killed:
-    """What a worker said until it was killed: consumers that came and went, a commit at a time."""
+class WorkerOutput:
+    """The output of a killed worker: claimed and released consumers, one commit per line."""
 
     def __init__(self, output: bytes) -> None:
         self.done: list[list[str]] = []
         self.begun: list[str] = []  # the commit that was not acknowledged
-        # A line without its end was cut by the kill: a commit that was not begun, or not acknowledged.
+        # The kill cut off an incomplete line: its commit was not started, or not acknowledged.
         for line in output.split(b"\n")[:-1]:
             names = line.decode().split(",")
             if names[0].startswith("?"):
@@ -86,7 +86,7 @@ class Killed:
 
 
 def _await_silence(url: str) -> None:
-    """Wait until the server is done with what the dead client had sent."""
+    """Wait until the server has finished the requests of the dead client."""
     with psycopg.connect(url, autocommit=True) as connection:
         others = (
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
@@ -99,14 +99,14 @@ def _await_silence(url: str) -> None:
 
 
 def after(consumers: set[int], names: list[str]) -> set[int]:
-    """Return the consumers that are there after a commit."""
+    """Return the consumers that exist after a commit."""
     came = {int(name[1:]) for name in names if name.startswith("+")}
     went = {int(name[1:]) for name in names if name.startswith("-")}
     return (consumers | came) - went
 
 
-def run_and_kill(url: str, seed: int, *, after_s: float, kill=None) -> Killed:
-    """Let a worker commit for some moments, then kill it, or what ``kill`` kills."""
+def run_and_kill(url: str, seed: int, *, after_s: float, kill=None) -> WorkerOutput:
+    """Run a worker for a while; then call ``kill``, if given, and kill the worker."""
     script = f"from tests.contract.test_crash import work; work({url!r}, {seed})"
     process = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environ()
@@ -128,27 +128,27 @@ def run_and_kill(url: str, seed: int, *, after_s: float, kill=None) -> Killed:
     process.wait()
     if kill is None and url.startswith("postgresql"):
         _await_silence(url)
-    return Killed(output)
+    return WorkerOutput(output)
 
 
-def check(url: str, known: set[int], killed: Killed) -> set[int]:
-    """Compare a database with what was acknowledged.
+def check(url: str, known: set[int], output: WorkerOutput) -> set[int]:
+    """Compare a database with the acknowledged commits.
 
     Args:
         url: the database.
-        known: the consumers that were there before this round.
-        killed: what was said in this round.
+        known: the consumers before this round.
+        output: the output of this round.
 
     Returns:
-        The consumers that are there now.
+        The consumers that exist now.
     """
     assert audit(url) == []
-    for names in killed.done:
+    for names in output.done:
         known = after(known, names)
     with closing(open_store(url, settings=StoreSettings())) as store:
         rows = state(store)
         there = {row[0] for row in rows.get("consumers", [])}
-        assert there in (known, after(known, killed.begun)), "a commit is lost or half there"
+        assert there in (known, after(known, output.begun)), "a commit is lost or half there"
         assert {row[0] for row in rows.get("instances", [])} == there
         assert len(rows.get("takes", [])) == 3 * len(there)
         decided = {row.uuid for row in store.evidence(newest=10**6)}
@@ -169,21 +169,21 @@ def rounds(url: str, count: int, *, seed: int = 1) -> None:
     prepare(url)
     total = 0
     for number in range(count):
-        killed = run_and_kill(url, seed * 1000 + number, after_s=draw.uniform(0.02, 0.4))
-        total += len(killed.done)
-        known = check(url, known, killed)
+        output = run_and_kill(url, seed * 1000 + number, after_s=draw.uniform(0.02, 0.4))
+        total += len(output.done)
+        known = check(url, known, output)
     assert total > 0
 
 
-def test_sqlite_survives_being_killed(tmp_path):
+def test_sqlite_survives_kills(tmp_path):
     rounds(str(tmp_path / "roost.db"), 3)
 
 
-def test_postgresql_clients_survive_being_killed(postgres_url):
+def test_postgresql_survives_kills_of_its_clients(postgres_url):
     rounds(postgres_url, 3)
 
 
-def test_a_kill_while_the_file_is_made_leaves_nothing_that_matters(tmp_path):
+def test_kill_during_file_creation_leaves_no_damage(tmp_path):
     path = tmp_path / "roost.db"
     for delay in (0.0, 0.3, 0.5, 0.55, 0.6):
         script = f"from roost.store.sqlite.store import SqliteStore; SqliteStore({str(path)!r})"
@@ -202,23 +202,23 @@ def test_sqlite_survives_fifty_kills(tmp_path):
 
 
 @pytest.mark.soak
-def test_postgresql_clients_survive_fifty_kills(postgres_url):
+def test_postgresql_survives_fifty_kills_of_its_clients(postgres_url):
     rounds(postgres_url, 50, seed=2)
 
 
 @pytest.mark.soak
-def test_a_postgresql_server_survives_being_killed():
+def test_postgresql_survives_kills_of_its_server():
     server = postgres.Server(fsync=True)
     try:
         draw, known, url = random.Random(3), set(), server.url("postgres")
         prepare(url)
         for number in range(10):
-            killed = run_and_kill(url, 3000 + number, after_s=draw.uniform(0.05, 0.5), kill=server.kill)
+            output = run_and_kill(url, 3000 + number, after_s=draw.uniform(0.05, 0.5), kill=server.kill)
             server.start()
-            known = check(url, known, killed)
+            known = check(url, known, output)
     finally:
         server.stop()
 
 
-def test_what_a_class_has_of_bits_is_what_the_audit_divides_by():
+def test_class_bits_match_the_divisor_of_the_audit():
     assert 1 << CLASS_BITS == 65536

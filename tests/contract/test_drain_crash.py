@@ -1,4 +1,4 @@
-"""Whoever dies at whichever commit while a host is drained: the next one goes on, and nobody is lost or doubled."""
+"""After a crash at any commit of a drain, the next server continues: no instance is lost or doubled."""
 
 import time
 
@@ -15,24 +15,24 @@ from tests.support.fleets.worlds import FixedClock, hosts
 pytestmark = pytest.mark.long
 
 COMMITS_MAX = 80
-# So long parts are waited for before they are looked at again. That may be in vain; more often, the database is gone.
+# Seconds until parts are checked again, and the number of idle rounds after which a run ends: the database is gone.
 LOOK_S, IDLE_MAX = 0.1, 5
 NAMES = ("one", "two", "three")
 
 
-class Life:
-    """Servers one after the other on a database, and the agents that turn to each."""
+class DrainRun:
+    """Successive servers on one database, and the agents that connect to each."""
 
     def __init__(self, world):
         self.world, self.clock, self.hands = world, FixedClock(), {}
 
     def open_server(self):
-        """Give a server on the database, to which agents turn now."""
+        """Return a server on the database with all agents connected."""
         return open_server(self.world, self.hands.values(), clock=self.clock, look_s=LOOK_S)
 
     def work(self, server, key, source):
-        """Let a host be left, as long as anything goes on."""
-        asked = server.run(
+        """Drain a host until the operation ends or nothing happens."""
+        drain = server.run(
             lambda current: accept_drain.drain(
                 current,
                 server.reader,
@@ -44,7 +44,7 @@ class Life:
             )
         )
         idle = 0
-        while idle < IDLE_MAX and not server.reader.operation(asked.id).outcome:
+        while idle < IDLE_MAX and not server.reader.operation(drain.id).outcome:
             done = server.turn() + sum(each.work() for each in self.hands.values())
             idle = 0 if done else idle + 1
             if not done:
@@ -53,8 +53,8 @@ class Life:
                 time.sleep(LOOK_S)  # This database has a clock of its own.
 
     def run_with_commit_failure(self, key, source, *, at, is_made):
-        """Let the database be gone at one commit, and the next server go on; say whether it came so far."""
-        is_dead = run_with_commit_failure(
+        """Drain with a failure at one commit, then check; return whether that commit was reached."""
+        has_failed = run_with_commit_failure(
             self.world,
             self.hands.values(),
             lambda server: self.work(server, key, source),
@@ -65,10 +65,10 @@ class Life:
         )
         with self.open_server() as server:
             self.check(server, source)
-        return is_dead
+        return has_failed
 
     def check(self, server, source):
-        """See that all are elsewhere, once, and as they were."""
+        """Assert that all instances run once on another host, with their old status."""
         assert server.open_operations() == []
         for name, status in zip(NAMES, ("ACTIVE", "ACTIVE", "SHUTOFF"), strict=True):
             row = server.status(name)
@@ -82,23 +82,23 @@ class Life:
 
 
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
-def test_a_drain_survives_a_death_at_every_commit(world, is_made):
-    life = Life(world)
-    with life.open_server() as server:
+def test_drain_survives_a_crash_at_every_commit(world, is_made):
+    drain_run = DrainRun(world)
+    with drain_run.open_server() as server:
         server.run(lambda _current: server.roost.install(hosts(2, VCPU=9, MEMORY_MB=99)))
-        life.hands = movers(server, ("h0", "h1"))
+        drain_run.hands = movers(server, ("h0", "h1"))
         for name in NAMES:
             server.build(name, key=name, force_hosts=("h0",))
-        at_rest(server, life.hands)
+        at_rest(server, drain_run.hands)
         server.power("three", "stop")
-        at_rest(server, life.hands)
-    deaths = 0
+        at_rest(server, drain_run.hands)
+    failures = 0
     source, target = "h0", "h1"
     for at in range(1, COMMITS_MAX, stride(world)):
-        is_dead = life.run_with_commit_failure(f"drain {at}", source, at=at, is_made=is_made)
-        deaths += is_dead
+        has_failed = drain_run.run_with_commit_failure(f"drain {at}", source, at=at, is_made=is_made)
+        failures += has_failed
         source, target = target, source
-        if not is_dead:
+        if not has_failed:
             break
     check_audit(world)
-    assert deaths * stride(world) >= 15, deaths
+    assert failures * stride(world) >= 15, failures

@@ -1,4 +1,4 @@
-"""Whoever dies at whichever commit of a live migration or an evacuation: the next one goes on, and nothing is lost."""
+"""After a crash at any commit of a live migration or evacuation, the next server continues and nothing is lost."""
 
 import pytest
 
@@ -17,7 +17,7 @@ HOSTS = ("h0", "h1", "h2", "h3")
 
 
 class Stage:
-    """A database with whoever works on it, one server after the other."""
+    """A database, its successive servers, and the agents of all hosts."""
 
     def __init__(self, world):
         self.world, self.clock, self.hands = world, FixedClock(), {}
@@ -26,16 +26,16 @@ class Stage:
             self.hands = movers(server, HOSTS)
 
     def open_server(self):
-        """Give a server on the database, to which agents turn now."""
+        """Return a server on the database with all agents connected."""
         return open_server(self.world, self.hands.values(), clock=self.clock)
 
-    def acted(self, act, script=None):
-        """Let somebody ask, and everybody do what there is to do."""
+    def act(self, act, script=None):
+        """Run an act on a new server until all parts are idle."""
         with self.open_server() as server:
             self.work(server, act, script)
 
     def run_with_commit_failure(self, act, script=None, *, at, is_made):
-        """Let the database be gone at one commit, and all go on with the next server; say whether it came so far."""
+        """Run an act with a failure at one commit; return whether that commit was reached."""
         return run_with_commit_failure(
             self.world,
             self.hands.values(),
@@ -46,20 +46,20 @@ class Stage:
         )
 
     def work(self, server, act, script):
-        """Let somebody ask a server, and everybody do what there is to do."""
+        """Run an act on a server until all parts are idle."""
         act(server)
         at_rest(server, self.hands, script)
 
-    def running(self):
-        """Give which guests are on which hosts."""
+    def guests(self):
+        """Return the guests by host."""
         return {name: [*hand.guests] for name, hand in self.hands.items() if hand.guests}
 
-    def checked(self, name, *, host, kind, status):
-        """See that an instance is on a host with all that there is of it, and that nothing is wrong in the database."""
+    def check(self, name, *, host, kind, status):
+        """Assert that guest, allocations and migration of an instance are right, and that the audit is clean."""
         with self.open_server() as server:
             row = server.status(name)
             assert (row.status, row.task, row.host) == ("ACTIVE", "", host)
-            assert self.running() == {host: [uuid_named(name)]}
+            assert self.guests() == {host: [uuid_named(name)]}
             assert holders(server) == {uuid_named(name): [host]}
             assert [each[:2] for each in migrations(server, name)] == [(kind, status)]
             assert server.open_operations() == []
@@ -67,79 +67,79 @@ class Stage:
         check_audit(self.world)
 
 
-def first_fails(*actions):
-    """Give a script by which the first order of each action fails, wherever it goes."""
+def first_failure(*actions):
+    """Return a script in which the first order of each action fails, on any host."""
     answers = {action: [failed(f"no {action}")] for action in actions}
     return {(host, action): left for host in HOSTS for action, left in answers.items()}
 
 
-def migrated(stage, name, *, at, is_made, failing):
-    """Let an instance migrate while it runs, with a death; say whether there was one."""
-    stage.acted(lambda server: server.build(name, key=name))
-    (source,) = stage.running()
-    is_dead = stage.run_with_commit_failure(
+def live_migrate(stage, name, *, at, is_made, failing):
+    """Live-migrate an instance with a crash; return whether it occurred."""
+    stage.act(lambda server: server.build(name, key=name))
+    (source,) = stage.guests()
+    has_crashed = stage.run_with_commit_failure(
         lambda server: ask(server, "live_migrate", name, key=f"move {name}"),
-        first_fails(*failing),
+        first_failure(*failing),
         at=at,
         is_made=is_made,
     )
-    (host,) = stage.running()
-    assert host != source or "live_migrate" in failing  # An answer that was lost is given by who tries again.
-    stage.checked(name, host=host, kind="live", status="failed" if host == source else "confirmed")
-    stage.acted(lambda server: server.delete(name))
-    return is_dead
+    (host,) = stage.guests()
+    assert host != source or "live_migrate" in failing  # A retry may answer after a lost reply.
+    stage.check(name, host=host, kind="live", status="failed" if host == source else "confirmed")
+    stage.act(lambda server: server.delete(name))
+    return has_crashed
 
 
-def evacuated(stage, name, *, at, is_made, failing):
-    """Let an instance be evacuated, and its host come back, each with a death; say whether there was one."""
-    stage.acted(lambda server: server.build(name, key=name))
-    (source,) = stage.running()
+def evacuate(stage, name, *, at, is_made, failing):
+    """Evacuate an instance and bring its host back, each with a crash; return whether one occurred."""
+    stage.act(lambda server: server.build(name, key=name))
+    (source,) = stage.guests()
     leaver = stage.hands[source]
 
     def rescue(server):
-        """Let the host be gone, and ask for what it had."""
+        """Stop the agent of the host and evacuate its instance."""
         if server.reader.agent(source).state != "gone":
             leaver.leave()
         ask(server, "evacuate", name, key=f"move {name}")
 
-    is_dead = stage.run_with_commit_failure(rescue, first_fails(*failing), at=at, is_made=is_made)
-    host = next(each for each in stage.running() if each != source)
+    has_crashed = stage.run_with_commit_failure(rescue, first_failure(*failing), at=at, is_made=is_made)
+    host = next(each for each in stage.guests() if each != source)
     with stage.open_server() as server:
         assert sorted(map(tuple, holders(server).values())) == sorted([(source,), (host,)])
-    is_dead |= stage.run_with_commit_failure(lambda _server: leaver.register(), at=at, is_made=is_made)
+    has_crashed |= stage.run_with_commit_failure(lambda _server: leaver.register(), at=at, is_made=is_made)
     with stage.open_server() as server:
         pass_time(server, stage.hands, 31)
         at_rest(server, stage.hands)
-    stage.checked(name, host=host, kind="evacuate", status="confirmed")
-    stage.acted(lambda server: server.delete(name))
-    return is_dead
+    stage.check(name, host=host, kind="evacuate", status="confirmed")
+    stage.act(lambda server: server.delete(name))
+    return has_crashed
 
 
 WAYS = [
-    (migrated, ()),
-    (migrated, ("prepare",)),
-    (migrated, ("live_migrate",)),
-    (evacuated, ()),
-    (evacuated, ("spawn",)),
+    (live_migrate, ()),
+    (live_migrate, ("prepare",)),
+    (live_migrate, ("live_migrate",)),
+    (evacuate, ()),
+    (evacuate, ("spawn",)),
 ]
 
 
-def lives_on(world, way, *, is_made, failing, steps):
-    """Let there be a death at one commit after the other, until there is none; give how many that were."""
+def count_crashes(world, way, *, is_made, failing, steps):
+    """Crash at one commit after another until the last one; return the number of crashes."""
     stage = Stage(world)
-    for deaths, at in enumerate(steps):
+    for crashes, at in enumerate(steps):
         if not way(stage, f"i{at}", at=at, is_made=is_made, failing=failing):
-            return deaths
-    raise AssertionError("they never come to the end")
+            return crashes
+    raise AssertionError("the last commit was never reached")
 
 
 @pytest.mark.parametrize(("way", "failing"), WAYS)
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
-def test_those_who_leave_survive_a_death_at_every_commit(way, failing, is_made):
-    assert lives_on(MemoryWorld(), way, is_made=is_made, failing=failing, steps=range(1, COMMITS_MAX)) >= 6
+def test_live_migration_and_evacuation_survive_a_crash_at_every_commit(way, failing, is_made):
+    assert count_crashes(MemoryWorld(), way, is_made=is_made, failing=failing, steps=range(1, COMMITS_MAX)) >= 6
 
 
-@pytest.mark.parametrize(("way", "failing"), [(migrated, ("live_migrate",)), (evacuated, ("spawn",))])
+@pytest.mark.parametrize(("way", "failing"), [(live_migrate, ("live_migrate",)), (evacuate, ("spawn",))])
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
-def test_on_a_database_that_lasts_too(durable, way, failing, is_made):
-    assert lives_on(durable, way, is_made=is_made, failing=failing, steps=range(1, COMMITS_MAX, 4)) >= 3
+def test_crash_during_a_move_is_survived_on_durable_databases(durable, way, failing, is_made):
+    assert count_crashes(durable, way, is_made=is_made, failing=failing, steps=range(1, COMMITS_MAX, 4)) >= 3

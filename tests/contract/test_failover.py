@@ -1,4 +1,4 @@
-"""Another PostgreSQL server takes over: what a process knows is read again, whatever transaction numbers say."""
+"""A failover of PostgreSQL: processes reload their state, although transaction numbers repeat."""
 
 import json
 from contextlib import closing
@@ -25,7 +25,7 @@ def servers():
         yield found
 
 
-def opened(servers):
+def open_store(servers):
     return closing(PostgresStore(servers.url))
 
 
@@ -34,110 +34,110 @@ def names(current):
 
 
 def put(current, name):
-    """Let a process define a trait; give whether it was told that it did."""
+    """Define a trait; return whether the commit was acknowledged."""
     return current.commit([item(current.new_symbol("trait", name))]) == [None]
 
 
-def refreshed(current):
-    """Let a process look at the database, again where it is told to try again."""
+def refresh(current):
+    """Refresh until the database answers; return ``current``."""
 
-    def look():
+    def try_refresh():
         try:
             current.refresh()
         except Unavailable:
             return False
         return True
 
-    until(look)
+    until(try_refresh)
     return current
 
 
-def test_commits_of_others_after_a_failover_are_seen_although_numbers_come_again(servers, capfd):
-    with opened(servers) as reading, opened(servers) as writing:
+def test_commits_after_a_failover_are_seen_despite_reused_transaction_ids(servers, capfd):
+    with open_store(servers) as reading, open_store(servers) as writing:
         reader, writer = Current(reading), Current(writing)
         assert put(writer, "CUSTOM_A")
         servers.burn_numbers(100)
         reader.refresh()
         servers.fail_over()
         for name in ("CUSTOM_B", "CUSTOM_C"):
-            refreshed(writer)
+            refresh(writer)
             assert put(writer, name)
-        assert names(refreshed(reader)) == {"CUSTOM_A", "CUSTOM_B", "CUSTOM_C"}
-        with opened(servers) as fresh:
+        assert names(refresh(reader)) == {"CUSTOM_A", "CUSTOM_B", "CUSTOM_C"}
+        with open_store(servers) as fresh:
             assert digest(reader.state) == digest(writer.state) == digest(Current(fresh).state)
     events = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
-    taken = [each for each in events if each["event"] == "database_failed_over"]
-    assert [(each["before"], each["after"]) for each in taken] == [("00000001", "00000002")] * 2
+    failovers = [each for each in events if each["event"] == "database_failed_over"]
+    assert [(each["before"], each["after"]) for each in failovers] == [("00000001", "00000002")] * 2
 
 
-def test_identities_that_were_reserved_before_a_failover_are_not_used_after_it(servers):
-    with opened(servers) as store:
+def test_identities_reserved_before_a_failover_are_not_reused(servers):
+    with open_store(servers) as store:
         current = Current(store)
         before = current.new_id("consumer")
         servers.fail_over()
-        refreshed(current)
-        with opened(servers) as another:
+        refresh(current)
+        with open_store(servers) as another:
             others = {Current(another).new_id("consumer") for _ in range(3)}
         assert current.new_id("consumer") not in {before, *others}
 
 
-def test_a_commit_on_its_way_that_another_server_has_is_acknowledged(servers, monkeypatch):
-    with opened(servers) as store:
+def test_pending_commit_found_on_the_new_server_is_acknowledged(servers, monkeypatch):
+    with open_store(servers) as store:
         current = Current(store)
         commit = store._commit
 
-        def lost(items):
+        def commit_then_fail_over(items):
             commit(items)
             until(lambda: servers.lag() == 0)
             servers.fail_over()
-            return commit(items)  # Its answer never came: the client cannot know that it was done.
+            return commit(items)  # The first reply was lost: the client does not know that the commit exists.
 
-        monkeypatch.setattr(store, "_find", found_after(store))
-        monkeypatch.setattr(store, "_commit", lost)
+        monkeypatch.setattr(store, "_find", find_first_attempt(store))
+        monkeypatch.setattr(store, "_commit", commit_then_fail_over)
         assert put(current, "CUSTOM_A")
-        assert names(refreshed(current)) == {"CUSTOM_A"}
+        assert names(refresh(current)) == {"CUSTOM_A"}
 
 
-def test_a_write_on_its_way_when_a_standby_takes_over_is_made_there(servers):
-    with opened(servers) as store:
+def test_write_pending_at_a_takeover_is_made_on_the_new_server(servers):
+    with open_store(servers) as store:
         serving = Serving(Current(store))
         serving.run(lambda current: put(current, "CUSTOM_A"))
-        taken_over = []
+        names_seen = []
 
         def write(current):
-            if not taken_over:
+            if not names_seen:
                 until(lambda: servers.lag() == 0)
                 servers.fail_over()
-            taken_over.append(names(current))
+            names_seen.append(names(current))
             return Plan(answer="written", writes=(current.new_symbol("trait", "CUSTOM_B"),))
 
         assert serving.run(write) == "written"
-        assert taken_over == [{"CUSTOM_A"}, {"CUSTOM_A"}], "it was planned again, on what the new server has"
+        assert names_seen == [{"CUSTOM_A"}, {"CUSTOM_A"}], "the write was not planned again on the new server"
         assert serving.run(names) == {"CUSTOM_A", "CUSTOM_B"}
         serving.stop()
 
 
-def found_after(store):
+def find_first_attempt(store):
     find = store._find
 
     def find_first(items):
-        store._tokens -= 1  # Of the attempt that was made; the one that met the new server was none.
+        store._tokens -= 1  # Look for the first attempt; the second one on the new server wrote nothing.
         return find(items)
 
     return find_first
 
 
-def test_a_decision_of_before_a_failover_is_not_replayed_from_a_snapshot_of_another_timeline(servers):
+def test_decision_is_not_replayed_from_a_snapshot_of_another_timeline(servers):
     with roost_on(PostgresStore(servers.url)) as roost:
         roost.install(hosts(2))
         decision = roost.decide(wish())
         assert roost.replay(decision.uuid).is_same
         until(lambda: servers.lag() == 0)
         servers.fail_over()
-        refreshed(roost._current)
+        refresh(roost._current)
         newer = roost.decide(wish())
         assert newer.is_granted
-        with pytest.raises(StateLost):  # The first snapshot of a database does not say its timeline.
+        with pytest.raises(StateLost):  # The first snapshot of a database has no timeline.
             roost.replay(decision.uuid)
         assert history.write_snapshot(servers.url)
         newest = roost.decide(wish())

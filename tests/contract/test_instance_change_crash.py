@@ -1,4 +1,4 @@
-"""Whoever dies at whichever commit while an instance is shelved, unshelved, rebuilt and so on: the next one goes on."""
+"""After a crash at any commit of a rebuild, reboot, shelve or unshelve, the next server continues."""
 
 from dataclasses import replace
 from functools import partial
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.long
 COMMITS_MAX = 60
 ONE = uuid_named("one")
 OLD, NEW = Image(id="old"), Image(id="new")
-# What is asked, one after the other; after each the status, whether it is on a host, and from which image.
+# The requests in order; after each the expected status, whether the instance is on a host, and its image.
 SEQUENCE = [
     ("rebuild", "ACTIVE", True, "new"),
     ("reboot", "ACTIVE", True, "new"),
@@ -29,7 +29,7 @@ SEQUENCE = [
 ]
 
 
-def ask(server, kind, *, key):
+def request(server, kind, *, key):
     if kind == "reboot":
         server.power("one", kind, key=key)
     else:
@@ -37,10 +37,10 @@ def ask(server, kind, *, key):
         server.change("one", "shelve" if kind == "keep" else kind, key=key, **more)
 
 
-def at_work(server, *, hands, kind, key):
-    """Let somebody ask, and everybody do what there is to do; where it is sent first, it cannot be built."""
+def run_until_idle(server, *, hands, kind, key):
+    """Send a request and run until all parts are idle; each first spawn fails."""
     server.terms = replace(TERMS, owner_s=0.0, shelved_offload_time_s=-1.0 if kind == "keep" else 0.0)
-    ask(server, kind, key=key)
+    request(server, kind, key=key)
     for _ in range(30):
         done = server.turn()
         for agent in hands:
@@ -49,11 +49,11 @@ def at_work(server, *, hands, kind, key):
                 done += 1
         if not done:
             return
-    raise AssertionError("they never come to rest")
+    raise AssertionError("the parts never become idle")
 
 
-def checked(server, hands, *, status, is_on_host, image):
-    """See that the instance is what it is to be, and nothing else is anywhere."""
+def check_instance(server, hands, *, status, is_on_host, image):
+    """Assert the status, host and image of the instance, and that no other guest or open order exists."""
     assert server.open_operations() == []
     row = server.status("one")
     assert (row.status, row.operation_id, row.task) == (status, 0, "")
@@ -68,7 +68,7 @@ def checked(server, hands, *, status, is_on_host, image):
 
 
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
-def test_each_survives_a_death_at_every_commit(world, is_made):
+def test_instance_changes_survive_a_crash_at_every_commit(world, is_made):
     hands = []
     with open_server(world) as server:
         server.run(lambda _current: server.roost.install(ladder(3)))
@@ -81,18 +81,18 @@ def test_each_survives_a_death_at_every_commit(world, is_made):
             for agent in hands:
                 for order in agent.poll().orders:
                     agent.act(order)
-    deaths, left = [0] * len(SEQUENCE), set(range(len(SEQUENCE)))
+    failures, left = [0] * len(SEQUENCE), set(range(len(SEQUENCE)))
     for at in range(1, COMMITS_MAX, stride(world)):
         for number, (kind, status, is_on_host, image) in enumerate(SEQUENCE):
-            work = partial(at_work, hands=hands, kind=kind, key=f"{kind} {number} {at}")
+            work = partial(run_until_idle, hands=hands, kind=kind, key=f"{kind} {number} {at}")
             if number in left:
-                is_dead = run_with_commit_failure(world, hands, work, at=at, is_made=is_made)
-                deaths[number] += is_dead
-                left -= set() if is_dead else {number}
+                has_failed = run_with_commit_failure(world, hands, work, at=at, is_made=is_made)
+                failures[number] += has_failed
+                left -= set() if has_failed else {number}
             with open_server(world, hands) as server:
                 work(server)
-                checked(server, hands, status=status, is_on_host=is_on_host, image=image)
+                check_instance(server, hands, status=status, is_on_host=is_on_host, image=image)
         if not left:
             break
     check_audit(world)
-    assert all(count * stride(world) >= 5 for count in deaths), deaths
+    assert all(count * stride(world) >= 5 for count in failures), failures

@@ -1,4 +1,4 @@
-"""Whoever dies at whichever commit of a move: the next conductor goes on, nothing runs twice, nothing is leaked."""
+"""After a crash at any commit of a move, the next conductor continues: no guest runs twice, nothing is leaked."""
 
 from functools import partial
 
@@ -19,15 +19,15 @@ pytestmark = pytest.mark.long
 COMMITS_MAX = 80
 
 
-def opened(world, hands):
-    """Give a server on the database, to which agents turn now."""
+def open_server(world, hands):
+    """Return a server on the database with all agents connected."""
     return commit_failures.open_server(world, hands.values())
 
 
-def at_work(server, *, hands, kind, key, script, **more):
-    """Let somebody ask for a move, again with the same key, and everybody do what there is to do.
+def run_until_idle(server, *, hands, kind, key, script, **more):
+    """Request a move, possibly again with the same key, and run until all parts are idle.
 
-    A host that is lost is gone when that is asked, and is back when it is done.
+    With ``is_lost`` the current host leaves before the request and returns afterwards.
     """
     gone = hands[server.status("one").host] if more.get("is_lost") else None
     if gone is not None and server.status("one").status == "VERIFY_RESIZE" and not server.status("one").operation_id:
@@ -37,7 +37,7 @@ def at_work(server, *, hands, kind, key, script, **more):
     ask(server, kind, "one", key=key, **more)
     at_rest(server, hands, script)
     for hand in hands.values() if gone is not None else ():
-        if server.reader.agent(hand.host).state != "ready":  # Or it did not hear that it was let in.
+        if server.reader.agent(hand.host).state != "ready":  # Or it missed the reply to its registration.
             hand.known = []
             hand.register()
             at_rest(server, hands, script)
@@ -56,60 +56,60 @@ BROKEN = {"undone": "finish", "onward": "prepare"}
 
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("story", STORIES)
-def test_a_move_survives_a_death_at_every_commit(story, is_made):
-    survives(MemoryWorld(), story, is_made=is_made, stride=1)
+def test_move_survives_a_crash_at_every_commit(story, is_made):
+    check_crashes(MemoryWorld(), story, is_made=is_made, stride=1)
 
 
 @pytest.mark.parametrize(("story", "is_made"), [("confirmed", True), ("undone", False), ("lost", True)])
-def test_a_move_survives_deaths_of_what_lasts(durable, story, is_made):
-    survives(durable, story, is_made=is_made, stride=4)
+def test_move_survives_crashes_on_durable_databases(durable, story, is_made):
+    check_crashes(durable, story, is_made=is_made, stride=4)
     where = str(durable.path) if isinstance(durable, SqliteWorld) else durable.url
     assert (audit(where), orphans(where)) == ([], [])
 
 
-def survives(world, story, *, is_made, stride):
-    """Let a move be asked for again and again, and the database be gone at another of its commits each time."""
+def check_crashes(world, story, *, is_made, stride):
+    """Repeat a move with a crash at another commit each time."""
     hands = {}
-    with opened(world, hands) as server:
+    with open_server(world, hands) as server:
         hosts = [host(f"h{number}", VCPU=4, MEMORY_MB=99 - number) for number in range(3)]
         server.run(lambda _current: server.roost.install(joined(*hosts, group("g", "anti-affinity"))))
         hands = keepers(server, "h0", "h1", "h2")
         server.build("one", in_group="g")
         at_rest(server, hands)
-    deaths, hand = 0, next(iter(hands.values()))
+    crash_count, hand = 0, next(iter(hands.values()))
     for at in range(1, COMMITS_MAX, stride):
-        with opened(world, hands) as server:
+        with open_server(world, hands) as server:
             here, size = server.status("one").host, server.used()["VCPU"]
         act = BROKEN.get(story)
         others = [name for name in hands if name != here]
         script = (
             {(name, act): [failed("no disk")] for name in (others if story == "undone" else others[:1])} if act else {}
         )
-        died = []
+        crashes = []
         for kind, more in STORIES[story]:
-            work = partial(at_work, hands=hands, kind=kind, key=f"{kind} {at}", script=script, **more)
-            died.append(commit_failures.run_with_commit_failure(world, hands.values(), work, at=at, is_made=is_made))
-        with opened(world, hands) as server:
-            checked(server, hands)
+            work = partial(run_until_idle, hands=hands, kind=kind, key=f"{kind} {at}", script=script, **more)
+            crashes.append(commit_failures.run_with_commit_failure(world, hands.values(), work, at=at, is_made=is_made))
+        with open_server(world, hands) as server:
+            check_instance(server, hands)
             assert story not in {"undone", "reverted", "lost"} or server.status("one").host == here
             assert story not in {"migrated", "onward"} or server.status("one").host != here
             assert server.used()["VCPU"] == (2 if story == "confirmed" else size)
-        deaths += sum(died)
-        if not any(died) or (story == "confirmed" and deaths > 24):
+        crash_count += sum(crashes)
+        if not any(crashes) or (story == "confirmed" and crash_count > 24):
             break
-        if story == "confirmed":  # Back to the size that it had, since a resize needs another.
-            with opened(world, hands) as server:
+        if story == "confirmed":  # Resize back, because the next resize needs another size.
+            with open_server(world, hands) as server:
                 ask(server, "resize", "one", vcpus=1, key=f"back {at}")
                 at_rest(server, hands)
                 ask(server, "confirm", "one", key=f"back for good {at}")
                 at_rest(server, hands)
-    assert deaths >= 10 // stride
+    assert crash_count >= 10 // stride
     assert set(hand.most_running.values()) == {1}
 
 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
-def test_a_group_of_one_is_closed_while_its_member_moves(durable, end):
-    with opened(durable, {}) as server:
+def test_affinity_group_of_one_is_closed_while_its_member_moves(durable, end):
+    with open_server(durable, {}) as server:
         hosts = [host(f"h{number}", VCPU=4, MEMORY_MB=99 - number) for number in range(3)]
         server.run(lambda _current: server.roost.install(joined(*hosts, group("g", "affinity"))))
         hands = keepers(server, "h0", "h1", "h2")
@@ -119,7 +119,7 @@ def test_a_group_of_one_is_closed_while_its_member_moves(durable, end):
         at_rest(server, hands)
     where = str(durable.path) if isinstance(durable, SqliteWorld) else durable.url
     assert audit(where) == []
-    with opened(durable, hands) as server:
+    with open_server(durable, hands) as server:
         for number in range(3):
             server.build(f"near {number}", key=f"near {number}", in_group="g", force_hosts=(f"h{number}",))
         at_rest(server, hands)
@@ -132,21 +132,21 @@ def test_a_group_of_one_is_closed_while_its_member_moves(durable, end):
     assert (audit(where), orphans(where)) == ([], [])
 
 
-def checked(server, hands):
-    """See that the instance runs on its host and nowhere else, and that nothing is held but what it holds."""
+def check_instance(server, hands):
+    """Assert that the instance runs only on its host, and that there are no other allocations."""
     status, where, _ = told(server, "one")
     assert status == "ACTIVE"
     assert {name: hand.guests for name, hand in hands.items() if hand.guests} == {where: {uuid_named("one"): "running"}}
     assert server.held("one")[0] == where
     assert server.run(lambda current: len(current.state.holders)) == 1
     assert server.open_operations() == []
-    migration = server.status("one").migration_uuid
-    assert migration is None or server.reader.migration(migration).status == "confirmed"
+    migration_uuid = server.status("one").migration_uuid
+    assert migration_uuid is None or server.reader.migration(migration_uuid).status == "confirmed"
 
 
-def test_a_move_is_refused_to_whoever_asks_twice_with_other_keys(world):
+def test_second_move_request_with_another_key_is_refused(world):
     hands = {}
-    with opened(world, hands) as server:
+    with open_server(world, hands) as server:
         server.run(lambda _current: server.roost.install(joined(host("h0"), host("h1"))))
         hands = keepers(server, "h0", "h1")
         server.build("one")

@@ -1,4 +1,4 @@
-"""What an instance or a migration holds of a host where it has no business is found, and nothing else is."""
+"""Orphans are allocations of instances and migrations on hosts where they do not belong, and nothing else."""
 
 from contextlib import closing
 
@@ -20,11 +20,11 @@ OPEN = ["moving", "finished", "left", "reverting"]
 OVER = ["confirmed", "reverted", "failed"]
 
 
-def orphaned(durable, *rows, claims, **names):
-    """Give what is found with two hosts, of which the other has a child that offers and one that lends; and a pool.
+def find_orphans(durable, *rows, claims, **names):
+    """Return the orphans of a fleet: two hosts, a child and a sharing child of the second, and a pool.
 
     Args:
-        names: of the other host.
+        names: host or node name of the second host.
     """
     other = provider(OTHER)
     providers = [provider(OWN), other, provider(CHILD, parent=other), provider(POOL), provider(SHARED, parent=other)]
@@ -46,7 +46,7 @@ def here(**changes):
 
 
 def move(state, *, source=OWN, target=OTHER, of=ONE, **changes):
-    """Give a migration from host to host."""
+    """Return a migration between two hosts."""
     return migration(
         1,
         instance_uuid=of,
@@ -80,15 +80,15 @@ FINE = [
 
 @pytest.mark.parametrize("is_known", [True, False])
 @pytest.mark.parametrize(("rows", "at"), LEFTOVER)
-def test_what_an_instance_left_on_another_host_is_found(durable, rows, at, is_known):
+def test_allocation_left_on_another_host_is_an_orphan(durable, rows, at, is_known):
     held = claim(1, (inventory(OWN), 1), (inventory(at), 2), (inventory(POOL), 1), instance=is_known)
-    found = orphaned(durable, *rows, claims=[held])
+    found = find_orphans(durable, *rows, claims=[held])
     assert found == [(uuid_text(ONE), uuid_text(uuid_of("provider", at)), "instance")]
 
 
 @pytest.mark.parametrize(("rows", "at"), FINE)
-def test_what_is_shared_or_is_somebodys_business_is_not_found(durable, rows, at):
-    assert orphaned(durable, *rows, claims=[claim(1, (inventory(OWN), 1), (inventory(at), 2))]) == []
+def test_shared_or_justified_allocation_is_not_an_orphan(durable, rows, at):
+    assert find_orphans(durable, *rows, claims=[claim(1, (inventory(OWN), 1), (inventory(at), 2))]) == []
 
 
 @pytest.mark.parametrize("state", OPEN)
@@ -103,19 +103,19 @@ def test_what_is_shared_or_is_somebodys_business_is_not_found(durable, rows, at)
         (9, OWN, OTHER, False),
     ],
 )
-def test_a_migration_keeps_what_is_of_its_hosts_alone(durable, state, source, target, at, is_found):
+def test_migration_may_hold_only_resources_of_its_hosts(durable, state, source, target, at, is_found):
     moving = move(state, source=source, target=target, uuid=TWO)
     held = [claim(1, (inventory(OWN), 1)), claim(2, (inventory(at), 1), instance=False)]
     expected = [(uuid_text(TWO), uuid_text(uuid_of("provider", at)), "migration")]
-    assert orphaned(durable, here(), moving, claims=held) == expected * is_found
+    assert find_orphans(durable, here(), moving, claims=held) == expected * is_found
 
 
 @pytest.mark.parametrize("names", [{"host": "h1"}, {"node": "p1"}])
-def test_what_is_beside_on_a_node_of_the_same_name_or_the_same_service_is_found(durable, names):
+def test_allocation_on_a_namesake_node_or_service_is_an_orphan(durable, names):
     moving = move("moving", target=9, of=uuid_of("consumer", 3), uuid=ONE)
     held = [claim(each, (inventory(OWN), 1), (inventory(OTHER), 2), instance=False) for each in (1, 2)]
     at = uuid_text(uuid_of("provider", OTHER))
-    found = orphaned(durable, here(uuid=TWO), moving, claims=held, **names)
+    found = find_orphans(durable, here(uuid=TWO), moving, claims=held, **names)
     assert found == [(uuid_text(ONE), at, "migration"), (uuid_text(TWO), at, "instance")] == sorted(found)
 
 

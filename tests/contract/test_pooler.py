@@ -1,4 +1,4 @@
-"""A connection pooler between Roost and PostgreSQL: refused, unless it is said to pool by session."""
+"""A connection pooler between Roost and PostgreSQL is refused unless configured for session pooling."""
 
 from contextlib import closing
 from pathlib import Path
@@ -20,7 +20,7 @@ def pooled_url(postgres_url):
         yield f"{database}?host={own}"
 
 
-def test_a_pooler_is_refused_with_what_to_do(pooled_url, postgres_url):
+def test_pooler_is_refused_with_advice(pooled_url, postgres_url):
     for opened in (open_store, open_reader):
         with pytest.raises(StoreBroken, match=r"set store\.pooler to session"):
             opened(pooled_url, settings=StoreSettings())
@@ -28,21 +28,21 @@ def test_a_pooler_is_refused_with_what_to_do(pooled_url, postgres_url):
         assert commit(store, item(provider(1))) == [""]
 
 
-def test_a_pooler_by_session_is_used_where_the_settings_say_so(pooled_url):
+def test_session_pooler_is_used_when_configured(pooled_url):
     settings = StoreSettings(pooler="session")
     with closing(open_store(pooled_url, settings=settings)) as store, closing(store.work_reader(None)) as work:
         assert commit(store, item(provider(1))) == [""]
         assert work.now_s() > 0
 
 
-def test_the_process_that_served_before_is_ended_behind_a_pooler_too(pooled_url, postgres_url):
+def test_previous_backend_is_terminated_behind_a_pooler(pooled_url, postgres_url):
     with closing(open_store(pooled_url, settings=StoreSettings(pooler="session"))) as store:
         assert commit(store, item(provider(1))) == [""]
         broken = store._link.connection
         (before,) = broken.execute("SELECT pg_backend_pid()").fetchone()
         with psycopg.connect(postgres_url, autocommit=True) as holding:
             holding.execute("BEGIN; LOCK TABLE feed")
-            # As after a deadline: the server still works on what nobody waits for.
+            # As after a deadline: the server still runs an abandoned statement.
             broken.pgconn.send_query(b"LOCK TABLE feed; SELECT pg_sleep(60)")
             broken.pgconn.flush()
             broken.close()
@@ -51,6 +51,6 @@ def test_the_process_that_served_before_is_ended_behind_a_pooler_too(pooled_url,
             assert found.fetchall() == [(after,)]
 
 
-def test_a_pooler_by_transaction_is_no_setting():
+def test_transaction_pooler_is_not_a_valid_setting():
     with pytest.raises(ValueError, match="pools by transaction do not work"):
         StoreSettings(pooler="transaction")

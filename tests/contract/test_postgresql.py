@@ -1,4 +1,4 @@
-"""What the PostgreSQL store promises about several processes, and about a server that goes away."""
+"""The contract of the PostgreSQL store with several processes, and with a server that stops."""
 
 import multiprocessing
 import random
@@ -35,7 +35,7 @@ from tests.support.databases import postgres
 
 @pytest.fixture
 def two(postgres_url):
-    """Give two stores of one database, both loaded, with a provider of 8 CPU."""
+    """Yield two loaded stores of one database, with a provider of 8 CPU."""
     first, second = PostgresStore(postgres_url), PostgresStore(postgres_url)
     assert commit(first, item(provider(1), offer(1, cpu=8))) == [""]
     for store in (first, second):
@@ -45,27 +45,27 @@ def two(postgres_url):
     second.close()
 
 
-def seen(store):
+def new_writes(store):
     return [write for change in store.changes() for write in change.writes]
 
 
-def test_a_change_is_seen_once_by_the_other_and_never_by_its_writer(two):
+def test_change_is_seen_once_by_the_other_store_and_never_by_its_writer(two):
     first, second = two
     one = claim(1, (inventory(1), 1))
     assert commit(first, item(one, rows=[evidence(1)])) == [""]
-    assert seen(first) == []
-    assert seen(second) == [one]
-    assert seen(second) == []
+    assert new_writes(first) == []
+    assert new_writes(second) == [one]
+    assert new_writes(second) == []
     assert commit(second, item(release(one))) == [""]
-    assert seen(second) == []
-    assert seen(first) == [release(one)]
+    assert new_writes(second) == []
+    assert new_writes(first) == [release(one)]
 
 
 def test_refused_items_are_not_in_the_feed(two):
     first, second = two
     good, bad = claim(1, (inventory(1), 8)), claim(2, (inventory(1), 1))
     assert commit(first, item(good), item(bad), item(provider(2))) == ["", "capacity", ""]
-    assert seen(second) == [good, provider(2)]
+    assert new_writes(second) == [good, provider(2)]
 
 
 def test_a_change_that_becomes_visible_late_is_not_missed(two, postgres_url):
@@ -75,15 +75,15 @@ def test_a_change_that_becomes_visible_late_is_not_missed(two, postgres_url):
     with psycopg.connect(postgres_url) as slow:
         slow.execute(insert, (encode_writes([late]),))  # its position is lower, its commit later
         assert commit(first, item(soon)) == [""]
-        assert seen(second) == [soon]
-        assert seen(second) == []
+        assert new_writes(second) == [soon]
+        assert new_writes(second) == []
         slow.commit()
-        assert seen(second) == [late]
-        assert seen(second) == []
-        assert seen(first) == [late]
+        assert new_writes(second) == [late]
+        assert new_writes(second) == []
+        assert new_writes(first) == [late]
 
 
-def test_a_load_and_the_changes_after_it_leave_no_gap(two, postgres_url):
+def test_load_and_following_changes_leave_no_gap(two, postgres_url):
     first, _ = two
     with psycopg.connect(postgres_url) as slow, closing(PostgresStore(postgres_url)) as third:
         slow.execute("INSERT INTO feed (token, body) VALUES (0, %s)", (encode_writes([provider(7)]),))
@@ -92,10 +92,10 @@ def test_a_load_and_the_changes_after_it_leave_no_gap(two, postgres_url):
         kinds = [type(write).__name__ for write in loaded.writes]
         assert kinds == ["PutProvider", "PutInventories", "PutGeneration"]
         slow.commit()
-        assert sorted(write.id for write in seen(third)) == [7, 8]
+        assert sorted(write.id for write in new_writes(third)) == [7, 8]
 
 
-def test_two_stores_judge_by_the_same_rows(two):
+def test_two_stores_validate_against_the_same_rows(two):
     first, second = two
     assert commit(first, item(claim(1, (inventory(1), 5)))) == [""]
     assert commit(second, item(claim(2, (inventory(1), 4)))) == ["capacity"]
@@ -112,25 +112,25 @@ def test_identities_are_never_shared(two):
     assert first.reserve("symbol", 1) + 1 == second.reserve("symbol", 1)
 
 
-def test_a_lost_connection_is_made_again(two, postgres_url):
+def test_lost_connection_is_reopened(two, postgres_url):
     first, second = two
     list(first.load().writes)
     for store in (first, second):
-        _cut(postgres_url)
+        _break_connections(postgres_url)
         assert commit(store, item(provider(store.reserve("provider", 1) + 10))) == [""]
-    _cut(postgres_url)
-    assert len(seen(first)) == 1
+    _break_connections(postgres_url)
+    assert len(new_writes(first)) == 1
     assert first.evidence() == []
 
 
-def test_a_connection_that_is_lost_before_the_rows_are_judged_is_made_again(two, postgres_url):
+def test_connection_lost_before_validation_is_reopened(two, postgres_url):
     first, _ = two
     for number, others in enumerate([[], [item(provider(31)), item(provider(32))], []]):
-        _cut(postgres_url)
+        _break_connections(postgres_url)
         assert set(commit(first, item(provider(20 + number)), *others)) == {""}
 
 
-def _cut(url):
+def _break_connections(url):
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
@@ -139,36 +139,36 @@ def _cut(url):
 
 
 @pytest.mark.parametrize("structural", [False, True])
-def test_a_commit_whose_answer_was_lost_is_not_made_twice(two, structural):
+def test_commit_with_a_lost_reply_is_not_repeated(two, structural):
     first, second = two
     one = item(claim(1, (inventory(1), 1)), *([provider(9)] if structural else []))
     broken = first._link.connection
-    _lose_the_answer(first, after="COMMIT" if structural else "WITH")
+    _lose_the_reply(first, after="COMMIT" if structural else "WITH")
     assert commit(first, one, item(claim(2, (inventory(1), 8)))) == ["", "capacity"]
     assert broken.closed
-    assert len(seen(second)) == len(one.writes)
-    assert seen(first) == []
+    assert len(new_writes(second)) == len(one.writes)
+    assert new_writes(first) == []
 
 
-def _lose_the_answer(store, *, after):
-    """Let the connection die right after the statement that commits was done."""
+def _lose_the_reply(store, *, after):
+    """Break the connection right after the statement that commits."""
     connection = store._link.connection
     if after == "WITH":
         execute = connection.execute
 
-        def dying(query, *args, **kwargs):
+        def execute_then_break(query, *args, **kwargs):
             cursor = execute(query, *args, **kwargs)
             if "INSERT INTO feed" in str(query) or "WITH" in str(query):
                 connection.close()
                 raise psycopg.OperationalError("server closed the connection unexpectedly")
             return cursor
 
-        connection.execute = dying
+        connection.execute = execute_then_break
         return
     postgres.lose_the_commit(connection)
 
 
-def test_a_server_that_is_gone_is_unavailable_and_used_again_when_it_is_back():
+def test_stopped_server_is_unavailable_and_used_again_when_back():
     server = postgres.Server(fsync=False)
     try:
         with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
@@ -182,14 +182,14 @@ def test_a_server_that_is_gone_is_unavailable_and_used_again_when_it_is_back():
                     use()
             server.start()
             assert commit(store, item(provider(2)), item(claim(1, (inventory(1), 1)))) == ["", ""]
-            assert seen(store) == []
+            assert new_writes(store) == []
     finally:
         server.stop()
     with pytest.raises(Unavailable):
         PostgresStore(server.url("one"))
 
 
-def test_a_load_waits_for_a_server_that_comes_back():
+def test_load_waits_for_a_server_that_returns():
     server = postgres.Server(fsync=False)
     try:
         with closing(PostgresStore(server.url("postgres"), settings=StoreSettings(wait_s=60))) as store:
@@ -205,24 +205,24 @@ def test_a_load_waits_for_a_server_that_comes_back():
         server.stop()
 
 
-def test_an_empty_database_gets_its_tables_and_an_old_one_is_refused(postgres_server):
+def test_empty_database_gets_its_tables_and_an_old_one_is_refused(postgres_server):
     with postgres.fresh_database(postgres_server) as url:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("DROP SCHEMA public CASCADE")
             connection.execute("CREATE SCHEMA public")
         upgrade_postgresql(url, to="0001")
-        for opened in (PostgresStore, audit):
+        for act in (PostgresStore, audit):
             with pytest.raises(StoreOutdated, match="roost db upgrade"):
-                opened(url)
+                act(url)
         upgrade(url)
         with closing(open_store(url, settings=StoreSettings())) as store:
             assert commit(store, item(provider(1))) == [""]
         upgrade(url)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("UPDATE alembic_version SET version_num = '9999'")
-        for opened in (PostgresStore, upgrade):
+        for act in (PostgresStore, upgrade):
             with pytest.raises(StoreOutdated, match="newer"):
-                opened(url)
+                act(url)
     with postgres.fresh_database(postgres_server) as url:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("DROP SCHEMA public CASCADE")
@@ -233,7 +233,7 @@ def test_an_empty_database_gets_its_tables_and_an_old_one_is_refused(postgres_se
             assert state(store) == {}
 
 
-def test_a_process_that_is_stuck_in_a_lock_keeps_the_others_waiting_for_a_while_only(postgres_url):
+def test_stuck_lock_holder_delays_others_only_until_the_deadline(postgres_url):
     settings = StoreSettings(deadline_s=0.5)
     first, second = (PostgresStore(postgres_url, settings=settings) for _ in range(2))
     try:
@@ -246,23 +246,23 @@ def test_a_process_that_is_stuck_in_a_lock_keeps_the_others_waiting_for_a_while_
         second.close()
 
 
-def test_the_lock_of_a_lost_connection_is_free_without_a_new_one(two, monkeypatch):
+def test_lock_of_a_lost_connection_is_freed_without_a_reconnect(two, monkeypatch):
     first, second = two
-    made, connect = [], first._link._connect
+    connects, connect = [], first._link._connect
 
-    def counted():
-        made.append(1)
+    def count_connects():
+        connects.append(1)
         return connect()
 
-    monkeypatch.setattr(first._link, "_connect", counted)
+    monkeypatch.setattr(first._link, "_connect", count_connects)
     with first.order_creations():
         first._link.connection.close()
-    assert made == []
+    assert connects == []
     with second.order_creations():
         assert second.reserve("provider", 1)
 
 
-def test_who_vanishes_is_noticed_by_both_sides_unless_the_url_says_otherwise(postgres_url):
+def test_keepalives_detect_lost_peers_unless_the_url_overrides_them(postgres_url):
     store = PostgresStore(f"{postgres_url}&keepalives_idle=77")
     try:
         parameters = store._link.connection.info.get_parameters()
@@ -280,14 +280,14 @@ _READ_ONLY = "default_transaction_read_only"
 _SLEEPING = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep%%'"
 
 
-def test_a_read_without_an_answer_ends_at_the_deadline_and_leaves_no_process(postgres_url):
+def test_read_without_a_reply_ends_at_the_deadline_and_leaves_no_backend(postgres_url):
     with closing(PostgresStore(postgres_url, settings=StoreSettings(deadline_s=0.3))) as store:
         with pytest.raises(StoreGone, match=r"^PostgreSQL: no answer within 0\.3 s$"):
             store._link.read("SELECT pg_sleep(60) IS NULL", ())
         assert store._link.read(_SLEEPING, ()) == [(0,)]
 
 
-def test_pruning_has_the_deadline_of_bulk_work(postgres_url, monkeypatch):
+def test_pruning_uses_the_deadline_of_bulk_work(postgres_url, monkeypatch):
     monkeypatch.setattr(postgresql_store, "_BYTES", "SELECT octet_length(pg_sleep(0.5)::text)::bigint")
     with closing(PostgresStore(postgres_url, settings=StoreSettings(deadline_s=0.1))) as store:
         assert store.prune(older_than_s=0.0, max_bytes=10**9) == 0
@@ -307,23 +307,23 @@ def test_a_read_only_database_is_a_clear_error(two, postgres_url):
             connection.execute(f"SET {_READ_ONLY} = off")
             connection.execute(f"ALTER DATABASE {name} RESET {_READ_ONLY}")
     assert commit(first, item(provider(4))) == [""]
-    assert seen(second) == [provider(4)]
+    assert new_writes(second) == [provider(4)]
 
 
-# The last words of a connection that its server, or a proxy before it, keeps open.
+# Final errors on a connection that the server, or a proxy before it, keeps open.
 @pytest.mark.parametrize("state", ["25006", "57P01", "57P02", "57P03", "08000", "08P01"])
 @pytest.mark.parametrize("is_one_statement", [True, False])
-def test_an_error_that_ends_a_connection_is_a_lost_connection(two, state, is_one_statement):
+def test_error_that_ends_a_connection_is_treated_as_a_lost_connection(two, state, is_one_statement):
     first, second = two
     broken = first._link.connection
     broken.execute(_FAIL.format(state=state))
     writes = [claim(1, (inventory(1), 1)), *([] if is_one_statement else [provider(9)])]
     assert commit(first, item(*writes)) == [""]
     assert broken.closed
-    assert seen(second) == writes
+    assert new_writes(second) == writes
 
 
-# On this connection alone each change of the table fails.
+# Makes each insert into the feed fail on this connection only.
 _FAIL = """
 CREATE FUNCTION pg_temp.fail() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RAISE EXCEPTION 'enough' USING ERRCODE = '{state}'; END $$;
@@ -331,17 +331,17 @@ CREATE TEMP TABLE feed (LIKE public.feed INCLUDING ALL);
 CREATE TRIGGER fail BEFORE INSERT ON pg_temp.feed FOR EACH ROW EXECUTE FUNCTION pg_temp.fail()"""
 
 
-def test_the_feed_of_the_last_minutes_stays(two, postgres_url):
+def test_recent_feed_entries_are_not_pruned(two, postgres_url):
     first, second = two
     assert commit(first, item(provider(2)), item(rows=[evidence(1)])) == ["", ""]
     assert first.prune(older_than_s=1e12, max_bytes=0) == 1
-    assert seen(second) == [provider(2)]
+    assert new_writes(second) == [provider(2)]
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("UPDATE feed SET written_at = now() - interval '1 hour'")
     assert first.prune(older_than_s=1e12, max_bytes=10**9) == 1, "the newest change stays"
 
 
-_HOT, _ROOM, _TRIES, _GROUP = 4, 300, 40, 16
+_HOT, _TOTAL, _TRIES, _GROUP = 4, 300, 40, 16
 
 
 def _race(url, number, start, results):
@@ -372,9 +372,9 @@ def _race(url, number, start, results):
         results.put(accepted)
 
 
-def test_processes_that_race_for_hot_providers_never_overbook(postgres_url):
+def test_racing_processes_never_overcommit_hot_providers(postgres_url):
     with closing(PostgresStore(postgres_url)) as store:
-        offers = [item(provider(one), offer(one, cpu=_ROOM)) for one in range(1, _HOT + 1)]
+        offers = [item(provider(one), offer(one, cpu=_TOTAL)) for one in range(1, _HOT + 1)]
         assert commit(store, item(VCPU), *offers) == [""] * (1 + _HOT)
     spawn = multiprocessing.get_context("spawn")
     start, results = spawn.Event(), spawn.Queue()

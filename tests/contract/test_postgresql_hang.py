@@ -1,4 +1,4 @@
-"""A PostgreSQL server that hangs: requests end in bounded time, and nothing acknowledged is lost."""
+"""A hung PostgreSQL server: requests end in bounded time, and no acknowledged commit is lost."""
 
 import threading
 import time
@@ -39,37 +39,37 @@ def servers():
         yield found
 
 
-def opened(url, settings=SETTINGS):
+def open_store(url, settings=SETTINGS):
     return closing(PostgresStore(url, settings=settings))
 
 
 def put(current, name):
-    """Define a trait; return whether that was acknowledged."""
+    """Define a trait; return whether the commit was acknowledged."""
     return current.commit([item(current.new_symbol("trait", name))]) == [None]
 
 
 def custom(current):
-    """Return the names of the traits that tests defined."""
+    """Return the names of the custom traits."""
     return {name for name in current.state.trait_ids if name.startswith("CUSTOM_")}
 
 
-def refreshed(current):
+def refresh(current):
     """Refresh until the database answers."""
 
-    def look():
+    def try_refresh():
         try:
             current.refresh()
         except Unavailable:
             return False
         return True
 
-    until(look)
+    until(try_refresh)
     return current
 
 
 @contextmanager
-def frozen(server):
-    """Freeze a server, and thaw it in any case."""
+def freeze(server):
+    """Freeze a server inside the context, and thaw it at the end."""
     server.freeze()
     try:
         yield
@@ -77,65 +77,65 @@ def frozen(server):
         server.thaw()
 
 
-def refused_in_time(use):
-    """Return whether a call ends with Unavailable within the promised time."""
-    begun_s = time.monotonic()
+def is_refused_in_time(use):
+    """Assert that a call raises Unavailable; return whether that takes at most the deadline."""
+    start_s = time.monotonic()
     with pytest.raises(Unavailable):
         use()
-    return time.monotonic() - begun_s < BOUND_S
+    return time.monotonic() - start_s < BOUND_S
 
 
-def test_a_frozen_server_holds_no_request_longer_than_the_deadline_and_is_used_again(server):
+def test_frozen_server_delays_requests_only_until_the_deadline(server):
     url = server.url("postgres")
-    with opened(url) as store, closing(store.work_reader(None)) as work:
+    with open_store(url) as store, closing(store.work_reader(None)) as work:
         current = Current(store)
         assert put(current, "CUSTOM_A")
         assert work.now_s() > 0
         uses = (lambda: put(current, "CUSTOM_B"), current.refresh, work.now_s)
-        with frozen(server):
-            assert [refused_in_time(use) for use in uses] == [True] * len(uses)
-        assert "CUSTOM_A" in custom(refreshed(current))
+        with freeze(server):
+            assert [is_refused_in_time(use) for use in uses] == [True] * len(uses)
+        assert "CUSTOM_A" in custom(refresh(current))
         assert put(current, "CUSTOM_C")
         assert work.now_s() > 0
-        with opened(url) as fresh:
+        with open_store(url) as fresh:
             assert digest(Current(fresh).state) == digest(current.state)
 
 
-def test_requests_that_queue_for_a_frozen_server_end_together(server):
-    with opened(server.url("postgres")) as store:
+def test_requests_queued_for_a_frozen_server_end_together(server):
+    with open_store(server.url("postgres")) as store:
         serving = Serving(Current(store), group_max=1)
         assert serving.run(lambda current: len(current.state.hosts)) == 0
         outcomes = [Future() for _ in range(8)]
-        with frozen(server):
-            begun_s = time.monotonic()
+        with freeze(server):
+            start_s = time.monotonic()
             for outcome in outcomes:
                 serving.submit(lambda _current: "read", outcome)
             errors = [outcome.exception(60) for outcome in outcomes]
-            assert time.monotonic() - begun_s < BOUND_S
+            assert time.monotonic() - start_s < BOUND_S
         assert [type(error) for error in errors] == [StoreGone] * len(outcomes)
-        until(lambda: answered(serving))
+        until(lambda: is_available(serving))
         serving.stop()
 
 
-def answered(serving):
+def is_available(serving):
     try:
         return serving.run(lambda _current: "read") == "read"
     except Unavailable:
         return False
 
 
-def test_a_load_that_meets_a_frozen_server_ends(server):
-    with opened(server.url("postgres")) as store:
+def test_load_from_a_frozen_server_ends(server):
+    with open_store(server.url("postgres")) as store:
         loaded = store.load()
-        with frozen(server), pytest.raises(Unavailable, match="no answer within 1 s"):
+        with freeze(server), pytest.raises(Unavailable, match="no answer within 1 s"):
             list(loaded.writes)
         assert list(store.load().writes) == []
 
 
 @pytest.mark.parametrize("is_one_statement", [True, False])
-def test_a_commit_that_a_frozen_server_finishes_later_is_found_and_made_once(server, is_one_statement):
+def test_commit_that_a_frozen_server_finishes_later_is_made_once(server, is_one_statement):
     settings = StoreSettings(deadline_s=0.5, wait_s=30)
-    with opened(server.url("postgres"), settings) as store:
+    with open_store(server.url("postgres"), settings) as store:
         current = Current(store)
         assert put(current, "CUSTOM_A")
         connection, answers = store._link.connection, []
@@ -150,10 +150,10 @@ def test_a_commit_that_a_frozen_server_finishes_later_is_found_and_made_once(ser
             server.thaw()
         worker.join()
         assert answers == [[None] * len(names)]
-        with opened(server.url("postgres")) as fresh:
+        with open_store(server.url("postgres")) as fresh:
             again = Current(fresh)
             assert custom(again) == {"CUSTOM_A", *names}
-            assert digest(again.state) == digest(refreshed(current).state)
+            assert digest(again.state) == digest(refresh(current).state)
         assert feed_rows(store) == 1 + 1
 
 
@@ -161,16 +161,16 @@ def feed_rows(store):
     return store._link.read("SELECT count(*) FROM feed", ())[0][0]
 
 
-def test_a_standby_that_takes_over_from_a_frozen_primary_serves_all_that_was_acknowledged(servers):
+def test_standby_that_replaces_a_frozen_primary_has_all_acknowledged_commits(servers):
     servers.make_synchronous()
-    with opened(servers.url) as reading, opened(servers.url) as writing:
+    with open_store(servers.url) as reading, open_store(servers.url) as writing:
         reader, writer = Current(reading), Current(writing)
         acknowledged = {name for name in ("CUSTOM_A", "CUSTOM_B") if put(writer, name)}
-        with frozen(servers.primary):
-            assert refused_in_time(lambda: put(writer, "CUSTOM_LOST"))
+        with freeze(servers.primary):
+            assert is_refused_in_time(lambda: put(writer, "CUSTOM_LOST"))
             servers.promote()
-            refreshed(writer)
+            refresh(writer)
             acknowledged |= {name for name in ("CUSTOM_C", "CUSTOM_D") if put(writer, name)}
-            assert custom(refreshed(reader)) == acknowledged == {"CUSTOM_A", "CUSTOM_B", "CUSTOM_C", "CUSTOM_D"}
-            with opened(servers.standby_url) as fresh:
+            assert custom(refresh(reader)) == acknowledged == {"CUSTOM_A", "CUSTOM_B", "CUSTOM_C", "CUSTOM_D"}
+            with open_store(servers.standby_url) as fresh:
                 assert digest(Current(fresh).state) == digest(writer.state) == digest(reader.state)

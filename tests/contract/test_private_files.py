@@ -1,4 +1,4 @@
-"""Files of databases and agents are for their owner alone, and a lock file that is gone is noticed."""
+"""Database and agent files are private to their owner, and a missing lock file is detected."""
 
 import stat
 from contextlib import closing
@@ -18,7 +18,7 @@ def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_new_database_is_for_its_owner_alone(tmp_path):
+def test_new_database_is_readable_only_by_its_owner(tmp_path):
     path = tmp_path / "data" / "roost.db"
     with closing(SqliteStore(path)) as store:
         assert commit(store, TRAIT) == [""]
@@ -27,20 +27,20 @@ def test_a_new_database_is_for_its_owner_alone(tmp_path):
     assert mode(path.parent) == 0o700
 
 
-def test_a_folder_that_is_there_keeps_its_mode(tmp_path):
+def test_existing_folder_keeps_its_mode(tmp_path):
     tmp_path.chmod(0o750)
     SqliteStore(tmp_path / "roost.db").close()
     assert mode(tmp_path) == 0o750
 
 
-def test_a_new_journal_of_an_agent_is_for_its_owner_alone(tmp_path):
+def test_new_agent_journal_is_readable_only_by_its_owner(tmp_path):
     path = tmp_path / "agent" / "journal.db"
     with closing(Journal(path)):
         assert {mode(each) for each in path.parent.iterdir()} == {0o600}
 
 
 @pytest.mark.parametrize("replace", [False, True])
-def test_nothing_is_written_once_the_lock_file_is_gone(tmp_path, replace):
+def test_missing_lock_file_stops_all_writes(tmp_path, replace):
     path = tmp_path / "roost.db"
     with closing(SqliteStore(path)) as store:
         (tmp_path / "roost.db.lock").unlink()

@@ -1,4 +1,4 @@
-"""Whole processes that die under load: what they answered is in the database, and the next one goes on."""
+"""Processes killed under load: their answers are in the database, and the next process continues."""
 
 import os
 import random
@@ -35,17 +35,17 @@ GROUPS = tuple(
 )
 
 
-class Said(msgspec.Struct):
-    """What a process says: first what it is about to do, then what came of it."""
+class Report(msgspec.Struct):
+    """Output of a process: first the plan of a group, then its results."""
 
     is_done: bool
-    gone: list[str] = []  # instances that depart
+    gone: list[str] = []  # departing instances
     asked: list[list[str]] = []  # instances of each request
     decisions: list[tuple[str, str, list[tuple[str, str, int]]]] = []  # uuid, outcome, (instance, host, VCPU)
 
 
 def work(config: str | None, data: str | None, seed: int) -> None:
-    """Let instances come and go for ever, in a process of its own, until it is killed."""
+    """Place and release instances forever, in a process of its own, until it is killed."""
     draw = random.Random(seed)
     with open_roost(None if config is None else Path(config), None if data is None else Path(data)) as product:
         held = [str(uuid.UUID(bytes=body)) for body in product.state.holders]
@@ -59,15 +59,15 @@ def work(config: str | None, data: str | None, seed: int) -> None:
             mixed: list[Request | Departure] = [*acts, *(Departure(instance_uuids=(one,)) for one in gone)]
             draw.shuffle(mixed)
             asked = [list(act.instance_uuids) for act in mixed if isinstance(act, Request)]
-            _say(Said(False, gone, asked))
-            done = Said(True, gone, asked)
+            _print(Report(False, gone, asked))
+            done = Report(True, gone, asked)
             for result in product.outcomes(mixed):
                 assert not isinstance(result, RoostError), result
                 if result is not None:
                     picks = [(pick.instance_uuid, pick.host, _vcpus(pick.allocations)) for pick in result.picks]
                     done.decisions.append((result.uuid, result.outcome, picks))
                     held += [instance for instance, _, _ in picks]
-            _say(done)
+            _print(done)
 
 
 def _request(draw: random.Random) -> Request:
@@ -81,37 +81,37 @@ def _vcpus(allocations: dict[str, dict[str, int]]) -> int:
     return sum(amounts["VCPU"] for amounts in allocations.values())
 
 
-def _say(said: Said) -> None:
-    os.write(1, msgspec.json.encode(said) + b"\n")
+def _print(report: Report) -> None:
+    os.write(1, msgspec.json.encode(report) + b"\n")
 
 
 class Record:
-    """All that was said, from the first process to the last, and what must therefore be in the database."""
+    """All reports of all processes, and the resulting content of the database."""
 
     def __init__(self) -> None:
         self.alive: dict[str, tuple[str, int]] = {}  # instance -> host, VCPU
         self.decisions: dict[str, str] = {}  # uuid -> outcome
         self.counts: Counter[str] = Counter()
-        self.unsure = Said(False)  # said to be about to happen, when the process was killed
+        self.unsure = Report(False)  # the plan that was under way at the kill
 
     def read(self, lines: Iterable[bytes]) -> None:
-        """Take in what one process said."""
-        self.unsure = Said(False)
+        """Read the output of one process."""
+        self.unsure = Report(False)
         for line in lines:
-            said = msgspec.json.decode(line, type=Said)
-            self.unsure = Said(False) if said.is_done else said
-            if not said.is_done:
+            report = msgspec.json.decode(line, type=Report)
+            self.unsure = Report(False) if report.is_done else report
+            if not report.is_done:
                 continue
             self.counts["groups"] += 1
-            for decided, outcome, picks in said.decisions:
-                self.decisions[decided] = outcome
+            for decision_uuid, outcome, picks in report.decisions:
+                self.decisions[decision_uuid] = outcome
                 self.counts[outcome] += 1
                 self.alive.update({instance: (host, vcpus) for instance, host, vcpus in picks})
-            for instance in said.gone:
+            for instance in report.gone:
                 self.alive.pop(instance, None)
 
     def compare(self, query: Any) -> None:
-        """Compare with the tables; take over what was done without being said."""
+        """Compare with the tables; accept changes of the last, unreported group."""
         there: dict[str, tuple[str, int]] = {}
         for body, host, vcpus in query(
             """SELECT c.uuid, h.host, a.amount FROM consumer c LEFT JOIN instance i ON i.consumer_id = c.id
@@ -137,7 +137,7 @@ class Record:
             for body, outcome in query("SELECT uuid, outcome FROM decision")
         }
         assert self.decisions.items() <= stored.items(), "evidence of an acknowledged decision is lost"
-        self.counts["unsaid"] += len(there.keys() ^ self.alive.keys())
+        self.counts["unreported"] += len(there.keys() ^ self.alive.keys())
         self.alive = there
 
 
@@ -148,7 +148,7 @@ class Sqlite:
         self.config, self.data = None, folder
 
     def query(self, text: str) -> list[tuple[Any, ...]]:
-        """Read rows, by the database's own means."""
+        """Read rows directly with SQL."""
         with closing(sqlite3.connect(f"file:{self.data / 'roost.db'}?mode=ro", uri=True)) as connection:
             return connection.execute(text).fetchall()
 
@@ -160,13 +160,13 @@ class Postgres:
         self.config, self.data, self._url = settings_for(url, folder), None, url
 
     def query(self, text: str) -> list[tuple[Any, ...]]:
-        """Read rows, by the database's own means."""
+        """Read rows directly with SQL."""
         with psycopg.connect(self._url) as connection:
             return connection.execute(text.encode()).fetchall()
 
 
-def live_and_die(database: Sqlite | Postgres, seed: int, *, after_s: float) -> list[bytes]:
-    """Let a process decide for some moments, kill it, and return what it said; half a line counts for nothing."""
+def run_and_kill(database: Sqlite | Postgres, seed: int, *, after_s: float) -> list[bytes]:
+    """Run a process for a while and kill it; return its output without an incomplete line."""
     words = [None if each is None else str(each) for each in (database.config, database.data)]
     child = worker("tests.contract.test_process_crash:work", *words, seed)
     try:
@@ -182,12 +182,12 @@ def live_and_die(database: Sqlite | Postgres, seed: int, *, after_s: float) -> l
 
 
 def rounds(database: Sqlite | Postgres, count: int, *, seed: int) -> Counter[str]:
-    """Kill so many processes, one after the other, on one database."""
+    """Run and kill processes one after another on one database, with a check after each."""
     with open_roost(database.config, database.data) as product:
         product.install(fleet(HOSTS, vcpus=VCPUS, groups=GROUPS))
     draw, record = random.Random(seed), Record()
     for number in range(count):
-        record.read(live_and_die(database, seed * 1000 + number, after_s=draw.uniform(0.02, 0.5)))
+        record.read(run_and_kill(database, seed * 1000 + number, after_s=draw.uniform(0.02, 0.5)))
         assert audit_database(database.config, database.data, {}) == []
         record.compare(database.query)
     assert min(record.counts["granted"], record.counts["refused"]) > 0
@@ -206,7 +206,7 @@ def database(request, tmp_path):
     return Postgres(request.getfixturevalue("postgres_url"), tmp_path)
 
 
-def test_what_a_killed_process_answered_is_there_and_the_next_one_goes_on(database):
+def test_answers_of_a_killed_process_are_durable_and_the_next_one_continues(database):
     rounds(database, 2, seed=1)
 
 
@@ -217,6 +217,6 @@ def test_fifty_killed_processes_lose_nothing(database, capsys):
         print(
             f"\nkilled 50 times on {type(database).__name__}: {counts['granted']:,} granted and "
             f"{counts['refused']:,} refused decisions acknowledged in {counts['groups']:,} groups, "
-            f"none lost, none half there, none doubled; {counts['unsaid']:,} instances came or went "
+            f"none lost, none half there, none doubled; {counts['unreported']:,} instances came or went "
             f"in groups that were cut short; {counts['alive']:,} alive; the audit found nothing 50 times"
         )

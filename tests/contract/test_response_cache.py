@@ -1,4 +1,4 @@
-"""What a server remembers between answers is what one that was just started would read."""
+"""The cached responses of a running server equal those of a freshly started one."""
 
 import json
 import uuid
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.long
 
 CLASSES = ("VCPU", "MEMORY_MB", "CUSTOM_A", "CUSTOM_B")
 TRAITS = ("CUSTOM_T", "HW_CPU_X86_AVX2", "MISC_SHARES_VIA_AGGREGATE")
-UUIDS = [str(uuid.UUID(int=number)) for number in range(1, 5)]  # of providers: they come, go, and come again
+UUIDS = [str(uuid.UUID(int=number)) for number in range(1, 5)]  # providers that are created, deleted and created again
 AGGREGATES = [str(uuid.UUID(int=number)) for number in range(101, 104)]
 CONSUMERS = [str(uuid.UUID(int=number)) for number in range(201, 207)]
 READS = (
@@ -42,41 +42,41 @@ READS = (
 
 
 class Client:
-    """Sends writes of all kinds, as they come to its mind; many are refused."""
+    """Sends random writes of all kinds; many are refused."""
 
     def __init__(self, api, random: Random) -> None:
         self.api, self.random = api, random
         self._parents = (None, *random.choice(((), UUIDS)))
-        self._is_busy = False  # whether nothing happens but that consumers come and go
+        self._is_busy = False  # whether only consumers change
 
     def write(self) -> None:
-        """Send one."""
+        """Send one random write."""
         if self.random.random() < 0.1:
             self._is_busy = not self._is_busy
-        comings_and_goings = (self.claim, self.claim, self.end)
+        consumer_writes = (self.claim, self.claim, self.end)
         others = (
             self.create,
             self.create,
-            self.offer,
-            self.offer,
-            self.wear,
-            self.join,
+            self.set_inventories,
+            self.set_inventories,
+            self.set_traits,
+            self.set_aggregates,
             self.move,
             self.remove,
             self.reshape,
             self.rename_class,
         )
-        kinds = comings_and_goings if self._is_busy else (*comings_and_goings, *others)
+        kinds = consumer_writes if self._is_busy else (*consumer_writes, *others)
         self.random.choice(kinds)()
 
     def create(self) -> None:
-        """Create a provider, maybe as a child."""
+        """Create a provider, possibly as a child."""
         parent = self.random.choice(self._parents)
         body = {"name": f"n{self.random.randint(1, 9)}", "uuid": self.random.choice(UUIDS)}
         self.api.post("/resource_providers", body if parent is None else body | {"parent_provider_uuid": parent})
 
     def move(self) -> None:
-        """Rename a provider, or put it elsewhere."""
+        """Rename a provider or change its parent."""
         body = {"name": f"n{self.random.randint(1, 9)}", "parent_provider_uuid": self.random.choice(self._parents)}
         self.api.put(f"/resource_providers/{self.random.choice(UUIDS)}", body)
 
@@ -92,24 +92,24 @@ class Client:
         shown = self.api.get(f"/resource_providers/{uuid_text}").json
         return shown.get("generation", 0)
 
-    def offer(self) -> None:
-        """Replace what a provider offers."""
+    def set_inventories(self) -> None:
+        """Replace the inventories of a provider."""
         uuid_text = self.random.choice(UUIDS)
         body = {"resource_provider_generation": self._generation(uuid_text), "inventories": self._inventories()}
         self.api.put(f"/resource_providers/{uuid_text}/inventories", body)
 
-    def wear(self) -> None:
-        """Replace what a provider wears."""
-        uuid_text, worn = self.random.choice(UUIDS), self.random.sample(TRAITS, self.random.choice((0, 1, 1, 2)))
-        if self.random.random() < 0.5:  # Where somebody shares, most of what is remembered is not.
-            worn = [each for each in worn if each != TRAITS[-1]]
-        body = {"resource_provider_generation": self._generation(uuid_text), "traits": worn}
+    def set_traits(self) -> None:
+        """Replace the traits of a provider."""
+        uuid_text, traits = self.random.choice(UUIDS), self.random.sample(TRAITS, self.random.choice((0, 1, 1, 2)))
+        if self.random.random() < 0.5:  # With a sharing provider, most responses are not cached.
+            traits = [each for each in traits if each != TRAITS[-1]]
+        body = {"resource_provider_generation": self._generation(uuid_text), "traits": traits}
         self.api.put(f"/resource_providers/{uuid_text}/traits", body)
 
-    def join(self) -> None:
+    def set_aggregates(self) -> None:
         """Replace the aggregates of a provider."""
-        joined = self.random.sample(AGGREGATES, self.random.randint(0, 2))
-        self.api.put(f"/resource_providers/{self.random.choice(UUIDS)}/aggregates", joined, version="1.18")
+        aggregates = self.random.sample(AGGREGATES, self.random.randint(0, 2))
+        self.api.put(f"/resource_providers/{self.random.choice(UUIDS)}/aggregates", aggregates, version="1.18")
 
     def _allocations(self) -> dict:
         return {
@@ -121,16 +121,16 @@ class Client:
         }
 
     def claim(self) -> None:
-        """Let a consumer hold something, in place of what it held."""
+        """Replace the allocations of a consumer."""
         body = {"allocations": self._allocations(), "project_id": "p", "user_id": "u"}
         self.api.put(f"/allocations/{self.random.choice(CONSUMERS)}", body, version="1.12")
 
     def end(self) -> None:
-        """Let a consumer hold nothing."""
+        """Delete the allocations of a consumer."""
         self.api.delete(f"/allocations/{self.random.choice(CONSUMERS)}")
 
     def reshape(self) -> None:
-        """Replace what a provider offers together with what is held of it."""
+        """Replace the inventories of a provider together with its allocations."""
         uuid_text = self.random.choice(UUIDS)
         held = self.api.get(f"/resource_providers/{uuid_text}/allocations").json.get("allocations", {})
         inventories = {
@@ -150,27 +150,27 @@ class Client:
         self.api.post("/reshaper", body, version="1.30")
 
     def rename_class(self) -> None:
-        """Give a class another name."""
+        """Rename a resource class."""
         one, other = self.random.sample(("CUSTOM_A", "CUSTOM_B", "CUSTOM_C"), 2)
         self.api.put(f"/resource_classes/{one}", {"name": other}, version="1.6")
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
-def test_a_server_that_runs_answers_as_one_that_was_just_started(seed):
+def test_running_server_responds_like_a_freshly_started_one(seed):
     random, store = Random(seed), MemoryStore()
     with asking(store) as api:
         for name in ("CUSTOM_A", "CUSTOM_B"):
             api.put(f"/resource_classes/{name}")
         api.put(f"/traits/{TRAITS[0]}")
-        client, asked = Client(api, random), random.sample(READS, 8)
+        client, urls = Client(api, random), random.sample(READS, 8)
         for _ in range(60):
             for _ in range(random.choice((1, 1, 3))):
                 client.write()
             fresh = Columns(Current(store).state)
-            for url in random.sample(asked, 6):
+            for url in random.sample(urls, 6):
                 version = random.choice((39, 28, 17)) if "group_policy" not in url and "_tree" not in url else 39
-                answered, expected = api.get(url, version=f"1.{version}"), fresh.response(url, version)
-                assert answered.status == expected.status, url
-                if answered.status == 200:
-                    assert answered.json == json.loads(expected.body), url
+                response, expected = api.get(url, version=f"1.{version}"), fresh.response(url, version)
+                assert response.status == expected.status, url
+                if response.status == 200:
+                    assert response.json == json.loads(expected.body), url

@@ -1,4 +1,4 @@
-"""PostgreSQL servers die and take over at random: what processes know is what the database holds."""
+"""Random crashes and failovers of PostgreSQL: the state of each process equals the database."""
 
 import random
 import threading
@@ -19,23 +19,23 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.long
 
-PROVIDERS, ROOM = 4, 100_000
+PROVIDERS, TOTAL = 4, 100_000
 SETTINGS = StoreSettings(deadline_s=0.5, wait_s=2)
 
 
 class Process:
-    """What one process of Roost does to the database, and what it was told of that."""
+    """One Roost process: its writes, and the acknowledged results."""
 
     def __init__(self, url, draw):
         self.store = PostgresStore(url, settings=SETTINGS)
         self.current = Current(self.store)
         self._draw = draw
-        self.held = {}  # claims that were acknowledged and not released, by uuid
+        self.held = {}  # acknowledged claims without a release, by uuid
         self.released = set()
-        self.claim_count = 0  # that were acknowledged
+        self.claim_count = 0  # acknowledged claims
 
     def act(self):
-        """Claim, release what was claimed, be refused, or look; the outcome may stay unknown."""
+        """Claim, release, send an impossible claim, or refresh; the outcome may stay unknown."""
         draw = self._draw.random()
         try:
             self.current.refresh()  # As before each request.
@@ -44,7 +44,7 @@ class Process:
             if draw < 0.5 and self.held:
                 self._release(self._draw.choice(sorted(self.held)))
             elif draw < 0.6:
-                self._claim((inventory(1), ROOM + 1))
+                self._claim((inventory(1), TOTAL + 1))
             else:
                 self._claim(*((inventory(one), 1) for one in self._draw.sample(range(1, PROVIDERS + 1), 2)))
         except Unavailable:
@@ -52,7 +52,7 @@ class Process:
 
     def _claim(self, *takes):
         one = claim(self.current.new_id("consumer"), *takes, instance=False)
-        # Numbers come again where a standby did not hear of them: the uuid is what a client knows.
+        # Numbers are reused if the standby missed them; the uuid identifies the claim.
         uuid = uuid_of("claim", self._draw.getrandbits(60))
         one.consumers[0] = msgspec.structs.replace(one.consumers[0], uuid=uuid)
         if self.current.commit([item(one)]) == [None]:
@@ -64,21 +64,21 @@ class Process:
         if self.current.commit([item(release(one))]) == [None]:
             self.released.add(uuid)
 
-    def look(self):
-        """Make one request, and repeat it as clients do."""
+    def refresh(self):
+        """Refresh, with repetitions as by a client; return a digest of the state."""
 
-        def answered():
+        def is_refreshed():
             try:
                 self.current.refresh()
             except Unavailable:
                 return False
             return True
 
-        until(answered)
+        until(is_refreshed)
         return digest(self.current.state)
 
     def work_until(self, stop):
-        """Return a thread that claims until an event, and how often it was answered."""
+        """Return a thread that acts until an event, and a list with one entry per act."""
         done = []
 
         def run():
@@ -90,8 +90,8 @@ class Process:
 
 
 def check(servers, processes, *, is_synchronous):
-    """Compare what processes know with the tables, and with what clients were told."""
-    known = [process.look() for process in processes]
+    """Compare the state of processes with the tables and with the acknowledged results."""
+    known = [process.refresh() for process in processes]
     with closing(PostgresStore(servers.url, settings=SETTINGS)) as fresh:
         truth = digest(Current(fresh).state)
     assert known == [truth] * len(processes)
@@ -103,19 +103,19 @@ def check(servers, processes, *, is_synchronous):
 
 
 def disturb(servers, processes, draw, *, is_synchronous):
-    """Let a standby take over in one of the ways in which it does."""
+    """Fail over to a standby in one of several ways."""
     first, *others = processes
     kind = draw.choice(["starved", "busy", "frozen", "clean"])
     stop = threading.Event()
     if kind == "starved":
         servers.starve()
         servers.burn(draw.randrange(50))
-        # A commit that waits for the standby ends with its deadline.
+        # A commit that waits for the standby ends at its deadline.
         for process in processes[:1] if is_synchronous else processes:
             for _ in range(2 if is_synchronous else draw.randrange(10)):
                 process.act()
         for process in processes:
-            process.look()
+            process.refresh()
         servers.fail_over(is_clean=False)
         return
     worker, done = first.work_until(stop)
@@ -138,14 +138,14 @@ def run(seed, rounds, *, is_synchronous):
     with rotation(is_synchronous=is_synchronous) as servers:
         processes = [Process(servers.url, draw) for _ in range(2)]
         try:
-            offers = [item(provider(one), offer(one, cpu=ROOM)) for one in range(1, PROVIDERS + 1)]
+            offers = [item(provider(one), offer(one, cpu=TOTAL)) for one in range(1, PROVIDERS + 1)]
             assert processes[0].current.commit([item(VCPU), *offers]) == [None] * (1 + PROVIDERS)
             for _ in range(rounds):
                 for _ in range(draw.randrange(20)):
                     draw.choice(processes).act()
                 disturb(servers, processes, draw, is_synchronous=is_synchronous)
                 check(servers, processes, is_synchronous=is_synchronous)
-                for _ in range(draw.randrange(5)):  # The numbers of transactions that come again.
+                for _ in range(draw.randrange(5)):  # These reuse transaction numbers.
                     draw.choice(processes).act()
                 check(servers, processes, is_synchronous=is_synchronous)
         finally:
@@ -155,7 +155,7 @@ def run(seed, rounds, *, is_synchronous):
 
 
 @pytest.mark.parametrize("is_synchronous", [True, False])
-def test_processes_know_what_the_database_holds_after_each_failover(is_synchronous):
+def test_processes_match_the_database_after_each_failover(is_synchronous):
     processes = run(1, 3, is_synchronous=is_synchronous)
     assert all(process.claim_count for process in processes)
 
@@ -163,6 +163,6 @@ def test_processes_know_what_the_database_holds_after_each_failover(is_synchrono
 @pytest.mark.soak
 @pytest.mark.parametrize("is_synchronous", [True, False])
 @pytest.mark.parametrize("seed", range(6))
-def test_processes_know_what_the_database_holds_after_many_failovers(seed, is_synchronous):
+def test_processes_match_the_database_after_many_failovers(seed, is_synchronous):
     processes = run(seed, 20, is_synchronous=is_synchronous)
     assert all(process.claim_count for process in processes)

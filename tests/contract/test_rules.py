@@ -1,4 +1,4 @@
-"""Promises that every filter and every weigher keeps. Rules are discovered, so a new one is held to them at once."""
+"""The contract of every filter and weigher. Rules are discovered, so new ones are tested automatically."""
 
 import copy
 import inspect
@@ -22,7 +22,7 @@ from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_o
 
 
 def classes(package):
-    """Give the rule of every file of a package."""
+    """Yield the rule class of each module of a package."""
     for module in pkgutil.iter_modules(package.__path__):
         members = vars(import_module(f"{package.__name__}.{module.name}")).values()
         yield next(each for each in members if inspect.isclass(each) and getattr(each, "name", None) == module.name)
@@ -33,7 +33,7 @@ RULES = FILTERS + WEIGHERS
 
 
 def topology(*pinned):
-    """Give one cell of two processors for each set of those that are taken."""
+    """Return one NUMA cell of two processors for each set of pinned processors."""
     return NumaTopology(
         cells=tuple(
             NumaCell(id=at, cpus=(0, 1), pcpus=(0, 1), pinned_cpus=taken, memory_mb=512)
@@ -68,7 +68,7 @@ POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", 
 
 @st.composite
 def fleets(draw):
-    """Give a fleet whose hosts differ in everything a rule may look at."""
+    """Draw a fleet whose hosts differ in all inputs of rules."""
     state = fleet(*draw(st.lists(host_facts, min_size=1, max_size=8)))
     for row in range(len(state.hosts)):
         for name in COLUMNS_OF_COUNTS:
@@ -79,7 +79,7 @@ def fleets(draw):
 
 @st.composite
 def specs(draw, rows):
-    """Give a request that some rule may be concerned by."""
+    """Draw a request that concerns some rules."""
     wishes = st.sampled_from(["hypervisor_type", "rank", "capabilities:cpu_info:arch", "num_instances", "uuid"])
     members = group(draw(st.sampled_from(POLICIES)), limit=draw(st.integers(1, 3)))
     members.members.update(draw(st.dictionaries(st.integers(0, rows - 1), st.integers(1, 3))))
@@ -101,24 +101,24 @@ def specs(draw, rows):
     )
 
 
-def made(rule):
-    """Give a rule with its default options."""
+def default_rule(rule):
+    """Return a rule with its default options."""
     return rule(rule.options())
 
 
 def verdict(rule, view, wanted):
-    """Give the mask of a filter or the raw weights of a weigher."""
+    """Return the mask of a filter or the raw weights of a weigher."""
     return rule.keep(view, wanted) if hasattr(rule, "keep") else rule.raw(view, wanted)
 
 
 @pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)
 @settings(max_examples=30)
 @given(data=st.data())
-def test_each_host_is_judged_on_its_own(kind, data):
-    """Shuffling hosts, or leaving some out, shuffles verdicts and leaves those out, and changes none."""
+def test_verdicts_do_not_depend_on_other_hosts(kind, data):
+    """A shuffle or subset of hosts yields the same shuffle or subset of verdicts."""
     state = data.draw(fleets())
     wanted = data.draw(specs(len(state.hosts)))
-    rule = made(kind)
+    rule = default_rule(kind)
     if not rule.concerns(wanted):
         return
     whole = verdict(rule, hosts_of(state), wanted)
@@ -131,10 +131,10 @@ def test_each_host_is_judged_on_its_own(kind, data):
 @pytest.mark.parametrize("kind", [kind for kind in FILTERS if implements(kind, Countable)], ids=lambda kind: kind.name)
 @settings(max_examples=30)
 @given(data=st.data())
-def test_a_filter_that_tells_its_room_has_some_exactly_on_the_hosts_it_keeps(kind, data):
+def test_headroom_of_a_filter_is_positive_exactly_on_accepted_hosts(kind, data):
     state = data.draw(fleets())
     wanted = data.draw(specs(len(state.hosts)))
-    rule = made(kind)
+    rule = default_rule(kind)
     if rule.concerns(wanted):
         room = rule.room(hosts_of(state), wanted)
         np.testing.assert_array_equal(room > 0, rule.keep(hosts_of(state), wanted))
@@ -146,10 +146,10 @@ def test_a_filter_that_tells_its_room_has_some_exactly_on_the_hosts_it_keeps(kin
 @pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)
 @settings(max_examples=30)
 @given(data=st.data())
-def test_a_rule_edits_nothing(kind, data):
+def test_rule_does_not_modify_its_input(kind, data):
     state = data.draw(fleets())
     wanted = data.draw(specs(len(state.hosts)))
-    rule = made(kind)
+    rule = default_rule(kind)
     before = {name: column.view.copy() for name, column in state.hosts.columns.items()}
     facts, request = msgspec.json.encode(state.hosts.facts), msgspec.json.encode(wanted.request)
     members = copy.deepcopy(wanted.group and (wanted.group.members, wanted.group.places))
@@ -164,10 +164,10 @@ def test_a_rule_edits_nothing(kind, data):
 @pytest.mark.parametrize("kind", FILTERS, ids=lambda kind: kind.name)
 @settings(max_examples=30)
 @given(data=st.data())
-def test_a_verdict_on_facts_stays_when_only_use_changes(kind, data):
+def test_verdict_on_facts_does_not_depend_on_usage(kind, data):
     state = data.draw(fleets())
     wanted = data.draw(specs(len(state.hosts)))
-    rule = made(kind)
+    rule = default_rule(kind)
     if not rule.concerns(wanted) or rule.reads(wanted) != "facts":
         return
     before = rule.keep(hosts_of(state), wanted)
@@ -181,11 +181,11 @@ def test_a_verdict_on_facts_stays_when_only_use_changes(kind, data):
 @pytest.mark.parametrize("kind", FILTERS, ids=lambda kind: kind.name)
 @settings(max_examples=30)
 @given(data=st.data())
-def test_a_reason_is_a_sentence_that_waits_for_its_subject(kind, data):
+def test_reason_is_a_clause_without_its_subject(kind, data):
     wanted = data.draw(specs(3))
-    if kind.name != "all_hosts" and not made(kind).concerns(wanted):
+    if kind.name != "all_hosts" and not default_rule(kind).concerns(wanted):
         return
-    reason = made(kind).reason(wanted)
+    reason = default_rule(kind).reason(wanted)
     assert reason
     assert reason == reason.strip()
     assert reason[0].islower()
@@ -193,10 +193,10 @@ def test_a_reason_is_a_sentence_that_waits_for_its_subject(kind, data):
 
 
 @pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)
-def test_options_can_be_left_out_and_say_what_they_are_for(kind):
+def test_rule_has_a_section_and_works_with_default_options(kind):
     assert kind.section
     assert issubclass(kind.options, msgspec.Struct)
-    made(kind)
+    default_rule(kind)
 
 
 @pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)
@@ -205,14 +205,14 @@ def test_every_option_has_a_description(kind):
     assert [name for name, option in schema.items() if not option.get("description", "").endswith(".")] == []
 
 
-def test_no_two_rules_share_a_name():
+def test_rule_names_are_unique():
     for kinds in (FILTERS, WEIGHERS):
         names = [name for kind in kinds for name in {kind.name, kind.nova_name} if name]
         assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("kind", WEIGHERS, ids=lambda kind: kind.name)
-def test_a_multiplier_is_the_option_of_the_same_name_as_the_aggregate_key(kind):
-    # In a section of its own an option leaves the section's name out.
+def test_multiplier_comes_from_the_option_named_by_the_aggregate_key(kind):
+    # In a section of its own, the option name omits the section name.
     value = getattr(kind.options(), kind.aggregate_key.removeprefix(f"{kind.section}_"))
-    assert made(kind).multiplier == kind.sign * value
+    assert default_rule(kind).multiplier == kind.sign * value

@@ -1,4 +1,4 @@
-"""Snapshots are written beside the process that serves, and whatever ends them early does no harm."""
+"""Snapshots are written beside the serving process, and an interrupted snapshot is harmless."""
 
 import signal
 import sqlite3
@@ -30,12 +30,12 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture
 def world(durable):
-    """Give a new, empty database that lasts."""
+    """Return a new, empty durable database."""
     return durable
 
 
 def rows(world, what="position, part") -> list[tuple[int, ...]]:
-    """Read the table as it is."""
+    """Read the snapshot table."""
     text = f"SELECT {what} FROM snapshot ORDER BY position, part"
     if isinstance(world, SqliteWorld):
         with closing(sqlite_history.open_reader(world.path)) as connection:
@@ -45,13 +45,13 @@ def rows(world, what="position, part") -> list[tuple[int, ...]]:
 
 
 def write_slowly(url: str) -> None:
-    """Write a snapshot of small parts; say so after each, and wait to be told to go on."""
+    """Write a snapshot in small parts; print a line before each part and wait for a line of input."""
     for module in (sqlite_history, postgresql_history):
-        module.parts_of = lambda writes: (_said(encode_writes([write])) for write in writes)
+        module.parts_of = lambda writes: (_announce(encode_writes([write])) for write in writes)
     print("done", snapshot_program.write_snapshot(url), flush=True)
 
 
-def _said(body: bytes) -> bytes:
+def _announce(body: bytes) -> bytes:
     print("part", flush=True)
     input()
     return body
@@ -61,13 +61,13 @@ def decide(roost: Roost, count: int) -> list[str]:
     return [decision.uuid for decision in roost.work([wish()] * count)]
 
 
-def test_an_empty_database_is_its_own_first_snapshot(world):
+def test_empty_database_is_its_own_first_snapshot(world):
     world.open().close()
     assert rows(world, "position, part, length(body)") == [(0, 0, 0)]
 
 
 @pytest.mark.parametrize("is_used", [False, True])
-def test_a_database_that_was_used_before_waits_for_its_first_snapshot(tmp_path, is_used):
+def test_database_used_before_snapshots_waits_for_its_first_one(tmp_path, is_used):
     path = tmp_path / "roost.db"
     upgrade_sqlite(path, to="0003")
     if is_used:
@@ -88,7 +88,7 @@ def test_a_database_that_was_used_before_waits_for_its_first_snapshot(tmp_path, 
         assert roost.replay(decision.uuid).is_same
 
 
-def test_a_snapshot_is_begun_when_so_much_was_written_and_never_two_at_once(world, monkeypatch):
+def test_snapshot_starts_after_enough_writes_and_never_twice_at_once(world, monkeypatch):
     monkeypatch.setattr("roost.product.PRUNE_EVERY", 10)
     settings = Settings(store=StoreSettings(snapshot_every_bytes=1))
     with Roost(world.open(), settings) as roost:
@@ -100,7 +100,7 @@ def test_a_snapshot_is_begun_when_so_much_was_written_and_never_two_at_once(worl
         writer.wait(60)
         assert writer._process.returncode == 0
         assert (roost.decision(uuids[0]).position + 1, 0) in rows(world)
-        # A moment ago one was written: the next one waits.
+        # The last snapshot is recent, so the next one waits.
         uuids += decide(roost, 10)
         assert not roost._store.start_snapshot(every_bytes=1)
         monkeypatch.setattr("roost.store.snapshots._PAUSE_S", 0.0)
@@ -113,7 +113,7 @@ def test_a_snapshot_is_begun_when_so_much_was_written_and_never_two_at_once(worl
     assert audit(world.url) == []
 
 
-def test_nothing_new_needs_no_snapshot(world):
+def test_no_snapshot_is_written_without_new_changes(world):
     with Roost(world.open(), settings_of()) as roost:
         roost.install(hosts(1))
         assert snapshot_program.write_snapshot(world.url)
@@ -123,7 +123,7 @@ def test_nothing_new_needs_no_snapshot(world):
         assert rows(world) == before
 
 
-def test_one_that_is_killed_is_none_and_its_parts_are_deleted_later(world):
+def test_killed_snapshot_is_ignored_and_its_parts_are_deleted_later(world):
     roost = Roost(world.open(), settings_of())
     roost.install(hosts(20))
     uuids = decide(roost, 30)
@@ -153,7 +153,7 @@ def test_one_that_is_killed_is_none_and_its_parts_are_deleted_later(world):
     roost.close()
 
 
-def test_one_whose_server_died_does_a_new_server_no_harm(world):
+def test_snapshot_of_a_dead_server_does_not_disturb_its_successor(world):
     first = Roost(world.open(), settings_of())
     first.install(hosts(20))
     uuids = decide(first, 30)
@@ -165,7 +165,7 @@ def test_one_whose_server_died_does_a_new_server_no_harm(world):
         first.close()
         second = Roost(world.open(), settings_of())
         uuids += decide(second, 10)
-        # The new server takes what it finds for leftovers, where it can, and writes a snapshot of its own.
+        # The new server deletes leftovers, where possible, and writes a snapshot of its own.
         second.prune()
         snapshot_program.write_snapshot(world.url)
         uuids += decide(second, 10)
@@ -180,7 +180,7 @@ def test_one_whose_server_died_does_a_new_server_no_harm(world):
         kill(orphan)
 
 
-def test_a_snapshot_that_cannot_be_made_is_no_failure_of_serving(world, monkeypatch):
+def test_failed_snapshot_start_does_not_affect_decisions(world, monkeypatch):
     monkeypatch.setattr("roost.store.snapshots.sys.executable", "/nowhere/python")
     with Roost(world.open(), settings_of()) as roost:
         roost.install(hosts(2))
@@ -188,7 +188,7 @@ def test_a_snapshot_that_cannot_be_made_is_no_failure_of_serving(world, monkeypa
         assert roost.decide(wish()).is_granted
 
 
-def test_the_address_of_a_database_is_on_no_command_line(world):
+def test_database_url_is_on_no_command_line(world):
     with Roost(world.open(), settings_of()) as roost:
         roost.install(hosts(2))
         assert roost._store.start_snapshot(every_bytes=1)
@@ -196,17 +196,17 @@ def test_the_address_of_a_database_is_on_no_command_line(world):
         assert not any(world.url in word for word in words)
 
 
-def test_processes_that_create_hosts_at_the_same_time_have_them_in_one_order(postgres_url):
-    create_at_the_same_time(PostgresWorld(postgres_url), 5)
+def test_hosts_created_concurrently_have_one_order_in_all_processes(postgres_url):
+    create_concurrently(PostgresWorld(postgres_url), 5)
 
 
 @pytest.mark.soak
-def test_processes_that_create_many_hosts_at_the_same_time_have_them_in_one_order(postgres_url):
-    create_at_the_same_time(PostgresWorld(postgres_url), 60)
+def test_many_hosts_created_concurrently_have_one_order_in_all_processes(postgres_url):
+    create_concurrently(PostgresWorld(postgres_url), 60)
 
 
-def create_at_the_same_time(world: PostgresWorld, count: int) -> None:
-    """Let three processes create so many hosts each while a fourth decides; all know them in one order."""
+def create_concurrently(world: PostgresWorld, count: int) -> None:
+    """Create hosts in three threads while a fourth product decides; check that all see one order."""
     watcher = Roost(world.open(), settings_of())
     creators = [Roost(world.open(), settings_of()) for _ in range(3)]
     errors = []
@@ -221,7 +221,7 @@ def create_at_the_same_time(world: PostgresWorld, count: int) -> None:
     threads = [threading.Thread(target=create, args=(number,)) for number in range(3)]
     for thread in threads:
         thread.start()
-    # All hosts are alike, so the first of them is chosen as long as it has room.
+    # All hosts are equal, so the first one is chosen as long as it fits.
     uuids = []
     while any(thread.is_alive() for thread in threads):
         if watcher.state.hosts.ids:

@@ -1,4 +1,4 @@
-"""What the SQLite store promises about its file."""
+"""The contract of the SQLite store about its file."""
 
 import gc
 import os
@@ -32,7 +32,7 @@ def path(tmp_path):
     return tmp_path / "roost.db"
 
 
-def test_an_absent_file_is_created_with_its_folder(tmp_path):
+def test_missing_file_is_created_with_its_folder(tmp_path):
     path = tmp_path / "deep" / "down" / "roost.db"
     with closing(open_store(path, settings=StoreSettings())) as store:
         assert commit(store, item(provider(1))) == [""]
@@ -40,7 +40,7 @@ def test_an_absent_file_is_created_with_its_folder(tmp_path):
     assert not path.with_name("roost.db.new").exists()
 
 
-def test_an_empty_file_counts_as_absent(path):
+def test_empty_file_counts_as_missing(path):
     path.touch()
     with closing(SqliteStore(path)) as store:
         assert list(store.load().writes) == []
@@ -60,24 +60,24 @@ def test_a_commit_is_flushed_unless_the_settings_relax_it(path):
             assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_a_second_server_is_refused_with_the_way_out(path):
+def test_second_server_is_refused_with_advice(path):
     with closing(SqliteStore(path)):
         with pytest.raises(StoreBusy, match="PostgreSQL"):
             SqliteStore(path)
         script = f"from roost.store.sqlite.store import SqliteStore; SqliteStore({str(path)!r})"
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-        assert "served by another process" in done.stderr
+        result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert "served by another process" in result.stderr
     SqliteStore(path).close()
 
 
-def test_a_refused_open_leaves_the_lock_free(path):
+def test_failed_open_releases_the_lock(path):
     path.write_bytes(b"not a database, whatever its name may say" * 100)
     for _ in range(2):
         with pytest.raises(StoreBroken, match="not a database"):
             SqliteStore(path)
 
 
-def test_commands_that_only_read_run_beside_the_server(path):
+def test_readers_run_beside_the_server(path):
     with closing(SqliteStore(path)) as store:
         assert commit(store, item(VCPU, provider(1), offer(1, cpu=8)), item(claim(1, (inventory(1), 1)))) == ["", ""]
         with closing(SqliteStore.open_reader(path)) as reader:
@@ -98,14 +98,14 @@ def test_a_reader_needs_a_database(path):
         upgrade(path)
 
 
-def test_an_old_schema_is_refused_with_the_command_and_can_be_upgraded(path):
+def test_old_schema_is_refused_with_the_command_and_can_be_upgraded(path):
     upgrade_sqlite(path, to="0001")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("INSERT INTO symbol (kind, id, name) VALUES ('trait', 1, 'KEPT')")
         connection.commit()
-    for opened in (SqliteStore, SqliteStore.open_reader, audit):
+    for act in (SqliteStore, SqliteStore.open_reader, audit):
         with pytest.raises(StoreOutdated, match="roost db upgrade"):
-            opened(path)
+            act(path)
     upgrade(path)
     with closing(SqliteStore(path)) as store:
         assert state(store) == {"PutSymbol": [["symbol", "trait", 1, "KEPT"]]}
@@ -119,9 +119,9 @@ def test_a_newer_schema_is_refused(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
         connection.commit()
-    for opened in (SqliteStore, upgrade):
+    for act in (SqliteStore, upgrade):
         with pytest.raises(StoreOutdated, match="newer"):
-            opened(path)
+            act(path)
 
 
 def test_the_schema_of_the_program_is_the_newest_migration():
@@ -152,7 +152,7 @@ def test_a_corrupt_page_is_a_clear_error(path):
     "damage",
     ["UPDATE aggregate SET metadata = 5", "UPDATE symbol SET kind = x'ff'", "UPDATE aggregate SET metadata = 'x'"],
 )
-def test_a_row_that_makes_no_sense_is_a_clear_error(damage, path):
+def test_invalid_row_is_a_clear_error(damage, path):
     with closing(SqliteStore(path)) as store:
         commit(store, item(provider(1), PutAggregate(1, bytes(16), "one", {}, 1), PutSymbol("trait", 1, "CUSTOM_A")))
     with closing(sqlite3.connect(path)) as connection:
@@ -162,7 +162,7 @@ def test_a_row_that_makes_no_sense_is_a_clear_error(damage, path):
         list(store.load().writes)
 
 
-def test_names_of_the_schema_that_are_damaged_are_a_clear_error(path):
+def test_damaged_schema_names_are_a_clear_error(path):
     SqliteStore(path).close()
     content = path.read_bytes()
     assert b"tableproviderprovider" in content
@@ -172,7 +172,7 @@ def test_names_of_the_schema_that_are_damaged_are_a_clear_error(path):
             act(path)
 
 
-def test_the_audit_reads_pages_that_no_check_needs(path):
+def test_audit_reads_pages_that_no_check_needs(path):
     with closing(SqliteStore(path)) as store:
         commit(store, *(item(rows=[evidence(number, body=bytes(5000))]) for number in range(1, 40)))
     content = bytearray(path.read_bytes())
@@ -183,19 +183,19 @@ def test_the_audit_reads_pages_that_no_check_needs(path):
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
-def test_what_is_no_file_is_neither_waited_for_nor_replaced(path, make):
+def test_folder_or_pipe_is_neither_opened_nor_replaced(path, make):
     make(path)
     kind = path.stat().st_mode
-    for opened in (SqliteStore, SqliteStore.open_reader, audit, upgrade):
+    for act in (SqliteStore, SqliteStore.open_reader, audit, upgrade):
         with pytest.raises(StoreBroken, match="is not a file"):
-            opened(path)
+            act(path)
     assert path.stat().st_mode == kind
 
 
-def test_a_path_that_the_system_refuses_is_a_clear_error(tmp_path):
-    for opened in (SqliteStore, SqliteStore.open_reader, audit, upgrade):
+def test_path_refused_by_the_system_is_a_clear_error(tmp_path):
+    for act in (SqliteStore, SqliteStore.open_reader, audit, upgrade):
         with pytest.raises(StoreBroken, match="cannot be opened: File name too long"):
-            opened(tmp_path / ("x" * 300))
+            act(tmp_path / ("x" * 300))
 
 
 def test_a_database_that_cannot_be_created_is_a_clear_error(path):
@@ -206,7 +206,7 @@ def test_a_database_that_cannot_be_created_is_a_clear_error(path):
     assert not path.exists()
 
 
-def test_an_upgrade_that_fails_changes_nothing(path):
+def test_failed_upgrade_changes_nothing(path):
     upgrade_sqlite(path, to="0001")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE decision (theirs)")
@@ -228,13 +228,13 @@ def test_an_upgrade_beside_another_writer_is_refused(path, monkeypatch):
     upgrade(path)
 
 
-def test_a_full_disk_leaves_nothing_behind_and_the_store_usable(path):
+def test_full_disk_leaves_nothing_behind_and_the_store_usable(path):
     with closing(SqliteStore(path)) as store:
         assert commit(store, item(VCPU, provider(1), offer(1, cpu=8))) == [""]
         before = state(store)
         (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
         store._connection.execute(f"PRAGMA max_page_count = {pages + 1}")
-        for number in range(3):  # claims by guarded statements, and rows judged one by one
+        for number in range(3):  # guarded statements, and rows checked one by one
             with pytest.raises(StoreBroken, match="no space"):
                 commit(store, item(claim(1, (inventory(1), 1)), rows=[evidence(1, body=bytes(100_000))]))
             with pytest.raises(StoreBroken, match="no space"):
@@ -246,7 +246,7 @@ def test_a_full_disk_leaves_nothing_behind_and_the_store_usable(path):
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
-def test_a_file_that_is_gone_takes_no_more_writes_and_is_not_read(path, is_replaced):
+def test_deleted_or_replaced_file_is_neither_written_nor_read(path, is_replaced):
     with closing(SqliteStore(path)) as store:
         assert commit(store, item(provider(1))) == [""]
         aside = path.rename(path.with_name("aside"))
@@ -261,7 +261,7 @@ def test_a_file_that_is_gone_takes_no_more_writes_and_is_not_read(path, is_repla
         assert commit(store, item(provider(2))) == [""]
 
 
-def test_a_relative_path_holds_wherever_the_process_goes(path, tmp_path, monkeypatch):
+def test_relative_path_holds_after_a_change_of_directory(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with closing(SqliteStore(path.name)) as store:
         monkeypatch.chdir("/")
@@ -269,7 +269,7 @@ def test_a_relative_path_holds_wherever_the_process_goes(path, tmp_path, monkeyp
         assert list(store.load().writes)
 
 
-def test_another_writer_is_waited_for_and_then_reported(path):
+def test_another_writer_is_awaited_and_then_reported(path):
     with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         store._connection.execute("PRAGMA busy_timeout = 50")
         other.execute("BEGIN IMMEDIATE")
@@ -280,7 +280,7 @@ def test_another_writer_is_waited_for_and_then_reported(path):
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_a_read_only_database_is_refused_for_serving_and_can_be_read(what):
+def test_read_only_database_cannot_be_served_but_can_be_read(what):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -302,13 +302,13 @@ def test_a_read_only_database_is_refused_for_serving_and_can_be_read(what):
             folder.chmod(0o755)
 
 
-def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
+def test_folder_that_cannot_be_created_is_a_clear_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(StoreBroken, match="cannot be created"):
         SqliteStore(tmp_path / "file" / "roost.db")
 
 
-def test_identities_of_deleted_rows_do_not_come_back_after_a_restart(path):
+def test_identities_of_deleted_rows_are_not_reused_after_a_restart(path):
     with closing(SqliteStore(path)) as store:
         first = store.reserve("provider", 3)
         assert commit(store, item(provider(first + 2)), item(DropProvider(first + 2))) == ["", ""]
@@ -316,7 +316,7 @@ def test_identities_of_deleted_rows_do_not_come_back_after_a_restart(path):
         assert store.reserve("provider", 1) > first + 2
 
 
-def test_old_rows_are_counted_a_part_at_a_time_and_guessed_until_then(tmp_path, monkeypatch):
+def test_size_of_old_rows_is_counted_in_parts_and_estimated_until_then(tmp_path, monkeypatch):
     monkeypatch.setattr("roost.store.sqlite.store._PRUNED_PER_CALL", 4)
     path = tmp_path / "roost.db"
     store = SqliteStore(path)
@@ -324,7 +324,7 @@ def test_old_rows_are_counted_a_part_at_a_time_and_guessed_until_then(tmp_path, 
         store.commit([item(rows=[evidence(number, body=bytes(100), at_s=1.0)])])
     store.close()
     store = SqliteStore(path)
-    # 30 rows of 100 bytes each; after four counted ones the others are taken to be alike.
+    # 30 rows of 100 bytes each; four are counted, and the others are assumed to be equal.
     assert store.prune(older_than_s=0.0, max_bytes=3_000) == 0
     pruned = [store.prune(older_than_s=0.0, max_bytes=1_500) for _ in range(6)]
     assert pruned == [4, 4, 4, 3, 0, 0]
@@ -332,7 +332,7 @@ def test_old_rows_are_counted_a_part_at_a_time_and_guessed_until_then(tmp_path, 
     store.close()
 
 
-def test_what_is_refused_is_not_counted(tmp_path):
+def test_refused_rows_do_not_count_towards_the_size(tmp_path):
     store = SqliteStore(tmp_path / "roost.db")
     store.commit([item(rows=[evidence(1, body=bytes(1000))])])
     assert commit(store, item(rows=[evidence(1, body=bytes(9000))])) == ["duplicate"]
@@ -340,7 +340,7 @@ def test_what_is_refused_is_not_counted(tmp_path):
     store.close()
 
 
-def test_a_decision_is_found_by_its_uuid_without_reading_the_others(path):
+def test_decision_lookup_by_uuid_uses_an_index(path):
     upgrade_sqlite(path, to="0002")
     old = evidence(1)
     with closing(sqlite3.connect(path)) as connection:
@@ -349,21 +349,21 @@ def test_a_decision_is_found_by_its_uuid_without_reading_the_others(path):
     upgrade(path)
     with closing(SqliteStore(path)) as store:
         assert commit(store, item(rows=[evidence(2)])) == [""]
-        asked: list[str] = []
-        store._connection.set_trace_callback(asked.append)
+        statements: list[str] = []
+        store._connection.set_trace_callback(statements.append)
         assert [store.evidence(uuid=row.uuid) for row in (old, evidence(2), evidence(3))] == [[old], [evidence(2)], []]
         store._connection.set_trace_callback(None)
-        plans = [store._connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall() for statement in asked]
+        plans = [store._connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall() for statement in statements]
     assert {plan[-1] for steps in plans for plan in steps} == {"SEARCH decision USING INDEX decision_uuid (uuid=?)"}
 
 
 @pytest.mark.parametrize(("blocks", "is_created"), [(8, False), (600, True)])
-def test_a_disk_that_takes_no_more_ends_a_replay_with_a_sound_database_or_none(tmp_path, blocks, is_created):
+def test_disk_limit_ends_a_replay_with_a_sound_database_or_none(tmp_path, blocks, is_created):
     words = command("replay", "--generate", "--host-count", "100", "--requests", "2000", "--data", "data")
-    limited = ["sh", "-c", f'ulimit -f {blocks}; exec "$@"', "sh", *words]
-    done = subprocess.run(limited, cwd=tmp_path, env=environ(), capture_output=True, text=True, check=False)
-    told = [line for line in done.stderr.splitlines() if not line.startswith("replay: ")]
-    assert (done.returncode, told) == (7, [f"roost: {Path('data', 'roost.db')}: disk I/O error"])
+    command_line = ["sh", "-c", f'ulimit -f {blocks}; exec "$@"', "sh", *words]
+    result = subprocess.run(command_line, cwd=tmp_path, env=environ(), capture_output=True, text=True, check=False)
+    errors = [line for line in result.stderr.splitlines() if not line.startswith("replay: ")]
+    assert (result.returncode, errors) == (7, [f"roost: {Path('data', 'roost.db')}: disk I/O error"])
     assert {path.name for path in tmp_path.glob("data/*.db*") if "-" not in path.name} == (
         {"roost.db", "roost.db.lock"} if is_created else {"roost.db.lock"}
     )
@@ -371,21 +371,21 @@ def test_a_disk_that_takes_no_more_ends_a_replay_with_a_sound_database_or_none(t
         assert audit(tmp_path / "data" / "roost.db") == []
 
 
-def test_what_is_loaded_and_not_read_leaves_no_connection(path, monkeypatch):
-    opened = []
+def test_unread_load_leaves_no_open_connection(path, monkeypatch):
+    connections = []
 
-    def spied(*arguments):
-        opened.append(open_reader(*arguments))
-        return opened[-1]
+    def spy(*arguments):
+        connections.append(open_reader(*arguments))
+        return connections[-1]
 
     open_reader = history.open_reader
-    monkeypatch.setattr(history, "open_reader", spied)
+    monkeypatch.setattr(history, "open_reader", spy)
     with closing(SqliteStore(path)) as store:
         assert commit(store, item(provider(1))) == [""]
         loaded = store.load()
         assert loaded.position > 0
         del loaded
     gc.collect()
-    (connection,) = opened
+    (connection,) = connections
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         connection.execute("SELECT 1")

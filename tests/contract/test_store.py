@@ -1,4 +1,4 @@
-"""What every store promises."""
+"""The contract of every store."""
 
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import (
@@ -48,7 +48,7 @@ def test_a_new_store_is_empty(store: Store) -> None:
     assert commit(store, item()) == [""]
 
 
-def test_a_load_gives_back_what_was_committed(world: World) -> None:
+def test_load_returns_all_committed_rows(world: World) -> None:
     store = world.open()
     root = provider(7)
     writes = (
@@ -85,7 +85,7 @@ def test_a_load_gives_back_what_was_committed(world: World) -> None:
         "PutGeneration",
         "PutGeneration",
     ]
-    # In the order of their numbers; none needs a parent that did not come yet.
+    # Ordered by number; a provider with a later parent is written again with that parent.
     assert [(write.id, write.parent_id) for write in found[4:7]] == [(3, None), (7, None), (3, 7)]  # type: ignore[union-attr]
     assert found[12] == claim(1, (inventory(7), 2), places=[Place(1, 7, 0, 1, 0)])
     assert generations(world.open()) == {7: 4, 3: 0}
@@ -110,13 +110,13 @@ def test_items_of_one_commit_see_each_other_in_order(small_store: Store) -> None
     assert verdicts == ["", "capacity", "", "", ""]
 
 
-def test_what_is_given_back_later_in_a_commit_is_not_free_before(small_store: Store) -> None:
+def test_later_release_in_a_commit_does_not_free_capacity_earlier(small_store: Store) -> None:
     first = claim(1, (inventory(1), 8))
     assert commit(small_store, item(first)) == [""]
     assert commit(small_store, item(claim(2, (inventory(1), 8))), item(release(first))) == ["capacity", ""]
 
 
-def test_an_overfull_inventory_takes_nothing_even_while_it_empties(small_store: Store) -> None:
+def test_overcommitted_inventory_refuses_claims_even_after_a_release(small_store: Store) -> None:
     claims = [claim(number, (inventory(1), 2)) for number in range(1, 5)]
     assert commit(small_store, *map(item, claims)) == [""] * 4
     shrunk = PutInventories(1, generations(small_store)[1], [InventoryRow(CPU, 4, 0, 1, 4, 1, 1.0)])
@@ -136,7 +136,7 @@ def test_a_refused_item_leaves_nothing_behind(small_store: Store) -> None:
     assert small_store.evidence() == []
 
 
-def test_amounts_keep_the_bounds_of_the_unit(store: Store) -> None:
+def test_amounts_respect_unit_bounds_and_step_size(store: Store) -> None:
     rows = [InventoryRow(CPU, 64, 0, 4, 16, 4, 1.0)]
     assert commit(store, item(provider(1), PutInventories(1, 0, rows))) == [""]
     for number, amount in enumerate((2, 20, 6, 0, -4), start=1):
@@ -144,7 +144,7 @@ def test_amounts_keep_the_bounds_of_the_unit(store: Store) -> None:
     assert commit(store, item(claim(9, (inventory(1), 8))), item(claim(10, (inventory(1), 16)))) == ["", ""]
 
 
-def test_what_is_handed_on_keeps_its_amount_whatever_the_bounds_of_the_unit_are_by_then(store: Store) -> None:
+def test_handover_may_keep_an_amount_that_violates_new_unit_bounds(store: Store) -> None:
     rows = [InventoryRow(CPU, 64, 0, 1, 64, 1, 1.0)]
     assert commit(store, item(provider(1), PutInventories(1, 0, rows))) == [""]
     one = claim(1, (inventory(1), 6))
@@ -156,7 +156,7 @@ def test_what_is_handed_on_keeps_its_amount_whatever_the_bounds_of_the_unit_are_
     assert commit(store, item(claim(3, (inventory(1), 6)))) == ["units"]
 
 
-def test_what_is_handed_on_goes_to_one(store: Store) -> None:
+def test_handover_exemption_holds_for_one_successor(store: Store) -> None:
     rows = [InventoryRow(class_id, 64, 0, 1, 64, 1, 1.0) for class_id in (CPU, CPU + 1)]
     assert commit(store, item(provider(1), PutInventories(1, 0, rows))) == [""]
     one, two, three = (claim(number, (inventory(1), 6)) for number in (1, 2, 3))
@@ -171,7 +171,7 @@ def test_what_is_handed_on_goes_to_one(store: Store) -> None:
     assert commit(store, item(release(one), two), item(release(two), three)) == ["", ""]
 
 
-def test_reserved_and_ratio_make_the_capacity(store: Store) -> None:
+def test_capacity_is_total_less_reserved_times_ratio(store: Store) -> None:
     rows = [InventoryRow(CPU, 10, 2, 1, 100, 1, 1.5)]
     assert commit(store, item(provider(1), PutInventories(1, 0, rows))) == [""]
     assert commit(store, item(claim(1, (inventory(1), 13)))) == ["capacity"]
@@ -187,12 +187,12 @@ def test_a_claim_raises_the_generation_of_each_provider_once(small_store: Store)
     assert generations(small_store) == {1: 3, 2: 2}
 
 
-def test_a_claim_on_what_does_not_exist_is_refused(small_store: Store) -> None:
+def test_claim_on_a_missing_inventory_is_refused(small_store: Store) -> None:
     assert commit(small_store, item(claim(1, (inventory(9), 1)))) == ["missing"]
     assert commit(small_store, item(claim(1, (inventory(1, 0), 1)))) == ["missing"]
 
 
-def test_a_consumer_comes_to_be_once(small_store: Store) -> None:
+def test_consumer_is_created_only_once(small_store: Store) -> None:
     one = claim(1, (inventory(1), 1))
     assert commit(small_store, item(one)) == [""]
     assert commit(small_store, item(claim(1, (inventory(1), 1)))) == ["duplicate"]
@@ -205,7 +205,7 @@ def test_a_consumer_comes_to_be_once(small_store: Store) -> None:
     ]
 
 
-def test_a_release_frees_all_and_ends_the_instance(small_store: Store) -> None:
+def test_release_frees_all_amounts_and_ends_the_instance(small_store: Store) -> None:
     one = claim(1, (inventory(1), 8), (inventory(2), 1))
     before = state(small_store)
     assert commit(small_store, item(one)) == [""]
@@ -217,7 +217,7 @@ def test_a_release_frees_all_and_ends_the_instance(small_store: Store) -> None:
     assert commit(small_store, item(release(one))) == ["missing"]
 
 
-def test_a_release_that_does_not_say_what_is_held_is_refused(small_store: Store) -> None:
+def test_release_with_wrong_amounts_is_refused(small_store: Store) -> None:
     one = claim(1, (inventory(1), 4), (inventory(2), 1))
     assert commit(small_store, item(one)) == [""]
     assert commit(small_store, item(release(claim(1, (inventory(1), 4))))) == ["missing"]
@@ -261,7 +261,7 @@ def test_labels_are_replaced_only_at_the_expected_generation(small_store: Store)
     assert "PutMembership" not in found
 
 
-def test_a_provider_in_use_stays(small_store: Store) -> None:
+def test_provider_in_use_cannot_be_deleted(small_store: Store) -> None:
     one = claim(1, (inventory(1), 1))
     child = provider(3, parent=provider(2))
     assert commit(small_store, item(one), item(child)) == ["", ""]
@@ -302,7 +302,7 @@ def test_names_are_unique(small_store: Store) -> None:
     assert commit(small_store, item(PutDocument(2, "image", b"f", b"")), item(claim(1, (inventory(1), 1)))) == ["", ""]
 
 
-def test_a_name_in_use_stays(small_store: Store) -> None:
+def test_name_in_use_cannot_be_deleted(small_store: Store) -> None:
     names = [
         PutSymbol("resource_class", CPU, "VCPU"),
         PutSymbol("trait", 70_000, "CUSTOM_T"),
@@ -318,7 +318,7 @@ def test_a_name_in_use_stays(small_store: Store) -> None:
     assert commit(small_store, *bare, *drops, *drops) == ["", "", "", "", "", "missing", "missing"]
 
 
-def test_several_names_are_dropped_at_once(small_store: Store) -> None:
+def test_several_names_are_deleted_at_once(small_store: Store) -> None:
     traits = [PutSymbol("trait", number, f"CUSTOM_{number}") for number in (70_000, 70_001, 70_002)]
     assert commit(small_store, item(*traits, PutTraits(1, 1, [70_000, 70_001]), PutTraits(2, 1, [70_001]))) == [""]
     drops = [item(DropSymbol("trait", number)) for number in (70_000, 70_001, 70_002)]
@@ -326,7 +326,7 @@ def test_several_names_are_dropped_at_once(small_store: Store) -> None:
     assert [row[1:] for row in state(small_store)["DropSymbol"]] == [["trait", 70_000, 0.0], ["trait", 70_002, 0.0]]
 
 
-def test_the_number_of_a_dropped_name_is_never_used_again(small_store: Store) -> None:
+def test_number_of_a_deleted_name_is_not_used_again(small_store: Store) -> None:
     names = [PutSymbol("resource_class", 5, "CUSTOM_A"), PutSymbol("trait", 70_000, "CUSTOM_A")]
     assert commit(small_store, item(*names)) == [""]
     assert commit(small_store, item(DropSymbol("resource_class", 5)), item(DropSymbol("trait", 70_000))) == ["", ""]
@@ -338,7 +338,7 @@ def test_the_number_of_a_dropped_name_is_never_used_again(small_store: Store) ->
     assert commit(small_store, item(DropSymbol("resource_class", 6)), item(DropSymbol("trait", 70_001))) == ["", ""]
 
 
-def test_the_number_of_a_dropped_name_is_used_again_only_by_who_knows_when_it_was_dropped(small_store: Store) -> None:
+def test_number_of_a_deleted_name_is_reused_only_with_its_deletion_time(small_store: Store) -> None:
     names = [PutSymbol("resource_class", 5, "CUSTOM_A"), PutSymbol("resource_class", 6, "CUSTOM_C")]
     reused = ReuseSymbol("resource_class", 5, "CUSTOM_B", 7.0)
     assert commit(small_store, item(*names), item(reused)) == ["", "duplicate"]
@@ -362,7 +362,7 @@ def test_the_number_of_a_dropped_name_is_used_again_only_by_who_knows_when_it_wa
     assert commit(small_store, item(DropSymbol("resource_class", 5, 9.0))) == ["in_use"]
 
 
-def test_a_name_can_be_changed_to_one_that_is_free(small_store: Store) -> None:
+def test_name_can_be_changed_to_a_free_one(small_store: Store) -> None:
     names = [PutSymbol("resource_class", 5, "CUSTOM_A"), PutSymbol("resource_class", 6, "CUSTOM_B")]
     assert commit(small_store, item(*names)) == [""]
     assert commit(small_store, item(RenameSymbol("resource_class", 5, "CUSTOM_B"))) == ["duplicate"]
@@ -374,7 +374,7 @@ def test_a_name_can_be_changed_to_one_that_is_free(small_store: Store) -> None:
     ]
 
 
-def test_aggregates_may_be_replaced_without_counting(small_store: Store) -> None:
+def test_aggregates_can_be_replaced_without_raising_the_generation(small_store: Store) -> None:
     assert commit(small_store, item(PutMembership(1, 0, [4], raises=False))) == ["generation"]
     changes = [PutMembership(1, 1, [4], raises=False), PutMembership(1, 1, [5], raises=False)]
     assert commit(small_store, *map(item, changes), item(offer(1, expected=1, cpu=8))) == ["", "", ""]
@@ -382,7 +382,7 @@ def test_aggregates_may_be_replaced_without_counting(small_store: Store) -> None
     assert [row[3] for row in state(small_store)["PutMembership"]] == [[5]]
 
 
-def test_identities_never_come_twice(world: World) -> None:
+def test_identities_are_never_repeated(world: World) -> None:
     store = world.open()
     seen: set[int] = set()
     for count in (1, 5, 5000, 1):
@@ -426,7 +426,7 @@ def test_pruning_deletes_the_oldest_by_age_and_by_size(store: Store) -> None:
     assert [row.id for row in store.evidence()] == [10, 9, 8, 7, 6]
 
 
-def test_positions_rise_after_pruning_and_opening_anew(world: World) -> None:
+def test_positions_rise_after_pruning_and_reopening(world: World) -> None:
     store = world.open()
     first = store.commit([item(provider(1))]).position
     store.prune(older_than_s=1e12, max_bytes=0)
@@ -442,7 +442,7 @@ def test_many_providers_and_consumers_load(world: World) -> None:
     assert [len(one.consumers) for one in claims] == [500, 200]
 
 
-def test_decisions_are_found_by_all_that_a_query_says(store: Store) -> None:
+def test_decision_query_combines_all_its_conditions(store: Store) -> None:
     rows = [
         decision_row(1, hosts="h1 h10", at_s=1.0),
         decision_row(2, project="", hosts="h10", at_s=2.0),

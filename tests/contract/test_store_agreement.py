@@ -1,4 +1,4 @@
-"""Whatever is committed, all stores give the same verdicts and hold the same rows."""
+"""All stores give the same verdicts and hold the same rows, for any history of commits."""
 
 import shutil
 from contextlib import closing
@@ -107,7 +107,7 @@ def claims(draw):
 
 @st.composite
 def puts(draw):
-    """Draw a row of work that comes to be, or replaces one of some version."""
+    """Draw a new work row, or one that replaces an earlier version."""
     number, other, version = draw(numbers), draw(numbers), draw(st.integers(1, 3))
     row = draw(
         st.sampled_from(
@@ -125,8 +125,8 @@ def puts(draw):
     return Put(row, None if isinstance(row, EventRow) or version == 1 else version - 1)
 
 
-def known(store):
-    """Give all rows of work, and the agents after a beat."""
+def work_content(store):
+    """Return all work rows, with the agents after a heartbeat."""
     store.beat(["h1", "h3"], 950.0)
     with closing(store.work_reader(FixedClock())) as reader:
         leases = [reader.lease(f"l{number}") for number in range(1, 5)]
@@ -141,7 +141,7 @@ times = st.sampled_from([0.0, 7.0])
 
 @st.composite
 def histories(draw):
-    """Draw commits of items; releases mostly name claims that were drawn before."""
+    """Draw commits of items; releases mostly refer to claims drawn before."""
     drawn, commits = [], []
     other = st.one_of(
         inventories(),
@@ -160,7 +160,7 @@ def histories(draw):
         st.builds(lambda number, on, version: host(number, provider_id=on, version=version), numbers, numbers, few),
     )
     for _ in range(draw(st.integers(1, 4))):
-        items, works = [], draw(st.sampled_from([0, 0, 2]))  # Without work some commits are batches.
+        items, works = [], draw(st.sampled_from([0, 0, 2]))  # Commits without work can be batches.
         for _ in range(draw(st.integers(1, 6))):
             writes = []
             for _ in range(draw(st.integers(0, 2))):
@@ -189,7 +189,7 @@ def _release(claim, *, frees, raised=()):
 
 
 def _successor(old, drawn, *, number):
-    """Let the first consumer of a drawn claim follow one of another claim, under a number of its own."""
+    """Return a claim for the first consumer of a drawn claim that replaces the consumer of another claim."""
     first = drawn.consumers[0].id
     instances = [msgspec.structs.replace(each, consumer_id=number) for each in drawn.instances]
     return Claim(
@@ -212,7 +212,7 @@ _START = [
 
 
 class Stores:
-    """One store of each kind, emptied between examples."""
+    """One store of each kind, cleared between examples."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self._folder, self._url = folder, url
@@ -220,7 +220,7 @@ class Stores:
         SqliteStore(self._template).close()
 
     def fresh(self):
-        """Give three empty stores."""
+        """Return three empty stores."""
         path = self._folder / "roost.db"
         for old in self._folder.glob("roost.db*"):
             old.unlink()
@@ -259,15 +259,15 @@ def _compare(stores, history):
             assert state(sqlite) == expected
             assert state(postgres) == expected
             assert sqlite.evidence() == postgres.evidence() == memory.evidence()
-            assert known(sqlite) == known(postgres) == known(memory)
+            assert work_content(sqlite) == work_content(postgres) == work_content(memory)
         for findings in (audit(str(sqlite.path)), audit(stores._url)):
-            wrong = [one for one in findings if one.check not in SHRUNK]
+            wrong = [one for one in findings if one.check not in ALLOWED_FINDINGS]
             assert not wrong
     finally:
         sqlite.close()
         postgres.close()
 
 
-# An inventory may shrink below what is used, and its units may change; and histories here give places to
-# consumers without instances, and to groups without rows, and name classes and traits rarely.
-SHRUNK = {"capacity", "units", "place", "group", "empty consumer", "nameless class", "nameless trait"}
+# An inventory may shrink below its usage, and its units may change. The histories also give places to
+# consumers without instances and to groups without rows, and they rarely name classes and traits.
+ALLOWED_FINDINGS = {"capacity", "units", "place", "group", "empty consumer", "nameless class", "nameless trait"}

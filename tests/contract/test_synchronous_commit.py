@@ -1,4 +1,4 @@
-"""Commits that wait for a standby: none is acknowledged before it is known to last."""
+"""Synchronous commits: no commit is acknowledged before the standby has confirmed it."""
 
 import json
 import threading
@@ -31,13 +31,13 @@ def server():
 
 
 class Operator:
-    """Who sets up the server, on a connection that waits for no standby."""
+    """Configures the server, on a connection that does not wait for a standby."""
 
     def __init__(self, connection):
         self._connection = connection
-        self.ask("SET synchronous_commit = local")
+        self.execute("SET synchronous_commit = local")
 
-    def ask(self, text):
+    def execute(self, text):
         """Run a statement; return the first column of its rows."""
         return [row[0] for row in self._connection.execute(text)] if text.startswith("SELECT") else self._do(text)
 
@@ -45,20 +45,20 @@ class Operator:
         self._connection.execute(text)
 
     def wait_for_standby(self, name):
-        """Let commits wait for a standby of this name; empty: for none."""
-        self.ask(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
-        self.ask("SELECT pg_reload_conf()")
-        until(lambda: self.ask("SELECT current_setting('synchronous_standby_names')") == [name])
+        """Make commits wait for a standby of this name; an empty name disables the wait."""
+        self.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
+        self.execute("SELECT pg_reload_conf()")
+        until(lambda: self.execute("SELECT current_setting('synchronous_standby_names')") == [name])
 
     def cancel_wait(self):
-        """Cancel a wait for the standby once there is one."""
-        (waiting,) = until(lambda: self.ask(WAITING))
-        assert self.ask(f"SELECT pg_cancel_backend({waiting})") == [True]
+        """Wait for a commit that waits for the standby, and cancel it."""
+        (waiting,) = until(lambda: self.execute(WAITING))
+        assert self.execute(f"SELECT pg_cancel_backend({waiting})") == [True]
         return waiting
 
 
 @contextmanager
-def operated(server):
+def operator_on(server):
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
         yield Operator(connection)
 
@@ -74,8 +74,8 @@ def writes_of(current, is_one_statement):
     return [item(current.new_symbol("trait", name)) for name in names]
 
 
-def begun(current, items):
-    """Commit in a thread; return it, and where its answer comes."""
+def start_commit(current, items):
+    """Commit in a thread; return the thread and the list for its answer."""
     answers = []
 
     def run():
@@ -94,28 +94,28 @@ def custom(current):
 
 
 @pytest.mark.parametrize("is_one_statement", [True, False])
-def test_a_commit_whose_wait_is_cancelled_is_not_acknowledged(server, is_one_statement):
-    with operated(server) as operator, current_on(server, wait_s=1) as current:
+def test_cancelled_standby_wait_is_not_acknowledged(server, is_one_statement):
+    with operator_on(server) as operator, current_on(server, wait_s=1) as current:
         items = writes_of(current, is_one_statement)
         operator.wait_for_standby("nowhere")
-        thread, answers = begun(current, items)
+        thread, answers = start_commit(current, items)
         operator.cancel_wait()
         thread.join()
         (answer,) = answers
         assert "no synchronous standby confirms" in answer
-        until(lambda: not operator.ask(WAITING))
+        until(lambda: not operator.execute(WAITING))
         operator.wait_for_standby("")
         current.refresh()
         assert len(custom(current)) == len(items), "it was committed all the same"
 
 
-def test_a_commit_whose_wait_is_cancelled_is_acknowledged_once_the_standby_confirms_it(server):
-    with operated(server) as operator, current_on(server, wait_s=60) as current:
+def test_cancelled_commit_is_acknowledged_once_the_standby_confirms(server):
+    with operator_on(server) as operator, current_on(server, wait_s=60) as current:
         items = writes_of(current, is_one_statement=True)
         operator.wait_for_standby("nowhere")
-        thread, answers = begun(current, items)
+        thread, answers = start_commit(current, items)
         operator.cancel_wait()
-        until(lambda: operator.ask(f"{WAITING} AND query LIKE '%emit_message%'"))
+        until(lambda: operator.execute(f"{WAITING} AND query LIKE '%emit_message%'"))
         assert answers == []
         operator.wait_for_standby("")
         thread.join()
@@ -123,27 +123,27 @@ def test_a_commit_whose_wait_is_cancelled_is_acknowledged_once_the_standby_confi
         assert custom(current) == ["CUSTOM_A"]
 
 
-def test_a_commit_that_waits_beyond_its_deadline_is_not_acknowledged_and_leaves_no_process(server):
-    with operated(server) as operator, current_on(server, deadline_s=0.5, wait_s=1) as current:
+def test_commit_past_its_deadline_is_not_acknowledged_and_leaves_no_backend(server):
+    with operator_on(server) as operator, current_on(server, deadline_s=0.5, wait_s=1) as current:
         items = writes_of(current, is_one_statement=True)
         operator.wait_for_standby("nowhere")
-        thread, answers = begun(current, items)
+        thread, answers = start_commit(current, items)
         thread.join()
         assert "no synchronous standby confirms" in answers[0]
-        until(lambda: not operator.ask(WAITING))
+        until(lambda: not operator.execute(WAITING))
         operator.wait_for_standby("")
         current.refresh()
         assert custom(current) == ["CUSTOM_A"]
 
 
-def test_a_timeout_that_the_server_sets_for_the_role_does_not_end_the_wait(server):
-    with operated(server) as operator:
-        operator.ask("ALTER ROLE roost SET statement_timeout = '1min'")
+def test_statement_timeout_of_the_role_does_not_end_the_wait(server):
+    with operator_on(server) as operator:
+        operator.execute("ALTER ROLE roost SET statement_timeout = '1min'")
         with closing(PostgresStore(server.url("postgres"))) as store:
             assert store._link.read("SELECT current_setting('statement_timeout')", ()) == [("0",)]
 
 
-def test_standbys_that_no_commit_waits_for_are_warned_of_at_the_start(capfd):
+def test_standbys_without_synchronous_commit_cause_a_warning_at_the_start(capfd):
     with pair() as servers:
         for make in (lambda: None, servers.make_synchronous):
             make()

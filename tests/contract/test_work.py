@@ -1,4 +1,4 @@
-"""Rows of work: committed with claims or not at all, compared before they are replaced, and read beside the store."""
+"""Work rows: committed atomically with claims, replaced only at the expected version, read beside the store."""
 
 import threading
 from contextlib import closing
@@ -38,13 +38,13 @@ NO_UUID = uuid_of("nobody")
 
 @pytest.fixture
 def reader(store):
-    """Give a reader of the work in the store."""
-    with closing(store.work_reader(FixedClock(5.0))) as made:
-        yield made
+    """Yield a reader of the work in the store."""
+    with closing(store.work_reader(FixedClock(5.0))) as found:
+        yield found
 
 
 def all_of(reader):
-    """Give every row of work there is."""
+    """Return all work rows."""
     return {
         "agents": reader.agents(),
         "statuses": reader.statuses(most=99),
@@ -74,12 +74,12 @@ FULL = {
 
 
 def fill(store):
-    """Commit rows of every kind."""
+    """Commit work rows of every kind."""
     rows = [row for rows in FULL.values() for row in (rows if isinstance(rows, list) else [rows])]
     assert commit(store, item(work=map(Put, rows))) == [""]
 
 
-def test_what_was_committed_is_read_back_and_after_a_restart_too(world):
+def test_work_rows_are_read_back_also_after_a_restart(world):
     store = world.open()
     fill(store)
     with closing(store.work_reader(FixedClock(5.0))) as reader:
@@ -88,7 +88,7 @@ def test_what_was_committed_is_read_back_and_after_a_restart_too(world):
         assert all_of(reader) == FULL
 
 
-def test_a_row_comes_to_be_once_by_its_key_and_by_whatever_else_it_is_known_by(store, reader):
+def test_duplicate_key_or_alternate_key_of_a_new_row_is_refused(store, reader):
     assert commit(store, item(work=[Put(operation(1)), Put(status(1)), Put(order(1))])) == [""]
     others = [
         operation(1, uuid=NO_UUID),
@@ -106,7 +106,7 @@ def test_a_row_comes_to_be_once_by_its_key_and_by_whatever_else_it_is_known_by(s
     assert reader.operations(most=9) == [operation(1)]
 
 
-def test_a_row_is_replaced_only_while_its_version_is_the_one_that_was_read(store, reader):
+def test_row_is_replaced_only_at_the_version_that_was_read(store, reader):
     one = operation(1)
     assert commit(store, item(work=[Put(one)])) == [""]
     mine, theirs = replaced(one, step="send", owner="me"), replaced(one, step="undo", owner="them")
@@ -120,7 +120,7 @@ def test_a_row_is_replaced_only_while_its_version_is_the_one_that_was_read(store
     assert commit(store, item(work=[replaced(lease("nobody's"))])) == ["generation"]
 
 
-def test_what_rests_on_a_row_is_written_only_while_that_is_as_it_was_read(store, reader):
+def test_dependent_row_is_written_only_while_its_basis_is_unchanged(store, reader):
     one, other = operation(1), operation(2)
     assert commit(store, item(work=[Put(one), Put(other)])) == [""]
     seen, mine = Put(one, one.version), replaced(other, step="send")
@@ -133,7 +133,7 @@ def test_what_rests_on_a_row_is_written_only_while_that_is_as_it_was_read(store,
     assert commit(store, item(work=[Put(operation(7), 1)])) == ["generation"]
 
 
-def test_items_of_one_commit_see_each_others_work_in_order(store, reader):
+def test_items_of_one_commit_see_earlier_work_in_order(store, reader):
     first, second = operation(1), replaced(operation(1), step="send")
     third = replaced(second.row, step="done", outcome="done")
     verdicts = commit(store, item(work=[third]), item(work=[Put(first), second]), item(work=[third]))
@@ -141,30 +141,27 @@ def test_items_of_one_commit_see_each_others_work_in_order(store, reader):
     assert reader.operation_of(uuid_of("operation", 1)) == third.row
 
 
-def test_an_item_with_work_is_taken_whole_or_refused_whole(small_store):
+def test_item_with_work_is_committed_or_refused_as_a_whole(small_store):
     assert commit(small_store, item(work=[Put(operation(1))])) == [""]
     before = state(small_store)
     step = replaced(operation(1), step="send")
-    claimed = claim(1, (inventory(1), 4))
-    told = [step, Put(order(1)), Put(event(1))]
-    assert commit(small_store, item(claim(9, (inventory(1), 99)), rows=[evidence(1)], work=told)) == ["units"]
+    one = claim(1, (inventory(1), 4))
+    work = [step, Put(order(1)), Put(event(1))]
+    assert commit(small_store, item(claim(9, (inventory(1), 99)), rows=[evidence(1)], work=work)) == ["units"]
     late = [replaced(operation(1, version=7), step="send"), Put(order(1))]
-    assert commit(small_store, item(claimed, rows=[evidence(1)], work=late)) == ["generation"]
+    assert commit(small_store, item(one, rows=[evidence(1)], work=late)) == ["generation"]
     with closing(small_store.work_reader(FixedClock(5.0))) as reader:
         assert (reader.operation(1), reader.order(1), small_store.evidence()) == (operation(1), None, [])
         assert state(small_store) == before
-        assert commit(small_store, item(claimed, rows=[evidence(1)], work=told)) == [""]
+        assert commit(small_store, item(one, rows=[evidence(1)], work=work)) == [""]
         assert (reader.operation(1), reader.order(1)) == (step.row, order(1))
     assert state(small_store)["takes"] == [(1, inventory(1), 4)]
     assert [row.id for row in small_store.evidence()] == [1]
-    gone = replaced(step.row, outcome="done")
-    assert commit(small_store, item(release(claimed), work=[gone]), item(release(claimed), work=[gone])) == [
-        "",
-        "missing",
-    ]
+    done = [replaced(step.row, outcome="done")]
+    assert commit(small_store, item(release(one), work=done), item(release(one), work=done)) == ["", "missing"]
 
 
-def test_of_work_only_tasks_that_are_io_operations_are_in_the_columns_and_only_by_a_load(world):
+def test_only_io_tasks_of_work_reach_the_columns_and_only_by_a_load(world):
     store = world.open()
     before = state(store)
     fill(store)
@@ -179,7 +176,7 @@ def test_of_work_only_tasks_that_are_io_operations_are_in_the_columns_and_only_b
     assert [write for change in store.changes() for write in change.writes] == []
 
 
-def test_numbers_of_work_never_come_twice(world):
+def test_numbers_of_work_rows_are_never_repeated(world):
     store = world.open()
     numbers = {kind: store.reserve(kind, 3) for kind in ("status", "operation", "order", "migration", "event")}
     rows = [status, operation, order, migration, event]
@@ -191,7 +188,7 @@ def test_numbers_of_work_never_come_twice(world):
         assert store.reserve(kind, 1) >= first + 3
 
 
-def test_a_beat_is_noted_without_a_commit(store, reader):
+def test_heartbeat_is_stored_without_a_commit(store, reader):
     assert commit(store, item(work=[Put(agent("h1")), Put(agent("h2"))])) == [""]
     position = position_of(store)
     store.beat(["h1", "h9"], 950.0)
@@ -205,7 +202,7 @@ def test_a_beat_is_noted_without_a_commit(store, reader):
     assert reader.agent("h9") is None
 
 
-def test_due_operations_are_those_of_the_cells_that_are_open_due_and_not_owned(store, reader):
+def test_due_operations_are_open_due_unowned_and_of_the_given_cells(store, reader):
     rows = [
         operation(1, due_at_s=990.0),
         operation(2, due_at_s=980.0),
@@ -230,7 +227,7 @@ def test_due_operations_are_those_of_the_cells_that_are_open_due_and_not_owned(s
     assert [row.id for row in reader.operations(after_id=2, most=3)] == [3, 4, 5]
 
 
-def test_work_is_found_by_whom_it_is_about(store, reader):
+def test_work_is_found_by_its_subject(store, reader):
     one, two = uuid_of("instance", 1), uuid_of("instance", 2)
     rows = [
         status(1, host="h1"),
@@ -290,7 +287,7 @@ def test_work_is_found_by_whom_it_is_about(store, reader):
     assert (reader.lease("other"), reader.lease("watch")) == (rows[-1], None)
 
 
-def test_what_an_instance_went_through_is_told_in_time_whichever_process_numbered_it(store, reader):
+def test_operations_and_migrations_are_ordered_by_time_not_number(store, reader):
     one = uuid_of("instance", 1)
     rows = [
         operation(2, instance_uuid=one),
@@ -305,7 +302,7 @@ def test_what_an_instance_went_through_is_told_in_time_whichever_process_numbere
     assert [row.id for row in reader.migrations_of(one)] == [2, 3, 1]
 
 
-def test_agents_are_read_again_only_where_one_was_written(store, reader):
+def test_agents_are_reloaded_only_after_a_write(store, reader):
     first = agent("h1")
     assert commit(store, item(work=[Put(first)])) == [""]
     known = reader.agents_in_charge()
@@ -316,14 +313,14 @@ def test_agents_are_read_again_only_where_one_was_written(store, reader):
     assert {host: each.state for host, each in reader.agents_in_charge().items()} == {"h1": "gone", "h2": "ready"}
 
 
-def test_the_time_is_the_clocks_unless_the_database_has_one_for_all(world):
+def test_time_comes_from_the_clock_or_the_shared_database(world):
     store = world.open()
     with closing(store.work_reader(FixedClock(5.0))) as reader:
         assert (reader.now_s() == 5.0) is (not isinstance(world, PostgresWorld))
         assert reader.now_s() == 5.0 or reader.now_s() > 1.7e9
 
 
-def test_a_reader_sees_each_commit_from_another_thread_while_the_store_writes(small_store, reader):
+def test_reader_in_another_thread_sees_each_commit_during_writes(small_store, reader):
     rows, seen = [Put(operation(1))], []
     for version in range(1, 60):
         rows.append(replaced(rows[-1].row, turn=version))
@@ -343,7 +340,7 @@ def test_a_reader_sees_each_commit_from_another_thread_while_the_store_writes(sm
     assert seen[-1] == len(rows)
 
 
-def test_a_backup_carries_work_and_numbers_go_on_behind_it(durable, tmp_path):
+def test_backup_includes_work_and_numbers_continue_after_a_restore(durable, tmp_path):
     store = durable.open()
     fill(store)
     last = store.reserve("operation", 10) + 9
@@ -360,7 +357,7 @@ def test_a_backup_carries_work_and_numbers_go_on_behind_it(durable, tmp_path):
     assert store.reserve("operation", 1) > last
 
 
-def test_a_database_with_work_alone_is_not_an_empty_one(durable, tmp_path):
+def test_database_with_only_work_is_not_empty(durable, tmp_path):
     store = durable.open()
     path = tmp_path / "one.backup"
     backups.backup(_url_of(durable), path, progress=lambda *_: None)
@@ -375,7 +372,7 @@ def _url_of(world):
     return str(Path(world.path)) if isinstance(world, SqliteWorld) else world.url
 
 
-def test_work_that_is_over_goes_when_it_is_old_and_what_is_not_over_stays(store, reader):
+def test_old_finished_work_is_pruned_and_open_work_stays(store, reader):
     rows = [
         operation(1, outcome="done", changed_at_s=10.0),
         operation(2, changed_at_s=10.0),
@@ -403,7 +400,7 @@ def test_work_that_is_over_goes_when_it_is_old_and_what_is_not_over_stays(store,
     assert commit(store, item(work=[Put(rows[0])]), item(work=[replaced(rows[5])])) == ["", "generation"]
 
 
-def test_an_operation_stays_however_old_while_a_host_is_to_do_something_for_it(store, reader, monkeypatch):
+def test_old_operation_stays_while_a_host_has_open_orders_for_it(store, reader, monkeypatch):
     for module in (memory_store, sqlite_store, postgresql_store):
         monkeypatch.setattr(module, "_PRUNED_PER_CALL", 2)
     held = [operation(number, outcome="done", changed_at_s=float(number)) for number in range(1, 6)]
@@ -422,13 +419,13 @@ def test_an_operation_stays_however_old_while_a_host_is_to_do_something_for_it(s
     assert [row.id for row in reader.operations(most=9)] == [2, 3, 4, 5]
 
 
-def test_a_commit_with_documents_and_hosts_may_carry_work(store, reader):
+def test_commit_with_documents_and_hosts_may_carry_work(store, reader):
     writes = (provider(1), offer(1, cpu=8), host(1), claim(1, (inventory(1), 2)))
     assert commit(store, item(*writes, work=[Put(status(1))]), item(work=[Put(event(1))])) == ["", ""]
     assert reader.status(uuid_of("instance", 1)) == status(1)
 
 
-def test_an_event_never_changes_and_versions_never_fall():
+def test_events_are_immutable_and_versions_never_fall():
     for row, expected in ((event(1), 1), (operation(1), 2), (operation(1, version=2), 3)):
         with pytest.raises(AssertionError):
             Put(row, expected)

@@ -1,4 +1,4 @@
-"""A step of an operation is taken once: by whoever races for it, whoever dies, and on a database of any age."""
+"""Each step of an operation is taken once: after races, after crashes, and on an upgraded database."""
 
 import threading
 from contextlib import closing
@@ -27,13 +27,13 @@ from tests.support.fleets.worlds import FixedClock, hosts, roost_on, uuid_named,
 DECISION, ME = uuid_named("decision"), uuid_named("me")
 
 
-def reading(store):
-    """Open a reader of the work of a store."""
+def reader_of(store):
+    """Return a context with a reader of the work in a store."""
     return closing(store.work_reader(FixedClock(1000.0)))
 
 
 def step_of(row, to):
-    """Give a decision that takes an operation to its next step."""
+    """Return a request that takes an operation to its next step."""
     return NamedRequest(
         request=wish(instance_uuids=(ME,)),
         decision_uuid=DECISION,
@@ -42,26 +42,26 @@ def step_of(row, to):
 
 
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
-def test_whoever_carries_on_after_a_death_around_the_commit_knows_what_was_done(world, is_made):
+def test_crash_at_the_commit_of_a_step_leaves_it_done_or_not_started(world, is_made):
     row, store = operation(1, step="choose"), world.open()
     roost = roost_on(store)
     roost.install(hosts(2))
     assert commit(store, item(work=[Put(row)])) == [""]
-    dying = roost_on(Dying(world.open(), at=1, is_made=is_made))
+    failing = roost_on(Dying(world.open(), at=1, is_made=is_made))
     with pytest.raises(Unavailable):
-        dying.work([step_of(row, "send")])
+        failing.work([step_of(row, "send")])
     store = world.open()
-    heir = roost_on(store)
-    with reading(store) as reader:
+    successor = roost_on(store)
+    with reader_of(store) as reader:
         found = reader.operation(1)
         assert found.step == ("send" if is_made else "choose")
         assert (reader.order(1) is not None) is is_made
         assert (store.evidence(uuid=uuid_bytes(DECISION)) != []) is is_made
-        assert (uuid_bytes(ME) in heir.state.holders) is is_made
-        (result,) = heir.outcomes([step_of(row, "send")])
+        assert (uuid_bytes(ME) in successor.state.holders) is is_made
+        (result,) = successor.outcomes([step_of(row, "send")])
         assert isinstance(result, Conflict) is is_made
         assert (reader.operation(1).step, len(reader.orders_of(1))) == ("send", 1)
-    assert len(heir.state.holders) == len(store.evidence()) == 1
+    assert len(successor.state.holders) == len(store.evidence()) == 1
     if isinstance(world, SqliteWorld | PostgresWorld):
         assert audit(str(world.path) if isinstance(world, SqliteWorld) else world.url) == []
 
@@ -82,13 +82,13 @@ def test_decisions_that_are_steps_are_replayed_like_others(world):
 TAKERS, OPERATIONS = 3, 30
 
 
-def test_each_of_many_operations_is_taken_by_one_of_those_who_race_for_them(postgres_url):
+def test_racing_processes_take_each_operation_once(postgres_url):
     with closing(PostgresStore(postgres_url)) as store:
         assert set(commit(store, *(item(work=[Put(operation(one))]) for one in range(1, OPERATIONS + 1)))) == {""}
     taken, start = [], threading.Barrier(TAKERS)
 
     def take(name):
-        with closing(PostgresStore(postgres_url)) as own, reading(own) as reader:
+        with closing(PostgresStore(postgres_url)) as own, reader_of(own) as reader:
             start.wait()
             while due := reader.due_operations([""], now_s=1000.0, most=8):
                 items = [item(work=[replaced(row, owner=name, owned_until_s=1030.0)]) for row in due[::-1]]
@@ -96,42 +96,42 @@ def test_each_of_many_operations_is_taken_by_one_of_those_who_race_for_them(post
                 assert set(verdicts) <= {"", "generation"}
                 taken.extend(row.id for row, verdict in zip(due[::-1], verdicts, strict=True) if not verdict)
 
-    _together(take)
+    _run_concurrently(take)
     assert sorted(taken) == list(range(1, OPERATIONS + 1))
 
 
-def test_no_change_of_a_row_is_lost_among_those_who_race_for_it(postgres_url):
+def test_racing_processes_lose_no_change_of_a_row(postgres_url):
     with closing(PostgresStore(postgres_url)) as store:
         assert commit(store, item(work=[Put(operation(1)), Put(agent("h1"))])) == [""]
     start = threading.Barrier(TAKERS)
 
     def count(name):
-        with closing(PostgresStore(postgres_url)) as own, reading(own) as reader:
+        with closing(PostgresStore(postgres_url)) as own, reader_of(own) as reader:
             start.wait()
             done = 0
             while done < OPERATIONS:
                 own.beat(["h1"], 2000.0 + done)
                 row = reader.operation(1)
-                told = Put(event(row.turn + 1, kind=name))
-                done += commit(own, item(work=[told, replaced(row, turn=row.turn + 1)])) == [""]
+                log = Put(event(row.turn + 1, kind=name))
+                done += commit(own, item(work=[log, replaced(row, turn=row.turn + 1)])) == [""]
 
-    _together(count)
-    with closing(PostgresStore(postgres_url)) as store, reading(store) as reader:
+    _run_concurrently(count)
+    with closing(PostgresStore(postgres_url)) as store, reader_of(store) as reader:
         assert reader.operation(1).turn == TAKERS * OPERATIONS
         assert len(reader.events_since(0.0, most=999)) == TAKERS * OPERATIONS
         assert reader.agent("h1").heard_at_s == 2000.0 + OPERATIONS - 1
 
 
-def _together(act):
+def _run_concurrently(act):
     errors = []
 
-    def caught(name):
+    def run(name):
         try:
             act(name)
-        except BaseException as error:  # noqa: BLE001  # told by the test
+        except BaseException as error:  # noqa: BLE001  # reported by the test
             errors.append(error)
 
-    threads = [threading.Thread(target=caught, args=(f"t{number}",)) for number in range(TAKERS)]
+    threads = [threading.Thread(target=run, args=(f"t{number}",)) for number in range(TAKERS)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -140,8 +140,8 @@ def _together(act):
 
 
 @pytest.mark.parametrize("has_writes", [False, True])
-def test_a_commit_of_work_whose_answer_was_lost_is_not_made_twice(postgres_url, has_writes):
-    with closing(PostgresStore(postgres_url)) as store, reading(store) as reader:
+def test_commit_of_work_with_a_lost_reply_is_not_repeated(postgres_url, has_writes):
+    with closing(PostgresStore(postgres_url)) as store, reader_of(store) as reader:
         assert commit(store, item(provider(1), offer(1, cpu=8), work=[Put(operation(1))])) == [""]
         lose_the_commit(store._link.connection)
         writes = [claim(1, (inventory(1), 1))] if has_writes else []
@@ -152,8 +152,8 @@ def test_a_commit_of_work_whose_answer_was_lost_is_not_made_twice(postgres_url, 
         assert store.evidence() == []
 
 
-def test_a_reader_connects_again_and_writes_nothing(postgres_url):
-    with closing(PostgresStore(postgres_url)) as store, reading(store) as reader:
+def test_reader_reconnects_and_cannot_write(postgres_url):
+    with closing(PostgresStore(postgres_url)) as store, reader_of(store) as reader:
         assert commit(store, item(work=[Put(operation(1))])) == [""]
         assert reader.operation(1) == operation(1)
         with psycopg.connect(postgres_url, autocommit=True) as connection:
@@ -166,13 +166,13 @@ def test_a_reader_connects_again_and_writes_nothing(postgres_url):
             reader._rows._link.read("DELETE FROM operation RETURNING id", ())
 
 
-def test_a_sqlite_reader_writes_nothing(tmp_path):
+def test_sqlite_reader_cannot_write(tmp_path):
     store = SqliteWorld(tmp_path / "roost.db").open()
-    with closing(store), reading(store) as reader, pytest.raises(Exception, match="readonly"):
+    with closing(store), reader_of(store) as reader, pytest.raises(Exception, match="readonly"):
         reader._rows._connection.execute("DELETE FROM operation")
 
 
-def test_a_database_from_before_there_was_work_gets_its_tables_and_keeps_what_it_holds(request, tmp_path):
+def test_database_without_work_tables_is_upgraded_and_keeps_its_content(request, tmp_path):
     path = tmp_path / "roost.db"
     upgrade_sqlite(path, to="0004")
     with postgres.fresh_database(request.getfixturevalue("postgres_server")) as url:
@@ -181,11 +181,11 @@ def test_a_database_from_before_there_was_work_gets_its_tables_and_keeps_what_it
             connection.execute("CREATE SCHEMA public")
         upgrade_postgresql(url, to="0004")
         for world in (SqliteWorld(path), PostgresWorld(url)):
-            _grows_up(world, str(path) if isinstance(world, SqliteWorld) else url)
+            _check_upgrade(world, str(path) if isinstance(world, SqliteWorld) else url)
             world.close()
 
 
-def _grows_up(world, url):
+def _check_upgrade(world, url):
     insert = "INSERT INTO symbol (kind, id, name) VALUES ('trait', 70000, 'CUSTOM_A')"
     if isinstance(world, PostgresWorld):
         with psycopg.connect(url) as connection:
@@ -200,13 +200,13 @@ def _grows_up(world, url):
     store = world.open()
     assert [write.name for write in store.load().writes] == ["CUSTOM_A"]
     assert commit(store, item(work=[Put(status(1))])) == [""]
-    with reading(store) as reader:
+    with reader_of(store) as reader:
         assert reader.statuses(most=9) == [status(1)]
 
 
-def test_a_row_that_cannot_be_understood_is_a_clear_error(tmp_path):
+def test_invalid_work_row_is_a_clear_error(tmp_path):
     world = SqliteWorld(tmp_path / "roost.db")
-    with closing(world.open()) as store, reading(store) as reader:
+    with closing(world.open()) as store, reader_of(store) as reader:
         assert commit(store, item(work=[Put(operation(1))])) == [""]
         with sqlite_upgrade._connection(world.path) as connection:
             connection.exec_driver_sql("UPDATE operation SET outcome = 'perhaps'")
