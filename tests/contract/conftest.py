@@ -50,5 +50,5 @@ def small_store(store: Store) -> Store:
 
 @pytest.fixture(autouse=True)
 def private_shelf(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each test its own shelf of fake guests in this process."""
+    """Use a separate shelf of fake guests for each test."""
     monkeypatch.setattr("roost.compute.drivers.fake.driver._PROCESS_SHELF", MemoryShelf())

@@ -31,8 +31,8 @@ pci = [
     {address = "1", vendor_id = "8086", product_id = "1", dev_type = "type-VF", numa_node = 1},
 ]
 """
-HELD = {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 2, "VGPU": 2, "CUSTOM_FPGA": 2, "SRIOV_NET_VF": 2}
-WHERE = {
+USED_ON_ROOT = {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 2, "VGPU": 2, "CUSTOM_FPGA": 2, "SRIOV_NET_VF": 2}
+USED_BY_LAYOUT = {
     "gpus": {
         "": {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 2, "CUSTOM_FPGA": 2, "SRIOV_NET_VF": 2},
         "_gpu0": {"VGPU": 1},
@@ -43,10 +43,10 @@ WHERE = {
         "_numa0": {"VCPU": 1, "MEMORY_MB": 1024, "SRIOV_NET_VF": 1},
         "_numa1": {"VCPU": 1, "MEMORY_MB": 1024, "SRIOV_NET_VF": 1},
     },
-    "renamed": {"": {**{name: amount for name, amount in HELD.items() if name != "CUSTOM_FPGA"}, "FPGA": 2}},
+    "renamed": {"": {**{name: amount for name, amount in USED_ON_ROOT.items() if name != "CUSTOM_FPGA"}, "FPGA": 2}},
 }
 PLAIN = {"name": "plain", "vcpus": 2, "memory_mb": 512}
-PINNED = {
+USED_WHEN_PINNED = {
     "flat": {"": {"VCPU": 2, "PCPU": 2, "MEMORY_MB": 1024}},
     "numa": {"_numa0": {"PCPU": 2, "MEMORY_MB": 512}, "_numa1": {"VCPU": 2, "MEMORY_MB": 512}},
 }
@@ -155,17 +155,17 @@ def claim_load(host, clients=2, *, pause_s=0.5):
         assert refusals == []
 
 
-@pytest.mark.parametrize("layout", WHERE)
+@pytest.mark.parametrize("layout", USED_BY_LAYOUT)
 def test_live_allocations_move_under_claims_and_the_third_start_changes_nothing(host, layout):
     instances = build(host, 2)
-    assert used(host) == {"": HELD}
+    assert used(host) == {"": USED_ON_ROOT}
     assert host.agent.stop() == 0
     with claim_load(host) as counts:
         apply_layout(host, layout, instances[0])
         start = len(counts)
         host.agent.until(lambda: len(counts) > start + 4)
     assert event_count(host, "reshape_begun") >= 1
-    assert used(host) == WHERE[layout]
+    assert used(host) == USED_BY_LAYOUT[layout]
     before = tree(host)
     times = event_count(host, "reshape_begun")
     host.agent.kill()
@@ -191,7 +191,7 @@ def test_dedicated_processors_of_live_instances_become_pcpu(host, layout):
     assert used(host) == {"": {"VCPU": 4, "MEMORY_MB": 1024}}
     assert host.agent.stop() == 0
     apply_layout(host, layout, own, node=node)
-    assert used(host) == PINNED[layout]
+    assert used(host) == USED_WHEN_PINNED[layout]
     before, times = tree(host), event_count(host, "reshape_begun")
     host.agent.kill()
     apply_layout(host, layout, own, node=node)
@@ -206,7 +206,7 @@ def test_reshape_with_many_tries_wins_against_a_busy_client(host):
     with claim_load(host, 1, pause_s=0.02) as counts:
         apply_layout(host, "numa", instances[0])
     assert len(counts) > 10
-    assert used(host) == WHERE["numa"]
+    assert used(host) == USED_BY_LAYOUT["numa"]
     delete(host, instances)
     assert used(host) == {}
 

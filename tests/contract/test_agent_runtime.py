@@ -27,11 +27,11 @@ QUICK = Pace(driver_timeout_s=0.2, update_s=0.05, retry_s=0.05, stop_s=5.0)
 
 def test_agent_registers_reports_and_executes_orders(capsys):
     server, one = MemoryServer(), resident()
-    with living(server, one) as (ends, _):
+    with living(server, one) as (agent_errors, _):
         server.put(spawn(), order(Power(is_on=False), 2))
         assert server.answer_to(101).outcome == "ok"
         assert server.answer_to(102).found.state == "stopped"
-    assert ends == []
+    assert agent_errors == []
     assert list(server.book.facts) == ["host-a"]
     assert one.tracker.updates[0] == ("host-a", True, False)
     assert (one.agent.is_idle, len(one.driver.guests())) == (True, 1)
@@ -109,13 +109,13 @@ def test_evacuated_guests_are_destroyed_before_any_order():
 
 def test_second_agent_of_a_host_ends_the_first():
     server = MemoryServer()
-    with living(server, resident()) as (ends, first):
+    with living(server, resident()) as (agent_errors, first):
         server.put(spawn())
         server.answer_to(101)
-        with living(server, resident(run="other")) as (others, _):
+        with living(server, resident(run="other")) as (other_errors, _):
             first.join(30)
-            assert isinstance(ends[0], Conflict)
-        assert others == []
+            assert isinstance(agent_errors[0], Conflict)
+        assert other_errors == []
 
 
 class RefusingServer(MemoryServer):
@@ -127,9 +127,9 @@ class RefusingServer(MemoryServer):
 
 
 def test_refused_agent_ends_with_the_reason():
-    with living(RefusingServer(), resident()) as (ends, thread):
+    with living(RefusingServer(), resident()) as (agent_errors, thread):
         thread.join(30)
-        assert str(ends[0]) == "token: may only touch host b"
+        assert str(agent_errors[0]) == "token: may only touch host b"
 
 
 class FaultyTracker:
@@ -154,10 +154,10 @@ class FaultyTracker:
 def test_orders_wait_until_the_host_is_in_placement(capsys):
     server, driver, journal = MemoryServer(), fake(), Journal(None)
     tracker = FaultyTracker(PlainTracker(driver, journal), None, ValueError("odd"), None)
-    with living(server, resident(driver=driver, journal=journal, tracker=tracker)) as (ends, _):
+    with living(server, resident(driver=driver, journal=journal, tracker=tracker)) as (agent_errors, _):
         server.put(spawn())
         assert server.answer_to(101).outcome == "ok"
-    assert ends == []
+    assert agent_errors == []
     assert tracker.drops[0] == 1  # No gone node is dropped before the others are updated.
     assert "odd" in capsys.readouterr().err
 
@@ -165,9 +165,9 @@ def test_orders_wait_until_the_host_is_in_placement(capsys):
 def test_failed_reshape_ends_the_agent_with_its_reason(capsys):
     driver, journal = fake(), Journal(None)
     tracker = FaultyTracker(PlainTracker(driver, journal), ReshapeFailed("host-a", "who holds what is not known"))
-    with living(MemoryServer(), resident(driver=driver, journal=journal, tracker=tracker)) as (ends, thread):
+    with living(MemoryServer(), resident(driver=driver, journal=journal, tracker=tracker)) as (agent_errors, thread):
         thread.join(30)
-        assert "who holds what is not known" in str(ends[0])
+        assert "who holds what is not known" in str(agent_errors[0])
     assert '"agent_ends"' in capsys.readouterr().err
 
 
@@ -176,16 +176,16 @@ def test_driver_start_is_retried_after_an_error(error, capsys):
     server, one = MemoryServer(), resident()
     errors, start = [error], one.driver.start
 
-    def begin(host):
+    def fail_then_start(host):
         if errors:
             raise errors.pop()
         start(host)
 
-    one.driver.start = begin
-    with living(server, one) as (ends, _):
+    one.driver.start = fail_then_start
+    with living(server, one) as (agent_errors, _):
         server.put(spawn())
         assert server.answer_to(101).outcome == "ok"
-    assert ends == []
+    assert agent_errors == []
     assert ("it starts" if isinstance(error, DriverNotReady) else "odd") in capsys.readouterr().err
 
 
@@ -196,10 +196,10 @@ def test_agent_with_a_lost_journal_ends_without_an_answer(capsys):
         raise JournalLost("the disk is full")
 
     journal.finish = fail
-    with living(server, resident(journal=journal)) as (ends, thread):
+    with living(server, resident(journal=journal)) as (agent_errors, thread):
         server.put(spawn())
         thread.join(30)
-        assert str(ends[0]) == "the disk is full"
+        assert str(agent_errors[0]) == "the disk is full"
     assert server.book.lines[0].answer is None
     capsys.readouterr()
 
@@ -217,9 +217,9 @@ class FullJournal(Journal):
 
 def test_agent_that_cannot_store_its_node_ends_before_registration(capsys):
     server, journal = MemoryServer(), FullJournal("keep_node")
-    with living(server, resident(journal=journal)) as (ends, thread):
+    with living(server, resident(journal=journal)) as (agent_errors, thread):
         thread.join(30)
-        assert str(ends[0]) == "the disk is full"
+        assert str(agent_errors[0]) == "the disk is full"
     assert server.book.runs == {}
     capsys.readouterr()
 
@@ -236,13 +236,13 @@ class ExclusiveServer(MemoryServer):
 
 def test_end_of_one_of_several_agents_is_logged_at_once(capsys):
     server = ExclusiveServer()
-    with living(server, resident(), resident("host-b")) as (ends, thread):
+    with living(server, resident(), resident("host-b")) as (agent_errors, thread):
         server.put(spawn(host="host-b"))
         assert server.answer_to(101).outcome == "ok"
         log = capsys.readouterr().err
         assert (thread.is_alive(), log.count('"agent_ends"')) == (True, 1)
         assert "another agent of host-a is alive" in log
-    assert str(ends[0]) == "another agent of host-a is alive"
+    assert str(agent_errors[0]) == "another agent of host-a is alive"
 
 
 class RevokingServer(MemoryServer):
@@ -254,9 +254,9 @@ class RevokingServer(MemoryServer):
 
 
 def test_agent_refused_at_a_poll_ends_and_logs_it(capsys):
-    with living(RevokingServer(), resident()) as (ends, thread):
+    with living(RevokingServer(), resident()) as (agent_errors, thread):
         thread.join(30)
-        assert str(ends[0]) == "token: it was taken away"
+        assert str(agent_errors[0]) == "token: it was taken away"
     assert capsys.readouterr().err.count('"agent_ends"') == 1
 
 

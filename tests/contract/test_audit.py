@@ -181,8 +181,8 @@ def test_instance_without_a_host_that_has_allocations_is_an_orphan(database, row
 )
 def test_consumer_without_instance_or_open_migration_is_an_orphan(database, words, is_orphan, is_member):
     with closing(open_store(database, settings=StoreSettings())) as store:
-        taken = claim(7, (inventory(3), 1), instance=is_member)
-        assert commit(store, item(taken)) == [""]
+        extra_claim = claim(7, (inventory(3), 1), instance=is_member)
+        assert commit(store, item(extra_claim)) == [""]
         assert audit(database) == []  # Without status rows the instances are unknown.
-        put_work(store, status(9), migration(1, uuid=taken.consumers[0].uuid, status=words))
+        put_work(store, status(9), migration(1, uuid=extra_claim.consumers[0].uuid, status=words))
     assert [finding.check for finding in audit(database)] == ["orphan"] * is_orphan

@@ -26,7 +26,7 @@ def audit_rows(durable, *rows, claims):
     return [(each.check, each.subject, each.problem) for each in audit(durable.url)]
 
 
-def here(**changes):
+def instance_status(**changes):
     return status(1, **({"uuid": ONE, "status": "ACTIVE", "task": "", "host": "h1", "node": "p1"} | changes))
 
 
@@ -38,13 +38,13 @@ def work_on(**changes):
     "rows",
     [
         [],
-        [here()],
-        [here(status="BUILD", host="", node="", operation_id=7), operation(7)],
-        [here(operation_id=7), work_on()],
-        [here(operation_id=7, host="elsewhere"), work_on()],
-        [here(), work_on(turn=0, step="waiting")],
-        [here(), migration(1, uuid=TWO, status="finished")],
-        [here(), work_on(outcome="done")],
+        [instance_status()],
+        [instance_status(status="BUILD", host="", node="", operation_id=7), operation(7)],
+        [instance_status(operation_id=7), work_on()],
+        [instance_status(operation_id=7, host="elsewhere"), work_on()],
+        [instance_status(), work_on(turn=0, step="waiting")],
+        [instance_status(), migration(1, uuid=TWO, status="finished")],
+        [instance_status(), work_on(outcome="done")],
     ],
 )
 def test_consistent_work_has_no_findings(durable, rows):
@@ -54,17 +54,29 @@ def test_consistent_work_has_no_findings(durable, rows):
 @pytest.mark.parametrize(
     ("rows", "finding"),
     [
-        ([here(status="DELETED", host="", node="")], ("orphan", f"consumer {uuid_text(ONE)}", HELD)),
-        ([here(status="ERROR", host="", node="")], ("orphan", f"consumer {uuid_text(ONE)}", HELD)),
-        ([here(uuid=TWO), migration(3, uuid=ONE, status="confirmed")], ("orphan", f"consumer {uuid_text(ONE)}", HELD)),
-        ([here(uuid=uuid_of("nobody"))], ("status", "instance 1", "is ACTIVE on h1, and holds nothing")),
-        ([here(host="h2")], ("status", "instance 1", "is on h2 (p1) by its status, and on h1 (p1) by what it holds")),
-        ([here(operation_id=7)], ("operation", "instance 1", "waits for operation 7, which is over or not there")),
+        ([instance_status(status="DELETED", host="", node="")], ("orphan", f"consumer {uuid_text(ONE)}", HELD)),
+        ([instance_status(status="ERROR", host="", node="")], ("orphan", f"consumer {uuid_text(ONE)}", HELD)),
         (
-            [here(operation_id=7), work_on(outcome="done")],
+            [instance_status(uuid=TWO), migration(3, uuid=ONE, status="confirmed")],
+            ("orphan", f"consumer {uuid_text(ONE)}", HELD),
+        ),
+        ([instance_status(uuid=uuid_of("nobody"))], ("status", "instance 1", "is ACTIVE on h1, and holds nothing")),
+        (
+            [instance_status(host="h2")],
+            ("status", "instance 1", "is on h2 (p1) by its status, and on h1 (p1) by what it holds"),
+        ),
+        (
+            [instance_status(operation_id=7)],
             ("operation", "instance 1", "waits for operation 7, which is over or not there"),
         ),
-        ([here(), work_on()], ("operation", "operation 7", "is an open delete of an instance that it does not have")),
+        (
+            [instance_status(operation_id=7), work_on(outcome="done")],
+            ("operation", "instance 1", "waits for operation 7, which is over or not there"),
+        ),
+        (
+            [instance_status(), work_on()],
+            ("operation", "operation 7", "is an open delete of an instance that it does not have"),
+        ),
     ],
 )
 def test_inconsistent_work_is_found(durable, rows, finding):

@@ -63,7 +63,7 @@ def fill(world):
 
 
 @pytest.fixture
-def full(durable, tmp_path):
+def filled(durable, tmp_path):
     """Return a filled store, its content, and the path of a backup."""
     store = fill(durable)
     path = tmp_path / "one.backup"
@@ -72,7 +72,7 @@ def full(durable, tmp_path):
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def other(request, tmp_path):
+def other_database(request, tmp_path):
     """Yield another empty database, of either kind."""
     if request.param == "sqlite":
         world = SqliteWorld(tmp_path / "other" / "roost.db")
@@ -88,13 +88,13 @@ def second_postgres_url(postgres_server):
         yield url
 
 
-def test_backup_is_restored_into_either_kind_of_database(full, other):
-    _, before, path = full
-    restore(other.url, path, may_replace=False, progress=check_progress)
-    store = other.open()
+def test_backup_is_restored_into_either_kind_of_database(filled, other_database):
+    _, before, path = filled
+    restore(other_database.url, path, may_replace=False, progress=check_progress)
+    store = other_database.open()
     assert state(store) == before
     assert sorted(row.id for row in store.evidence(newest=100)) == list(range(1, 60))
-    assert list(audit(other.url)) == []
+    assert list(audit(other_database.url)) == []
 
 
 def test_backup_holds_one_moment_of_a_changing_database(durable, tmp_path):
@@ -102,13 +102,13 @@ def test_backup_holds_one_moment_of_a_changing_database(durable, tmp_path):
     before = state(store)
     seen = []
 
-    def meanwhile(done, total):
+    def commit_during_backup(done, total):
         if not seen:
             assert commit(store, item(provider(90), offer(90, cpu=1))) == [""]
         seen.append((done, total))
 
     path = tmp_path / "one.backup"
-    header, size = backup(durable.url, path, progress=meanwhile)
+    header, size = backup(durable.url, path, progress=commit_during_backup)
     assert seen[-1] == (header.rows, header.rows)
     assert (path.stat().st_size, path.stat().st_mode & 0o777) == (size, 0o600)
     durable.close()
@@ -116,8 +116,8 @@ def test_backup_holds_one_moment_of_a_changing_database(durable, tmp_path):
     assert state(durable.open()) == before
 
 
-def test_identities_and_positions_continue_after_a_restore(full, durable):
-    store, _, path = full
+def test_identities_and_positions_continue_after_a_restore(filled, durable):
+    store, _, path = filled
     first = store.reserve("consumer", 1)
     assert commit(store, item(provider(95))) == [""]
     position = position_of(store)
@@ -128,8 +128,8 @@ def test_identities_and_positions_continue_after_a_restore(full, durable):
     assert position_of(store) > position
 
 
-def test_restored_decisions_are_listed_but_cannot_be_replayed(full, durable):
-    _, _, path = full
+def test_restored_decisions_are_listed_but_cannot_be_replayed(filled, durable):
+    _, _, path = filled
     durable.close()
     restore(durable.url, path, may_replace=True, progress=check_progress)
     store = durable.open()
@@ -140,8 +140,8 @@ def test_restored_decisions_are_listed_but_cannot_be_replayed(full, durable):
         assert store.past(moment.position, moment.seen) is None
 
 
-def test_non_empty_database_is_replaced_only_on_demand(full, durable):
-    store, _, path = full
+def test_non_empty_database_is_replaced_only_on_demand(filled, durable):
+    store, _, path = filled
     assert commit(store, item(provider(97))) == [""]
     before = state(store)
     durable.close()
@@ -150,16 +150,16 @@ def test_non_empty_database_is_replaced_only_on_demand(full, durable):
     assert state(durable.open()) == before
 
 
-def test_database_that_was_only_opened_counts_as_empty(full, other):
-    _, before, path = full
-    Placement(Current(other.open()))
-    other.close()
-    restore(other.url, path, may_replace=False, progress=check_progress)
-    assert state(other.open()) == before
+def test_database_that_was_only_opened_counts_as_empty(filled, other_database):
+    _, before, path = filled
+    Placement(Current(other_database.open()))
+    other_database.close()
+    restore(other_database.url, path, may_replace=False, progress=check_progress)
+    assert state(other_database.open()) == before
 
 
-def test_backup_does_not_overwrite_a_file(full, durable):
-    _, _, path = full
+def test_backup_does_not_overwrite_a_file(filled, durable):
+    _, _, path = filled
     before = path.read_bytes()
     with pytest.raises(BadRequest):
         backup(durable.url, path, progress=check_progress)
@@ -178,8 +178,8 @@ def test_backup_does_not_overwrite_a_file(full, durable):
         lambda body: body.split(b"\n")[0] + b"\n",
     ],
 )
-def test_damaged_backup_changes_nothing(full, durable, spoil):
-    _, before, path = full
+def test_damaged_backup_changes_nothing(filled, durable, spoil):
+    _, before, path = filled
     path.write_bytes(spoil(path.read_bytes()))
     durable.close()
     with pytest.raises(BadFile):
@@ -187,8 +187,8 @@ def test_damaged_backup_changes_nothing(full, durable, spoil):
     assert state(durable.open()) == before
 
 
-def test_a_backup_of_another_schema_is_refused(full, durable):
-    _, before, path = full
+def test_a_backup_of_another_schema_is_refused(filled, durable):
+    _, before, path = filled
     body = path.read_bytes()
     version = read_header(path).schema.encode()
     body = body[:-32].replace(b'"schema":"' + version, b'"schema":"0001', 1)
@@ -246,8 +246,8 @@ def slow_restore(url, path):
 
 
 @pytest.mark.parametrize("steps", [1, 5, 9, 1000])
-def test_killed_restore_leaves_the_old_or_the_new_content(full, durable, steps):
-    store, new, path = full
+def test_killed_restore_leaves_the_old_or_the_new_content(filled, durable, steps):
+    store, new, path = filled
     assert commit(store, item(provider(99), offer(99, cpu=3))) == [""]
     old = state(store)
     durable.close()

@@ -24,17 +24,17 @@ from tests.support.agents.scripted_agents import MemoryServer, living, order, re
 from tests.support.fleets.worlds import uuid_named
 from tests.support.waiting import until
 
-THERE = TransferTarget(uuid=uuid_named("guest"), node="host-b", address="host-b")
+TARGET = TransferTarget(uuid=uuid_named("guest"), node="host-b", address="host-b")
 ACTS = {
     "spawn": Spawn(spec_of("guest")),
     "destroy": Destroy(),
     "power": Power(is_on=False),
     "rebuild": Rebuild(spec_of("guest")),
     "prepare": Prepare(spec_of("guest")),
-    "send_disk": SendDisk(THERE),
+    "send_disk": SendDisk(TARGET),
     "finish": Finish(spec_of("guest")),
     "discard": Discard("operation"),
-    "live_migrate": LiveMigrate(THERE),
+    "live_migrate": LiveMigrate(TARGET),
     "abort_migration": AbortMigration(),
     "save": Save(),
     "inspect": Inspect(),
@@ -64,7 +64,7 @@ def error(request):
 def test_driver_error_in_an_act_aborts_its_order_only(method, error, capsys):
     driver = BrokenDriver(fake(), method, error)
     server, other = MemoryServer(), resident("host-b")
-    with living(server, resident(driver=driver), other) as (ends, _):
+    with living(server, resident(driver=driver), other) as (agent_errors, _):
         if method != "spawn":
             driver.is_broken = False
             server.put(spawn(order_id=1))
@@ -78,7 +78,7 @@ def test_driver_error_in_an_act_aborts_its_order_only(method, error, capsys):
         driver.is_broken = False
         server.put(spawn("third", order_id=4))
         assert server.answer_to(4).outcome == "ok"
-    assert ends == []
+    assert agent_errors == []
     assert f"{method} is broken" in capsys.readouterr().err
 
 
@@ -86,13 +86,13 @@ def test_driver_error_in_an_act_aborts_its_order_only(method, error, capsys):
 def test_driver_error_about_its_host_is_logged_and_retried(method, error, capsys):
     driver = BrokenDriver(fake(), method, error)
     server, other = MemoryServer(), resident("host-b")
-    with living(server, resident(driver=driver), other) as (ends, _):
+    with living(server, resident(driver=driver), other) as (agent_errors, _):
         server.put(spawn("here", order_id=1), spawn("other", "host-b", order_id=2))
         assert server.answer_to(2).outcome == "ok"
         assert "host-a" not in server.book.facts
         driver.is_broken = False
         assert server.answer_to(1).outcome == "ok"
-    assert ends == []
+    assert agent_errors == []
     assert f"{method} is broken" in capsys.readouterr().err
 
 
@@ -104,13 +104,13 @@ def test_driver_error_about_its_host_is_logged_and_retried(method, error, capsys
 def test_invalid_node_list_of_a_driver_is_logged_and_retried(nodes, capsys):
     server, driver = MemoryServer(), BrokenDriver(fake(), "nodes", RuntimeError)
     driver._fail = lambda: nodes
-    with living(server, resident(driver=driver)) as (ends, _):
+    with living(server, resident(driver=driver)) as (agent_errors, _):
         server.put(spawn(order_id=1))
         until(lambda: "nodes of the driver returned" in capsys.readouterr().err)
         assert server.book.runs == {}
         driver.is_broken = False
         assert server.answer_to(1).outcome == "ok"
-    assert ends == []
+    assert agent_errors == []
 
 
 def test_report_about_another_guest_is_rejected(capsys):
@@ -119,12 +119,12 @@ def test_report_about_another_guest_is_rejected(capsys):
         uuid=uuid_named("other"), node="host-a", operation="operation", state="running"
     )
     server = MemoryServer()
-    with living(server, resident(driver=driver)) as (ends, _):
+    with living(server, resident(driver=driver)) as (agent_errors, _):
         server.put(spawn(order_id=1), order(Inspect(), 2, order_id=2))
         assert (server.answer_to(1).outcome, server.answer_to(1).found) == ("ok", None)
         assert (server.answer_to(2).outcome, "inspect of the driver returned guest" in server.answer_to(2).problem) == (
             "aborted",
             True,
         )
-    assert ends == []
+    assert agent_errors == []
     capsys.readouterr()

@@ -53,10 +53,10 @@ def test_instance_built_on_an_alternate_is_present_after_a_restart(durable):
     builder = ScriptedBuilder({"h0": [BuildFailed("no network")]})
     (outcome,) = conductor(roost, builder).build(wish(instance_uuids=(uuid,)))
     assert tries(outcome) == [("h0", "claimed", "no network"), ("h1", "claimed", "")]
-    again = open_roost(durable, 2)
-    assert held(again.state, uuid)[0] == "h1"
-    assert failed_builds(again.state) == {"h0": 1, "h1": 0, "h2": 0}
-    assert again.utilisation()["VCPU"] == (1, 3)
+    restarted = open_roost(durable, 2)
+    assert held(restarted.state, uuid)[0] == "h1"
+    assert failed_builds(restarted.state) == {"h0": 1, "h1": 0, "h2": 0}
+    assert restarted.utilisation()["VCPU"] == (1, 3)
 
 
 def test_conductors_on_one_database_leave_it_consistent(durable):

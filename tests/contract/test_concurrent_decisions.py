@@ -78,8 +78,8 @@ def test_group_rules_hold_across_processes_without_false_refusals(config):
     plans = [batches(random.Random(seed).sample(acts, len(acts)), 6) for seed in range(3)]
     answers = [answer for each in race(config, plans) for answer in each]
     for group in groups:
-        mine = [answer for answer in answers if answer.group == group.uuid]
-        hosts = [host for answer in mine for host in answer.hosts]
+        group_answers = [answer for answer in answers if answer.group == group.uuid]
+        hosts = [host for answer in group_answers for host in answer.hosts]
         if group.policy == "affinity":
             assert len(hosts) == 6
             assert len(set(hosts)) == 1
@@ -125,12 +125,12 @@ def check_group_rules(config: Path, count: int) -> Counter[str]:
                 assert len(members) <= 1
             else:
                 assert all(each <= group.max_server_per_host for each in members.values())
-        there = Counter(
+        members_by_host = Counter(
             (holder.instance.group_id, holder.instance.host_id)
             for holder in state.holders.values()
             if holder.instance is not None
         )
-        assert there == Counter(
+        assert members_by_host == Counter(
             {(group.id, state.hosts.ids[row]): n for group in state.groups.values() for row, n in group.members.items()}
         )
     return Counter(answer.outcome for answer in answers)
@@ -182,7 +182,7 @@ def test_group_rules_hold_over_ten_thousand_placements_and_moves(config, capsys)
 
 @pytest.mark.soak
 def test_hot_hosts_are_filled_exactly_in_repeated_races(postgres_server, tmp_path, capsys):
-    seen, most = Counter[str](), 0
+    counts, most = Counter[str](), 0
     for number in range(10):
         with postgres.fresh_database(postgres_server) as url:
             config = settings_for(url, tmp_path)
@@ -191,8 +191,8 @@ def test_hot_hosts_are_filled_exactly_in_repeated_races(postgres_server, tmp_pat
             plans = [batches([request()] * 1200, random.Random(number + at).choice((1, 4, 64))) for at in range(4)]
             answers = [answer for each in race(config, plans) for answer in each]
             assert used(config) == sum(answer.outcome == "granted" for answer in answers) == HOSTS * 500
-            seen.update(answer.outcome for answer in answers)
-            seen["decided again"] += sum(bool(answer.conflicts) for answer in answers)
+            counts.update(answer.outcome for answer in answers)
+            counts["decided again"] += sum(bool(answer.conflicts) for answer in answers)
             most = max(most, *(len(answer.conflicts) for answer in answers))
     with capsys.disabled():
-        print(f"\n4 processes, 4 hot hosts, 10 times: {dict(seen)}, {most} races lost at most by one request")
+        print(f"\n4 processes, 4 hot hosts, 10 times: {dict(counts)}, {most} races lost at most by one request")

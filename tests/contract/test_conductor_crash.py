@@ -36,8 +36,8 @@ def check_instance(world, name, hands, *, status):
         assert bool(row.node) is is_there
         assert (server.held(name) or ("",))[0] == row.node
         assert server.used()["VCPU"] == is_there
-        running = {agent.host: list(agent.guests) for agent in hands if agent.guests}
-        assert running == ({row.node: [uuid_named(name)]} if is_there else {})
+        guests = {agent.host: list(agent.guests) for agent in hands if agent.guests}
+        assert guests == ({row.node: [uuid_named(name)]} if is_there else {})
         assert all(order.state in {"answered", "withdrawn"} for order in orders_of(server))
     check_audit(world)
 
@@ -87,14 +87,14 @@ def test_slow_conductor_loses_the_race_and_drops_its_work(world):
         slow = server.conductor("slow")
         read, overtaken = slow._views, []
 
-        def late(rows, **known):
+        def read_then_lose(rows, **known):
             """Read the operations, then let another conductor win the race."""
             views = read(rows, **known)
             if not overtaken:
                 overtaken.append(server.turn("quick"))
             return views
 
-        slow._views = late
+        slow._views = read_then_lose
         while slow.turn():
             pass
         assert overtaken[0] > 0

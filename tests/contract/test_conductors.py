@@ -35,7 +35,7 @@ def sites(postgres_url):
 
 
 def run_agents(sites, agents, chance, *, until):
-    """Let agents poll random servers, with random spawn failures, until a condition holds."""
+    """Run agents against random servers, with random spawn failures, until a condition holds."""
     end_s = time.monotonic() + 120
     while not until():
         assert time.monotonic() < end_s, "it does not happen"

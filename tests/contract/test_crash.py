@@ -73,16 +73,16 @@ class WorkerOutput:
 
     def __init__(self, output: bytes) -> None:
         self.done: list[list[str]] = []
-        self.begun: list[str] = []  # the commit that was not acknowledged
+        self.unfinished: list[str] = []  # the commit that was not acknowledged
         # The kill cut off an incomplete line: its commit was not started, or not acknowledged.
         for line in output.split(b"\n")[:-1]:
             names = line.decode().split(",")
             if names[0].startswith("?"):
-                self.begun = [name[1:] for name in names]
+                self.unfinished = [name[1:] for name in names]
             else:
-                assert names == self.begun
+                assert names == self.unfinished
                 self.done.append(names)
-                self.begun = []
+                self.unfinished = []
 
 
 def _await_silence(url: str) -> None:
@@ -100,9 +100,9 @@ def _await_silence(url: str) -> None:
 
 def after(consumers: set[int], names: list[str]) -> set[int]:
     """Return the consumers that exist after a commit."""
-    came = {int(name[1:]) for name in names if name.startswith("+")}
-    went = {int(name[1:]) for name in names if name.startswith("-")}
-    return (consumers | came) - went
+    claimed = {int(name[1:]) for name in names if name.startswith("+")}
+    freed = {int(name[1:]) for name in names if name.startswith("-")}
+    return (consumers | claimed) - freed
 
 
 def run_and_kill(url: str, seed: int, *, after_s: float, kill=None) -> WorkerOutput:
@@ -147,14 +147,14 @@ def check(url: str, known: set[int], output: WorkerOutput) -> set[int]:
         known = after(known, names)
     with closing(open_store(url, settings=StoreSettings())) as store:
         rows = state(store)
-        there = {row[0] for row in rows.get("consumers", [])}
-        assert there in (known, after(known, output.begun)), "a commit is lost or half there"
-        assert {row[0] for row in rows.get("instances", [])} == there
-        assert len(rows.get("takes", [])) == 3 * len(there)
+        present = {row[0] for row in rows.get("consumers", [])}
+        assert present in (known, after(known, output.unfinished)), "a commit is lost or half there"
+        assert {row[0] for row in rows.get("instances", [])} == present
+        assert len(rows.get("takes", [])) == 3 * len(present)
         decided = {row.uuid for row in store.evidence(newest=10**6)}
-        missing = there - {number for number in there if uuid_of("decision", number) in decided}
+        missing = present - {number for number in present if uuid_of("decision", number) in decided}
         assert not missing, "a claim is there without its evidence"
-    return there
+    return present
 
 
 def prepare(url: str) -> None:

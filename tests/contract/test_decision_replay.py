@@ -227,8 +227,8 @@ def test_replay_with_other_settings_reports_the_affected_hosts():
     assert {"picks", "scales", "best"} <= set(found.fields)
     picks = {each.node: (each.picks_then, each.picks_now) for each in found.differences}
     assert picks == {"large": (1, 0), "small": (0, 1)}
-    small = next(each for each in found.differences if each.node == "small")
-    assert (small.then.total, small.now.total) == (1.125, -0.125)
+    small_host = next(each for each in found.differences if each.node == "small")
+    assert (small_host.then.total, small_host.now.total) == (1.125, -0.125)
     assert found.stored == decision
 
 
@@ -247,8 +247,8 @@ def test_replay_with_other_filters_reports_the_refused_hosts():
 
 
 def test_replay_uses_the_settings_of_the_record(world):
-    packing = settings_of(options={"ram_weight_multiplier": -1.0, "cpu_weight_multiplier": -1.0})
-    with Roost(world.open(), packing) as roost:
+    packing_settings = settings_of(options={"ram_weight_multiplier": -1.0, "cpu_weight_multiplier": -1.0})
+    with Roost(world.open(), packing_settings) as roost:
         roost.install(joined(host("large", VCPU=64, MEMORY_MB=64), host("small")))
         decision = roost.decide(wish())
         assert decision.picks[0].host == "small"

@@ -75,8 +75,8 @@ class DrainRun:
             assert (row.status, row.task, row.operation_id) == (status, "", 0), row
             assert row.host != source
             assert server.held(name)[0] == row.host
-            there = [each.host for each in self.hands.values() if uuid_named(name) in each.guests]
-            assert there == [row.host]
+            guest_hosts = [each.host for each in self.hands.values() if uuid_named(name) in each.guests]
+            assert guest_hosts == [row.host]
         assert (server.used()["VCPU"], len(holders(server))) == (3, 3)
         assert all(order.state in {"answered", "withdrawn"} for order in orders_of(server))
 

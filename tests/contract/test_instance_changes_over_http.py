@@ -99,9 +99,9 @@ def test_instances_change_in_place_and_leave_a_drained_host(server, tmp_path):
         run(server, "host", "set", host, "--disable")
     plan = run(server, "host", "drain", "fake-1", "--dry-run")
     assert [(each["how"], each["host"]) for each in plan["moves"]] == [("", "")]
-    refused = roost("host", "drain", "fake-1", "--url", server.address, cwd=ROOT)
-    assert (refused.returncode, refused.stderr.splitlines()[-1]) == (1, "roost: 1 of 1 instances stayed on fake-1")
+    refusal = roost("host", "drain", "fake-1", "--url", server.address, cwd=ROOT)
+    assert (refusal.returncode, refusal.stderr.splitlines()[-1]) == (1, "roost: 1 of 1 instances stayed on fake-1")
     how = "fake-1 gets no new instances until `roost host set fake-1 --enable`"
-    assert refused.stdout.splitlines()[-2:] == ["0 gone, 1 stayed", how]
-    assert "No valid host was found" in refused.stdout
+    assert refusal.stdout.splitlines()[-2:] == ["0 gone, 1 stayed", how]
+    assert "No valid host was found" in refusal.stdout
     assert instance(server, "wide")["status"] == "ACTIVE"

@@ -71,10 +71,10 @@ def test_guest_boots_and_writes_to_its_console(driver):
 
 def test_guest_keeps_running_while_its_agent_restarts(driver, qemu):
     driver.spawn(spec(), "op-1")
-    again = start_driver(qemu)
-    again.spawn(spec(), "op-1")
-    assert "roost" in read(again, "roost")
-    again.power(GUEST, is_on=False)
+    restarted = start_driver(qemu)
+    restarted.spawn(spec(), "op-1")
+    assert "roost" in read(restarted, "roost")
+    restarted.power(GUEST, is_on=False)
     assert driver.inspect(GUEST).state == "stopped"
 
 
@@ -104,9 +104,9 @@ def test_guest_that_ignores_a_shutdown_request_is_stopped(driver, qemu):
 
 
 def test_failed_spawn_on_qemu_leaves_nothing_behind(driver, qemu):
-    networked = start_driver({**qemu, "network": "nowhere"})
+    driver_without_network = start_driver({**qemu, "network": "nowhere"})
     with pytest.raises(BuildFailed, match=f"guest {GUEST} cannot be had on host-a: .*network"):
-        networked.spawn(spec(), "op-1")
+        driver_without_network.spawn(spec(), "op-1")
     assert driver.guests() == []
 
 

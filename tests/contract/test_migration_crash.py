@@ -29,14 +29,18 @@ def run_until_idle(server, *, hands, kind, key, script, **more):
 
     With ``is_lost`` the current host leaves before the request and returns afterwards.
     """
-    gone = hands[server.status("one").host] if more.get("is_lost") else None
-    if gone is not None and server.status("one").status == "VERIFY_RESIZE" and not server.status("one").operation_id:
-        gone.leave()
-        for copy in gone.copies.values():
+    lost_agent = hands[server.status("one").host] if more.get("is_lost") else None
+    if (
+        lost_agent is not None
+        and server.status("one").status == "VERIFY_RESIZE"
+        and not server.status("one").operation_id
+    ):
+        lost_agent.leave()
+        for copy in lost_agent.copies.values():
             copy.state = "stopped"
     ask(server, kind, "one", key=key, **more)
     at_rest(server, hands, script)
-    for hand in hands.values() if gone is not None else ():
+    for hand in hands.values() if lost_agent is not None else ():
         if server.reader.agent(hand.host).state != "ready":  # Or it missed the reply to its registration.
             hand.known = []
             hand.register()
@@ -51,7 +55,7 @@ STORIES = {
     "undone": (("migrate", {}),),
     "onward": (("migrate", {}),),
 }
-BROKEN = {"undone": "finish", "onward": "prepare"}
+FAILING_ACTIONS = {"undone": "finish", "onward": "prepare"}
 
 
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
@@ -79,9 +83,9 @@ def check_crashes(world, story, *, is_made, stride):
     crash_count, hand = 0, next(iter(hands.values()))
     for at in range(1, COMMITS_MAX, stride):
         with open_server(world, hands) as server:
-            here, size = server.status("one").host, server.used()["VCPU"]
-        act = BROKEN.get(story)
-        others = [name for name in hands if name != here]
+            source, size = server.status("one").host, server.used()["VCPU"]
+        act = FAILING_ACTIONS.get(story)
+        others = [name for name in hands if name != source]
         script = (
             {(name, act): [failed("no disk")] for name in (others if story == "undone" else others[:1])} if act else {}
         )
@@ -91,8 +95,8 @@ def check_crashes(world, story, *, is_made, stride):
             crashes.append(commit_failures.run_with_commit_failure(world, hands.values(), work, at=at, is_made=is_made))
         with open_server(world, hands) as server:
             check_instance(server, hands)
-            assert story not in {"undone", "reverted", "lost"} or server.status("one").host == here
-            assert story not in {"migrated", "onward"} or server.status("one").host != here
+            assert story not in {"undone", "reverted", "lost"} or server.status("one").host == source
+            assert story not in {"migrated", "onward"} or server.status("one").host != source
             assert server.used()["VCPU"] == (2 if story == "confirmed" else size)
         crash_count += sum(crashes)
         if not any(crashes) or (story == "confirmed" and crash_count > 24):

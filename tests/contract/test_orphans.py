@@ -30,9 +30,9 @@ def find_orphans(durable, *rows, claims, **names):
     providers = [provider(OWN), other, provider(CHILD, parent=other), provider(POOL), provider(SHARED, parent=other)]
     offers = [offer(number, cpu=8) for number in (OWN, OTHER, CHILD, POOL, SHARED)]
     traits = [PutTraits(number, 1, [LENDS.id]) for number in (POOL, SHARED)] + [PutTraits(CHILD, 1, [FAST.id])]
-    beside = msgspec.structs.replace(host(OTHER), **names)
+    second_host = msgspec.structs.replace(host(OTHER), **names)
     with closing(durable.open()) as store:
-        known = item(VCPU, LENDS, FAST, *providers, *offers, *traits, host(OWN), beside)
+        known = item(VCPU, LENDS, FAST, *providers, *offers, *traits, host(OWN), second_host)
         assert commit(store, known, *map(item, claims), item(work=map(Put, rows))) == [""] * (2 + len(claims))
     found = orphans(durable.url)
     assert [(f"consumer {each.consumer}", each.problem) for each in found] == [
@@ -41,7 +41,7 @@ def find_orphans(durable, *rows, claims, **names):
     return [(each.consumer, each.provider, each.holder) for each in found]
 
 
-def here(**changes):
+def instance_status(**changes):
     return status(1, **({"uuid": ONE, "status": "ACTIVE", "task": "", "host": "h1", "node": "p1"} | changes))
 
 
@@ -60,21 +60,21 @@ def move(state, *, source=OWN, target=OTHER, of=ONE, **changes):
 
 
 LEFTOVER = [
-    ([here()], OTHER),
-    ([here(status="SHUTOFF")], CHILD),
-    *[([here(), move(state)], OTHER) for state in OVER],
-    *[([here(), move(state, source=9, target=OWN)], CHILD) for state in OPEN],
-    ([here(), move("moving", of=TWO)], OTHER),
+    ([instance_status()], OTHER),
+    ([instance_status(status="SHUTOFF")], CHILD),
+    *[([instance_status(), move(state)], OTHER) for state in OVER],
+    *[([instance_status(), move(state, source=9, target=OWN)], CHILD) for state in OPEN],
+    ([instance_status(), move("moving", of=TWO)], OTHER),
 ]
 FINE = [
-    ([here()], POOL),
-    ([here()], SHARED),
-    ([here(operation_id=7), operation(7, kind="migrate", instance_uuid=ONE, turn=2)], OTHER),
-    ([here(task="migrating")], OTHER),
-    ([here(host="h9", node="p9")], OTHER),
-    ([here(host="h2", node="p2")], OTHER),
-    *[([here(), move(state)], OTHER) for state in OPEN],
-    *[([here(), move(state, source=OTHER, target=OWN)], CHILD) for state in OPEN],
+    ([instance_status()], POOL),
+    ([instance_status()], SHARED),
+    ([instance_status(operation_id=7), operation(7, kind="migrate", instance_uuid=ONE, turn=2)], OTHER),
+    ([instance_status(task="migrating")], OTHER),
+    ([instance_status(host="h9", node="p9")], OTHER),
+    ([instance_status(host="h2", node="p2")], OTHER),
+    *[([instance_status(), move(state)], OTHER) for state in OPEN],
+    *[([instance_status(), move(state, source=OTHER, target=OWN)], CHILD) for state in OPEN],
 ]
 
 
@@ -104,28 +104,28 @@ def test_shared_or_justified_allocation_is_not_an_orphan(durable, rows, at):
     ],
 )
 def test_migration_may_hold_only_resources_of_its_hosts(durable, state, source, target, at, is_found):
-    moving = move(state, source=source, target=target, uuid=TWO)
+    open_migration = move(state, source=source, target=target, uuid=TWO)
     held = [claim(1, (inventory(OWN), 1)), claim(2, (inventory(at), 1), instance=False)]
     expected = [(uuid_text(TWO), uuid_text(uuid_of("provider", at)), "migration")]
-    assert find_orphans(durable, here(), moving, claims=held) == expected * is_found
+    assert find_orphans(durable, instance_status(), open_migration, claims=held) == expected * is_found
 
 
 @pytest.mark.parametrize("names", [{"host": "h1"}, {"node": "p1"}])
 def test_allocation_on_a_namesake_node_or_service_is_an_orphan(durable, names):
-    moving = move("moving", target=9, of=uuid_of("consumer", 3), uuid=ONE)
+    open_migration = move("moving", target=9, of=uuid_of("consumer", 3), uuid=ONE)
     held = [claim(each, (inventory(OWN), 1), (inventory(OTHER), 2), instance=False) for each in (1, 2)]
     at = uuid_text(uuid_of("provider", OTHER))
-    found = find_orphans(durable, here(uuid=TWO), moving, claims=held, **names)
+    found = find_orphans(durable, instance_status(uuid=TWO), open_migration, claims=held, **names)
     assert found == [(uuid_text(ONE), at, "migration"), (uuid_text(TWO), at, "instance")] == sorted(found)
 
 
 @pytest.mark.parametrize(("kind", "found"), [("INSTANCE", 1), ("MIGRATION", 1), ("VOLUME", 0)])
 def test_consumers_of_other_services_are_left_out(durable, kind, found):
-    typed = PutSymbol("consumer_type", 2**32 + 1, kind)
+    consumer_type = PutSymbol("consumer_type", 2**32 + 1, kind)
     with closing(durable.open()) as store:
-        known = item(VCPU, typed, provider(OWN), offer(OWN, cpu=8), host(OWN))
+        known = item(VCPU, consumer_type, provider(OWN), offer(OWN, cpu=8), host(OWN))
         held = claim(1, (inventory(OWN), 2), instance=False)
-        consumer = msgspec.structs.replace(held.consumers[0], type_id=typed.id)
+        consumer = msgspec.structs.replace(held.consumers[0], type_id=consumer_type.id)
         other = msgspec.structs.replace(held, consumers=[consumer])
-        assert commit(store, known, item(other), item(work=[Put(here(uuid=TWO))])) == [""] * 3
+        assert commit(store, known, item(other), item(work=[Put(instance_status(uuid=TWO))])) == [""] * 3
     assert len(orphans(durable.url)) == found

@@ -70,17 +70,17 @@ def test_refused_items_are_not_in_the_feed(two):
 
 def test_a_change_that_becomes_visible_late_is_not_missed(two, postgres_url):
     first, second = two
-    late, soon = provider(7), provider(8)
+    late_write, early_write = provider(7), provider(8)
     insert = "INSERT INTO feed (token, body) VALUES (0, %s)"
     with psycopg.connect(postgres_url) as slow:
-        slow.execute(insert, (encode_writes([late]),))  # its position is lower, its commit later
-        assert commit(first, item(soon)) == [""]
-        assert new_writes(second) == [soon]
+        slow.execute(insert, (encode_writes([late_write]),))  # its position is lower, its commit later
+        assert commit(first, item(early_write)) == [""]
+        assert new_writes(second) == [early_write]
         assert new_writes(second) == []
         slow.commit()
-        assert new_writes(second) == [late]
+        assert new_writes(second) == [late_write]
         assert new_writes(second) == []
-        assert new_writes(first) == [late]
+        assert new_writes(first) == [late_write]
 
 
 def test_load_and_following_changes_leave_no_gap(two, postgres_url):
@@ -358,14 +358,14 @@ def _race(url, number, start, results):
                 takes = [(inventory(one), 1) for one in draw.sample(range(1, _HOT + 1), 2)]
                 items.append((claim(consumer, *takes), decision + batch * _GROUP + at))
             if held and draw.random() < 0.3:
-                gone = held.pop(draw.randrange(len(held)))
-                assert commit(store, item(release(gone))) == [""]
+                released = held.pop(draw.randrange(len(held)))
+                assert commit(store, item(release(released))) == [""]
                 accepted -= 1
             verdicts = commit(store, *(item(one, rows=[evidence(row)]) for one, row in items))
             assert set(verdicts) <= {"", "capacity"}
-            kept = [one for (one, _), verdict in zip(items, verdicts, strict=True) if not verdict]
-            accepted += len(kept)
-            held += kept
+            accepted_claims = [one for (one, _), verdict in zip(items, verdicts, strict=True) if not verdict]
+            accepted += len(accepted_claims)
+            held += accepted_claims
             if batch % 7 == 0:
                 document = PutDocument(store.reserve("document", 1), "flavor", uuid_of(batch), b"")
                 assert set(commit(store, item(document))) <= {"", "duplicate"}

@@ -56,12 +56,15 @@ def work(config: str | None, data: str | None, seed: int) -> None:
             gone = []
             while len(held) > HOSTS * 4:
                 gone.append(held.pop(draw.randrange(len(held))))
-            mixed: list[Request | Departure] = [*acts, *(Departure(instance_uuids=(one,)) for one in gone)]
-            draw.shuffle(mixed)
-            asked = [list(act.instance_uuids) for act in mixed if isinstance(act, Request)]
+            acts_and_departures: list[Request | Departure] = [
+                *acts,
+                *(Departure(instance_uuids=(one,)) for one in gone),
+            ]
+            draw.shuffle(acts_and_departures)
+            asked = [list(act.instance_uuids) for act in acts_and_departures if isinstance(act, Request)]
             _print(Report(False, gone, asked))
             done = Report(True, gone, asked)
-            for result in product.outcomes(mixed):
+            for result in product.outcomes(acts_and_departures):
                 assert not isinstance(result, RoostError), result
                 if result is not None:
                     picks = [(pick.instance_uuid, pick.host, _vcpus(pick.allocations)) for pick in result.picks]
@@ -112,7 +115,7 @@ class Record:
 
     def compare(self, query: Any) -> None:
         """Compare with the tables; accept changes of the last, unreported group."""
-        there: dict[str, tuple[str, int]] = {}
+        present: dict[str, tuple[str, int]] = {}
         for body, host, vcpus in query(
             """SELECT c.uuid, h.host, a.amount FROM consumer c LEFT JOIN instance i ON i.consumer_id = c.id
                LEFT JOIN host h ON h.id = i.host_id
@@ -120,13 +123,13 @@ class Record:
                AND a.inventory_id = h.provider_id * 65536 + (SELECT id FROM symbol WHERE name = 'VCPU')"""
         ):
             instance = str(uuid.UUID(bytes=body)) if isinstance(body, bytes) else str(body)
-            assert instance not in there, "an instance is doubled"
-            there[instance] = (host, vcpus)
+            assert instance not in present, "an instance is doubled"
+            present[instance] = (host, vcpus)
         (takes,) = next(iter(query("SELECT count(*) FROM allocation")))
-        assert takes == 2 * len(there), "an instance is half there"
-        lost = {one for one in self.alive.items() - there.items() if one[0] not in self.unsure.gone}
+        assert takes == 2 * len(present), "an instance is half there"
+        lost = {one for one in self.alive.items() - present.items() if one[0] not in self.unsure.gone}
         assert not lost, "what was acknowledged is lost, or elsewhere"
-        fresh = there.keys() - self.alive.keys()
+        fresh = present.keys() - self.alive.keys()
         for asked in self.unsure.asked:
             found = fresh.intersection(asked)
             assert len(found) in (0, len(asked)), "a request is half there"
@@ -137,8 +140,8 @@ class Record:
             for body, outcome in query("SELECT uuid, outcome FROM decision")
         }
         assert self.decisions.items() <= stored.items(), "evidence of an acknowledged decision is lost"
-        self.counts["unreported"] += len(there.keys() ^ self.alive.keys())
-        self.alive = there
+        self.counts["unreported"] += len(present.keys() ^ self.alive.keys())
+        self.alive = present
 
 
 class Sqlite:

@@ -25,7 +25,7 @@ READS = (
     "/usages?project_id=p",
     "/traits?associated=true",
     "/resource_classes",
-    *(f"/resource_providers/{each}{what}" for each in UUIDS[:3] for what in ("", "/allocations", "/inventories")),
+    *(f"/resource_providers/{each}{part}" for each in UUIDS[:3] for part in ("", "/allocations", "/inventories")),
     *(f"/allocations/{each}" for each in CONSUMERS[:2]),
     "/resource_providers?required=CUSTOM_T&resources=VCPU:2",
     f"/resource_providers?in_tree={UUIDS[0]}",

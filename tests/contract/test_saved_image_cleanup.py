@@ -26,12 +26,12 @@ class Server(MemoryServer):
 
     def __init__(self):
         super().__init__()
-        self.gone, self.queries = set(), []
+        self.deleted, self.queries = set(), []
 
     def standings(self, uuids):
         """Return the standing of each instance."""
         self.queries.append([*uuids])
-        return {uuid: Standing(is_deleted=uuid in self.gone) for uuid in uuids}
+        return {uuid: Standing(is_deleted=uuid in self.deleted) for uuid in uuids}
 
 
 def cleaning_agent(server, host="host-a", *, pace=QUICK, **more):
@@ -61,14 +61,14 @@ def test_hosts_sharing_a_folder_drop_each_image_of_a_deleted_instance_once(tmp_p
     residents = [cleaning_agent(server, host, shelf=FolderShelf(tmp_path)) for host in HOSTS]
     driver, names = residents[0].driver, [f"guest {number}" for number in range(30)]
     save(driver, *names)
-    with living(server, *residents, pace=QUICK) as (ends, _):
+    with living(server, *residents, pace=QUICK) as (agent_errors, _):
         until(lambda: len(server.queries) > len(HOSTS))
         assert driver.saved_images() == sorted(map(uuid_named, names))
-        server.gone |= set(map(uuid_named, names[1:]))
+        server.deleted |= set(map(uuid_named, names[1:]))
         until(lambda: driver.saved_images() == [uuid_named(names[0])])
-        server.gone.add(uuid_named(names[0]))
+        server.deleted.add(uuid_named(names[0]))
         until(lambda: driver.saved_images() == [])
-    assert ends == []
+    assert agent_errors == []
     log = capfd.readouterr().err
     assert events(log, "saved_images_stay") == []
     assert {line["instance"] for line in events(log, "saved_image_dropped")} == set(map(uuid_named, names))
@@ -98,16 +98,16 @@ def test_image_cleanup_waits_until_the_host_is_tracked():
 
 @pytest.mark.parametrize("action", ["saved_images", "drop_saved_image"])
 def test_hung_image_cleanup_is_logged_once_and_does_not_block_the_agent(action, capfd):
-    server, go, hanging = Server(), threading.Event(), threading.Event()
+    server, go, is_hanging = Server(), threading.Event(), threading.Event()
     script = Script(fault=(Fault(action=action, kind="slow", times=1, host="host-a"),))
-    one = cleaning_agent(server, script=script, wait=lambda _: (hanging.set(), go.wait(30)))
+    one = cleaning_agent(server, script=script, wait=lambda _: (is_hanging.set(), go.wait(30)))
     other = cleaning_agent(server, "host-b")
     for each in (one, other):
         save(each.driver, "gone")
-    server.gone.add(uuid_named("gone"))
+    server.deleted.add(uuid_named("gone"))
     log = ""
-    with living(server, one, other, pace=QUICK) as (ends, _):
-        assert hanging.wait(30)
+    with living(server, one, other, pace=QUICK) as (agent_errors, _):
+        assert is_hanging.wait(30)
         until(lambda: other.driver.saved_images() == [])
         updates = len(one.tracker.updates)
         server.put(spawn(order_id=1), spawn("other", "host-b", order_id=2))
@@ -117,7 +117,7 @@ def test_hung_image_cleanup_is_logged_once_and_does_not_block_the_agent(action, 
         assert len(events(log, "hangs")) == 1
         go.set()
         until(lambda: one.driver.saved_images() == [])
-    assert ends == []
+    assert agent_errors == []
     log += capfd.readouterr().err
     assert [line["problem"] for line in events(log, "hangs")] == ["look at the saved images of host host-a"]
 
@@ -128,8 +128,8 @@ def test_failed_image_cleanup_is_logged_once_and_retried(action, kind, capfd):
     server, fault = Server(), Fault(action=action, kind=kind, times=3)
     one = cleaning_agent(server, script=Script(fault=(fault,)))
     save(one.driver, "gone")
-    server.gone.add(uuid_named("gone"))
-    with living(server, one, pace=QUICK) as (ends, _):
+    server.deleted.add(uuid_named("gone"))
+    with living(server, one, pace=QUICK) as (agent_errors, _):
         server.put(spawn(order_id=1))
         assert server.answer_to(1).outcome == "ok"
         log = ""
@@ -140,7 +140,7 @@ def test_failed_image_cleanup_is_logged_once_and_retried(action, kind, capfd):
             return bool(events(log, "saved_image_dropped"))
 
         until(is_dropped)
-    assert ends == []
+    assert agent_errors == []
     (line,) = events(log, "saved_images_stay")
     assert f"{action} on host-a was to go wrong ({kind})" in line["problem"]
     assert one.driver.saved_images() == []

@@ -34,9 +34,9 @@ def world(durable):
     return durable
 
 
-def rows(world, what="position, part") -> list[tuple[int, ...]]:
+def rows(world, columns="position, part") -> list[tuple[int, ...]]:
     """Read the snapshot table."""
-    text = f"SELECT {what} FROM snapshot ORDER BY position, part"
+    text = f"SELECT {columns} FROM snapshot ORDER BY position, part"
     if isinstance(world, SqliteWorld):
         with closing(sqlite_history.open_reader(world.path)) as connection:
             return connection.execute(text).fetchall()

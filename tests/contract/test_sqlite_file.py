@@ -279,8 +279,8 @@ def test_another_writer_is_awaited_and_then_reported(path):
         assert commit(store, item(provider(1))) == [""]
 
 
-@pytest.mark.parametrize("what", ["file", "folder"])
-def test_read_only_database_cannot_be_served_but_can_be_read(what):
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_read_only_database_cannot_be_served_but_can_be_read(kind):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -289,8 +289,8 @@ def test_read_only_database_cannot_be_served_but_can_be_read(what):
             assert commit(store, item(provider(1))) == [""]
         for old in folder.glob("roost.db?*"):
             old.unlink()
-        path.chmod(0o444 if what == "file" else 0o666)
-        folder.chmod(0o777 if what == "file" else 0o555)
+        path.chmod(0o444 if kind == "file" else 0o666)
+        folder.chmod(0o777 if kind == "file" else 0o555)
         try:
             with somebody():
                 with pytest.raises(StoreBroken, match=r"read-only|cannot be served"):

@@ -331,11 +331,11 @@ def test_reader_in_another_thread_sees_each_commit_during_writes(small_store, re
             if found is not None:
                 seen.append(found.version)
 
-    watching = threading.Thread(target=watch, daemon=True)
-    watching.start()
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     for number, put in enumerate(rows, 1):
         assert commit(small_store, item(claim(number, (inventory(2, 2), 1)), work=[put])) == [""]
-    watching.join(timeout=60)
+    watcher.join(timeout=60)
     assert seen == sorted(seen)
     assert seen[-1] == len(rows)
 

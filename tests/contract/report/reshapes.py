@@ -14,9 +14,9 @@ def move_gpus_to_children(world, client):
         if not tree.exists(child):
             tree.new_child(world.n(f"gpu{number}"), world.u("host"), child)
         tree.update_inventory(child, {"VGPU": GPU})
-        held = allocations[world.u(consumer)]["allocations"]
-        count = held[world.u("host")]["resources"].pop("VGPU")
-        held[child] = {"resources": {"VGPU": count}}
+        child_allocations = allocations[world.u(consumer)]["allocations"]
+        count = child_allocations[world.u("host")]["resources"].pop("VGPU")
+        child_allocations[child] = {"resources": {"VGPU": count}}
     root = tree.data(world.u("host")).inventory
     del root["VGPU"]
     tree.update_inventory(world.u("host"), root)

@@ -57,7 +57,7 @@ def test_host_inventory_and_allocations_reach_placement_and_move_in_a_reshape(wo
             server.put(order(act, of="guest", turn=number, host=machine.host))
             return server.answer_to(number * 100 + 1)
 
-        with living(server, resident(machine, "flat"), pace=PATIENT) as (ends, _):
+        with living(server, resident(machine, "flat"), pace=PATIENT) as (first_errors, _):
             first = order(Power(is_on=True), of="nobody", turn=9, host=machine.host)
             server.put(first)  # The agent answers once Placement knows the host, although the guest does not exist.
             server.answer_to(first.id)
@@ -73,11 +73,11 @@ def test_host_inventory_and_allocations_reach_placement_and_move_in_a_reshape(wo
             world.ask("PUT", f"/allocations/{uuid_named('guest')}", world.payload(**{HOST: HELD}))
             spec = spec_of("guest", machine.host, allocations={world.u(HOST): HELD})
             assert send_order(Spawn(spec), 1).outcome == "ok"
-        with living(server, resident(machine, "gpus"), pace=PATIENT) as (again, _):
+        with living(server, resident(machine, "gpus"), pace=PATIENT) as (second_errors, _):
             assert send_order(Power(is_on=False), 2).outcome == "ok"
             used = machine.usages()
             assert send_order(Destroy(), 3).outcome == "ok"
-        assert ends == again == []
+        assert first_errors == second_errors == []
         assert used.pop("") == {name: amount for name, amount in HELD.items() if name != "VGPU"}
         assert sorted(map(str, used.values())) == sorted(map(str, [{"VGPU": 1}, {}]))
         assert list(server.book.facts) == [machine.host]

@@ -129,17 +129,17 @@ def test_write_with_a_lost_reply_is_applied_once(world, hosts, act):
     world.network.lose("PUT", "/allocations/", is_done=True)
     if act == "claim":
         assert claim(world, hosts, "i", b=ONE)
-        wanted = world.amounts(a=TWO, b=ONE)
+        expected = world.amounts(a=TWO, b=ONE)
     elif act == "put":
         assert hosts.put_allocations(world.u("i"), world.payload(1, b=ONE))
-        wanted = world.amounts(b=ONE)
+        expected = world.amounts(b=ONE)
     elif act == "add":
         hosts.add_resources_to_instance_allocation(world.u("i"), world.amounts(a=ONE))
-        wanted = world.amounts(a={"VCPU": 3})
+        expected = world.amounts(a={"VCPU": 3})
     else:
         hosts.remove_resources_from_instance_allocation(world.u("i"), world.amounts(a=ONE))
-        wanted = world.amounts(a=ONE)
-    assert world.held("i") == wanted
+        expected = world.amounts(a=ONE)
+    assert world.held("i") == expected
 
 
 # --- put ---

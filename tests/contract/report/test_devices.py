@@ -327,8 +327,8 @@ def test_driver_reshape_and_device_healing_share_one_request(machine, world, is_
     assert machine.update().is_reshaped
     assert world.network.paths("POST").count("/reshaper") == 1
     part = next(each["uuid"] for each in machine.records() if each["name"] == f"{machine.host}_gpu0")
-    counted = {uuid_of(machine, address): {GPU: 1} for address in devices_of[world.u("one")] if is_counting}
-    assert world.held("one") == {world.u(HOST): {"VCPU": 1}, part: {"VGPU": 1}, **counted}
+    device_allocations = {uuid_of(machine, address): {GPU: 1} for address in devices_of[world.u("one")] if is_counting}
+    assert world.held("one") == {world.u(HOST): {"VCPU": 1}, part: {"VGPU": 1}, **device_allocations}
     machine.start("gpus")
     world.network.asked.clear()
     assert not machine.update().is_reshaped

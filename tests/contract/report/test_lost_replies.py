@@ -74,13 +74,13 @@ def retry(act):
 def test_updates_end_with_placement_matching_the_host(shapes, seed, losses):
     with PlacementDirect("sqlite://") as client:
         world = World(LossyHttp(DirectHttp(client), seed, losses=losses))
-        ours = world.client(tries=2)
+        client_under_test = world.client(tries=2)
         for shape in shapes:
 
             def once(shape=shape):
-                tree = ours.get_provider_tree_and_ensure_root(world.u("host"), world.n("host"))
+                tree = client_under_test.get_provider_tree_and_ensure_root(world.u("host"), world.n("host"))
                 edit(world, tree, shape)
-                ours.update_from_provider_tree(tree)
+                client_under_test.update_from_provider_tree(tree)
 
             retry(once)
         clean = World(DirectHttp(client))
@@ -100,14 +100,14 @@ def test_reshapes_end_with_everything_moved(seed, losses):
         clean.hold("one", host={"VCPU": 1, "VGPU": 1})
         clean.hold("two", host={"VCPU": 2, "VGPU": 2})
         world = World(LossyHttp(DirectHttp(client), seed, losses=losses))
-        ours = world.client(tries=2)
+        client_under_test = world.client(tries=2)
 
         def once():
-            tree = ours.get_provider_tree_and_ensure_root(world.u("host"))
+            tree = client_under_test.get_provider_tree_and_ensure_root(world.u("host"))
             if tree.data(world.u("host")).inventory.keys() == {"VCPU"}:
-                ours.update_from_provider_tree(tree)
+                client_under_test.update_from_provider_tree(tree)
             else:
-                ours.update_from_provider_tree(*move_gpus_to_children(world, ours))
+                client_under_test.update_from_provider_tree(*move_gpus_to_children(world, client_under_test))
 
         retry(once)
         assert_moved(clean)
@@ -121,13 +121,15 @@ def test_allocation_changes_are_applied_once(seed, losses):
         for name in ("a", "b"):
             clean.provider(name, VCPU=8)
         world = World(LossyHttp(DirectHttp(client), seed, losses=losses))
-        ours = world.client(tries=10)
+        client_under_test = world.client(tries=10)
         request = {"allocations": world.payload(a={"VCPU": 2})["allocations"]}
-        assert ours.claim_resources(world.u("i"), request, project_id=PROJECT, user_id=USER)
-        ours.add_resources_to_instance_allocation(world.u("i"), world.amounts(a={"VCPU": 3}, b={"VCPU": 1}))
-        ours.remove_resources_from_instance_allocation(world.u("i"), world.amounts(a={"VCPU": 1}))
-        assert ours.move_allocations(world.u("i"), world.u("migration"))
+        assert client_under_test.claim_resources(world.u("i"), request, project_id=PROJECT, user_id=USER)
+        client_under_test.add_resources_to_instance_allocation(
+            world.u("i"), world.amounts(a={"VCPU": 3}, b={"VCPU": 1})
+        )
+        client_under_test.remove_resources_from_instance_allocation(world.u("i"), world.amounts(a={"VCPU": 1}))
+        assert client_under_test.move_allocations(world.u("i"), world.u("migration"))
         assert clean.held("migration") == clean.amounts(a={"VCPU": 4}, b={"VCPU": 1})
         assert clean.held("i") == {}
-        assert ours.delete_allocation_for_instance(world.u("migration"))
+        assert client_under_test.delete_allocation_for_instance(world.u("migration"))
         assert clean.held("migration") == {}

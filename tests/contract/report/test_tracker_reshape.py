@@ -10,7 +10,7 @@ from roost.model.work.agent_terms import Capabilities, ReshapeTerms
 from tests.support.agents.driver_doubles import spec_of
 from tests.support.agents.trackers import HOST, ROOT, USED, Machine
 
-MOVED = {"gpus": "VGPU", "numa": "MEMORY_MB, SRIOV_NET_VF, VCPU", "renamed": "allocations"}
+MOVED_PARTS = {"gpus": "VGPU", "numa": "MEMORY_MB, SRIOV_NET_VF, VCPU", "renamed": "allocations"}
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ class AllocationDriver:
 def test_driver_that_wants_allocations_reshapes_only_at_the_start(machine, world, layout):
     machine.start(layout)
     machine.start(layout, driver=AllocationDriver(machine.driver))
-    with pytest.raises(ReshapeNeeded, match=f"^{MOVED[layout]} of node"):
+    with pytest.raises(ReshapeNeeded, match=f"^{MOVED_PARTS[layout]} of node"):
         machine.update(is_startup=False)
     assert machine.update().is_reshaped
     assert machine.usages() == USED[layout]
