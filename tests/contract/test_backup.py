@@ -63,7 +63,7 @@ def fill(world):
 
 
 @pytest.fixture
-def filled(durable, tmp_path):
+def backup_case(durable, tmp_path):
     """Return a filled store, its content, and the path of a backup."""
     store = fill(durable)
     path = tmp_path / "one.backup"
@@ -88,8 +88,8 @@ def second_postgres_url(postgres_server):
         yield url
 
 
-def test_backup_is_restored_into_either_kind_of_database(filled, other_database):
-    _, before, path = filled
+def test_backup_is_restored_into_either_kind_of_database(backup_case, other_database):
+    _, before, path = backup_case
     restore(other_database.url, path, may_replace=False, progress=check_progress)
     store = other_database.open()
     assert state(store) == before
@@ -116,8 +116,8 @@ def test_backup_holds_one_moment_of_a_changing_database(durable, tmp_path):
     assert state(durable.open()) == before
 
 
-def test_identities_and_positions_continue_after_a_restore(filled, durable):
-    store, _, path = filled
+def test_identities_and_positions_continue_after_a_restore(backup_case, durable):
+    store, _, path = backup_case
     first = store.reserve("consumer", 1)
     assert commit(store, item(provider(95))) == [""]
     position = position_of(store)
@@ -128,8 +128,8 @@ def test_identities_and_positions_continue_after_a_restore(filled, durable):
     assert position_of(store) > position
 
 
-def test_restored_decisions_are_listed_but_cannot_be_replayed(filled, durable):
-    _, _, path = filled
+def test_restored_decisions_are_listed_but_cannot_be_replayed(backup_case, durable):
+    _, _, path = backup_case
     durable.close()
     restore(durable.url, path, may_replace=True, progress=check_progress)
     store = durable.open()
@@ -140,8 +140,8 @@ def test_restored_decisions_are_listed_but_cannot_be_replayed(filled, durable):
         assert store.past(moment.position, moment.seen) is None
 
 
-def test_non_empty_database_is_replaced_only_on_demand(filled, durable):
-    store, _, path = filled
+def test_non_empty_database_is_replaced_only_on_demand(backup_case, durable):
+    store, _, path = backup_case
     assert commit(store, item(provider(97))) == [""]
     before = state(store)
     durable.close()
@@ -150,16 +150,16 @@ def test_non_empty_database_is_replaced_only_on_demand(filled, durable):
     assert state(durable.open()) == before
 
 
-def test_database_that_was_only_opened_counts_as_empty(filled, other_database):
-    _, before, path = filled
+def test_database_that_was_only_opened_counts_as_empty(backup_case, other_database):
+    _, before, path = backup_case
     Placement(Current(other_database.open()))
     other_database.close()
     restore(other_database.url, path, may_replace=False, progress=check_progress)
     assert state(other_database.open()) == before
 
 
-def test_backup_does_not_overwrite_a_file(filled, durable):
-    _, _, path = filled
+def test_backup_does_not_overwrite_a_file(backup_case, durable):
+    _, _, path = backup_case
     before = path.read_bytes()
     with pytest.raises(BadRequest):
         backup(durable.url, path, progress=check_progress)
@@ -178,8 +178,8 @@ def test_backup_does_not_overwrite_a_file(filled, durable):
         lambda body: body.split(b"\n")[0] + b"\n",
     ],
 )
-def test_damaged_backup_changes_nothing(filled, durable, spoil):
-    _, before, path = filled
+def test_damaged_backup_changes_nothing(backup_case, durable, spoil):
+    _, before, path = backup_case
     path.write_bytes(spoil(path.read_bytes()))
     durable.close()
     with pytest.raises(BadFile):
@@ -187,8 +187,8 @@ def test_damaged_backup_changes_nothing(filled, durable, spoil):
     assert state(durable.open()) == before
 
 
-def test_a_backup_of_another_schema_is_refused(filled, durable):
-    _, before, path = filled
+def test_a_backup_of_another_schema_is_refused(backup_case, durable):
+    _, before, path = backup_case
     body = path.read_bytes()
     version = read_header(path).schema.encode()
     body = body[:-32].replace(b'"schema":"' + version, b'"schema":"0001', 1)
@@ -246,8 +246,8 @@ def slow_restore(url, path):
 
 
 @pytest.mark.parametrize("steps", [1, 5, 9, 1000])
-def test_killed_restore_leaves_the_old_or_the_new_content(filled, durable, steps):
-    store, new, path = filled
+def test_killed_restore_leaves_the_old_or_the_new_content(backup_case, durable, steps):
+    store, new, path = backup_case
     assert commit(store, item(provider(99), offer(99, cpu=3))) == [""]
     old = state(store)
     durable.close()

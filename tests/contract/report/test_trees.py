@@ -80,8 +80,8 @@ def test_aggregate_queries_are_sent_in_batches(world):
     world.put("host", "aggregates", [world.u("agg"), *(world.u(f"agg {number}") for number in range(4))])
     tree = world.client(sharing_max=2).get_provider_tree_and_ensure_root(world.u("host"))
     assert tree.exists(world.u("pool"))
-    sharing_queries = [path for path in world.network.paths("GET") if "member_of" in path]
-    assert [path.count(",") for path in sharing_queries] == [1, 1, 0]
+    queries = [path for path in world.network.paths("GET") if "member_of" in path]
+    assert [path.count(",") for path in queries] == [1, 1, 0]
 
 
 def test_cached_provider_is_refreshed_only_when_stale(world):
@@ -98,11 +98,11 @@ def test_cached_provider_is_refreshed_only_when_stale(world):
     assert (total(), world.network.asked) == (8, [])
     world.clock.time_s += 2
     assert total() == 4
-    sharing_queries = world.network.paths("GET")
-    assert sharing_queries == [
+    queries = world.network.paths("GET")
+    assert queries == [
         f"/resource_providers/{world.u('host')}/{part}" for part in ("inventories", "aggregates", "traits")
     ]
-    assert (total(), world.network.paths("GET")) == (4, sharing_queries)
+    assert (total(), world.network.paths("GET")) == (4, queries)
 
 
 def test_refresh_interval_zero_never_refreshes(world):
