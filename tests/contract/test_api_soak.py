@@ -110,7 +110,7 @@ def test_clients_of_three_servers_lose_nothing_when_one_is_killed(postgres_url, 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_eight_clients_of_four_servers_for_two_minutes(postgres_url, tmp_path, is_killed):
+def test_eight_clients_of_four_servers_lose_nothing_in_two_minutes(postgres_url, tmp_path, is_killed):
     answers = run(postgres_url, tmp_path, server_count=4, client_count=8, duration_s=120, is_killed=is_killed)
     print(dict(answers))
 
