@@ -14,7 +14,7 @@ from roost.model.work.orders import OrderBody
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
 from roost.simulator.stable_uuids import uuid_of
-from tests.api.bound_tokens import (
+from tests.api.agent_tokens import (
     AGENT,
     FREE,
     NEW,

@@ -7,8 +7,8 @@ from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.orders import Power
 from roost.model.work.standing import STANDINGS_MAX
 from roost.simulator.stable_uuids import uuid_of
+from tests.api.agent_tokens import AGENT, OTHER, bound
 from tests.api.agents import NEXT_RUN, ORDER, RUN, given, polling, put, registration
-from tests.api.bound_tokens import AGENT, OTHER, bound
 from tests.support.conductors.work_rows import migration, operation, order, status
 
 

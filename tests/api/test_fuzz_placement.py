@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.api.placement.routes import table
-from tests.api.fuzzing import SETTINGS, TEXTS, UUID, bodies, check, send
+from tests.api.fuzz import SETTINGS, TEXTS, UUID, bodies, check, send
 from tests.support.servers.servers import ADMIN, read_all, serve
 
 PATHS = sorted(table())

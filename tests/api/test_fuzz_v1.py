@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from roost.api.v1.routes import TABLE
 from roost.simulator.stable_uuids import uuid_of
-from tests.api.fuzzing import SETTINGS, bodies, check, send
+from tests.api.fuzz import SETTINGS, bodies, check, send
 from tests.support.agents.http_agents import Players
 from tests.support.databases.postgres import fresh_database
 from tests.support.fleets.products import fleet

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.simulator.stable_uuids import uuid_of
-from tests.api.bound_tokens import AGENT, OWN_ROOT, bound, generation, holding, offered
+from tests.api.agent_tokens import AGENT, OWN_ROOT, bound, generation, holding, offered
 
 PATH = f"/allocations/{uuid_of('here')}"
 

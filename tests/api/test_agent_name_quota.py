@@ -6,7 +6,7 @@ from roost.api.answer_options import Options
 from roost.api.http import Identity
 from roost.api.placement.name_quota import NameQuota
 from roost.api.problems import Problem
-from tests.api.bound_tokens import AGENT, OTHER, OWN_ROOT, bound, generation, offered
+from tests.api.agent_tokens import AGENT, OTHER, OWN_ROOT, bound, generation, offered
 
 NAMES_MAX = 3
 WAYS = {

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.simulator.stable_uuids import uuid_of
-from tests.api.bound_tokens import AGENT, NEW, OTHER_ROOT, OWN_ROOT, SHARED, TYPED, bound, child, hold, offered
+from tests.api.agent_tokens import AGENT, NEW, OTHER_ROOT, OWN_ROOT, SHARED, TYPED, bound, child, hold, offered
 
 PROVIDERS = (OWN_ROOT, uuid_of("a"), OTHER_ROOT, uuid_of("b"), SHARED, NEW)
 CONSUMERS = ("here", "there", "both", "shared", "nobody")
