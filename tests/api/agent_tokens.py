@@ -1,4 +1,4 @@
-"""Both APIs over two hosts, and tokens that are bound to them."""
+"""Both APIs over two hosts, with tokens that are limited to one host."""
 
 from contextlib import contextmanager
 
@@ -18,67 +18,67 @@ NEW = uuid_of("new")
 TYPED = {"project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"}
 
 
-class Bound:
-    """Both APIs over two hosts, host-0 and host-1, and tokens of an agent of host-0, of host-1, and of none."""
+class HostTokenApis:
+    """Both APIs over host-0 and host-1, with a token for each host's agent and one for an agent without hosts."""
 
     def __init__(self, own, tokens, placement):
         self.own, self.placement = own, placement
         self._tokens = tokens
 
-    def ask(self, who, method, url, body=None, *, version="1.39"):
-        """Ask the Placement API with one of the tokens."""
-        return self.placement.ask(method, url, body, version=version, headers={"x-auth-token": self._tokens[who]})
+    def ask(self, token, method, url, body=None, *, version="1.39"):
+        """Send a request to the Placement API with one of the tokens."""
+        return self.placement.ask(method, url, body, version=version, headers={"x-auth-token": self._tokens[token]})
 
-    def ask_own(self, who, method, url, body=None):
-        """Ask Roost's own API with one of them."""
-        return self.own.ask(method, url, body, headers={"x-auth-token": self._tokens[who]})
+    def ask_v1(self, token, method, url, body=None):
+        """Send a request to the /v1 API with one of the tokens."""
+        return self.own.ask(method, url, body, headers={"x-auth-token": self._tokens[token]})
 
     def admin(self, method, url, body=None):
-        """Ask the Placement API as an administrator, who may do it."""
+        """Send a request to the Placement API as an administrator; it must succeed."""
         answer = self.placement.ask(method, url, body)
         assert answer.status < 300, (method, url, answer.json)
         return answer.json
 
 
 @contextmanager
-def bound(fleet_of=2, options=DEFAULTS):
-    made = {
-        who: new_token(who, roles=roles, hosts=hosts)
-        for who, roles, hosts in ((AGENT, (), ("Host-0",)), (OTHER, (), ("host-1",)), (FREE, ("agent",), ()))
+def open_apis(host_count=2, options=DEFAULTS):
+    new_tokens = {
+        token: new_token(token, roles=roles, hosts=hosts)
+        for token, roles, hosts in ((AGENT, (), ("Host-0",)), (OTHER, (), ("host-1",)), (FREE, ("agent",), ()))
     }
-    known = Tokens([kept for _, kept in made.values()])
+    tokens = Tokens([stored for _, stored in new_tokens.values()])
 
     def identify(headers):
-        return known.identify(headers) or (trust_headers(headers) if headers["x-auth-token"] == "admin" else None)
+        return tokens.identify(headers) or (trust_headers(headers) if headers["x-auth-token"] == "admin" else None)
 
-    with asking_own(fleet(fleet_of, vcpus=8), identify=identify) as own:
+    with asking_own(fleet(host_count, vcpus=8), identify=identify) as own:
         application = Application(identify=identify, allows=Policy(is_legacy=True).allows, options=options)
         placement = Asking(application, own.serving)
-        found = Bound(own, {who: text for who, (text, _) in made.items()}, placement)
+        apis = HostTokenApis(own, {token: text for token, (text, _) in new_tokens.items()}, placement)
         for name, uuid in (("in-0", "a"), ("in-1", "b")):
             root = OWN_ROOT if name == "in-0" else OTHER_ROOT
-            found.admin("POST", "/resource_providers", child(name, uuid_of(uuid), root))
+            apis.admin("POST", "/resource_providers", child(name, uuid_of(uuid), root))
         for uuid in ("a", "b"):
-            found.admin("PUT", f"/resource_providers/{uuid_of(uuid)}/inventories", offered(VGPU=4))
-        found.admin("POST", "/resource_providers", {"name": "shared", "uuid": SHARED})
-        found.admin("PUT", f"/resource_providers/{SHARED}/inventories", offered(DISK_GB=100))
-        found.admin(
+            apis.admin("PUT", f"/resource_providers/{uuid_of(uuid)}/inventories", inventories_body(VGPU=4))
+        apis.admin("POST", "/resource_providers", {"name": "shared", "uuid": SHARED})
+        apis.admin("PUT", f"/resource_providers/{SHARED}/inventories", inventories_body(DISK_GB=100))
+        apis.admin(
             "PUT",
             f"/resource_providers/{SHARED}/traits",
-            {"traits": [SHARING_TRAIT], "resource_provider_generation": generation(found, SHARED)},
+            {"traits": [SHARING_TRAIT], "resource_provider_generation": generation(apis, SHARED)},
         )
         for consumer, root in (("here", OWN_ROOT), ("there", OTHER_ROOT)):
-            hold(found, consumer, {root: {"VCPU": 1}})
-        found.admin("PUT", "/traits/CUSTOM_OLD")
-        found.admin("PUT", "/resource_classes/CUSTOM_OLD")
-        yield found
+            allocate(apis, consumer, {root: {"VCPU": 1}})
+        apis.admin("PUT", "/traits/CUSTOM_OLD")
+        apis.admin("PUT", "/resource_classes/CUSTOM_OLD")
+        yield apis
 
 
 def child(name, uuid, parent):
     return {"name": name, "uuid": uuid, "parent_provider_uuid": parent}
 
 
-def offered(*, generation=0, **totals):
+def inventories_body(*, generation=0, **totals):
     return {
         "inventories": {name: {"total": total} for name, total in totals.items()},
         "resource_provider_generation": generation,
@@ -89,12 +89,12 @@ def generation(apis, uuid):
     return apis.admin("GET", f"/resource_providers/{uuid}")["generation"]
 
 
-def holding(apis, consumer, amounts):
-    """Give what lets a consumer hold amounts instead of what it holds."""
-    found = apis.admin("GET", f"/allocations/{uuid_of(consumer)}")
+def allocation_body(apis, consumer, amounts):
+    """Return a request body that replaces a consumer's allocations with these amounts."""
+    held = apis.admin("GET", f"/allocations/{uuid_of(consumer)}")
     allocations = {uuid: {"resources": resources} for uuid, resources in amounts.items()}
-    return {"allocations": allocations, "consumer_generation": found.get("consumer_generation"), **TYPED}
+    return {"allocations": allocations, "consumer_generation": held.get("consumer_generation"), **TYPED}
 
 
-def hold(apis, consumer, amounts):
-    apis.admin("PUT", f"/allocations/{uuid_of(consumer)}", holding(apis, consumer, amounts))
+def allocate(apis, consumer, amounts):
+    apis.admin("PUT", f"/allocations/{uuid_of(consumer)}", allocation_body(apis, consumer, amounts))

@@ -1,4 +1,4 @@
-"""What agents say over Roost's own API, and what conductors leave for them."""
+"""Request bodies of agents in the /v1 API, and rows that conductors commit."""
 
 import msgspec
 
@@ -15,17 +15,17 @@ def registration(run=RUN, **more):
     return {"run": run, "driver": "fake", "software": "roost 1", "nodes": [], **more}
 
 
-def put(own, *rows):
-    """Commit rows of work as a conductor does."""
+def commit_rows(own, *rows):
+    """Commit work rows as a conductor does."""
     plan = own.serving.run
     verdicts = plan(lambda current: current.commit([Item(writes=(), work=tuple(map(Put, rows)))]))
     assert verdicts == [None]
 
 
-def polling(*, host="host-0", run=RUN, fence=1, held=(), wait_s=0):
+def poll_body(*, host="host-0", run=RUN, fence=1, held=(), wait_s=0):
     agents = [{"host": host, "run": run, "fence": fence, "held": list(held)}]
     return {"agents": agents, "wait_s": wait_s}
 
 
-def given(outcome="ok", **more):
+def answer_body(outcome="ok", **more):
     return {"run": RUN, "outcome": outcome, **more}

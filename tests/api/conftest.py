@@ -8,14 +8,14 @@ from tests.support.servers.in_process_api import Asking, asking, asking_own
 @pytest.fixture
 def api():
     """The Placement API over a store in memory."""
-    with asking() as found:
-        assert isinstance(found, Asking)
-        yield found
+    with asking() as client:
+        assert isinstance(client, Asking)
+        yield client
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def lasting(request, tmp_path):
-    """Give what opens the API over one database that lasts, as often as it is called."""
+def api_factory(request, tmp_path):
+    """A function that opens the API over one persistent database; it may be called repeatedly."""
     if request.param == "sqlite":
         world = SqliteWorld(tmp_path / "roost.db")
     else:
@@ -26,14 +26,14 @@ def lasting(request, tmp_path):
 
 @pytest.fixture
 def own():
-    """Give Roost's own API over three hosts of 4 VCPU."""
-    with asking_own(fleet(3, vcpus=4)) as found:
-        yield found
+    """Roost's own API over three hosts of 4 VCPU."""
+    with asking_own(fleet(3, vcpus=4)) as client:
+        yield client
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request, tmp_path):
-    """Give a database that lasts."""
+    """The URL or path of a persistent database, for each backend."""
     if request.param == "sqlite":
         return tmp_path / "roost.db"
     return request.getfixturevalue("postgres_url")

@@ -1,4 +1,4 @@
-"""Whatever anybody may send, and what is owed to whoever sends it."""
+"""Random requests, and the checks that every response must pass."""
 
 import json
 import re
@@ -59,7 +59,7 @@ TEXTS = [
 
 
 def values():
-    """Give JSON of any shape, from names and numbers that mean something here, and from others."""
+    """JSON of any shape, with known names and numbers and with random ones."""
     leaves = st.one_of(
         st.none(),
         st.booleans(),
@@ -74,10 +74,10 @@ def values():
 
 
 def bodies():
-    """Give bodies: JSON, nearly JSON, and anything else."""
+    """Request bodies: valid JSON, truncated JSON and random bytes."""
     whole = values().map(lambda value: json.dumps(value).encode())
-    cut = st.builds(lambda body, at: body[: at % (len(body) + 1)], whole, st.integers(0, 1000))
-    odd = st.sampled_from(
+    truncated = st.builds(lambda body, at: body[: at % (len(body) + 1)], whole, st.integers(0, 1000))
+    malformed = st.sampled_from(
         [
             b"[" * 50_000,
             b'{"a":' * 20_000,
@@ -92,19 +92,19 @@ def bodies():
             b"\x00",
         ]
     )
-    return whole | cut | odd | st.binary(max_size=40)
+    return whole | truncated | malformed | st.binary(max_size=40)
 
 
-def check(answer):
-    """Hold whatever came back to what is owed to anybody."""
-    for status in re.findall(rb"^HTTP/1.1 (\d+)", answer, re.MULTILINE):
-        assert int(status) < 500, answer
-    assert b"Traceback" not in answer
-    assert b".py" not in answer
+def check(response):
+    """Check that a response has no server error and no traceback."""
+    for status in re.findall(rb"^HTTP/1.1 (\d+)", response, re.MULTILINE):
+        assert int(status) < 500, response
+    assert b"Traceback" not in response
+    assert b".py" not in response
 
 
 def send(server, method, target, body, lines):
     """Send one request as bytes."""
     start = f"{method} {target} HTTP/1.1\r\n".encode("latin-1", "replace")
-    sent = [b"host: localhost", b"connection: close", b"content-length: %d" % len(body), *lines]
-    return server.raw(start + b"\r\n".join(sent) + b"\r\n\r\n" + body)
+    headers = [b"host: localhost", b"connection: close", b"content-length: %d" % len(body), *lines]
+    return server.raw(start + b"\r\n".join(headers) + b"\r\n\r\n" + body)

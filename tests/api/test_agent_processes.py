@@ -1,4 +1,4 @@
-"""``roost agent`` as processes of their own, at a server as it is."""
+"""``roost agent`` in processes of its own, with a real server."""
 
 import signal
 import uuid
@@ -23,7 +23,7 @@ my_ip = "10.0.0.7"
 compute_monitors = ["cpu.virt_driver"]
 provider_config_location = "elsewhere"
 """
-ADDED = """
+PROVIDER_CONFIG = """
 meta: {schema_version: '1.0'}
 providers:
   - identification: {name: host-1}
@@ -31,8 +31,8 @@ providers:
 """
 
 
-# A driver that finds out only while its agent runs that something must move.
-LATER = """
+# A driver that needs a reshape only after its agent has started.
+LATE_RESHAPE = """
 from roost.compute.drivers.fake import driver as fake
 from roost.errors import ReshapeNeeded
 
@@ -59,15 +59,15 @@ def server(tmp_path):
 
 
 def provider(server):
-    """Give the uuid and the inventories of the only provider."""
+    """Return the uuid and the inventories of the only provider."""
     (root,) = server.ask("GET", "/placement/resource_providers", headers=ADMIN)[2]["resource_providers"]
     found = server.ask("GET", f"/placement/resource_providers/{root['uuid']}/inventories", headers=ADMIN)[2]
     return root["uuid"], found["inventories"]
 
 
-def test_a_host_appears_with_what_it_has_and_is_the_same_after_its_agent_was_killed(server, tmp_path):
-    words = ("--host", "host-1", "--state-dir", tmp_path / "state")
-    with running_agents(server, tmp_path, *words) as process:
+def test_provider_is_unchanged_after_the_agent_restarts(server, tmp_path):
+    options = ("--host", "host-1", "--state-dir", tmp_path / "state")
+    with running_agents(server, tmp_path, *options) as process:
         assert process.stdout.readline() == f"agent of host-1 for {server.address}\n"
         until(lambda: up(server) == {"host-1"})
         before = provider(server)
@@ -75,7 +75,7 @@ def test_a_host_appears_with_what_it_has_and_is_the_same_after_its_agent_was_kil
         process.kill()
         process.wait()
     first = server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]
-    with running_agents(server, tmp_path, *words) as process:
+    with running_agents(server, tmp_path, *options) as process:
         until(lambda: server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]["run"] != first["run"])
         until(lambda: up(server) == {"host-1"})
         assert provider(server) == before
@@ -83,85 +83,85 @@ def test_a_host_appears_with_what_it_has_and_is_the_same_after_its_agent_was_kil
         assert process.wait(30) == 0
 
 
-def test_a_fleet_is_many_hosts_of_one_process(server, tmp_path):
+def test_fleet_option_runs_many_hosts_in_one_process(server, tmp_path):
     with running_agents(server, tmp_path, "--host", "fake", "--fleet", 20) as process:
         until(lambda: up(server) == {f"fake-{number}" for number in range(1, 21)})
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
 
 
-def test_what_a_host_keeps_and_adds_is_told_by_the_settings_and_options_go_before_them(server, tmp_path):
-    named = tmp_path / "added"
-    named.mkdir()
-    (named / "site.yaml").write_text(ADDED)
+def test_agent_settings_and_provider_config_shape_the_inventory(server, tmp_path):
+    config_folder = tmp_path / "added"
+    config_folder.mkdir()
+    (config_folder / "site.yaml").write_text(PROVIDER_CONFIG)
     (tmp_path / "roost.toml").write_text(SETTINGS)
-    words = ("--host", "host-1", "--state-dir", tmp_path / "state", "--config", tmp_path / "roost.toml")
-    with running_agents(server, tmp_path, *words, "--provider-config", named):
+    options = ("--host", "host-1", "--state-dir", tmp_path / "state", "--config", tmp_path / "roost.toml")
+    with running_agents(server, tmp_path, *options, "--provider-config", config_folder):
         until(lambda: up(server) == {"host-1"})
-        offered = provider(server)[1]
-        assert (offered["VCPU"]["reserved"], offered["VCPU"]["allocation_ratio"]) == (2, 3.0)
-        assert (offered["MEMORY_MB"]["reserved"], offered["CUSTOM_FPGA"]["total"]) == (1024, 4)
-        told = server.ask("GET", "/v1/hosts/host-1", headers=ADMIN)[2]
-        assert told["facts"]["host_ip"] == "10.0.0.7"
+        inventories = provider(server)[1]
+        assert (inventories["VCPU"]["reserved"], inventories["VCPU"]["allocation_ratio"]) == (2, 3.0)
+        assert (inventories["MEMORY_MB"]["reserved"], inventories["CUSTOM_FPGA"]["total"]) == (1024, 4)
+        host = server.ask("GET", "/v1/hosts/host-1", headers=ADMIN)[2]
+        assert host["facts"]["host_ip"] == "10.0.0.7"
 
 
-def test_without_a_setting_a_host_reports_its_address_on_the_default_route(server, tmp_path):
+def test_host_reports_its_default_route_address_by_default(server, tmp_path):
     with running_agents(server, tmp_path, "--host", "host-1", "--state-dir", tmp_path / "state"):
         until(lambda: up(server) == {"host-1"})
-        shown = server.ask("GET", "/v1/hosts/host-1", headers=ADMIN)[2]
-        assert shown["facts"]["host_ip"] == find_address() != ""
+        host = server.ask("GET", "/v1/hosts/host-1", headers=ADMIN)[2]
+        assert host["facts"]["host_ip"] == find_address() != ""
 
 
-def test_what_a_deleted_instance_holds_on_the_host_of_an_agent_is_given_back(server, tmp_path):
+def test_allocations_of_a_deleted_instance_are_released(server, tmp_path):
     (tmp_path / "roost.toml").write_text("[agent]\nupdate_s = 0.5\n")
-    words = ("--host", "host-1", "--state-dir", tmp_path / "state", "--config", tmp_path / "roost.toml")
-    with running_agents(server, tmp_path, *words):
+    options = ("--host", "host-1", "--state-dir", tmp_path / "state", "--config", tmp_path / "roost.toml")
+    with running_agents(server, tmp_path, *options):
         until(lambda: up(server) == {"host-1"})
         body = {"name": "web", "flavor": {"name": "small", "vcpus": 1, "memory_mb": 64}}
-        gone = server.ask("POST", "/v1/instances", body, headers=ADMIN)[2]["instances"][0]
-        until(lambda: server.ask("GET", f"/v1/instances/{gone}", headers=ADMIN)[2]["status"] == "ACTIVE")
-        server.ask("DELETE", f"/v1/instances/{gone}", headers=ADMIN)
-        until(lambda: server.ask("GET", f"/v1/instances/{gone}", headers=ADMIN)[2]["status"] == "DELETED")
-        root, held = provider(server)[0], "/placement/allocations"
+        deleted = server.ask("POST", "/v1/instances", body, headers=ADMIN)[2]["instances"][0]
+        until(lambda: server.ask("GET", f"/v1/instances/{deleted}", headers=ADMIN)[2]["status"] == "ACTIVE")
+        server.ask("DELETE", f"/v1/instances/{deleted}", headers=ADMIN)
+        until(lambda: server.ask("GET", f"/v1/instances/{deleted}", headers=ADMIN)[2]["status"] == "DELETED")
+        root, allocations = provider(server)[0], "/placement/allocations"
         stranger = str(uuid.uuid4())
-        for consumer in (gone, stranger):
-            taken = {
+        for consumer in (deleted, stranger):
+            claim = {
                 "allocations": {root: {"resources": {"VCPU": 1}}},
                 "project_id": "p",
                 "user_id": "u",
                 "consumer_generation": None,
             }
-            asked = ADMIN | {"openstack-api-version": "placement 1.28"}
-            assert server.ask("PUT", f"{held}/{consumer}", taken, headers=asked)[0] == 204
-        until(lambda: not server.ask("GET", f"{held}/{gone}", headers=ADMIN)[2]["allocations"])
-        assert server.ask("GET", f"{held}/{stranger}", headers=ADMIN)[2]["allocations"]
+            headers = ADMIN | {"openstack-api-version": "placement 1.28"}
+            assert server.ask("PUT", f"{allocations}/{consumer}", claim, headers=headers)[0] == 204
+        until(lambda: not server.ask("GET", f"{allocations}/{deleted}", headers=ADMIN)[2]["allocations"])
+        assert server.ask("GET", f"{allocations}/{stranger}", headers=ADMIN)[2]["allocations"]
         assert "allocation_released" in (tmp_path / "agent.log").read_text()
 
 
 @pytest.mark.shows("S120", "S121")
 @pytest.mark.parametrize("periodic_reshape", ["die", "log"])
-def test_a_reshape_that_is_needed_later_ends_the_process_unless_it_is_told_to_log(server, tmp_path, periodic_reshape):
-    (tmp_path / "later.py").write_text(LATER)
+def test_periodic_reshape_setting_ends_the_agent_or_only_logs(server, tmp_path, periodic_reshape):
+    (tmp_path / "later.py").write_text(LATE_RESHAPE)
     (tmp_path / "later-1.dist-info").mkdir()
     (tmp_path / "later-1.dist-info" / "entry_points.txt").write_text("[roost.drivers]\nlater = later:make\n")
     settings = f'[agent]\nupdate_s = 0.2\nupdate_retry_s = 0.2\nperiodic_reshape = "{periodic_reshape}"\n'
     (tmp_path / "roost.toml").write_text(settings)
-    words = ("--driver", "later", "--host", "host-1", "--config", tmp_path / "roost.toml")
-    needed = "VGPU of node host-1 must move to other providers or classes, with their allocations"
+    options = ("--driver", "later", "--host", "host-1", "--config", tmp_path / "roost.toml")
+    message = "VGPU of node host-1 must move to other providers or classes, with their allocations"
     log = tmp_path / "agent.log"
-    with running_agents(server, tmp_path, *words) as process:
+    with running_agents(server, tmp_path, *options) as process:
         if periodic_reshape == "log":
             until(lambda: log.read_text().count('"event":"node_not_updated"') > 2)
             assert process.poll() is None
             process.send_signal(signal.SIGTERM)
         assert process.wait(30) == (9 if periodic_reshape == "die" else 0)
-    assert needed in log.read_text()
-    assert log.read_text().endswith(f"roost: {needed}\n") == (periodic_reshape == "die")
+    assert message in log.read_text()
+    assert log.read_text().endswith(f"roost: {message}\n") == (periodic_reshape == "die")
     assert provider(server)[1]["VCPU"]["total"] == 16
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "sentence"),
+    ("options", "code", "sentence"),
     [
         (["--driver", "fake"], 2, "--server and --driver are required to run an agent; see `roost agent --help`"),
         (["--server", "http://127.0.0.1:1", "--driver", "nope"], 3, "driver nope: is none of fake, libvirt"),
@@ -192,76 +192,76 @@ def test_a_reshape_that_is_needed_later_ends_the_process_unless_it_is_told_to_lo
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_anything_begins(words, code, sentence, tmp_path):
+def test_invalid_options_are_refused_before_the_agent_starts(options, code, sentence, tmp_path):
     (tmp_path / "wrong.toml").write_text("[agent]\nreshape_trys = 3\n")
     (tmp_path / "monitors.toml").write_text('[agent]\ncompute_monitors = ["numa"]\n')
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "site.yaml").write_text("providers: []\n")
-    found = roost("agent", *words, "--state-dir", tmp_path / "state", cwd=tmp_path)
+    found = roost("agent", *options, "--state-dir", tmp_path / "state", cwd=tmp_path)
     assert (found.returncode, found.stdout, found.stderr) == (code, "", f"roost: {sentence}\n")
 
 
-def test_an_agent_ends_and_names_the_cause_if_its_token_is_none_or_another_hosts(tmp_path):
-    made = roost("token", "create", "agent-1", "--host", "host-1", "--file", "tokens.toml", cwd=tmp_path)
-    token = made.stdout.splitlines()[0].strip()
+def test_agent_exits_if_its_token_is_unknown_or_for_another_host(tmp_path):
+    creation = roost("token", "create", "agent-1", "--host", "host-1", "--file", "tokens.toml", cwd=tmp_path)
+    token = creation.stdout.splitlines()[0].strip()
     settings = 'auth_strategy = "tokens"\ntokens_file = "tokens.toml"'
     with serve(noun="up", folder=tmp_path, settings=settings) as served:
-        told = ["agent", "--server", served.address, "--driver", "fake", "--state-dir", tmp_path / "state"]
-        wrong = roost(*told, "--host", "host-1", "--token", "wrong", cwd=tmp_path)
+        command = ["agent", "--server", served.address, "--driver", "fake", "--state-dir", tmp_path / "state"]
+        wrong = roost(*command, "--host", "host-1", "--token", "wrong", cwd=tmp_path)
         sentence = "authentication is required: x-auth-token is missing or unknown"
         assert (wrong.returncode, wrong.stderr.endswith(f"roost: {served.address}: {sentence}\n")) == (3, True)
-        other = roost(*told, "--host", "host-2", "--token", token, cwd=tmp_path)
+        other = roost(*command, "--host", "host-2", "--token", token, cwd=tmp_path)
         sentence = "this token may only touch host host-1, not host-2"
         assert (other.returncode, other.stderr.endswith(f"roost: {served.address}: {sentence}\n")) == (3, True)
         with running_agents(served, tmp_path, "--host", "host-1", "--token", token) as process:
-            asked = {"x-auth-token": token}
+            headers = {"x-auth-token": token}
             until(
-                lambda: [each["up"] for each in served.ask("GET", "/v1/agents", headers=asked)[2]["agents"]] == [True]
+                lambda: [each["up"] for each in served.ask("GET", "/v1/agents", headers=headers)[2]["agents"]] == [True]
             )
             assert process.poll() is None
 
 
-def test_two_agents_cannot_share_a_journal_and_another_machine_cannot_take_the_name(server, tmp_path):
-    words = ("--host", "host-1", "--state-dir", tmp_path / "state")
-    with running_agents(server, tmp_path, *words) as process:
+def test_journal_and_host_name_cannot_be_taken_by_a_second_agent(server, tmp_path):
+    options = ("--host", "host-1", "--state-dir", tmp_path / "state")
+    with running_agents(server, tmp_path, *options) as process:
         until(lambda: up(server) == {"host-1"})
-        told = ["agent", "--server", server.address, "--driver", "fake", "--host", "host-1", "--state-dir"]
-        shared = roost(*told, tmp_path / "state", cwd=tmp_path)
+        command = ["agent", "--server", server.address, "--driver", "fake", "--host", "host-1", "--state-dir"]
+        shared = roost(*command, tmp_path / "state", cwd=tmp_path)
         assert (shared.returncode, "host-1.db is used by another agent" in shared.stderr) == (7, True)
-        other = roost(*told, tmp_path / "elsewhere", cwd=tmp_path)
+        other = roost(*command, tmp_path / "elsewhere", cwd=tmp_path)
         assert (other.returncode, "the provider of the node host-1 is" in other.stderr) == (5, True)
         assert process.poll() is None
 
 
 def instances(server):
-    """Give the status of each instance."""
+    """Return the status of each instance."""
     return [each["status"] for each in server.ask("GET", "/v1/instances", headers=ADMIN)[2]["instances"]]
 
 
-def test_a_host_whose_journal_is_lost_gets_a_new_one_and_keeps_its_guests(server, tmp_path):
+def test_host_with_a_lost_journal_is_adopted_and_keeps_its_guests(server, tmp_path):
     journals, guests = tmp_path / "state", tmp_path / "guests"
-    words = ("--host", "host-1", "--state-dir", journals, "--option", f"state={guests}")
-    adopting = ("agent", "adopt", "host-1", "--url", server.address, "--state-dir", journals)
-    with running_agents(server, tmp_path, *words) as process:
+    options = ("--host", "host-1", "--state-dir", journals, "--option", f"state={guests}")
+    adopt = ("agent", "adopt", "host-1", "--url", server.address, "--state-dir", journals)
+    with running_agents(server, tmp_path, *options) as process:
         until(lambda: up(server) == {"host-1"})
         before = provider(server)
-        asked = {"flavor": {"vcpus": 1, "memory_mb": 1}, "name": "web"}
-        assert server.ask("POST", "/v1/instances", asked, headers=ADMIN)[0] == 202
+        body = {"flavor": {"vcpus": 1, "memory_mb": 1}, "name": "web"}
+        assert server.ask("POST", "/v1/instances", body, headers=ADMIN)[0] == 202
         until(lambda: instances(server) == ["ACTIVE"])
         process.kill()
         process.wait()
-    refused = roost(*adopting, cwd=tmp_path)
+    refused = roost(*adopt, cwd=tmp_path)
     assert (refused.returncode, "the agent of host-1 is running, last contact" in refused.stderr) == (5, True)
     assert server.ask("DELETE", "/v1/agents/host-1", headers=ADMIN)[0] == 204
-    refused = roost(*adopting, cwd=tmp_path)
+    refused = roost(*adopt, cwd=tmp_path)
     assert (refused.returncode, "has orders or guests: it is not lost" in refused.stderr) == (5, True)
     for file in journals.iterdir():
         file.unlink()
-    begun = roost("agent", "--server", server.address, "--driver", "fake", *words, cwd=tmp_path)
-    assert (begun.returncode, "if that is lost, after `roost agent adopt host-1`" in begun.stderr) == (5, True)
-    adopted = roost(*adopting, cwd=tmp_path)
-    assert (adopted.returncode, before[0] in adopted.stdout) == (0, True), adopted.stderr
-    with running_agents(server, tmp_path, *words):
+    restart = roost("agent", "--server", server.address, "--driver", "fake", *options, cwd=tmp_path)
+    assert (restart.returncode, "if that is lost, after `roost agent adopt host-1`" in restart.stderr) == (5, True)
+    adoption = roost(*adopt, cwd=tmp_path)
+    assert (adoption.returncode, before[0] in adoption.stdout) == (0, True), adoption.stderr
+    with running_agents(server, tmp_path, *options):
         until(lambda: up(server) == {"host-1"})
         assert provider(server) == before
         assert list(guests_on(guests).values()) == [[("host-1", "running")]]
@@ -274,7 +274,7 @@ def test_a_host_whose_journal_is_lost_gets_a_new_one_and_keeps_its_guests(server
         assert guests_on(guests) == {}
 
 
-def test_a_host_that_no_agent_was_on_cannot_be_adopted(server, tmp_path):
-    told = roost("agent", "adopt", "nowhere", "--url", server.address, "--state-dir", tmp_path / "new", cwd=tmp_path)
-    assert (told.returncode, "no such agent: nowhere" in told.stderr) == (4, True), told.stderr
+def test_host_without_an_agent_cannot_be_adopted(server, tmp_path):
+    result = roost("agent", "adopt", "nowhere", "--url", server.address, "--state-dir", tmp_path / "new", cwd=tmp_path)
+    assert (result.returncode, "no such agent: nowhere" in result.stderr) == (4, True), result.stderr
     assert not (tmp_path / "new").exists()

@@ -1,4 +1,4 @@
-"""Agents over Roost's own API: they register, report, poll and answer, and are shown."""
+"""Agents in the /v1 API: registration, reports, polls, replies and listings."""
 
 import msgspec
 import pytest
@@ -7,15 +7,15 @@ from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.orders import Power
 from roost.model.work.standing import STANDINGS_MAX
 from roost.simulator.stable_uuids import uuid_of
-from tests.api.agent_tokens import AGENT, OTHER, bound
-from tests.api.agents import NEXT_RUN, ORDER, RUN, given, polling, put, registration
+from tests.api.agent_tokens import AGENT, OTHER, open_apis
+from tests.api.agents import NEXT_RUN, ORDER, RUN, answer_body, commit_rows, poll_body, registration
 from tests.support.conductors.work_rows import migration, operation, order, status
 
 
 def test_an_agent_registers_and_is_shown(own):
-    told = own.put("/agents/Host-0", registration(nodes=[{"node": "host-0", "uuid": uuid_of("host", "0")}]))
-    assert told.status == 200
-    assert told.json == {
+    response = own.put("/agents/Host-0", registration(nodes=[{"node": "host-0", "uuid": uuid_of("host", "0")}]))
+    assert response.status == 200
+    assert response.json == {
         "fence": 1,
         "is_ready": True,
         "keep": [],
@@ -48,7 +48,7 @@ def test_agents_are_listed_in_pages(own):
     assert ([each["host"] for each in rest["agents"]], rest["next"]) == (["c"], None)
 
 
-def test_an_agent_is_told_what_became_of_instances(own):
+def test_standings_report_the_state_of_instances(own):
     states = {
         1: {"status": "DELETED"},
         2: {"status": "ACTIVE", "host": "host-1"},
@@ -57,17 +57,17 @@ def test_an_agent_is_told_what_became_of_instances(own):
         5: {"status": "VERIFY_RESIZE", "host": "host-1", "migration_uuid": uuid_bytes(uuid_of("move"))},
         6: {"status": "ACTIVE", "host": "host-1", "migration_uuid": uuid_bytes(uuid_of("old move"))},
     }
-    rows = {number: status(number, **{"operation_id": 0, "task": "", **told}) for number, told in states.items()}
+    rows = {number: status(number, **{"operation_id": 0, "task": "", **values}) for number, values in states.items()}
     moves = [
-        migration(number, uuid=rows[of].migration_uuid, instance_uuid=rows[of].uuid, status=told)
-        for number, of, told in ((1, 5, "finished"), (2, 6, "confirmed"))
+        migration(number, uuid=rows[of].migration_uuid, instance_uuid=rows[of].uuid, status=name)
+        for number, of, name in ((1, 5, "finished"), (2, 6, "confirmed"))
     ]
-    put(own, *rows.values(), *moves)
+    commit_rows(own, *rows.values(), *moves)
     uuids = {number: uuid_text(row.uuid) for number, row in rows.items()}
-    answer = own.post("/agents/host-0/standings", {"instances": [*uuids.values(), uuid_of("stranger")]})
-    known = answer.json["instances"]
-    assert known.keys() == {*uuids.values()}
-    assert [tuple(known[uuids[number]].values()) for number in states] == [
+    response = own.post("/agents/host-0/standings", {"instances": [*uuids.values(), uuid_of("stranger")]})
+    standings = response.json["instances"]
+    assert standings.keys() == {*uuids.values()}
+    assert [tuple(standings[uuids[number]].values()) for number in states] == [
         (True, rows[1].host, False),
         (False, "host-1", False),
         (False, "host-1", True),
@@ -76,76 +76,76 @@ def test_an_agent_is_told_what_became_of_instances(own):
         (False, "host-1", False),
     ]
     assert own.post("/agents/host-0/standings", {}).json == {"instances": {}}
-    answer = own.post("/agents/host-0/standings", {"instances": ["one"]})
-    assert (answer.status, answer.json["field"]) == (400, "$.instances[0]")
+    response = own.post("/agents/host-0/standings", {"instances": ["one"]})
+    assert (response.status, response.json["field"]) == (400, "$.instances[0]")
 
 
-def test_the_token_of_a_host_lets_its_agent_know_what_became_of_instances_anywhere():
+def test_agent_token_may_read_standings_of_instances_on_any_host():
     states = [("DELETED", ""), ("ACTIVE", "host-1"), ("SHELVED_OFFLOADED", "")]
     rows = [
         status(number, status=name, host=host, operation_id=0, task="")
         for number, (name, host) in enumerate(states, start=1)
     ]
-    asked = {"instances": [uuid_text(row.uuid) for row in rows]}
-    with bound() as apis:
-        put(apis.own, *rows)
-        known = apis.ask_own(AGENT, "POST", "/agents/host-0/standings", asked).json["instances"]
-        assert [(known[uuid]["is_deleted"], known[uuid]["host"]) for uuid in asked["instances"]] == [
+    body = {"instances": [uuid_text(row.uuid) for row in rows]}
+    with open_apis() as apis:
+        commit_rows(apis.own, *rows)
+        standings = apis.ask_v1(AGENT, "POST", "/agents/host-0/standings", body).json["instances"]
+        assert [(standings[uuid]["is_deleted"], standings[uuid]["host"]) for uuid in body["instances"]] == [
             (True, ""),
             (False, "host-1"),
             (False, ""),
         ]
-        refused = apis.ask_own(OTHER, "POST", "/agents/host-0/standings", asked)
+        refused = apis.ask_v1(OTHER, "POST", "/agents/host-0/standings", body)
         assert (refused.status, refused.json["detail"]) == (403, "this token may only touch host host-1, not host-0")
         many = {"instances": [uuid_of("many", str(number)) for number in range(STANDINGS_MAX + 1)]}
-        assert apis.ask_own(AGENT, "POST", "/agents/host-0/standings", many).status == 400
+        assert apis.ask_v1(AGENT, "POST", "/agents/host-0/standings", many).status == 400
 
 
-def test_a_run_that_is_not_in_charge_any_more_cannot_report(own):
+def test_superseded_run_cannot_report_a_node(own):
     nodes = [{"node": "host-0", "uuid": uuid_of("host", "0")}]
     own.put("/agents/host-0", registration(nodes=nodes))
     assert own.put(f"/agents/host-0/nodes/host-0?run={RUN}", {"host_ip": "10.0.0.1"}).status == 204
     own.put("/agents/host-0", registration(NEXT_RUN, nodes=nodes))
-    answer = own.put(f"/agents/host-0/nodes/host-0?run={RUN}", {"host_ip": "10.0.0.9"})
-    assert (answer.status, answer.json["detail"]) == (
+    response = own.put(f"/agents/host-0/nodes/host-0?run={RUN}", {"host_ip": "10.0.0.9"})
+    assert (response.status, response.json["detail"]) == (
         409,
         "the host host-0 was registered by another run of its agent",
     )
     assert own.put(f"/agents/host-0/nodes/host-0?run={NEXT_RUN}", {"host_ip": "10.0.0.2"}).status == 204
     assert own.get("/hosts/host-0").json["facts"]["host_ip"] == "10.0.0.2"
-    answer = own.put("/agents/host-0/nodes/host-0?run=x", {})
-    assert (answer.status, answer.json["detail"]) == (400, "?run: 'x' is not a valid UUID")
+    response = own.put("/agents/host-0/nodes/host-0?run=x", {})
+    assert (response.status, response.json["detail"]) == (400, "?run: 'x' is not a valid UUID")
 
 
-def test_a_node_is_of_one_host_and_its_provider_is_what_it_says(own):
-    def registered(host, node, uuid):
-        answer = own.put(f"/agents/{host}", registration(nodes=[{"node": node, "uuid": uuid}]))
-        return answer.status, answer.json.get("detail")
+def test_node_of_another_host_or_provider_is_refused(own):
+    def register(host, node, uuid):
+        response = own.put(f"/agents/{host}", registration(nodes=[{"node": node, "uuid": uuid}]))
+        return response.status, response.json.get("detail")
 
     root, stranger = uuid_of("host", "0"), uuid_of("stranger")
-    assert registered("other", "host-0", root) == (409, "the node host-0 is of the host host-0, not of other")
+    assert register("other", "host-0", root) == (409, "the node host-0 is of the host host-0, not of other")
     text = (
         f"the provider of the node host-0 is {root}, and not {stranger} as host-0 says; "
         "start its agent with the folder of its journal, or, if that is lost, after `roost agent adopt host-0`; give "
         "another machine another name"
     )
-    assert registered("host-0", "host-0", stranger) == (409, text)
-    assert registered("host-0", "new", stranger)[0] == 200
+    assert register("host-0", "host-0", stranger) == (409, text)
+    assert register("host-0", "new", stranger)[0] == 200
 
 
-def test_another_agent_of_a_host_that_is_alive_is_refused_by_name(own):
+def test_second_agent_for_a_live_host_is_refused(own):
     assert (
         own.put("/agents/host-0", registration(nodes=[{"node": "host-0", "uuid": uuid_of("host", "0")}])).status == 200
     )
-    answer = own.put("/agents/host-0", registration(NEXT_RUN, nodes=[{"node": "x", "uuid": uuid_of("x")}]))
-    assert answer.status == 409
-    assert answer.json["detail"] == "the host host-0 is registered by another agent, which reports host-0"
+    response = own.put("/agents/host-0", registration(NEXT_RUN, nodes=[{"node": "x", "uuid": uuid_of("x")}]))
+    assert response.status == 409
+    assert response.json["detail"] == "the host host-0 is registered by another agent, which reports host-0"
 
 
-def test_a_report_changes_what_is_the_agents_and_leaves_what_is_the_operators(own):
+def test_report_changes_agent_facts_but_not_operator_settings(own):
     own.put("/agents/host-0", registration())
     own.ask("PATCH", "/services/host-0", {"disabled": True, "disabled_reason": "dusty"})
-    told = {
+    report = {
         "hypervisor_type": "fake",
         "metrics": {"cpu.percent": 5.0},
         "is_disabled": False,
@@ -155,7 +155,7 @@ def test_a_report_changes_what_is_the_agents_and_leaves_what_is_the_operators(ow
         "is_forced_down": True,
     }
     before = own.in_thread(lambda roost: roost.state.position)
-    assert own.put("/agents/host-0/nodes/host-0", told).status == 204
+    assert own.put("/agents/host-0/nodes/host-0", report).status == 204
     facts = own.get("/hosts/host-0").json["facts"]
     assert facts == {
         "hypervisor_type": "fake",
@@ -164,26 +164,26 @@ def test_a_report_changes_what_is_the_agents_and_leaves_what_is_the_operators(ow
         "disabled_reason": "dusty",
     }
     after = own.in_thread(lambda roost: roost.state.position)
-    assert own.put("/agents/host-0/nodes/host-0", told).status == 204
+    assert own.put("/agents/host-0/nodes/host-0", report).status == 204
     assert (before < after, own.in_thread(lambda roost: roost.state.position)) == (True, after)
     assert own.put("/agents/host-0", registration()).json["is_disabled"]
-    assert own.post("/orders/poll", polling()).json["disabled"] == ["host-0"]
+    assert own.post("/orders/poll", poll_body()).json["disabled"] == ["host-0"]
 
 
 @pytest.mark.parametrize("state", ["ready", "arriving"])
-def test_a_root_becomes_a_node_when_its_agent_reports_it_and_is_up_when_its_host_is_clean(state):
-    with bound() as apis:
+def test_root_provider_becomes_a_node_and_is_up_once_its_host_is_clean(state):
+    with open_apis() as apis:
         own = apis.own
-        answer = own.put("/agents/new/nodes/new", {})
-        assert (answer.status, answer.json["detail"]) == (404, "no such agent: new")
+        response = own.put("/agents/new/nodes/new", {})
+        assert (response.status, response.json["detail"]) == (404, "no such agent: new")
         guests = []
         if state == "arriving":
-            put(own, status(1, uuid=uuid_bytes(uuid_of("gone")), status="DELETED"))
+            commit_rows(own, status(1, uuid=uuid_bytes(uuid_of("gone")), status="DELETED"))
             guests = [{"uuid": uuid_of("gone"), "node": "new", "operation": "", "state": "running"}]
-        told = own.put("/agents/new", registration(cell="east", guests=guests)).json
-        assert (told["is_ready"], told["destroy"]) == (state == "ready", [each["uuid"] for each in guests])
-        answer = own.put("/agents/new/nodes/new", {})
-        assert (answer.status, answer.json["detail"]) == (
+        agent = own.put("/agents/new", registration(cell="east", guests=guests)).json
+        assert (agent["is_ready"], agent["destroy"]) == (state == "ready", [each["uuid"] for each in guests])
+        response = own.put("/agents/new/nodes/new", {})
+        assert (response.status, response.json["detail"]) == (
             409,
             "there is no provider new: report its inventory first",
         )
@@ -193,16 +193,18 @@ def test_a_root_becomes_a_node_when_its_agent_reports_it_and_is_up_when_its_host
         shown = own.get("/hosts/new").json
         assert (shown["host"], shown["up"], shown["facts"]["cell"]) == ("new", state == "ready", "east")
         assert shown["facts"]["host_ip"] == "10.0.0.1"
-        answer = own.put("/agents/new/nodes/in-0", {})
-        assert answer.json["detail"] == "the provider in-0 has a parent, so it is no node of new"
+        response = own.put("/agents/new/nodes/in-0", {})
+        assert response.json["detail"] == "the provider in-0 has a parent, so it is no node of new"
 
 
-def test_orders_are_told_until_they_are_held_and_answered_once(own):
+def test_order_is_delivered_until_held_and_answered_only_once(own):
     own.put("/agents/host-0", registration())
-    put(own, operation(1), order(1, host="host-0", action="power_off", body=ORDER, instance_uuid=uuid_bytes(RUN)))
+    commit_rows(
+        own, operation(1), order(1, host="host-0", action="power_off", body=ORDER, instance_uuid=uuid_bytes(RUN))
+    )
     for _ in range(2):
-        (told,) = own.post("/orders/poll", polling()).json["orders"]
-        assert told == {
+        (delivered,) = own.post("/orders/poll", poll_body()).json["orders"]
+        assert delivered == {
             "id": 1,
             "host": "host-0",
             "operation": uuid_of("operation"),
@@ -212,33 +214,36 @@ def test_orders_are_told_until_they_are_held_and_answered_once(own):
             "act": {"action": "power", "is_on": False},
             "limit_s": 60.0,
         }
-    assert msgspec.convert(told["act"], Power) == Power(is_on=False)
-    assert own.post("/orders/poll", polling(held=[1])).json["orders"] == []
+    assert msgspec.convert(delivered["act"], Power) == Power(is_on=False)
+    assert own.post("/orders/poll", poll_body(held=[1])).json["orders"] == []
     for outcome in ("ok", "failed"):
-        assert own.post("/orders/1/answer", given(outcome)).json == {"is_wanted": True}
+        assert own.post("/orders/1/answer", answer_body(outcome)).json == {"is_wanted": True}
     reader = own.agents.reader
     row = own.serving.run(lambda current: reader(current).order(1))
     assert (row.state, msgspec.json.decode(row.answer)) == ("answered", {"outcome": "ok"})
-    assert own.post("/orders/poll", polling(held=[1])).json["settled"] == [1]
+    assert own.post("/orders/poll", poll_body(held=[1])).json["settled"] == [1]
 
 
-def test_an_order_that_was_withdrawn_is_to_be_undone(own):
+def test_withdrawn_order_is_reported_and_its_result_is_unwanted(own):
     own.put("/agents/host-0", registration())
-    put(own, operation(1), order(1, host="host-0", state="withdrawn"))
-    assert own.post("/orders/poll", polling(held=[1])).json["withdrawn"] == [1]
-    assert own.post("/orders/1/answer", given()).json == {"is_wanted": False}
+    commit_rows(own, operation(1), order(1, host="host-0", state="withdrawn"))
+    assert own.post("/orders/poll", poll_body(held=[1])).json["withdrawn"] == [1]
+    assert own.post("/orders/1/answer", answer_body()).json == {"is_wanted": False}
     for number in ("7", "x", "9" * 30):
-        assert own.post(f"/orders/{number}/answer", given()).status == 404
+        assert own.post(f"/orders/{number}/answer", answer_body()).status == 404
 
 
-def test_who_is_not_in_charge_is_told_so(own):
-    assert own.post("/orders/poll", polling()).json["unknown"] == ["host-0"]
+def test_unknown_or_superseded_agents_are_refused(own):
+    assert own.post("/orders/poll", poll_body()).json["unknown"] == ["host-0"]
     own.put("/agents/host-0", registration())
     own.put("/agents/host-0", registration(NEXT_RUN))
-    assert own.post("/orders/poll", polling()).json["superseded"] == ["host-0"]
-    put(own, operation(1), order(1, host="host-0", action="destroy", body=ORDER))
-    answer = own.post("/orders/1/answer", given())
-    assert (answer.status, answer.json["detail"]) == (409, "the host host-0 was registered by another run of its agent")
+    assert own.post("/orders/poll", poll_body()).json["superseded"] == ["host-0"]
+    commit_rows(own, operation(1), order(1, host="host-0", action="destroy", body=ORDER))
+    response = own.post("/orders/1/answer", answer_body())
+    assert (response.status, response.json["detail"]) == (
+        409,
+        "the host host-0 was registered by another run of its agent",
+    )
     assert own.delete(f"/agents/host-0?run={RUN}").status == 409
     assert own.delete("/agents/host-0?run=x").json["field"] == "?run"
     assert own.delete("/agents/host-0").status == 204
@@ -246,11 +251,11 @@ def test_who_is_not_in_charge_is_told_so(own):
     assert own.get("/services").json["services"][0]["up"] is False
 
 
-def test_who_polls_was_heard(own):
+def test_poll_renews_the_last_contact_of_the_host(own):
     own.put("/agents/host-0", registration())
     own.put("/agents/host-1", registration())
-    own.post("/orders/poll", polling())
-    own.post("/orders/poll", polling(host="host-1", fence=9))
+    own.post("/orders/poll", poll_body())
+    own.post("/orders/poll", poll_body(host="host-1", fence=9))
     before = {each["host"]: each["heard_at_s"] for each in own.get("/agents").json["agents"]}
     own.agents.note_heard()
     own.agents.note_heard()
@@ -269,16 +274,16 @@ def test_who_polls_was_heard(own):
         ("/agents/host-0/nodes/host-0", {"num_io_ops": "many"}, "$.num_io_ops"),
     ],
 )
-def test_what_cannot_be_meant_is_told_with_its_place(own, url, body, field):
-    answer = own.put(url, body)
-    assert answer.status == 400
-    assert answer.json["field"].replace("[0]", "[...]") == field
+def test_invalid_agent_bodies_name_the_field(own, url, body, field):
+    response = own.put(url, body)
+    assert response.status == 400
+    assert response.json["field"].replace("[0]", "[...]") == field
 
 
-def test_polls_that_cannot_be_meant_are_refused(own):
-    twice = polling()
+def test_invalid_polls_are_refused(own):
+    twice = poll_body()
     twice["agents"] *= 2
     assert own.post("/orders/poll", twice).json["detail"] == "$.agents: a host is given twice"
-    assert own.post("/orders/poll", polling(wait_s=26)).json["field"] == "$.wait_s"
+    assert own.post("/orders/poll", poll_body(wait_s=26)).json["field"] == "$.wait_s"
     assert own.post("/orders/poll", {"agents": []}).json["field"] == "$.agents"
     assert own.put("/agents/two words", registration()).status == 400

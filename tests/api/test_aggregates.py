@@ -12,7 +12,7 @@ def join(api, uuid, generation, *aggregates, version="1.39"):
     return api.put(f"/resource_providers/{uuid}/aggregates", body, version=version)
 
 
-def test_aggregates_came_with_version_1_1(api):
+def test_aggregates_require_version_1_1(api):
     one = provider(api)
     assert api.get(f"/resource_providers/{one}/aggregates", version="1.0").status == 404
     assert api.put(f"/resource_providers/{one}/aggregates", [], version="1.0").status == 404
@@ -21,7 +21,7 @@ def test_aggregates_came_with_version_1_1(api):
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.18"])
-def test_before_1_19_a_bare_list_is_put_and_no_generation_rises(api, version):
+def test_versions_before_1_19_put_a_bare_list_without_generation(api, version):
     one = provider(api)
     path = f"/resource_providers/{one}/aggregates"
     for aggregates in ([B, A], [A], []):
@@ -30,7 +30,7 @@ def test_before_1_19_a_bare_list_is_put_and_no_generation_rises(api, version):
     assert api.get(path).json["resource_provider_generation"] == 0
 
 
-def test_from_1_19_a_generation_is_given_and_always_rises(api):
+def test_version_1_19_requires_a_generation_and_always_raises_it(api):
     one = provider(api)
     for generation, aggregates in enumerate([[B, A], [B, A], [], []]):
         expected = {"aggregates": aggregates, "resource_provider_generation": generation + 1}
@@ -43,18 +43,18 @@ def test_from_1_19_a_generation_is_given_and_always_rises(api):
     assert late.text == "Resource provider's generation already changed. Please update the generation and try again."
 
 
-def test_a_uuid_is_one_aggregate_in_any_spelling(api):
+def test_spellings_of_a_uuid_are_one_aggregate(api):
     one = provider(api)
     joined = join(api, one, 0, A.upper(), A.replace("-", ""), B)
     assert joined.json["aggregates"] == [A, B]
 
 
 @pytest.mark.parametrize("version", ["1.18", "1.19"])
-def test_the_provider_comes_before_the_schema(api, version):
-    answer = api.put(f"/resource_providers/{UNKNOWN}/aggregates", {"x": 1}, version=version)
-    said = f"No resource provider with uuid {UNKNOWN} found"
-    assert (answer.status, answer.json["errors"][0]["detail"].split("\n\n ")[1]) == (404, f"{said}  ")
-    assert api.get(f"/resource_providers/{UNKNOWN}/aggregates").text == said
+def test_missing_provider_is_reported_before_schema_errors(api, version):
+    response = api.put(f"/resource_providers/{UNKNOWN}/aggregates", {"x": 1}, version=version)
+    message = f"No resource provider with uuid {UNKNOWN} found"
+    assert (response.status, response.json["errors"][0]["detail"].split("\n\n ")[1]) == (404, f"{message}  ")
+    assert api.get(f"/resource_providers/{UNKNOWN}/aggregates").text == message
 
 
 @pytest.mark.parametrize(
@@ -69,19 +69,19 @@ def test_the_provider_comes_before_the_schema(api, version):
         ("1.19", {"aggregates": [], "resource_provider_generation": 0, "x": 1}, "Additional properties"),
     ],
 )
-def test_what_is_no_list_of_uuids_is_refused(api, version, body, problem):
+def test_invalid_list_of_aggregates_is_refused(api, version, body, problem):
     one = provider(api)
-    answer = api.put(f"/resource_providers/{one}/aggregates", body, version=version)
-    assert answer.status == 400
-    assert problem in answer.json["errors"][0]["detail"]
+    response = api.put(f"/resource_providers/{one}/aggregates", body, version=version)
+    assert response.status == 400
+    assert problem in response.json["errors"][0]["detail"]
 
 
-def test_what_was_joined_lasts(lasting):
-    with lasting() as api:
+def test_aggregates_are_persistent(api_factory):
+    with api_factory() as api:
         one = provider(api)
         join(api, one, 0, A, B)
         api.put(f"/resource_providers/{one}/aggregates", [B], version="1.18")
-    with lasting() as api:
+    with api_factory() as api:
         assert api.get(f"/resource_providers/{one}/aggregates").json == {
             "aggregates": [B],
             "resource_provider_generation": 1,

@@ -16,23 +16,23 @@ from tests.support.servers.placement_records import (
 NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
-def listed(name, **resources):
+def list_body(name, **resources):
     return {"allocations": [{"resource_provider": {"uuid": uuid_named(name)}, "resources": resources}]}
 
 
-def by_provider(name, **resources):
+def dict_body(name, **resources):
     return {"allocations": {uuid_named(name): {"resources": resources}}, **OWNER}
 
 
 @pytest.fixture
 def fleet(api):
-    """Two hosts of 8 VCPU, of which one wants memory in steps of 64."""
+    """Two hosts of 8 VCPU; one of them offers memory in steps of 64."""
     provider(api, "one", VCPU={"total": 8, "max_unit": 6}, MEMORY_MB={"total": 1024, "step_size": 64, "min_unit": 64})
     provider(api, "two", VCPU=8)
     return api
 
 
-def test_a_consumer_holds_what_was_put_and_nothing_that_it_held_before(fleet):
+def test_put_replaces_all_allocations_of_a_consumer(fleet):
     assert put(fleet, "server", {"one": {"VCPU": 2, "MEMORY_MB": 64}}).status == 204
     assert held(fleet, "server") == {
         "allocations": {uuid_named("one"): {"resources": {"VCPU": 2, "MEMORY_MB": 64}, "generation": 2}},
@@ -57,44 +57,44 @@ OF_28 = OF_12 | {"consumer_generation"}
 @pytest.mark.parametrize(
     ("version", "body", "owner", "keys"),
     [
-        ("1.0", listed("one", VCPU=1), NOBODY, {"allocations"}),
-        ("1.7", listed("one", VCPU=1), NOBODY, {"allocations"}),
-        ("1.8", listed("one", VCPU=1) | OWNER, "project", {"allocations"}),
-        ("1.12", by_provider("one", VCPU=1), "project", OF_12),
-        ("1.28", by_provider("one", VCPU=1) | {"consumer_generation": None}, "project", OF_28),
+        ("1.0", list_body("one", VCPU=1), NOBODY, {"allocations"}),
+        ("1.7", list_body("one", VCPU=1), NOBODY, {"allocations"}),
+        ("1.8", list_body("one", VCPU=1) | OWNER, "project", {"allocations"}),
+        ("1.12", dict_body("one", VCPU=1), "project", OF_12),
+        ("1.28", dict_body("one", VCPU=1) | {"consumer_generation": None}, "project", OF_28),
         (
             "1.34",
-            by_provider("one", VCPU=1) | {"consumer_generation": None, "mappings": {"": [NOBODY]}},
+            dict_body("one", VCPU=1) | {"consumer_generation": None, "mappings": {"": [NOBODY]}},
             "project",
             OF_28,
         ),
         ("1.38", holding({"one": {"VCPU": 1}}), "project", OF_28 | {"consumer_type"}),
     ],
 )
-def test_every_version_has_its_body_and_shows_what_it_knows(fleet, version, body, owner, keys):
+def test_request_and_response_fields_by_version(fleet, version, body, owner, keys):
     assert fleet.put(f"/allocations/{uuid_named('server')}", body, version=version).status == 204
     assert held(fleet, "server")["project_id"] == owner
     assert held(fleet, "server")["consumer_type"] == ("INSTANCE" if version == "1.38" else "unknown")
     assert set(held(fleet, "server", version=version)) == keys
 
 
-def test_a_provider_that_an_old_body_names_twice_counts_as_the_last_time(fleet):
-    body = {"allocations": [*listed("one", VCPU=1)["allocations"], *listed("one", MEMORY_MB=64)["allocations"]]}
+def test_last_entry_of_a_repeated_provider_counts_in_old_bodies(fleet):
+    body = {"allocations": [*list_body("one", VCPU=1)["allocations"], *list_body("one", MEMORY_MB=64)["allocations"]]}
     assert fleet.put(f"/allocations/{uuid_named('server')}", body, version="1.0").status == 204
     assert held(fleet, "server")["allocations"][uuid_named("one")]["resources"] == {"MEMORY_MB": 64}
 
 
-def test_an_older_version_leaves_the_type_and_sets_the_owners(fleet):
+def test_old_version_keeps_the_consumer_type_and_sets_the_owner(fleet):
     put(fleet, "server", {"one": {"VCPU": 1}})
-    fleet.put(f"/allocations/{uuid_named('server')}", listed("one", VCPU=2), version="1.0")
+    fleet.put(f"/allocations/{uuid_named('server')}", list_body("one", VCPU=2), version="1.0")
     shown = held(fleet, "server")
     assert (shown["consumer_type"], shown["project_id"], shown["consumer_generation"]) == ("INSTANCE", NOBODY, 2)
 
 
-def test_who_expects_another_generation_is_refused_before_anything_else_is_looked_at(fleet):
-    answer = put(fleet, "server", {"nobody": {"CUSTOM_NONE": 1}}, 3)
-    assert (answer.status, answer.code) == (409, "placement.concurrent_update")
-    assert answer.text == "consumer generation conflict - expected null but got 3"
+def test_consumer_generation_conflict_is_reported_first(fleet):
+    response = put(fleet, "server", {"nobody": {"CUSTOM_NONE": 1}}, 3)
+    assert (response.status, response.code) == (409, "placement.concurrent_update")
+    assert response.text == "consumer generation conflict - expected null but got 3"
     put(fleet, "server", {"one": {"VCPU": 1}})
     assert put(fleet, "server", {"one": {"VCPU": 2}}).text.endswith("expected 1 but got None")
     assert put(fleet, "server", {"one": {"VCPU": 2}}, 7).text.endswith("expected 1 but got 7")
@@ -140,14 +140,14 @@ BOUNDS = "Unable to create allocation for '{}' on resource provider '{}'. The re
         ({"two": {"VCPU": 2**70}}, 409, problem(BOUNDS.format("VCPU", TWO, "violate inventory constraints"))),
     ],
 )
-def test_what_does_not_fit_is_refused_in_the_words_that_clients_know(fleet, amounts, status, text):
-    answer = put(fleet, "server", amounts)
-    assert (answer.status, answer.text, answer.code) == (status, text, "placement.undefined_code")
+def test_claims_that_do_not_fit_are_refused_with_placement_errors(fleet, amounts, status, text):
+    response = put(fleet, "server", amounts)
+    assert (response.status, response.text, response.code) == (status, text, "placement.undefined_code")
     assert held(fleet, "server") == {"allocations": {}}
-    assert put(fleet, "server", {"two": {"VCPU": 1}}).status == 204  # Nothing of the refused one is left.
+    assert put(fleet, "server", {"two": {"VCPU": 1}}).status == 204  # Nothing of the refused claim is left.
 
 
-def test_what_a_consumer_held_is_free_for_what_it_is_to_hold(fleet):
+def test_consumer_may_use_the_capacity_it_already_holds(fleet):
     put(fleet, "a", {"two": {"VCPU": 8}})
     assert put(fleet, "a", {"two": {"VCPU": 7}}, 1).status == 204
     put(fleet, "b", {"one": {"VCPU": 6}})
@@ -155,15 +155,15 @@ def test_what_a_consumer_held_is_free_for_what_it_is_to_hold(fleet):
     assert (used(fleet, "one")["VCPU"], used(fleet, "two")["VCPU"]) == (6, 8)
 
 
-def test_several_consumers_are_counted_together_and_none_is_written_if_one_does_not_fit(fleet):
-    answer = put_many(fleet, a=({"two": {"VCPU": 5}}, None), b=({"two": {"VCPU": 4}}, None))
-    assert (answer.status, answer.text) == (409, problem(BOUNDS.format("VCPU", TWO, "exceed the capacity")))
+def test_several_consumers_are_claimed_all_or_none(fleet):
+    response = put_many(fleet, a=({"two": {"VCPU": 5}}, None), b=({"two": {"VCPU": 4}}, None))
+    assert (response.status, response.text) == (409, problem(BOUNDS.format("VCPU", TWO, "exceed the capacity")))
     assert used(fleet, "two") == {"VCPU": 0}
     unknown = put_many(fleet, a=({"two": {"VCPU": 5}}, None), b=({"two": {"CUSTOM_NONE": 4}}, None))
     assert unknown.text == "Unable to allocate inventory No such resource class CUSTOM_NONE."
 
 
-def test_use_above_the_capacity_may_stay_or_shrink_but_not_grow(fleet):
+def test_usage_above_the_capacity_may_shrink_but_not_grow(fleet):
     put(fleet, "a", {"two": {"VCPU": 4}})
     put(fleet, "b", {"two": {"VCPU": 4}})
     offer(fleet, "two", VCPU=5)
@@ -175,7 +175,7 @@ def test_use_above_the_capacity_may_stay_or_shrink_but_not_grow(fleet):
     assert used(fleet, "two") == {"VCPU": 7}
 
 
-def test_a_consumer_that_is_left_with_nothing_ends(fleet):
+def test_consumer_without_allocations_is_deleted(fleet):
     put(fleet, "server", {"one": {"VCPU": 1}, "two": {"VCPU": 1}})
     assert put(fleet, "server", {}, 1).status == 204
     assert held(fleet, "server") == {"allocations": {}}
@@ -183,20 +183,20 @@ def test_a_consumer_that_is_left_with_nothing_ends(fleet):
     assert put(fleet, "server", {"one": {"VCPU": 1}}).status == 204
 
 
-def test_nothing_for_a_consumer_that_never_was_leaves_nothing_behind(fleet):
+def test_empty_allocations_of_a_new_consumer_create_nothing(fleet):
     assert put(fleet, "server", {}).status == 204
     assert put_many(fleet, server=({}, None), other=({"one": {"VCPU": 1}}, None)).status == 204
     assert put(fleet, "server", {"one": {"VCPU": 1}}).status == 204
     assert (
-        fleet.put(f"/allocations/{uuid_named('x')}", by_provider("one") | {"allocations": {}}, version="1.12").status
+        fleet.put(f"/allocations/{uuid_named('x')}", dict_body("one") | {"allocations": {}}, version="1.12").status
         == 400
     )
 
 
-def test_the_generation_of_each_provider_that_is_named_rises_once(fleet):
+def test_generation_of_each_provider_rises_once(fleet):
     put_many(fleet, a=({"one": {"VCPU": 1, "MEMORY_MB": 64}}, None), b=({"one": {"VCPU": 1}, "two": {"VCPU": 1}}, None))
     assert (generation(fleet, "one"), generation(fleet, "two")) == (2, 2)
-    put(fleet, "b", {"two": {"VCPU": 2}}, 1)  # Who merely left one does not count.
+    put(fleet, "b", {"two": {"VCPU": 2}}, 1)  # A provider that a consumer merely left keeps its generation.
     assert (generation(fleet, "one"), generation(fleet, "two")) == (2, 3)
     put_many(fleet, a=({}, 1), b=({"one": {"VCPU": 1}}, 2))
     assert (generation(fleet, "one"), generation(fleet, "two")) == (3, 3)
@@ -204,7 +204,7 @@ def test_the_generation_of_each_provider_that_is_named_rises_once(fleet):
     assert (generation(fleet, "one"), generation(fleet, "two")) == (3, 3)
 
 
-def test_a_consumer_that_is_deleted_gives_everything_back(fleet):
+def test_deleted_consumer_releases_its_allocations(fleet):
     put(fleet, "server", {"two": {"VCPU": 8}})
     assert fleet.delete(f"/allocations/{uuid_named('server')}").status == 204
     assert used(fleet, "two") == {"VCPU": 0}
@@ -212,7 +212,7 @@ def test_a_consumer_that_is_deleted_gives_everything_back(fleet):
     assert (again.status, again.text) == (404, f"No allocations for consumer '{uuid_named('server')}'")
 
 
-def test_a_provider_shows_who_holds_what_of_it(fleet):
+def test_provider_lists_its_allocations(fleet):
     put_many(fleet, a=({"one": {"VCPU": 1}, "two": {"VCPU": 1}}, None), b=({"two": {"VCPU": 2}}, None))
     url = f"/resource_providers/{TWO}/allocations"
     assert fleet.get(url).json == {
@@ -228,7 +228,7 @@ def test_a_provider_shows_who_holds_what_of_it(fleet):
     assert (missing.status, missing.text) == (404, found)
 
 
-def test_uuids_of_consumers_have_one_spelling(fleet):
+def test_spellings_of_a_consumer_uuid_are_one_consumer(fleet):
     body = holding({"one": {"VCPU": 1}})
     assert fleet.put(f"/allocations/{uuid_named('a').replace('-', '').upper()}", body).status == 204
     assert held(fleet, "a")["consumer_generation"] == 1
@@ -239,21 +239,21 @@ def test_uuids_of_consumers_have_one_spelling(fleet):
     assert (twice.status, twice.text) == (400, f"The consumer {uuid_named('b')} is named twice.")
 
 
-def test_many_consumers_came_with_version_13(fleet):
-    body = {uuid_named("a"): by_provider("one", VCPU=1), uuid_named("b"): by_provider("two", VCPU=1)}
+def test_post_of_many_consumers_requires_version_1_13(fleet):
+    body = {uuid_named("a"): dict_body("one", VCPU=1), uuid_named("b"): dict_body("two", VCPU=1)}
     assert fleet.post("/allocations", body, version="1.12").status == 404
     assert fleet.post("/allocations", body, version="1.13").status == 204
     assert fleet.post("/allocations", {}, version="1.13").status == 400
 
 
-def test_allocations_last(lasting):
-    with lasting() as api:
+def test_allocations_are_persistent(api_factory):
+    with api_factory() as api:
         provider(api, "one", VCPU=8)
         put_many(api, a=({"one": {"VCPU": 2}}, None), b=({"one": {"VCPU": 1}}, None), c=({"one": {"VCPU": 1}}, None))
         put_many(api, a=({"one": {"VCPU": 3}}, 1), b=({}, 1))
         api.delete(f"/allocations/{uuid_named('c')}")
         shown = held(api, "a")
-    with lasting() as api:
+    with api_factory() as api:
         assert held(api, "a") == shown
         assert (shown["consumer_generation"], shown["consumer_type"]) == (2, "INSTANCE")
         assert (held(api, "b"), held(api, "c")) == ({"allocations": {}}, {"allocations": {}})

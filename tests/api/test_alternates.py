@@ -1,4 +1,4 @@
-"""Instances that go on to alternates break no rule of a group, and leave a database that the audit finds nothing in."""
+"""Instances that move to alternates keep the rules of their groups and pass the audit."""
 
 import threading
 from collections import Counter
@@ -32,8 +32,8 @@ ACTS = st.lists(
 )
 
 
-def placed(own, group_name, count=1, domain="x"):
-    """Give a decision about members of a group."""
+def decide(own, group_name, count=1, domain="x"):
+    """Decide on members of a group; return the decision."""
     body = {"flavor": {"name": "one", "vcpus": 1, "memory_mb": 1}, "count": count}
     if group_name is not None:
         body |= {"group": group_name, "hints": {"fault_domain": domain}}
@@ -41,7 +41,7 @@ def placed(own, group_name, count=1, domain="x"):
 
 
 def members(own):
-    """Give how many members of each group each host has."""
+    """Return the number of members of each group on each host."""
 
     def count(roost):
         nodes = roost.state.hosts.nodes
@@ -52,7 +52,7 @@ def members(own):
 
 
 def check(own):
-    """Hold groups to their rules."""
+    """Check the rules of all groups."""
     found = members(own)
     assert max(found["apart"].values(), default=0) <= 1
     assert max(found["pairs"].values(), default=0) <= 2
@@ -62,18 +62,18 @@ def check(own):
 
 @settings(max_examples=30)
 @given(ACTS)
-def test_rules_of_groups_hold_whatever_is_placed_moved_and_deleted(tmp_path_factory, acts):
+def test_group_rules_hold_after_random_decisions_moves_and_deletions(tmp_path_factory, acts):
     path = tmp_path_factory.mktemp("alternates") / "roost.db"
-    made = []
+    decisions = []
     with asking_own(FLEET, url=path) as own:
-        for act, which, number in acts:
+        for act, choice, number in acts:
             if act == "place":
-                made.append(placed(own, which, number, domain="xy"[len(made) % 2]))
-            elif made:
-                picks = made[which % len(made)]["picks"]
+                decisions.append(decide(own, choice, number, domain="xy"[len(decisions) % 2]))
+            elif decisions:
+                picks = decisions[choice % len(decisions)]["picks"]
                 if picks and act == "next":
                     uuid = picks[number % len(picks)]["instance_uuid"]
-                    path_ = f"/decisions/{made[which % len(made)]['uuid']}/next"
+                    path_ = f"/decisions/{decisions[choice % len(decisions)]['uuid']}/next"
                     assert own.post(path_, {"instance_uuid": uuid}).status in {200, 409}
                 elif picks:
                     assert own.delete(f"/instances/{picks[0]['instance_uuid']}").status in {204, 404}
@@ -85,32 +85,32 @@ def test_rules_of_groups_hold_whatever_is_placed_moved_and_deleted(tmp_path_fact
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_rules_of_groups_hold_when_many_place_and_move_at_once(kind, tmp_path, request):
+def test_group_rules_hold_under_concurrent_clients(kind, tmp_path, request):
     url = request.getfixturevalue("postgres_url") if kind == "postgresql" else tmp_path / "roost.db"
     with asking_own(FLEET, url=url) as own:
         if kind == "postgresql":
             with asking_own(url=url) as other:
-                crowd(own, other)
+                run_concurrent_clients(own, other)
         else:
-            crowd(own, own)
+            run_concurrent_clients(own, own)
         check(own)
 
 
-def crowd(*served):
-    """Let clients place, move and delete members of the same groups at once."""
+def run_concurrent_clients(*apis):
+    """Place, move and delete members of the same groups from several clients at once."""
     gate = threading.Barrier(8)
 
     def work(number):
-        own, name = served[number % 2], list(GROUPS)[number % 4]
+        own, name = apis[number % 2], list(GROUPS)[number % 4]
         gate.wait()
         for _ in range(5):
-            made = placed(own, name)
-            if made.get("outcome") != "granted":
+            decision = decide(own, name)
+            if decision.get("outcome") != "granted":
                 continue
             for _ in range(2):
-                assert own.post(f"/decisions/{made['uuid']}/next").status in {200, 409}
+                assert own.post(f"/decisions/{decision['uuid']}/next").status in {200, 409}
             if number < 4:
-                assert own.delete(f"/instances/{made['picks'][0]['instance_uuid']}").status == 204
+                assert own.delete(f"/instances/{decision['picks'][0]['instance_uuid']}").status == 204
 
     with ThreadPoolExecutor(8) as clients:
         list(clients.map(work, range(8)))

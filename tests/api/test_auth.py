@@ -1,4 +1,4 @@
-"""Who asks, and whether they may."""
+"""Authentication: identities from headers and from tokens."""
 
 import msgspec
 import pytest
@@ -7,30 +7,35 @@ from roost.api.access.authentication import Tokens, as_toml, new_token, read_tok
 from roost.errors import BadRequest, BadSettings
 
 
-def told(**headers):
+def identify(**headers):
     return trust_headers({name.replace("_", "-"): value for name, value in headers.items()})
 
 
-def test_without_authentication_everybody_is_who_they_say():
-    who = told(x_auth_token="bob:shop")
-    assert (who.user_id, who.project_id, who.roles, who.is_system_scoped) == ("bob", "shop", frozenset(), False)
-    assert told(x_auth_token="bob").project_id == "bob"
-    assert told(x_auth_token="bob:p:q").project_id == "p:q"
-    assert told(x_auth_token="bob:shop", x_project_id="other").project_id == "other"
-    assert told(x_auth_token="admin:shop").roles == {"admin"}
-    assert told(x_auth_token="ADMIN").roles == frozenset()
-    assert told(x_auth_token="admin", x_roles="").roles == frozenset()
-    assert told(x_auth_token="bob", x_roles="Admin , reader").roles == {"admin", "reader"}
-    assert told(x_auth_token="bob", openstack_system_scope="all").is_system_scoped
+def test_noauth2_takes_the_identity_from_the_headers():
+    identity = identify(x_auth_token="bob:shop")
+    assert (identity.user_id, identity.project_id, identity.roles, identity.is_system_scoped) == (
+        "bob",
+        "shop",
+        frozenset(),
+        False,
+    )
+    assert identify(x_auth_token="bob").project_id == "bob"
+    assert identify(x_auth_token="bob:p:q").project_id == "p:q"
+    assert identify(x_auth_token="bob:shop", x_project_id="other").project_id == "other"
+    assert identify(x_auth_token="admin:shop").roles == {"admin"}
+    assert identify(x_auth_token="ADMIN").roles == frozenset()
+    assert identify(x_auth_token="admin", x_roles="").roles == frozenset()
+    assert identify(x_auth_token="bob", x_roles="Admin , reader").roles == {"admin", "reader"}
+    assert identify(x_auth_token="bob", openstack_system_scope="all").is_system_scoped
 
 
-def test_without_a_token_nobody_asks():
-    assert told() is None
-    assert told(x_auth_token="") is None
-    assert told(x_user_id="u", x_roles="admin") is None
+def test_request_without_a_token_has_no_identity():
+    assert identify() is None
+    assert identify(x_auth_token="") is None
+    assert identify(x_user_id="u", x_roles="admin") is None
 
 
-def test_nobody_is_told_as_such_before_anything_else_is_looked_at(api):
+def test_missing_token_is_reported_before_all_other_errors(api):
     for url in ("/resource_providers", "/nowhere"):
         answer = api.get(url, headers={"x-auth-token": ""}, version="9.9")
         assert (answer.status, answer.json["code"], answer.json["title"]) == (401, "401 Unauthorized", "Unauthorized")
@@ -39,7 +44,7 @@ def test_nobody_is_told_as_such_before_anything_else_is_looked_at(api):
         assert answer.headers["x-openstack-request-id"].startswith("req-")
 
 
-def test_the_versions_are_told_to_nobody_too(api):
+def test_version_document_needs_no_token(api):
     assert api.get("/", headers={"x-auth-token": ""}).status == 200
 
 
@@ -55,35 +60,35 @@ def test_the_versions_are_told_to_nobody_too(api):
         ("application/json;q=0", "text/plain; charset=UTF-8"),
     ],
 )
-def test_errors_are_told_in_the_form_that_the_client_reads(api, accept, content_type):
+def test_error_format_follows_the_accept_header(api, accept, content_type):
     for token in ("", "admin"):
         answer = api.application.enter(api.request("GET", "/x", headers={"x-auth-token": token, "accept": accept}))
         assert answer.headers["content-type"] == content_type
         assert b"Unauthorized" in answer.body or b"Not Found" in answer.body
 
 
-def test_a_token_of_a_file_is_known_by_what_it_hashes_to(tmp_path):
-    text, kept = new_token('n"ova', project="service", roles=["Service"])
+def test_token_is_identified_by_its_stored_hash(tmp_path):
+    text, stored = new_token('n"ova', project="service", roles=["Service"])
     other, _ = new_token("eve")
     path = tmp_path / "tokens.toml"
-    path.write_text(as_toml(kept) + "\n" + as_toml(new_token("second")[1]))
+    path.write_text(as_toml(stored) + "\n" + as_toml(new_token("second")[1]))
     assert text not in path.read_text()
     tokens = Tokens(read_tokens(path))
-    who = tokens.identify({"x-auth-token": text})
-    assert (who.user_id, who.project_id, who.roles) == ('n"ova', "service", {"service"})
-    for wrong in (other, text[:-1], text + "x", "", "é", kept.sha256):
+    identity = tokens.identify({"x-auth-token": text})
+    assert (identity.user_id, identity.project_id, identity.roles) == ('n"ova', "service", {"service"})
+    for wrong in (other, text[:-1], text + "x", "", "é", stored.sha256):
         assert tokens.identify({"x-auth-token": wrong}) is None
     assert tokens.identify({}) is None
 
 
 @pytest.mark.parametrize("name", ["plain", "tab\t", 'q"', "back\\slash", "é", "\x7f", "line\nfeed", "[x]"])
-def test_names_of_all_kinds_come_back_from_the_file(tmp_path, name):
-    text, kept = new_token(name, project=name)
-    (tmp_path / "tokens.toml").write_text(as_toml(kept), encoding="utf-8")
+def test_token_file_preserves_special_characters_in_names(tmp_path, name):
+    text, stored = new_token(name, project=name)
+    (tmp_path / "tokens.toml").write_text(as_toml(stored), encoding="utf-8")
     assert Tokens(read_tokens(tmp_path / "tokens.toml")).identify({"x-auth-token": text}).user_id == name
 
 
-def test_a_file_of_tokens_that_cannot_be_meant_is_refused(tmp_path):
+def test_invalid_token_file_is_refused(tmp_path):
     path = tmp_path / "tokens.toml"
     for text, problem in [
         ("token", "is not valid TOML"),
@@ -99,13 +104,13 @@ def test_a_file_of_tokens_that_cannot_be_meant_is_refused(tmp_path):
         read_tokens(tmp_path / "absent.toml")
 
 
-def test_tokens_are_for_somebody_with_roles_of_one_word():
+def test_token_needs_a_name_and_roles_of_one_word():
     with pytest.raises(BadRequest, match="needs the name"):
         new_token("")
     with pytest.raises(BadRequest, match="one word"):
         new_token("a", roles=["a,b"])
 
 
-def test_of_no_tokens_none_is_good():
+def test_empty_token_list_accepts_no_token():
     assert Tokens(()).identify({"x-auth-token": "x"}) is None
     assert msgspec.structs.asdict(new_token("a")[1])["roles"] == ()

@@ -5,7 +5,7 @@ from tests.support.servers.servers import refused, serve
 
 
 def ran(*words, folder):
-    """Give exit code, output and errors of a command."""
+    """Return exit code, output and errors of a command."""
     done = roost(*words, cwd=folder)
     return done.returncode, done.stdout, done.stderr
 

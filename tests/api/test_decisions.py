@@ -19,14 +19,14 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 
 
 def made(own, body=SMALL, **more):
-    """Give a decision that was just made."""
+    """Return a decision that was just made."""
     answered = own.post("/decisions", {**SMALL, **body}, **more)
     assert answered.status == 201, answered.json
     return answered.json
 
 
 def hosts_of(own):
-    """Give the host of every instance."""
+    """Return the host of every instance."""
     return {each["uuid"]: each["host"] for each in own.get("/instances").json["instances"]}
 
 

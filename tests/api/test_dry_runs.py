@@ -61,13 +61,13 @@ def test_a_dry_run_is_reality_before_it_happens(requests):
 
 
 def told(decision):
-    """Give what a decision says but for what every one has of its own."""
+    """Return what a decision says but for what every one has of its own."""
     picks = [{**pick, "instance_uuid": None} for pick in decision["picks"]]
     return {**decision, **OWN, "picks": picks}
 
 
 def body_of(request):
-    """Give the document of a generated request."""
+    """Return the document of a generated request."""
     return {
         "flavor": asdict(request.flavor),
         "count": request.count,

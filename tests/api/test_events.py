@@ -24,7 +24,7 @@ PATIENCE_S = 60
 
 @pytest.fixture
 def folder(tmp_path):
-    """Give the folder of a database with two hosts of 4 VCPU."""
+    """The folder of a database with two hosts of 4 VCPU."""
     with open_roost(None, tmp_path) as product:
         product.install(fleet(2, vcpus=4))
     return tmp_path
@@ -69,7 +69,7 @@ def test_a_decision_is_told_at_its_start_and_its_end(folder):
 
 
 def story(follower, *types):
-    """Give the payloads of the next events of these types, in this order."""
+    """Return the payloads of the next events of these types, in this order."""
     found = []
     while len(found) < len(types):
         ((_, name, event),) = follower.events(1)

@@ -37,7 +37,7 @@ KEYS = [
 
 
 def targets():
-    """Give paths: of routes, with anything in place of their parameters, and others; with queries."""
+    """Return paths: of routes, with anything in place of their parameters, and others; with queries."""
     step = st.sampled_from([UUID, "VCPU", "CUSTOM_X", "%00", "%ff", "..", "%2e%2e", "a" * 300, "%", "in:x"])
     known = st.builds(lambda path, found: re.sub(r"{\w+}", lambda _: found, path), st.sampled_from(PATHS), step)
     other = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="?#"), max_size=20)
@@ -49,7 +49,7 @@ def targets():
 
 
 def headers():
-    """Give lines of headers, some of them twice."""
+    """Return lines of headers, some of them twice."""
     line = st.sampled_from(
         [
             b"content-type: application/json",

@@ -84,7 +84,7 @@ def target(request, tmp_path_factory):
 
 
 def filled(path, word):
-    """Give a path with a word in place of its parameters."""
+    """Return a path with a word in place of its parameters."""
     return re.sub(r"{\w+}", lambda _: quote(word, safe=""), path)
 
 

@@ -14,7 +14,7 @@ OTHERWISE = "Idempotency-Key 'once' belongs to another request: choose a new key
 
 @pytest.fixture
 def processes(tmp_path):
-    """Give what opens the API, each time as a process that remembers no answer, over three hosts of 4 VCPU."""
+    """What opens the API, each time as a process that remembers no answer, over three hosts of 4 VCPU."""
     fleets = [fleet(3, vcpus=4)]
 
     def opened():
@@ -31,7 +31,7 @@ def processes(tmp_path):
 
 
 def running(own):
-    """Let an instance be there as one that runs; give its uuid."""
+    """Let an instance be there as one that runs; return its uuid."""
     (uuid,) = own.post("/instances", {"flavor": "small", "name": "web"}).json["instances"]
     be(own, uuid, status="ACTIVE")
     return uuid

@@ -14,19 +14,19 @@ NOBODY = uuid_of("nobody")
 
 @pytest.fixture
 def server(tmp_path):
-    """Give a real server of its own with three hosts of 4 VCPU."""
+    """A real server of its own with three hosts of 4 VCPU."""
     with three_hosts(tmp_path / "served") as found:
         yield found
 
 
 @pytest.fixture
 def players(server):
-    """Give agents of its hosts, heard of just now."""
+    """Agents of its hosts, heard of just now."""
     return Players(server, HOSTS)
 
 
 def ended(players, uuid):
-    """End an instance; give the operation."""
+    """End an instance; return the operation."""
     status, told = players.ask("DELETE", f"/instances/{uuid}")
     assert status == 202, told
     return players.over(told["operation"])

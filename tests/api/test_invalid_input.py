@@ -6,7 +6,7 @@ import pytest
 from roost.api.v1.routes import TABLE
 from roost.model.names import uuid_bytes
 from roost.simulator.stable_uuids import uuid_of
-from tests.api.agents import ORDER, RUN, given, polling, put, registration
+from tests.api.agents import ORDER, RUN, answer_body, commit_rows, poll_body, registration
 from tests.support.agents.http_agents import Players
 from tests.support.conductors.work_rows import operation, order
 from tests.support.fleets.products import fleet
@@ -21,23 +21,25 @@ PREPARED = {"uuid": INSTANCE, "node": "host-0", "address": "host-0"}
 
 @pytest.fixture
 def own(url):
-    """Give Roost's own API over three hosts, with an agent on one of them, over a database that lasts."""
+    """Roost's own API over three hosts, with an agent on one of them, over a database that lasts."""
     with asking_own(fleet(3, vcpus=4), url=url) as found:
         assert found.put("/agents/host-0", registration()).status == 200
         yield found
 
 
 def refused(answer):
-    """Give what a refusal says, and of which place."""
+    """Return what a refusal says, and of which place."""
     assert answer.status == 400, answer.json
     return answer.json["field"]
 
 
 def test_numbers_of_orders_that_nothing_has(own):
     for number in (-1, 2**63, 10**400):
-        assert refused(own.post("/orders/poll", polling(held=[number]))) == "$.agents[0].held[0]"
-        assert refused(own.post("/orders/poll", {**polling(), "agents": [{**polling()["agents"][0], "fence": number}]}))
-    assert own.post("/orders/poll", polling(held=[2**63 - 1])).json["settled"] == [2**63 - 1]
+        assert refused(own.post("/orders/poll", poll_body(held=[number]))) == "$.agents[0].held[0]"
+        assert refused(
+            own.post("/orders/poll", {**poll_body(), "agents": [{**poll_body()["agents"][0], "fence": number}]})
+        )
+    assert own.post("/orders/poll", poll_body(held=[2**63 - 1])).json["settled"] == [2**63 - 1]
 
 
 @pytest.mark.parametrize(
@@ -66,13 +68,13 @@ def test_a_nul_in_a_path_is_of_nothing(own):
 def test_a_nul_in_what_an_agent_is(own):
     for name in ("driver", "software", "cell"):
         assert refused(own.put("/agents/host-1", registration(**{name: "a\0b"}))) == f"$.{name}"
-    assert refused(own.post("/orders/poll", polling(host="a\0b"))) == "$.agents[0].host"
+    assert refused(own.post("/orders/poll", poll_body(host="a\0b"))) == "$.agents[0].host"
     assert own.put("/agents/host-1", registration(driver="é😀")).status == 200
 
 
 def test_a_line_break_behind_an_identity(own):
-    put(own, operation(1), order(1, host="host-0", action="power_off", body=ORDER))
-    assert refused(own.post("/orders/1/answer", {**given(), "run": RUN + "\n"})) == "$.run"
+    commit_rows(own, operation(1), order(1, host="host-0", action="power_off", body=ORDER))
+    assert refused(own.post("/orders/1/answer", {**answer_body(), "run": RUN + "\n"})) == "$.run"
     assert refused(own.put("/agents/host-0", registration(run=RUN + "\n"))) == "$.run"
     assert refused(own.post("/agents/host-0/standings", {"instances": [RUN + "\n"]})) == "$.instances[0]"
     for cursor in ("%0A", "1%0A", RUN + "%0A"):
@@ -159,10 +161,12 @@ def test_facts_below_nothing_are_refused_and_none_is_well(own, name):
     ],
 )
 def test_an_answer_that_is_not_about_its_order(own, told, place):
-    put(own, operation(1), order(1, host="host-0", action="prepare", body=ORDER, instance_uuid=uuid_bytes(INSTANCE)))
-    assert refused(own.post("/orders/1/answer", given(**told))) == place
+    commit_rows(
+        own, operation(1), order(1, host="host-0", action="prepare", body=ORDER, instance_uuid=uuid_bytes(INSTANCE))
+    )
+    assert refused(own.post("/orders/1/answer", answer_body(**told))) == place
     assert own.serving.run(lambda current: own.agents.reader(current).order(1)).state == "waiting"
-    assert own.post("/orders/1/answer", given(prepared=PREPARED)).json == {"is_wanted": True}
+    assert own.post("/orders/1/answer", answer_body(prepared=PREPARED)).json == {"is_wanted": True}
 
 
 def test_a_guest_whose_identity_is_long_is_refused_in_few_words(own):
@@ -193,8 +197,8 @@ def test_numbers_of_which_no_order_of_hosts_could_be_made(own, facts):
 
 
 def test_what_a_driver_said_with_a_nul_is_kept_without_it(own):
-    put(own, operation(1), order(1, host="host-0", action="spawn", body=ORDER))
-    assert own.post("/orders/1/answer", given("failed", problem="a\0b")).json == {"is_wanted": True}
+    commit_rows(own, operation(1), order(1, host="host-0", action="spawn", body=ORDER))
+    assert own.post("/orders/1/answer", answer_body("failed", problem="a\0b")).json == {"is_wanted": True}
     row = own.serving.run(lambda current: own.agents.reader(current).order(1))
     assert msgspec.json.decode(row.answer)["problem"] == "a\N{REPLACEMENT CHARACTER}b"
 

@@ -29,7 +29,7 @@ def change(api, resource_class, generation, version="1.39", **record):
 
 @pytest.fixture
 def stocked(api):
-    """Give a provider that offers VCPU and DISK_GB, at generation 1."""
+    """A provider that offers VCPU and DISK_GB, at generation 1."""
     provider(api)
     assert replace(api, 0, VCPU={"total": 8}, DISK_GB={"total": 100}).status == 200
     return api
@@ -37,7 +37,7 @@ def stocked(api):
 
 @pytest.fixture
 def busy(stocked):
-    """Give the same with both in use, at generation 2."""
+    """The same with both in use, at generation 2."""
     hold(stocked, "someone", **{ONE: {"VCPU": 4, "DISK_GB": 10}})
     return stocked
 

@@ -10,20 +10,20 @@ SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 
 @pytest.fixture
 def server(tmp_path):
-    """Give a real server of its own with three hosts of 4 VCPU."""
+    """A real server of its own with three hosts of 4 VCPU."""
     with three_hosts(tmp_path / "served") as found:
         yield found
 
 
 @pytest.fixture
 def players(server):
-    """Give agents of its hosts, heard of just now."""
+    """Agents of its hosts, heard of just now."""
     return Players(server, HOSTS)
 
 
 @pytest.fixture
 def uuid(players):
-    """Give an instance that runs on host-0."""
+    """An instance that runs on host-0."""
     told = players.ask("POST", "/instances", {**SMALL, "name": "web"})[1]
     assert players.over(told["operation"])["outcome"] == "done"
     return told["instances"][0]

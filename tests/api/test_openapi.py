@@ -10,7 +10,7 @@ from roost.api.v1 import openapi
 from roost.api.v1.routes import TABLE
 from roost.model.names import uuid_text
 from roost.model.work.change_memory import Drain
-from tests.api.agents import ORDER, put
+from tests.api.agents import ORDER, commit_rows
 from tests.support.conductors.work_rows import migration, operation, order, status
 from tests.support.fleets.products import fleet
 from tests.support.servers.in_process_api import asking_own
@@ -22,7 +22,7 @@ SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 
 
 def referred(value):
-    """Give every reference in a document."""
+    """Yield every reference in a document."""
     if isinstance(value, dict):
         yield from ([value["$ref"]] if "$ref" in value else [])
         for each in value.values():
@@ -152,11 +152,13 @@ ASKED = {
 def test_answers_are_as_the_document_says():
     assert set(ASKED) == set(OPERATIONS)
     with asking_own(fleet(3, vcpus=4)) as own:
-        put(own, operation(1), ENDED, STOPPED, RUNNING, order(1, host="host-0", action="destroy", body=ORDER))
+        commit_rows(own, operation(1), ENDED, STOPPED, RUNNING, order(1, host="host-0", action="destroy", body=ORDER))
         made = own.post("/decisions", SMALL).json
         numbers = own.in_thread(lambda roost: {kind: number for (kind, _), number in roost.state.documents.items()})
         known = {"flavor_id": numbers["flavor"], "request_id": numbers["request"]}
-        put(own, MOVE, DRAIN, *(msgspec.structs.replace(each, **known) for each in (LIVE, LOST, *CHANGED.values())))
+        commit_rows(
+            own, MOVE, DRAIN, *(msgspec.structs.replace(each, **known) for each in (LIVE, LOST, *CHANGED.values()))
+        )
         names = {"/decisions": made["uuid"], "/instances": made["picks"][0]["instance_uuid"]}
         for (path, method), (url, body) in ASKED.items():
             name = names.get(f"/{path.split('/')[1]}", "")

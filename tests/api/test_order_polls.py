@@ -22,7 +22,7 @@ from roost.model.writes import Item
 from roost.placement.write_plan import Plan
 from roost.simulator.stable_uuids import uuid_of
 from roost.store.backends import open_store
-from tests.api.agents import ORDER, RUN, polling, put, registration
+from tests.api.agents import ORDER, RUN, commit_rows, poll_body, registration
 from tests.support.conductors.work_rows import operation, order
 from tests.support.fleets.products import fleet
 from tests.support.servers.in_process_api import asking_own
@@ -39,7 +39,7 @@ class Waiting:
         self._edge = AsgiApplication(own.application, own.serving, settings=Settings())
 
     async def poll(self, body, *, left=None):
-        """Give status and body of the answer; None: the client left before."""
+        """Return status and body of the answer; None: the client left before."""
         data, sent = json.dumps(body).encode(), []
         incoming = [{"type": "http.request", "body": data, "more_body": False}]
 
@@ -80,13 +80,13 @@ class Waiting:
 def waiting(own):
     for host in ("host-0", "host-1"):
         assert own.put(f"/agents/{host}", registration()).status == 200
-    put(own, operation(1))
+    commit_rows(own, operation(1))
     return Waiting(own)
 
 
 def test_a_poll_is_answered_when_there_is_an_order_for_its_host(waiting):
     async def play():
-        polls = [asyncio.create_task(waiting.poll(polling(host=host, wait_s=20))) for host in ("HOST-0", "host-1")]
+        polls = [asyncio.create_task(waiting.poll(poll_body(host=host, wait_s=20))) for host in ("HOST-0", "host-1")]
         await waiting.waits(2)
         await waiting.commit(order(1, host="host-0", action="destroy", body=ORDER))
         status, told = await polls[0]
@@ -107,7 +107,7 @@ def test_an_order_that_comes_while_a_poll_begins_is_not_missed(waiting):
     async def play():
         await waiting.commit(order(1, host="host-0", action="destroy", body=ORDER))
         waiter = agents.wakeups.open(["host-0"], mark=mark)
-        found = await agents.wait_for_work(msgspec.convert(polling(wait_s=20), Poll), waiter)
+        found = await agents.wait_for_work(msgspec.convert(poll_body(wait_s=20), Poll), waiter)
         agents.wakeups.leave(waiter)
         return found
 
@@ -116,18 +116,18 @@ def test_an_order_that_comes_while_a_poll_begins_is_not_missed(waiting):
 
 def test_a_poll_ends_empty_when_its_time_is_up_or_the_server_stops_and_with_its_client(waiting):
     async def play():
-        assert (await waiting.poll(polling(wait_s=0.01)))[1]["orders"] == []
+        assert (await waiting.poll(poll_body(wait_s=0.01)))[1]["orders"] == []
         left = asyncio.Event()
-        gone = asyncio.create_task(waiting.poll(polling(wait_s=20), left=left))
+        gone = asyncio.create_task(waiting.poll(poll_body(wait_s=20), left=left))
         await waiting.waits()
         left.set()
         assert await gone is None
         await waiting.waits(0)
-        stopped = asyncio.create_task(waiting.poll(polling(wait_s=20)))
+        stopped = asyncio.create_task(waiting.poll(poll_body(wait_s=20)))
         await waiting.waits()
         waiting.own.agents.wakeups.close()
         assert (await stopped)[1]["orders"] == []
-        status, problem = await waiting.poll(polling(wait_s=20))
+        status, problem = await waiting.poll(poll_body(wait_s=20))
         assert (status, problem["detail"]) == (503, "the server is stopping; try again")
 
     asyncio.run(play())
@@ -136,7 +136,7 @@ def test_a_poll_ends_empty_when_its_time_is_up_or_the_server_stops_and_with_its_
 def test_more_agents_than_may_wait_are_told_to_come_back(waiting):
     async def play():
         waiters = [waiting.own.agents.wakeups.open([f"h{number}" for number in range(100)], mark=0)]
-        status, problem = await waiting.poll(polling(wait_s=20))
+        status, problem = await waiting.poll(poll_body(wait_s=20))
         assert (status, problem["detail"]) == (
             503,
             "100 agents wait for orders (limit placement.agents_max); try again",
@@ -150,7 +150,7 @@ def test_a_poll_that_waits_hears_that_its_order_was_withdrawn(waiting):
     async def play():
         row = order(1, host="host-0", action="destroy", body=ORDER, state="taken")
         await waiting.commit(row)
-        poll = asyncio.create_task(waiting.poll(polling(wait_s=20, held=[1])))
+        poll = asyncio.create_task(waiting.poll(poll_body(wait_s=20, held=[1])))
         await waiting.waits()
         over = Put(msgspec.structs.replace(row, state="withdrawn", version=2), expected=1)
         await asyncio.to_thread(waiting.own.serving.run, lambda _current: Plan(answer=None, work=(over,)))

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.skipif(python() is None, reason=HOW_TO_INSTALL), pytes
 
 @pytest.fixture(scope="session")
 def client():
-    """Give a process that runs commands."""
+    """A process that runs commands."""
     found = Client()
     yield found
     found.stop()
@@ -31,7 +31,7 @@ OLDER = [
 
 @pytest.fixture
 def server(request, tmp_path):
-    """Give the address of a server over an empty database, to which the client is an administrator."""
+    """The address of a server over an empty database, to which the client is an administrator."""
     salt = bytes(16)
     kept = f"{salt.hex()}:{hashlib.sha256(salt + TOKEN.encode()).hexdigest()}"
     (tmp_path / "tokens.toml").write_text(as_toml(Token(name="openstack", sha256=kept, roles=("admin",))))
@@ -43,7 +43,7 @@ def server(request, tmp_path):
 
 @pytest.fixture
 def openstack(client, server):
-    """Give the command in a version of the API."""
+    """The command in a version of the API."""
     return lambda version: Openstack(client, server, version)
 
 

@@ -30,14 +30,14 @@ def own():
 
 
 def run_in(own, project, **more):
-    """Ask for an instance of a project; give its uuid."""
+    """Ask for an instance of a project; return its uuid."""
     told = own.post("/instances", {**SMALL, "project_id": project, "name": "web", **more})
     assert told.status == 202, told.json
     return told.json["instances"][0]
 
 
 def claimed_in(own, project, **more):
-    """Claim for an instance of a project; give the decision and the instance."""
+    """Claim for an instance of a project; return the decision and the instance."""
     told = own.post("/decisions", {**SMALL, "project_id": project, **more}).json
     return told["uuid"], told["picks"][0]["instance_uuid"]
 

@@ -60,12 +60,12 @@ class Things:
             }
 
     def path(self, path, project):
-        """Give the path of a thing of a project."""
+        """Return the path of a thing of a project."""
         noun = path.split("}")[0] + "}"
         return path.replace(noun, noun.partition("{")[0] + self._of[project][noun])
 
     def claim(self, project):
-        """Give the instance that a project has in the group of both."""
+        """Return the instance that a project has in the group of both."""
         return self._of[project]["claim"]
 
     def ask(self, path, project, headers):

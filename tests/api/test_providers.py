@@ -27,7 +27,7 @@ def tree_of(api, name):
 
 @pytest.fixture
 def forest(api):
-    """Give a host with a node with a device, a spare host, and a disk that is in an aggregate with the host."""
+    """A host with a node with a device, a spare host, and a disk that is in an aggregate with the host."""
     for name, parent in {"host": None, "spare": None, "node": HOST, "device": NODE, "disk": None}.items():
         body = {"name": name, "uuid": uuid_named(name), "parent_provider_uuid": parent}
         assert api.post("/resource_providers", body).status == 200

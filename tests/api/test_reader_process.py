@@ -25,14 +25,14 @@ SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 
 
 def readers(server):
-    """Give the reader processes of a server."""
+    """Return the reader processes of a server."""
     tasks = Path(f"/proc/{server.process.pid}/task").iterdir()
     pids = [int(each) for task in tasks for each in (task / "children").read_text().split()]
     return [pid for pid in pids if b"reader_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def lives(pid):
-    """Say whether a process runs."""
+    """Return whether a process runs."""
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -55,7 +55,7 @@ def server(url, tmp_path):
 
 
 def decided(server):
-    """Give a decision that was just made."""
+    """Return a decision that was just made."""
     status, _, made = server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)
     assert status == 201
     return made

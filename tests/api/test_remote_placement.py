@@ -21,7 +21,7 @@ APART = ServerGroup(uuid=uuid_of("group", "apart"), name="apart", policy="anti-a
 
 @pytest.fixture(params=["ours", "reference"])
 def remote(request, tmp_path):
-    """Give a Placement with host-0, host-1 and host-2, of 4 VCPU each."""
+    """A Placement with host-0, host-1 and host-2, of 4 VCPU each."""
     if request.param == "ours":
         folder = tmp_path / "remote"
         folder.mkdir()

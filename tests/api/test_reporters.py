@@ -67,7 +67,7 @@ def make(options, terms):
 
 
 def reporters():
-    """Give the table of the page: the function that reports each name."""
+    """Return the table of the page: the function that reports each name."""
     (section,) = re.findall(r"^## Reporters\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
     found = {}
     for names, function in _ROW.findall(section):
@@ -78,7 +78,7 @@ def reporters():
 
 
 def resolved(function):
-    """Give what a dotted name below the package stands for."""
+    """Return what a dotted name below the package stands for."""
     parts = function.split(".")
     for at in range(len(parts) - 1, 0, -1):
         try:
@@ -92,7 +92,7 @@ def resolved(function):
 
 
 def known(folder):
-    """Give the names of which the only host has a value, as rules read them."""
+    """Return the names of which the only host has a value, as rules read them."""
     with closing(open_reader(None, folder, environ={})) as roost:
         view, hosts = HostView(roost.state), roost.state.hosts
         values = {name: column.each[0] for name, column in hosts.columns.items()}

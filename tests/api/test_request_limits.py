@@ -21,7 +21,7 @@ BAD_PROPERTIES = [TOO_MANY, {"k" * 256: "1"}, {"": "1"}, {"key": "v" * (PROPERTY
 
 @pytest.fixture
 def own():
-    """Give Roost's own API over three hosts, with time for searches."""
+    """Roost's own API over three hosts, with time for searches."""
     with asking_own(fleet(3, vcpus=4), settings=PATIENT) as found:
         yield found
 

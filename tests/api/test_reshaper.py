@@ -42,7 +42,7 @@ def reshape(api, offered, wanted=None, **options):
 
 
 def dump(api):
-    """Give everything that is known, in the columns and in the database."""
+    """Return everything that is known, in the columns and in the database."""
     return api.serving.run(
         lambda current: (digest(current.state), [msgspec.to_builtins(each) for each in current.store.load().writes])
     )

@@ -46,7 +46,7 @@ def own():
 
 
 def status_for(own, path, method, **headers):
-    """Give the status of a question without a body, about things that are not there."""
+    """Return the status of a question without a body, about things that are not there."""
     target = re.sub(r"{\w+}", uuid_of("nothing"), path)
     return own.ask(method, target, headers=headers).status
 

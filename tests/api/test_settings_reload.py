@@ -30,7 +30,7 @@ def folder(tmp_path):
 
 
 def told(server, name, *, count=1):
-    """Wait until the log has told so many events of a name; give them."""
+    """Wait until the log has told so many events of a name; return them."""
     until_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < until_s:
         found = [json.loads(line) for line in server.said.splitlines() if f'"event":"{name}"' in line]
@@ -82,7 +82,7 @@ def test_workers_are_told_and_those_that_begin_later_too(tmp_path, postgres_url)
 
 
 def _child_of(pid):
-    """Give a worker, which was started by the parent itself."""
+    """Return a worker, which was started by the parent itself."""
     for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes():
             return int(each)

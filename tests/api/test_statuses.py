@@ -6,7 +6,7 @@ from roost.api.v1.routes import TABLE
 from roost.model.names import uuid_bytes
 from roost.model.work.operation import STATUSES, TASKS, USER_OPERATIONS, may_begin
 from roost.simulator.stable_uuids import uuid_of
-from tests.api.agents import put, registration
+from tests.api.agents import commit_rows, registration
 from tests.support.conductors.bare_statuses import be
 from tests.support.conductors.work_rows import status
 from tests.support.fleets.products import fleet
@@ -20,7 +20,7 @@ PLACES = {"on a host": ("host-0", False), "on a host that is gone": ("host-1", T
 
 @pytest.fixture(scope="module")
 def own():
-    """Give the API over three hosts, of which one is gone; nobody works on anything."""
+    """The API over three hosts, of which one is gone; nobody works on anything."""
     with asking_own(fleet(3, vcpus=64)) as found:
         for host in ("host-0", "host-1"):
             assert found.put(f"/agents/{host}", registration()).status == 200
@@ -29,7 +29,7 @@ def own():
 
 
 def made(own):
-    """Let somebody ask for an instance; give its uuid."""
+    """Let somebody ask for an instance; return its uuid."""
     asked = {"flavor": {"vcpus": 1, "memory_mb": 16}, "name": "web"}
     return own.post("/instances", asked).json["instances"][0]
 
@@ -88,7 +88,7 @@ def test_while_something_is_done_only_a_deletion_may_come_once(own, first, then)
 def test_what_an_instance_holds_that_agents_run_moves_with_it_alone(own, told):
     uuid = uuid_of("claim", told)
     decision = own.post("/decisions", {"flavor": {"vcpus": 1, "memory_mb": 16}, "instance_uuids": [uuid]}).json
-    put(own, status(9000 + len(told), uuid=uuid_bytes(uuid), status=told, task=""))
+    commit_rows(own, status(9000 + len(told), uuid=uuid_bytes(uuid), status=told, task=""))
     before = own.get(f"/instances/{uuid}").json["allocations"]
     flavor = {"vcpus": 1, "memory_mb": 16}
     answers = [

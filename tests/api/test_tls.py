@@ -25,7 +25,7 @@ def server_files(authority):
 
 
 def ask(server, context, path, *, headers=ADMIN):
-    """Ask by TLS; give the status and the body."""
+    """Ask by TLS; return the status and the body."""
     with closing(http.client.HTTPSConnection("127.0.0.1", server.port, context=context, timeout=30)) as connection:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
@@ -86,7 +86,7 @@ def test_workers_share_a_certificate(tmp_path, authority, server_files, postgres
 
 @pytest.fixture(scope="module")
 def wrong(authority, tmp_path_factory):
-    """Give a folder of files that are not what they should be."""
+    """A folder of files that are not what they should be."""
     folder = tmp_path_factory.mktemp("wrong")
     (folder / "text").write_text("no certificate")
     cert, key = authority.issue("held")

@@ -18,7 +18,7 @@ def wear(api, uuid, generation, *traits, version="1.39"):
 
 @pytest.fixture
 def custom(api):
-    """Give an API that has a few traits of its own."""
+    """An API that has a few traits of its own."""
     for name in ("CUSTOM_C", "CUSTOM_A", "CUSTOM_B"):
         assert api.put(f"/traits/{name}").status == 201
     return api

@@ -13,7 +13,7 @@ SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 512}}
 
 @pytest.fixture
 def folder(tmp_path):
-    """Give the folder of a database with three hosts of 4 VCPU."""
+    """The folder of a database with three hosts of 4 VCPU."""
     with open_roost(None, tmp_path) as roost:
         roost.install(fleet(3, vcpus=4))
     return tmp_path

@@ -7,7 +7,7 @@ UNKNOWN = "99999999-9999-9999-9999-999999999999"
 
 @pytest.fixture
 def used(api):
-    """Give an API with two providers and consumers of two projects on them."""
+    """An API with two providers and consumers of two projects on them."""
     one = provider(api, "one", VCPU=8, DISK_GB=100)
     two = provider(api, "two", VCPU=100, MEMORY_MB=10_000)
     hold(api, "a", project="p", user="u", kind="INSTANCE", **{one: {"VCPU": 1}, two: {"VCPU": 2, "MEMORY_MB": 64}})

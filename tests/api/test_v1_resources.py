@@ -16,7 +16,7 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 
 
 def made(own, path, body, **more):
-    """Give what was just made."""
+    """Return what was just made."""
     answered = own.post(path, body, **more)
     assert answered.status == 201, answered.json
     return answered.json
@@ -28,7 +28,7 @@ def patch(own, path, body):
 
 
 def hosts_of(own, query=""):
-    """Give the names of the hosts that a query finds."""
+    """Return the names of the hosts that a query finds."""
     return [each["host"] for each in own.get(f"/hosts{query}").json["hosts"]]
 
 

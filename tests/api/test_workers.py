@@ -26,7 +26,7 @@ def server(tmp_path, postgres_url):
 
 
 def workers(server):
-    """Give the processes of the workers: what the parent has spawned and still runs."""
+    """Return the processes of the workers: what the parent has spawned and still runs."""
     return sorted(int(folder.name) for folder in Path("/proc").iterdir() if _is_worker(folder, server.process.pid))
 
 
@@ -51,7 +51,7 @@ def until(done):
 
 
 def ask_often(server, count):
-    """Send requests on connections of their own; give their answers."""
+    """Send requests on connections of their own; return their answers."""
     return [server.ask("GET", "/resource_providers") for _ in range(count)]
 
 

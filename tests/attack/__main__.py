@@ -60,7 +60,7 @@ PAGES: tuple[Attack, ...] = (lambda server, _: rebinding(server), lambda server,
 
 
 def attacks(folder: Path, duration_s: float) -> Iterator[Figures]:
-    """Give the figures of one attack after the other, each kind on a server of its own."""
+    """Yield the figures of one attack after the other, each kind on a server of its own."""
     fleets = joined(shared_disk(), celled(), forest())
     (folder / "questions").mkdir()
     with target(folder / "questions", has_tokens=False, others=fleets) as server:

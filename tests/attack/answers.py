@@ -4,7 +4,7 @@ import socket
 
 
 def status_of(client: socket.socket) -> int:
-    """Give the status of the answer; 0: there is none before the server closes, or the client's patience ends."""
+    """Return the status of the answer; 0: there is none before the server closes, or the client's patience ends."""
     try:
         line = client.recv(64)
     except (ConnectionError, TimeoutError):

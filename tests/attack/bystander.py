@@ -47,7 +47,7 @@ class Bystander:
         self._ask("read", "GET", "/v1/hosts/host-1", expected=200)
 
     def seen(self) -> Seen:
-        """Give what it saw."""
+        """Return what it saw."""
         took = self._took_ms
         return Seen(
             decisions=len(took["decision"]),
@@ -104,7 +104,7 @@ class Standing:
         self._seen: Seen | None = None
 
     def seen(self) -> Seen:
-        """Give what it saw, once it has ended."""
+        """Return what it saw, once it has ended."""
         assert self._seen is not None, "it is still asking"
         return self._seen
 

@@ -87,7 +87,7 @@ class World:
 
 
 def asks(random: Random, world: World) -> Iterator[Ask]:
-    """Give random questions without end."""
+    """Yield random questions without end."""
     while True:
         kind = random.choice(("candidates", "candidates", "capacity", "dry run", "decision", "why"))
         if kind == "candidates":

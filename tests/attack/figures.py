@@ -28,7 +28,7 @@ class Figures:
     rss_growth_mib: float  # the most memory of the server, less what it had before
 
     def row(self) -> str:
-        """Give a line of a table."""
+        """Return a line of a table."""
         seen = self.seen
         return (
             f"{self.name:<32} {self.requests:>9,} {seen.decisions:>9,} {seen.decision_ms_max:>11.1f} "

@@ -14,7 +14,7 @@ TRAITS = tuple(f"CUSTOM_T{number}" for number in range(4))
 
 
 def shared_disk(*, hosts: int = 3, disk_gb: int = 2_000_000) -> Fleet:
-    """Give hosts that borrow from one large disk: only placing one by one tells how many fit."""
+    """Return hosts that borrow from one large disk: only placing one by one tells how many fit."""
     pool = msgspec.structs.replace(
         host("pool", aggregates=["rack"], DISK_GB=disk_gb).providers[0],
         traits=frozenset({"MISC_SHARES_VIA_AGGREGATE"}),
@@ -27,12 +27,12 @@ def shared_disk(*, hosts: int = 3, disk_gb: int = 2_000_000) -> Fleet:
 
 
 def celled(*, hosts: int = 4, cells: int = 8) -> Fleet:
-    """Give hosts whose memory is in many children."""
+    """Return hosts whose memory is in many children."""
     return joined(*(celled_host(f"celled-{at}", cells=cells, memory_mb=200_000) for at in range(hosts)))
 
 
 def forest(*, hosts: int = 20, cells: int = 8, functions: int = 2, seed: int = 1) -> Fleet:
-    """Give hosts with NUMA nodes, each with network functions, with random traits."""
+    """Return hosts with NUMA nodes, each with network functions, with random traits."""
     random = Random(seed)
     roots = [host(f"deep-{at}", VCPU=100_000, MEMORY_MB=2**30) for at in range(hosts)]
     children = []
@@ -54,7 +54,7 @@ def _child(name: str, parent: str, random: Random, **totals: int) -> ProviderSpe
 
 
 def deep_query(seed: int) -> str:
-    """Give a query for ten to fourteen groups with traits, some of them bound to subtrees, which may take minutes."""
+    """Return a query for ten to fourteen groups with traits, some of them bound to subtrees, which may take minutes."""
     random = Random(seed)
     names = [f"_{number}" for number in range(random.randint(10, 14))]
     parts = ["limit=1", f"group_policy={random.choice(('isolate', 'none'))}"]

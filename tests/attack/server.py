@@ -35,11 +35,11 @@ class Target:
         self._begun_kib = self._status("VmRSS")
 
     def rss_growth_mib(self) -> float:
-        """Give the most memory that the server had since ``begin``, less what it had then."""
+        """Return the most memory that the server had since ``begin``, less what it had then."""
         return (self._status("VmHWM") - self._begun_kib) / 1024
 
     def rss_mib(self) -> float:
-        """Give the memory that the server has now."""
+        """Return the memory that the server has now."""
         return self._status("VmRSS") / 1024
 
     def _status(self, name: str) -> int:

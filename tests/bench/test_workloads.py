@@ -17,7 +17,7 @@ FULL = workloads.load()
 
 @pytest.fixture
 def databases(request, tmp_path):
-    """Give databases for one workload; a server only to those that ask for one."""
+    """Databases for one workload; a server only to those that ask for one."""
     url = ""
     if request.node.callspec.params["workload"].store == "postgresql":
         if postgres.binaries() is None:

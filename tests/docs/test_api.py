@@ -25,7 +25,7 @@ api() {
 
 
 def examples(text: str) -> Iterator[tuple[str, str]]:
-    """Give each command of the marked blocks, and what is shown below it."""
+    """Yield each command of the marked blocks, and what is shown below it."""
     for block in re.findall(r"^```console api\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
         for example in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             lines = example.splitlines()
@@ -35,7 +35,7 @@ def examples(text: str) -> Iterator[tuple[str, str]]:
 
 
 def told(text: str) -> object:
-    """Give what was said: as JSON where it is some, so that line breaks and blanks do not matter."""
+    """Return what was said: as JSON where it is some, so that line breaks and blanks do not matter."""
     try:
         return json.loads(text)
     except ValueError:
@@ -44,7 +44,7 @@ def told(text: str) -> object:
 
 @pytest.fixture
 def server(tmp_path):
-    """Give the address of a server over an empty database."""
+    """The address of a server over an empty database."""
     with serve(folder=tmp_path) as found:
         yield found.address
 
@@ -69,7 +69,7 @@ def test_the_examples_of_our_own_api_answer_what_is_shown(tmp_path):
 
 
 def is_shown(wanted: object, found: object) -> bool:
-    """Say whether an answer is what a page shows of it."""
+    """Return whether an answer is what a page shows of it."""
     if wanted == "…":
         return True
     if isinstance(wanted, dict) and isinstance(found, dict):

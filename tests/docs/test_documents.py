@@ -14,13 +14,13 @@ COMMAND_S_MAX = 60
 
 
 def commands(text: str, mark: str = "runnable") -> list[list[str]]:
-    """Give the words of each ``$ roost`` line in the blocks with a mark."""
+    """Return the words of each ``$ roost`` line in the blocks with a mark."""
     lines = [line for _, block in blocks(text, f"console {mark}") for line in block.splitlines()]
     return [shlex.split(line[2:]) for line in lines if line.startswith("$ roost")]
 
 
 def program() -> list[str]:
-    """Give the command as a reader has it; where it is not installed, the same from the sources."""
+    """Return the command as a reader has it; where it is not installed, the same from the sources."""
     installed = Path(sys.executable).with_name("roost")
     return [str(installed)] if installed.exists() else [sys.executable, "-m", "roost"]
 
@@ -55,7 +55,7 @@ def test_what_a_checked_block_shows_is_what_the_command_prints(path, tmp_path, m
 
 
 def prepare(path, folder, monkeypatch):
-    """Put the files of a document into an empty folder, home included, as a reader starts; give the document."""
+    """Put the files of a document into an empty folder, home included, as a reader starts; return the document."""
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     text = path.read_text(encoding="utf-8")
@@ -65,7 +65,7 @@ def prepare(path, folder, monkeypatch):
 
 
 def answered(command, folder):
-    """Run a command as a reader does, who has it on the path; give what it prints."""
+    """Run a command as a reader does, who has it on the path; return what it prints."""
     run = subprocess.run(
         [*program(), *command[1:]], cwd=folder, capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False
     )
@@ -88,12 +88,12 @@ def test_a_link_to_a_heading_finds_it(path):
 
 
 def prose(path):
-    """Give a document without its blocks."""
+    """Return a document without its blocks."""
     return re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 def headings(path):
-    """Give the headings of a document as links name them."""
+    """Return the headings of a document as links name them."""
     found = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
 

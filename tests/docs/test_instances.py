@@ -52,12 +52,12 @@ class Shell:
             self._lines.put(line)
 
     def begin(self, line):
-        """Start a command that goes on beside the others; give the first line that it says."""
+        """Start a command that goes on beside the others; return the first line that it says."""
         self._say(line)
         return self._lines.get(timeout=_PATIENCE_S).rstrip("\n")
 
     def run(self, line):
-        """Run a command to its end; give what it prints."""
+        """Run a command to its end; return what it prints."""
         self._say(f"{line}\necho ended $?")
         said = []
         while re.fullmatch(r"ended \d+\n", found := self._lines.get(timeout=_PATIENCE_S)) is None:
@@ -66,7 +66,7 @@ class Shell:
         return "".join(said).rstrip("\n")
 
     def run_until(self, line, pattern):
-        """Run a command that changes nothing again until it says what is wanted; give what it prints."""
+        """Run a command that changes nothing again until it says what is wanted; return what it prints."""
         end_s = time.monotonic() + _PATIENCE_S
         while re.fullmatch(pattern, found := self.run(line)) is None and time.monotonic() < end_s:
             pass
@@ -84,7 +84,7 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path):
-    """Give a shell, whose processes end with the test."""
+    """A shell, whose processes end with the test."""
     shell = Shell(tmp_path)
     yield shell
     shell.end()

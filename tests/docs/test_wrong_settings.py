@@ -25,7 +25,7 @@ _ENDING = ("must be", "which is not set")  # how sentences go on that end a comm
 
 
 def tables(section):
-    """Give the rows of each table of a section: the cells, without what marks them as code."""
+    """Return the rows of each table of a section: the cells, without what marks them as code."""
     body = re.search(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", TEXT, re.DOTALL | re.MULTILINE)[1]
     found = re.findall(r"^\|[^\n]*\|\n\|[-|]+\|\n((?:\|[^\n]*\|\n)+)", body, re.MULTILINE)
     return [
@@ -53,7 +53,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def written(folder, row):
-    """Write each file that a row speaks of; give the options by which it is read, and what sentences begin with."""
+    """Write each file that a row speaks of; return the options by which it is read, and what sentences begin with."""
     section, toml, conf = row[1:4]
     (folder / "roost.toml").write_text(f"[{section}]\n{toml}\n", encoding="utf-8")
     yield ["--config", "roost.toml"], "roost.toml: "
@@ -121,7 +121,7 @@ def own():
 
 
 def hosts(**metadata):
-    """Give the fleet of the guide; with metadata, its aggregate."""
+    """Return the fleet of the guide; with metadata, its aggregate."""
     fast = uuid_of("aggregate", "fast")
     inventories = {"VCPU": Inventory(total=4), "MEMORY_MB": Inventory(total=4096)}
     inside = frozenset({fast} if metadata else ())
@@ -141,7 +141,7 @@ def hosts(**metadata):
 
 
 def decided(folder, request, *, config="wrong.toml", fleet="wrong.json"):
-    """Decide on documents; give the warnings, and the error, without the file that it names."""
+    """Decide on documents; return the warnings, and the error, without the file that it names."""
     (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
     ran = CliRunner().invoke(decide, ["--fleet", fleet, "--request", "request.json", "--config", config])
     assert ran.exception is None or isinstance(ran.exception, RoostError)

@@ -33,19 +33,19 @@ _APIS = frozenset({"routes", "application"})  # once in each API
 
 
 def sources() -> list[Path]:
-    """Give all modules of the product, relative to its package."""
+    """Return all modules of the product, relative to its package."""
     found = (path.relative_to(repository.SOURCE) for path in sorted(repository.SOURCE.rglob("*.py")))
     return [path for path in found if "versions" not in path.parts]
 
 
 def is_participle(name: str) -> bool:
-    """Say whether a name begins with a past participle."""
+    """Return whether a name begins with a past participle."""
     word = name.strip("_").split("_")[0].lower()
     return word in _IRREGULAR.split() or (word.endswith("ed") and word not in _PLAIN)
 
 
 def participles() -> list[str]:
-    """Give the functions and methods that are named by a participle, each with its module."""
+    """Return the functions and methods that are named by a participle, each with its module."""
     return [
         f"{path}:{node.name}"
         for path in sources()
@@ -55,7 +55,7 @@ def participles() -> list[str]:
 
 
 def bare_modules() -> list[str]:
-    """Give the modules that are named by one gerund or participle alone."""
+    """Return the modules that are named by one gerund or participle alone."""
     names = ((path, path.stem) for path in sources() if not path.stem.startswith("__"))
     return [
         str(path)
@@ -65,7 +65,7 @@ def bare_modules() -> list[str]:
 
 
 def repeated_modules() -> dict[str, list[str]]:
-    """Give the base names that several modules have where names are to be unique."""
+    """Return the base names that several modules have where names are to be unique."""
     found: dict[str, list[str]] = {}
     for path in sources():
         repeats = any(part in REPEATING for part in path.parts) or "drivers" in path.parts
@@ -75,13 +75,13 @@ def repeated_modules() -> dict[str, list[str]]:
 
 
 def words_per_hundred(words: frozenset[str]) -> float:
-    """Give how many of some words there are in a hundred words of docstrings."""
+    """Return how many of some words there are in a hundred words of docstrings."""
     counts = Counter(word for text in docstrings() for word in re.findall(r"[a-z']+", text.lower()))
     return 100 * sum(counts[word] for word in words) / counts.total()
 
 
 def docstrings() -> Iterator[str]:
-    """Give all docstrings of the product."""
+    """Yield all docstrings of the product."""
     for path in sources():
         for node in ast.walk(_tree(path)):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -89,7 +89,7 @@ def docstrings() -> Iterator[str]:
 
 
 def folder_sizes() -> dict[str, int]:
-    """Give the number of modules in each folder, those of rules, handlers and migrations aside."""
+    """Return the number of modules in each folder, those of rules, handlers and migrations aside."""
     aside = {"filters", "weighers", "handlers", "versions", "commands", "prefilters", "compat", "extra_specs"}
     found = Counter(str(path.parent) for path in sources() if path.stem != "__init__" and path.parent.name not in aside)
     return dict(found)

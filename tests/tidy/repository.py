@@ -15,7 +15,7 @@ SOURCE = ROOT / "src" / "roost"
 
 @functools.cache
 def files() -> tuple[Path, ...]:
-    """Give every file that is or could be committed, relative to the root."""
+    """Return every file that is or could be committed, relative to the root."""
     # New files count before they are added, so that a check at the desk sees what CI will see.
     # A clone owned by another user is still ours to read.
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -25,12 +25,12 @@ def files() -> tuple[Path, ...]:
 
 
 def python_files() -> tuple[Path, ...]:
-    """Give every Python file of the repository, relative to the root."""
+    """Return every Python file of the repository, relative to the root."""
     return tuple(path for path in files() if path.suffix == ".py")
 
 
 def read(path: Path) -> str:
-    """Give the text of a file of the repository; of a binary file, nothing."""
+    """Return the text of a file of the repository; of a binary file, nothing."""
     try:
         return (ROOT / path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -48,7 +48,7 @@ def members(module: str) -> dict[str, object]:
 
 
 def rules(kind: str) -> list[str]:
-    """Give the names of all rules of one kind, ``filters`` or ``weighers``: the names of their files."""
+    """Return the names of all rules of one kind, ``filters`` or ``weighers``: the names of their files."""
     found = sorted(path.stem for path in (SOURCE / "scheduler" / kind).glob("[!_]*.py"))
     assert found, f"no rules in {kind}"
     return found
@@ -56,7 +56,7 @@ def rules(kind: str) -> list[str]:
 
 @functools.cache
 def headings() -> tuple[str, ...]:
-    """Give the text of every heading in the documents, without backquotes."""
+    """Return the text of every heading in the documents, without backquotes."""
     return tuple(text for path in files() if path.parts[0] == "docs" and path.suffix == ".md" for text in _titles(path))
 
 

@@ -15,14 +15,14 @@ from tests.tidy import repository
 
 
 def has_heading(name: str) -> bool:
-    """Say whether a heading begins with the name; a section or a dot may stand before it."""
+    """Return whether a heading begins with the name; a section or a dot may stand before it."""
     return any(
         re.match(rf"(?:\[[\w.]+\]\s*)?(?:\w+\.)*{re.escape(name)}(?![\w-])", text) for text in repository.headings()
     )
 
 
 def classes(module: str, kind: type) -> list[type]:
-    """Give the public classes of one kind that a module defines itself."""
+    """Return the public classes of one kind that a module defines itself."""
     found = [
         value for value in repository.members(module).values() if inspect.isclass(value) and issubclass(value, kind)
     ]
@@ -30,18 +30,18 @@ def classes(module: str, kind: type) -> list[type]:
 
 
 def errors() -> list[str]:
-    """Give the names of all errors raised on purpose."""
+    """Return the names of all errors raised on purpose."""
     return sorted(kind.__name__ for kind in classes("roost.errors", BaseException))
 
 
 def settings() -> list[str]:
-    """Give the names of all settings, as they are written in a settings file."""
+    """Return the names of all settings, as they are written in a settings file."""
     kinds = classes("roost.model.settings.roost_settings", msgspec.Struct)
     return sorted({field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)})
 
 
 def commands() -> list[str]:
-    """Give every command as a user types it."""
+    """Return every command as a user types it."""
     members = repository.members("roost.cli")
     main = members.get("main")
     # The entry point may be a function around the group; the group is in the same module then.
@@ -51,7 +51,7 @@ def commands() -> list[str]:
 
 
 def leaves(command: click.Command, name: str) -> Iterator[str]:
-    """Give the full names of the commands below one, without the groups."""
+    """Yield the full names of the commands below one, without the groups."""
     if not isinstance(command, click.Group):
         yield name
         return

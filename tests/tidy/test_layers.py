@@ -5,7 +5,7 @@ from tests.tidy import repository
 
 
 def contract() -> list[set[str]]:
-    """Give the layers of the import contract, highest first."""
+    """Return the layers of the import contract, highest first."""
     pyproject = tomllib.loads((repository.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = pyproject["tool"]["importlinter"]["contracts"][0]["layers"]
     return [set(re.findall(r"\w+", layer)) for layer in layers]

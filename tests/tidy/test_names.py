@@ -22,7 +22,7 @@ def test_what_tests_share_is_a_module_and_no_other_test_file():
 
 
 def taken_from_tests(path):
-    """Give what a file imports of files that are there for their tests, or of the tests themselves."""
+    """Yield what a file imports of files that are there for their tests, or of the tests themselves."""
     for node in ast.walk(repository.tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "tests":
             names = [f"{node.module}.{each.name}" for each in node.names]

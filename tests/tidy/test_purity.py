@@ -30,12 +30,12 @@ PURE = (
 
 
 def pure_files() -> list[Path]:
-    """Give every file of the functional core, relative to the root."""
+    """Return every file of the functional core, relative to the root."""
     return sorted(path.relative_to(repository.ROOT) for pattern in PURE for path in repository.SOURCE.glob(pattern))
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
-    """Give the top-level name of every absolute import, wherever in the file it is."""
+    """Yield the top-level name of every absolute import, wherever in the file it is."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)

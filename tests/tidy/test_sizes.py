@@ -15,7 +15,7 @@ LONG_FUNCTIONS: dict[str, str] = {}
 
 
 def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
-    """Give the qualified name and the lines of every function, nested ones included."""
+    """Yield the qualified name and the lines of every function, nested ones included."""
     for child in ast.iter_child_nodes(node):
         is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
         name = f"{prefix}{child.name}" if is_function or isinstance(child, ast.ClassDef) else prefix
