@@ -86,7 +86,7 @@ OTHER = str(uuid_of("other"))
         ("resources=%FF", 39, NO_UTF8),
     ],
 )
-def test_a_fault_is_told_in_the_words_that_clients_match(columns, query, version, text):
+def test_error_texts_are_those_of_placement(columns, query, version, text):
     code = "placement.undefined_code" if version >= 23 else ""
     assert refused(columns, query, version) == (code, text)
 
@@ -122,12 +122,12 @@ def test_a_fault_is_told_in_the_words_that_clients_match(columns, query, version
         ),
     ],
 )
-def test_newer_faults_have_a_code(columns, query, code, text):
+def test_newer_errors_have_a_code(columns, query, code, text):
     assert refused(columns, query) == (f"placement.query.{code}", text)
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "message"),
     [
         ("limit=abc&limit=5&root_required=&resources=bad", "'abc' does not match"),
         ("root_required=&same_subtree=&resources=bad", "Got an empty trait"),
@@ -142,8 +142,8 @@ def test_newer_faults_have_a_code(columns, query, code, text):
         (f"resources=VCPU:1&in_tree={OTHER}&required=CUSTOM_NO", "CUSTOM_NO"),
     ],
 )
-def test_of_two_faults_the_first_is_told(columns, query, told):
-    assert told in refused(columns, query)[1]
+def test_first_of_two_errors_is_reported(columns, query, message):
+    assert message in refused(columns, query)[1]
 
 
 @pytest.mark.parametrize(
@@ -154,35 +154,35 @@ def test_of_two_faults_the_first_is_told(columns, query, told):
         "resources=VCPU:9&resources1=CUSTOM_NO:1",
     ],
 )
-def test_a_name_behind_what_leaves_nothing_to_find_is_not_looked_up(columns, query):
+def test_names_are_not_looked_up_after_an_empty_result(columns, query):
     assert ask(columns, query)["allocation_requests"] == []
 
 
-def test_amounts_that_no_inventory_gives_at_once_are_no_fault(columns):
+def test_amounts_beyond_any_inventory_are_valid(columns):
     for amount in (2**31, 2**63 - 1, "1_0"):
         assert ask(columns, f"resources=VCPU:{amount}")["allocation_requests"] == []
 
 
-def test_before_any_traits_only_the_last_of_repeated_traits_counts(columns):
+def test_last_repeated_required_counts_before_version_1_39(columns):
     query = "resources=DISK_GB:1&required=&required=CUSTOM_B"
     assert held(ask(columns, query, 38)) == ["ss=DISK_GB:1"]
     assert refused(columns, query)[1].startswith(TRAITS)
 
 
-def test_a_version_knows_the_parameters_of_its_time(columns):
-    def told(query, version):
+def test_parameters_by_version(columns):
+    def error_message(query, version):
         return refused(columns, query, version)[1].removeprefix("Invalid query string parameters: ").partition("\n")[0]
 
-    assert told("foo=1&resources=VCPU:1", 10).startswith(
+    assert error_message("foo=1&resources=VCPU:1", 10).startswith(
         "Additional properties are not allowed ('foo' was unexpected)  Failed validating 'additionalProperties'"
     )
-    assert told("limit=1", 16).startswith("'resources' is a required property")
+    assert error_message("limit=1", 16).startswith("'resources' is a required property")
     for version, names in (
         (25, ["member_of", "required", "resources"]),
         (31, ["in_tree", "member_of", "required", "resources"]),
     ):
         patterns = ", ".join(f"'^{name}([1-9][0-9]*)?$'" for name in names)
-        assert told("resources_a=VCPU:1", version).startswith(
+        assert error_message("resources_a=VCPU:1", version).startswith(
             f"'resources_a' does not match any of the regexes: {patterns}"
         )
     for query, version in (
@@ -195,12 +195,12 @@ def test_a_version_knows_the_parameters_of_its_time(columns):
         ("root_required=no", 34),
         ("same_subtree=no", 35),
     ):
-        assert "Failed validating 'additionalProperties'" in told(f"resources=VCPU:1&{query}", version)
-    assert told("resources=VCPU:1&limit=0", 16).startswith("'0' does not match '^[1-9][0-9]*$'")
-    assert told("resources=VCPU:1&group_policy=x", 25).startswith("'x' is not one of ['none', 'isolate']")
+        assert "Failed validating 'additionalProperties'" in error_message(f"resources=VCPU:1&{query}", version)
+    assert error_message("resources=VCPU:1&limit=0", 16).startswith("'0' does not match '^[1-9][0-9]*$'")
+    assert error_message("resources=VCPU:1&group_policy=x", 25).startswith("'x' is not one of ['none', 'isolate']")
 
 
-def test_there_were_no_candidates_at_first(api):
+def test_candidates_require_version_1_10(api):
     assert api.get("/allocation_candidates?resources=VCPU:1", version="1.9").status == 404
     assert api.post("/allocation_candidates", {}).headers["allow"] == "GET"
     assert api.get("/allocation_candidates?resources=VCPU:1").json == {

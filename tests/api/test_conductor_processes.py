@@ -1,4 +1,4 @@
-"""``roost conductor`` as processes of their own, beside a server that leaves operations to them."""
+"""``roost conductor`` in processes of its own, beside a server without a conductor."""
 
 import re
 import signal
@@ -15,7 +15,7 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.long
 
 ADMIN = {"x-auth-token": "admin"}
-# Hosts with much memory, which are chosen first, and where every build fails; two others have less and less.
+# The hosts with the most memory are chosen first, and all their builds fail. The others have less and less.
 SCRIPTS = {
     "east": '[[fault]]\naction = "spawn"\nmessage = "no network"',
     "spare": "[[node]]\nmemory_mb = 32768",
@@ -26,8 +26,8 @@ SMALL = {"name": "small", "vcpus": 1, "memory_mb": 64}
 
 @pytest.fixture
 def stack():
-    with ExitStack() as made:
-        yield made
+    with ExitStack() as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -40,13 +40,13 @@ def server(stack, postgres_url, tmp_path):
 
 @pytest.fixture
 def conductor(stack, server, postgres_url, tmp_path):  # noqa: ARG001  # the server makes the tables
-    """Begin a conductor; what another one took is free after two seconds."""
+    """A function that starts a conductor; operations of a dead one are free after two seconds."""
 
-    def begin(name, *words, settings=""):
+    def begin(name, *options, settings=""):
         (tmp_path / name).mkdir()
         settings = f"{settings}\n[conductor]\nowner_s = 2.0"
         return stack.enter_context(
-            serve("--database", postgres_url, *words, noun="conductor", folder=tmp_path / name, settings=settings)
+            serve("--database", postgres_url, *options, noun="conductor", folder=tmp_path / name, settings=settings)
         )
 
     return begin
@@ -56,7 +56,7 @@ def hosts(server):
     return [each["host"] for each in server.ask("GET", "/v1/hosts", headers=ADMIN)[2]["hosts"]]
 
 
-def asked(server, name, count=1, *, ignored=()):
+def create_instances(server, name, count=1, *, ignored=()):
     body = {"name": name, "flavor": SMALL, "count": count, "ignore_hosts": list(ignored)}
     return server.ask("POST", "/v1/instances", body, headers=ADMIN)[2]["instances"]
 
@@ -65,33 +65,33 @@ def statuses(server, uuids):
     return [server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["status"] for uuid in uuids]
 
 
-def test_where_one_of_two_conductors_is_killed_builds_go_on(server, conductor, tmp_path):
+def test_builds_continue_after_one_of_two_conductors_is_killed(server, conductor, tmp_path):
     first, second = conductor("first"), conductor("second")
     with running_agents(server, tmp_path, "--host", "fake", "--fleet", 3):
         until(lambda: len(hosts(server)) == 3)
-        before = asked(server, "before", 5)
+        before = create_instances(server, "before", 5)
         until(lambda: statuses(server, before) == ["ACTIVE"] * 5)
-        uuids = asked(server, "while", 20)
+        uuids = create_instances(server, "while", 20)
         first.process.kill()
-        later = asked(server, "after", 5)
+        later = create_instances(server, "after", 5)
         until(lambda: set(statuses(server, [*uuids, *later])) == {"ACTIVE"})
         assert second.ask("GET", "/healthz", headers={})[2] == b"ok\n"
         assert second.stop(signal.SIGTERM) == 0
 
 
-def ended(server, name, *, ignored):
-    """Ask for an instance, and give it when its build is over."""
-    (uuid,) = asked(server, name, ignored=ignored)
+def create_and_wait(server, name, *, ignored):
+    """Create an instance and return it when its build has ended."""
+    (uuid,) = create_instances(server, name, ignored=ignored)
     until(lambda: statuses(server, [uuid]) != ["BUILD"])
     return server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]
 
 
 @pytest.mark.shows("S163", "S175")
-def test_a_build_waits_for_the_conductor_of_its_cell(server, conductor, tmp_path):
+def test_build_waits_for_the_conductor_of_its_cell(server, conductor, tmp_path):
     conductor("super", "--cell", "")
     with running_agents(server, tmp_path, "--host", "east-1", "--cell", "east"):
         until(lambda: hosts(server) == ["east-1"])
-        (uuid,) = asked(server, "web")
+        (uuid,) = create_instances(server, "web")
         until(lambda: server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["host"] == "east-1")
         time.sleep(2.0)
         assert statuses(server, [uuid]) == ["BUILD"]
@@ -101,18 +101,16 @@ def test_a_build_waits_for_the_conductor_of_its_cell(server, conductor, tmp_path
 
 
 @pytest.mark.shows("S163", "S172", "S175", "S176")
-def test_builds_that_fail_on_hosts_with_agents_go_on_in_their_cell_until_no_attempt_is_left(
-    server, conductor, stack, tmp_path
-):
+def test_failed_builds_try_alternates_of_their_cell_up_to_the_limit(server, conductor, stack, tmp_path):
     for name in ("", "east", "west"):
         conductor(f"of {name}", "--cell", name)
     for name, count, cell in (("east", 3, "east"), ("spare", 1, "east"), ("west", 2, "west")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "script.toml").write_text(SCRIPTS[name])
-        words = ("--host", name, "--fleet", count, "--cell", cell, "--option", "script=script.toml")
-        stack.enter_context(running_agents(server, tmp_path / name, *words))
+        options = ("--host", name, "--fleet", count, "--cell", cell, "--option", "script=script.toml")
+        stack.enter_context(running_agents(server, tmp_path / name, *options))
     until(lambda: len(hosts(server)) == 6)
-    built = ended(server, "web", ignored=["east-2", "east-3"])
+    built = create_and_wait(server, "web", ignored=["east-2", "east-3"])
     assert (built["status"], built["fault"], built["host"]) == ("ACTIVE", "", "spare-1")
     assert [(each["host"], each["cell"], each["problem"]) for each in built["attempts"]] == [
         ("east-1", "east", "no network"),
@@ -120,15 +118,15 @@ def test_builds_that_fail_on_hosts_with_agents_go_on_in_their_cell_until_no_atte
     ]
     assert [each["kind"] for each in built["story"]] == ["build.sent", "spawn.failed", "spawn.built"]
     assert len(built["allocations"]) == 1
-    lost = ended(server, "too often", ignored=["spare-1"])
-    assert (lost["status"], lost["host"], lost["allocations"]) == ("ERROR", "", {})
-    assert "Exceeded max scheduling attempts 3" in lost["fault"]
-    assert sorted((each["host"], each["cell"], each["problem"]) for each in lost["attempts"]) == [
+    failed = create_and_wait(server, "too often", ignored=["spare-1"])
+    assert (failed["status"], failed["host"], failed["allocations"]) == ("ERROR", "", {})
+    assert "Exceeded max scheduling attempts 3" in failed["fault"]
+    assert sorted((each["host"], each["cell"], each["problem"]) for each in failed["attempts"]) == [
         (f"east-{number}", "east", "no network") for number in (1, 2, 3)
     ]
 
 
-def test_an_agent_that_dies_is_given_up_by_a_conductor(server, conductor, tmp_path):
+def test_conductor_marks_a_dead_agent_as_gone(server, conductor, tmp_path):
     conductor("first", settings="[DEFAULT]\nservice_down_time = 4")
     with running_agents(server, tmp_path, "--host", "host-1") as process:
         until(lambda: hosts(server) == ["host-1"])
@@ -138,7 +136,7 @@ def test_an_agent_that_dies_is_given_up_by_a_conductor(server, conductor, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("options", "sentence"),
     [
         (
             ["conductor"],
@@ -150,6 +148,6 @@ def test_an_agent_that_dies_is_given_up_by_a_conductor(server, conductor, tmp_pa
         ),
     ],
 )
-def test_on_sqlite_the_conductor_is_in_the_server(words, sentence, tmp_path):
-    found = roost(*words, "--listen", "127.0.0.1:0", "--data", tmp_path, cwd=tmp_path)
+def test_conductor_runs_inside_the_server_on_sqlite(options, sentence, tmp_path):
+    found = roost(*options, "--listen", "127.0.0.1:0", "--data", tmp_path, cwd=tmp_path)
     assert (found.returncode, found.stdout, found.stderr) == (3, "", f"roost: {sentence}\n")

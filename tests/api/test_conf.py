@@ -1,16 +1,16 @@
-"""What a server does with an existing placement.conf, policies and tokens, from start to answer."""
+"""A server with an existing placement.conf, policies and tokens."""
 
 from tests.support.fleets.products import roost
 from tests.support.servers.servers import refused, serve
 
 
-def ran(*words, folder):
-    """Return exit code, output and errors of a command."""
-    done = roost(*words, cwd=folder)
-    return done.returncode, done.stdout, done.stderr
+def run(*words, folder):
+    """Run a command; return its exit code, output and errors."""
+    result = roost(*words, cwd=folder)
+    return result.returncode, result.stdout, result.stderr
 
 
-def test_an_existing_file_is_served_and_what_has_no_effect_is_named(tmp_path):
+def test_existing_placement_conf_works_and_unused_options_are_named(tmp_path):
     conf = tmp_path / "placement.conf"
     conf.write_text(f"""
 [DEFAULT]
@@ -41,42 +41,42 @@ allowed_origin = https://a.example
     assert any("old is not a policy" in line for line in server.errors)
 
 
-def test_a_connection_that_cannot_be_honoured_says_what_to_do(tmp_path):
+def test_unsupported_connection_names_the_remedy(tmp_path):
     conf = tmp_path / "placement.conf"
     conf.write_text("[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = mysql+pymysql://u:secret@h/d\n")
-    code, said = refused("--conf", conf, folder=tmp_path)
+    code, message = refused("--conf", conf, folder=tmp_path)
     assert code == 3
-    assert "a database of the kind mysql cannot be served: give an own one with --database" in said
-    assert "secret" not in said
+    assert "a database of the kind mysql cannot be served: give an own one with --database" in message
+    assert "secret" not in message
     with serve("--conf", conf, "--database", tmp_path / "own.db", folder=tmp_path) as server:
         assert server.ask("GET", "/resource_providers")[0] == 200
         server.stop()
     assert "[placement_database] connection has no effect: --database overrides it" in server.said
 
 
-def test_policies_are_shown_with_where_they_come_from(tmp_path):
+def test_policy_show_names_the_source_of_each_rule(tmp_path):
     (tmp_path / "p.yaml").write_text('"placement:traits:list": "@"\n')
-    code, out, _ = ran("policy", "show", "--policy-file", "p.yaml", "--legacy", folder=tmp_path)
+    code, out, _ = run("policy", "show", "--policy-file", "p.yaml", "--legacy", folder=tmp_path)
     found = {line.split()[0]: line for line in out.splitlines()}
     assert code == 0
     assert found["placement:traits:list"].split()[1:] == ["@", "p.yaml"]
     assert found["service_api"].endswith("legacy default")
-    code, out, _ = ran("policy", "show", "--json", folder=tmp_path)
+    code, out, _ = run("policy", "show", "--json", folder=tmp_path)
     assert '"operations": [\n      "POST /reshaper"\n    ]' in out
 
 
-def test_a_token_that_was_made_is_good_and_no_other(tmp_path):
-    code, text, _ = ran("token", "create", "nova", "--role", "service", "--file", "tokens.toml", folder=tmp_path)
+def test_only_created_tokens_are_accepted(tmp_path):
+    code, text, _ = run("token", "create", "nova", "--role", "service", "--file", "tokens.toml", folder=tmp_path)
     assert code == 0
     assert (tmp_path / "tokens.toml").stat().st_mode & 0o777 == 0o600
-    assert ran("token", "create", "eve", "--file", "tokens.toml", folder=tmp_path)[0] == 0
+    assert run("token", "create", "eve", "--file", "tokens.toml", folder=tmp_path)[0] == 0
     settings = f'auth_strategy = "tokens"\ntokens_file = "{tmp_path}/tokens.toml"'
     with serve("--allow-plain-http", settings=settings, listen="0.0.0.0:0", folder=tmp_path) as server:
         for token, status in ((text.strip(), 200), ("admin", 401), ("", 401)):
             assert server.ask("GET", "/resource_providers", headers={"x-auth-token": token})[0] == status
 
 
-def test_a_tree_has_a_bound_in_depth_and_in_size(tmp_path):
+def test_provider_trees_are_limited_in_depth_and_size(tmp_path):
     with serve(settings="tree_depth_max = 3\ntree_providers_max = 5", folder=tmp_path) as server:
 
         def create(name, parent=None):

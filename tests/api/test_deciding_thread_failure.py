@@ -1,4 +1,4 @@
-"""A server whose thread that answers has ended: it says so, and ends, so that whoever watches it starts it again."""
+"""A server whose deciding thread has failed reports it and exits, so that a supervisor restarts it."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from tests.support.fleets.products import environ
 from tests.support.servers.servers import Served
 
-_PLANTED = """
+_FAILING_SERVER = """
 import sys
 from roost.placement import deciding_thread
 
@@ -31,9 +31,9 @@ main()
     ("noun", "path", "body"),
     [("placement", "/resource_providers", {"name": "one"}), ("up", "/v1/aggregates", {"name": "one"})],
 )
-def test_a_server_that_can_answer_nobody_says_so_and_ends(tmp_path, noun, path, body):
+def test_server_exits_when_its_deciding_thread_has_failed(tmp_path, noun, path, body):
     with subprocess.Popen(
-        [sys.executable, "-c", _PLANTED.format(noun=noun, folder=str(tmp_path))],
+        [sys.executable, "-c", _FAILING_SERVER.format(noun=noun, folder=str(tmp_path))],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -44,8 +44,8 @@ def test_a_server_that_can_answer_nobody_says_so_and_ends(tmp_path, noun, path, 
             found = re.match(r"listening on http://[\w.]+:(\d+)", process.stdout.readline())
             status, _, answer = Served(process, int(found[1]), None, []).ask("POST", path, body)
             assert (status, "the thread that answers has ended: MemoryError" in str(answer)) == (503, True)
-            _, said = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=60)
         finally:
             process.kill()
     assert process.returncode == 1
-    assert said.endswith("the thread that answers has ended: MemoryError('planted')\n")
+    assert errors.endswith("the thread that answers has ended: MemoryError('planted')\n")

@@ -1,4 +1,4 @@
-"""A dry run says what reality then is, bit for bit, and a stored decision replays to itself."""
+"""A dry run equals the real decision bit for bit, and a stored decision replays to itself."""
 
 from collections import Counter
 from functools import partial
@@ -27,8 +27,8 @@ FLEET = joined(
     group("apart", "anti-affinity"),
     group("near", "affinity"),
 )
-# What is of one answer alone.
-OWN = {"uuid": "", "decided_at_s": 0.0, "dry_run": False, "seed": 0, "position": 0}
+# Fields that differ between any two decisions.
+VARYING = {"uuid": "", "decided_at_s": 0.0, "dry_run": False, "seed": 0, "position": 0}
 
 REQUESTS = st.fixed_dictionaries(
     {
@@ -49,25 +49,25 @@ REQUESTS = st.fixed_dictionaries(
 
 @settings(max_examples=40)
 @given(st.lists(REQUESTS, min_size=1, max_size=8))
-def test_a_dry_run_is_reality_before_it_happens(requests):
+def test_dry_run_equals_the_real_decision(requests):
     with asking_own(FLEET) as own:
         for request in requests:
             dry, real = (own.post("/decisions", {**request, "dry_run": is_dry}) for is_dry in (True, False))
             if real.status != 201:
                 assert (dry.status, dry.json["detail"]) == (real.status, real.json["detail"])
                 continue
-            assert told(dry.json) == told(real.json)
+            assert comparable(dry.json) == comparable(real.json)
             assert own.post(f"/decisions/{real.json['uuid']}/replay", {}).json["is_same"]
 
 
-def told(decision):
-    """Return what a decision says but for what every one has of its own."""
+def comparable(decision):
+    """Return a decision without the fields that always vary."""
     picks = [{**pick, "instance_uuid": None} for pick in decision["picks"]]
-    return {**decision, **OWN, "picks": picks}
+    return {**decision, **VARYING, "picks": picks}
 
 
 def body_of(request):
-    """Return the document of a generated request."""
+    """Return the request body of a generated request."""
     return {
         "flavor": asdict(request.flavor),
         "count": request.count,
@@ -79,8 +79,8 @@ def body_of(request):
     }
 
 
-def serve_generated(seed, *, requests, folder):
-    """Ask a real server everything dry and then in earnest; count what was decided."""
+def compare_dry_runs(seed, *, requests, folder):
+    """Send each generated request to a real server, as a dry run first and then for real; count the outcomes."""
     workload = generate(Recipe(hosts=40, requests=requests, seed=seed), Options(has_departures=seed % 2 == 0))
     counts = Counter()
     with open_roost(None, folder) as product:
@@ -94,7 +94,7 @@ def serve_generated(seed, *, requests, folder):
                 continue
             body = msgspec.to_builtins(body_of(event.act))
             dry, real = (ask("POST", "/v1/decisions", {**body, "dry_run": is_dry})[2] for is_dry in (True, False))
-            assert told(dry) == told(real)
+            assert comparable(dry) == comparable(real)
             counts[real["outcome"]] += 1
             if counts.total() % 10 == 0:
                 assert ask("POST", f"/v1/decisions/{real['uuid']}/replay", {})[2]["is_same"]
@@ -103,17 +103,17 @@ def serve_generated(seed, *, requests, folder):
     return counts
 
 
-def test_a_real_server_tells_beforehand_what_it_will_do(tmp_path):
-    counts = serve_generated(2, requests=60, folder=tmp_path)
+def test_dry_runs_of_a_server_equal_its_decisions(tmp_path):
+    counts = compare_dry_runs(2, requests=60, folder=tmp_path)
     assert counts["granted"]
     assert counts["replayed"]
 
 
 @pytest.mark.soak
-def test_a_real_server_tells_beforehand_what_it_will_do_ten_thousand_times(tmp_path_factory, capsys):
+def test_ten_thousand_dry_runs_of_a_server_equal_its_decisions(tmp_path_factory, capsys):
     counts = Counter()
     for seed in range(10):
-        counts += serve_generated(seed, requests=1_000, folder=tmp_path_factory.mktemp("served"))
+        counts += compare_dry_runs(seed, requests=1_000, folder=tmp_path_factory.mktemp("served"))
     with capsys.disabled():
         print(f"\n{dict(counts)}")
     assert counts["granted"] + counts["refused"] == 10_000
