@@ -1,4 +1,4 @@
-"""Whatever anybody sends: no fault, no hang, no story told, and the next good request is answered."""
+"""Random requests to the Placement API: no server error, no hang, no traceback, and the server keeps working."""
 
 import re
 from itertools import pairwise
@@ -37,19 +37,19 @@ KEYS = [
 
 
 def targets():
-    """Return paths: of routes, with anything in place of their parameters, and others; with queries."""
+    """Paths of routes with random parameters, other paths, and random queries."""
     step = st.sampled_from([UUID, "VCPU", "CUSTOM_X", "%00", "%ff", "..", "%2e%2e", "a" * 300, "%", "in:x"])
-    known = st.builds(lambda path, found: re.sub(r"{\w+}", lambda _: found, path), st.sampled_from(PATHS), step)
+    known = st.builds(lambda path, value: re.sub(r"{\w+}", lambda _: value, path), st.sampled_from(PATHS), step)
     other = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="?#"), max_size=20)
     pair = st.builds(
         lambda key, value: f"{key}={value}", st.sampled_from(KEYS), st.sampled_from([*TEXTS, "%ff", "%00"]) | other
     )
-    query = st.lists(pair, max_size=5).map("&".join)
-    return st.builds(lambda path, asked: f"{path}?{asked}" if asked else path, known | other.map("/".__add__), query)
+    queries = st.lists(pair, max_size=5).map("&".join)
+    return st.builds(lambda path, query: f"{path}?{query}" if query else path, known | other.map("/".__add__), queries)
 
 
 def headers():
-    """Return lines of headers, some of them twice."""
+    """Header lines, some of them repeated."""
     line = st.sampled_from(
         [
             b"content-type: application/json",
@@ -80,39 +80,39 @@ def headers():
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with serve(settings=SETTINGS, folder=tmp_path_factory.mktemp("fuzz")) as found:
-        yield found
+    with serve(settings=SETTINGS, folder=tmp_path_factory.mktemp("fuzz")) as server:
+        yield server
 
 
-def is_well(server):
-    """Hold the server to what it owes: it runs, it has told of no fault, and it answers."""
+def check_health(server):
+    """Check that the server runs, has logged no error and still responds."""
     assert server.process.poll() is None, server.said
-    assert server.said == ""  # Neither a fault nor a warning of a library.
+    assert server.said == ""  # Neither an error nor a warning of a library.
     assert server.ask("GET", "/resource_providers/nowhere")[0] == 404
 
 
-def good_headers(version):
+def valid_headers(version):
     return [
         f"{name}: {value}".encode()
         for name, value in {**ADMIN, "openstack-api-version": f"placement {version}"}.items()
     ]
 
 
-def try_requests(server, examples):
-    """Send well-formed HTTP with anything in it."""
+def send_random_requests(server, examples):
+    """Send well-formed HTTP with random content."""
 
     @settings(max_examples=examples)
     @given(st.sampled_from(METHODS), targets(), bodies(), st.sampled_from(VERSIONS), st.booleans())
     def run(method, target, body, version, is_service):
-        lines = [*good_headers(version), b"content-type: application/json"]
+        lines = [*valid_headers(version), b"content-type: application/json"]
         check(send(server, method, target, body, [*lines, b"x-roles: admin,service"] if is_service else lines))
 
     run()
-    is_well(server)
+    check_health(server)
 
 
-def try_bytes(server, examples):
-    """Send what may not be HTTP at all, in pieces, cut off anywhere."""
+def send_random_bytes(server, examples):
+    """Send bytes that may not be HTTP, in pieces that are cut anywhere."""
     word = st.sampled_from([*METHODS, "HEAD", "OPTIONS", "PATCH", "CONNECT", "TRACE", "get", "", "G" * 99])
     ending = st.sampled_from(["HTTP/1.1", "HTTP/1.0", "HTTP/2.0", "", "HTTP/1.1 x"])
 
@@ -129,53 +129,53 @@ def try_bytes(server, examples):
         check(server.raw(*parts, is_shut=is_shut or not data))
 
     run()
-    is_well(server)
+    check_health(server)
 
 
-def test_requests_with_anything_in_them(server):
-    try_requests(server, 150)
+def test_random_requests_get_no_server_error(server):
+    send_random_requests(server, 150)
 
 
-def test_bytes_that_may_be_no_request(server):
-    try_bytes(server, 60)
-
-
-@pytest.mark.soak
-def test_many_requests_with_anything_in_them(server):
-    try_requests(server, 20_000)
+def test_random_bytes_get_no_server_error(server):
+    send_random_bytes(server, 60)
 
 
 @pytest.mark.soak
-def test_many_bytes_that_may_be_no_request(server):
-    try_bytes(server, 5_000)
+def test_twenty_thousand_random_requests_get_no_server_error(server):
+    send_random_requests(server, 20_000)
+
+
+@pytest.mark.soak
+def test_five_thousand_random_byte_strings_get_no_server_error(server):
+    send_random_bytes(server, 5_000)
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_every_route_bears_bodies_of_every_kind(server, path):
+def test_every_route_survives_malformed_bodies(server, path):
     target = re.sub(r"{\w+}", UUID, path)
     for method in table()[path]:
         for body in (b"", b"{}", b"[]", b"null", b"1", b'"x"', b"{", b"\xff", b'{"a": 1}', b"[" * 50_000):
-            check(send(server, method, target, body, [*good_headers("1.39"), b"content-type: application/json"]))
-    is_well(server)
+            check(send(server, method, target, body, [*valid_headers("1.39"), b"content-type: application/json"]))
+    check_health(server)
 
 
-def test_a_name_that_stands_twice_in_a_body_or_among_headers_is_borne(server):
+def test_repeated_json_names_and_headers_are_survived(server):
     double = b'{"name": "first", "name": "second"}'
-    lines = [*good_headers("1.39"), b"content-type: application/json", b"content-type: application/json"]
+    lines = [*valid_headers("1.39"), b"content-type: application/json", b"content-type: application/json"]
     check(send(server, "POST", "/resource_providers", double, lines))
-    is_well(server)
+    check_health(server)
 
 
 SLOW = b"POST /resource_providers HTTP/1.1\r\nhost: localhost\r\nx-auth-token: admin\r\n"
 SLOW += b"content-type: application/json\r\ncontent-length: 100\r\n\r\n{"
 
 
-def test_many_slow_clients_keep_nobody_else_waiting(server):
+def test_slow_clients_do_not_delay_others(server):
     clients = [server.connect() for _ in range(50)]
     try:
         for client in clients:
             client.sendall(SLOW)
-        is_well(server)
+        check_health(server)
         assert all(b"408" in read_all(client)[:20] for client in clients)
     finally:
         for client in clients:

@@ -1,4 +1,4 @@
-"""Whatever anybody sends to Roost's own API, with agents and instances there: no fault, no hang, and it works on."""
+"""Random requests to the /v1 API of a server with agents and instances: no server error, and it keeps working."""
 
 import json
 import re
@@ -23,20 +23,32 @@ pytestmark = pytest.mark.long
 
 HOSTS = ("host-0", "host-1", "host-2")
 SMALL = {"flavor": {"name": "small", "vcpus": 1, "memory_mb": 16}}
-# A stream that never ends is read by other tests.
+# Other tests read the event stream, which never ends.
 ROUTES = sorted((path, method) for path, methods in TABLE.items() for method in methods if path != "/events")
-ODD_BODIES = (b"", b"{}", b"[]", b"null", b"1", b'"x"', b"{", b"\xff", b'{"a": 1}', b"[" * 50_000, b'{"a": "\\ud800"}')
-LINES = [b"x-auth-token: admin", b"content-type: application/json"]
+MALFORMED_BODIES = (
+    b"",
+    b"{}",
+    b"[]",
+    b"null",
+    b"1",
+    b'"x"',
+    b"{",
+    b"\xff",
+    b'{"a": 1}',
+    b"[" * 50_000,
+    b'{"a": "\\ud800"}',
+)
+HEADERS = [b"x-auth-token: admin", b"content-type: application/json"]
 
 
 class Target:
-    """A server that is shot at, and what is there."""
+    """A server under test, with its agents, and names of its objects."""
 
     def __init__(self, server):
         self.server, self.players = server, Players(server, HOSTS)
-        made = self.players.ask("POST", "/instances", {**SMALL, "name": "web", "count": 4})[1]
-        self.players.over(made["operation"])
-        self.instances, self.operation = made["instances"], made["operation"]
+        build = self.players.ask("POST", "/instances", {**SMALL, "name": "web", "count": 4})[1]
+        self.players.over(build["operation"])
+        self.instances, self.operation = build["instances"], build["operation"]
         self.players.ask("POST", f"/instances/{self.instances[0]}/migrate", {})
         self.words = [
             *self.instances,
@@ -52,86 +64,86 @@ class Target:
             f"{{{self.instances[2]}}}",
         ]
 
-    def shoot(self, method, path, body, *, query=""):
+    def send_request(self, method, path, body, *, query=""):
         """Send one request."""
         target = f"/v1{path}?{query}" if query else f"/v1{path}"
-        check(send(self.server, method, target, body, LINES))
+        check(send(self.server, method, target, body, HEADERS))
 
-    def is_well(self):
-        """Hold the server to what it owes: it runs, told of no fault, and builds."""
+    def check_health(self):
+        """Check that the server runs, has logged no error and still builds an instance."""
         assert self.server.process.poll() is None, self.server.said
         assert self.server.said == ""
         players = Players(self.server, HOSTS)
         for host in HOSTS:
             change = {"disabled": False, "forced_down": False}
             assert players.ask("PATCH", f"/services/{host}", change)[0] == 200
-        made = players.ask("POST", "/instances", {**SMALL, "name": "after"})[1]
-        assert players.over(made["operation"])["outcome"] == "done"
+        build = players.ask("POST", "/instances", {**SMALL, "name": "after"})[1]
+        assert players.over(build["operation"])["outcome"] == "done"
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def target(request, tmp_path_factory):
     folder, hosts = tmp_path_factory.mktemp("own"), fleet(3, vcpus=1_000)
-    with ExitStack() as opened:
-        more = ()
+    with ExitStack() as stack:
+        options = ()
         if request.param == "postgresql":
-            url = opened.enter_context(fresh_database(request.getfixturevalue("postgres_server")))
-            more = ("--database", url)
-        with asking_own(hosts, url=more[1] if more else folder / "roost.db"):
+            url = stack.enter_context(fresh_database(request.getfixturevalue("postgres_server")))
+            options = ("--database", url)
+        with asking_own(hosts, url=options[1] if options else folder / "roost.db"):
             pass
-        server = opened.enter_context(serve(*more, settings=SETTINGS, noun="up", folder=folder))
+        server = stack.enter_context(serve(*options, settings=SETTINGS, noun="up", folder=folder))
         yield Target(server)
 
 
-def filled(path, word):
+def fill_path(path, word):
     """Return a path with a word in place of its parameters."""
     return re.sub(r"{\w+}", lambda _: quote(word, safe=""), path)
 
 
-def try_requests(target, examples):
-    """Send what each route reads, odd in places."""
+def send_random_requests(target, examples):
+    """Send requests in the format of each route, with some wrong values."""
     kinds = {kind for methods in TABLE.values() for route in methods.values() for kind in (route.body, route.query)}
-    wanted = {kind: values_of(kind, target.words) for kind in kinds if kind is not None}
-    named = st.sampled_from(target.words) | st.sampled_from(TEXTS) | st.text(max_size=4)
+    values = {kind: values_of(kind, target.words) for kind in kinds if kind is not None}
+    names = st.sampled_from(target.words) | st.sampled_from(TEXTS) | st.text(max_size=4)
 
     @settings(max_examples=examples)
     @given(st.data())
     def run(data):
         path, method = data.draw(st.sampled_from(ROUTES))
         route = TABLE[path][method]
-        word = data.draw(named).encode("utf-8", "replace").decode()
+        word = data.draw(names).encode("utf-8", "replace").decode()
         body, query = b"", ""
         if route.body is not None:
-            body = json.dumps(data.draw(wanted[route.body])).encode()
+            body = json.dumps(data.draw(values[route.body])).encode()
             body = data.draw(bodies()) if data.draw(st.integers(0, 9)) == 0 else body
         if route.query is not None:
-            asked = data.draw(wanted[route.query])
-            query = urlencode(asked, errors="replace") if isinstance(asked, dict) else "x"
-        target.shoot(method, filled(path, word), body, query=query)
+            parameters = data.draw(values[route.query])
+            query = urlencode(parameters, errors="replace") if isinstance(parameters, dict) else "x"
+        target.send_request(method, fill_path(path, word), body, query=query)
 
     run()
-    target.is_well()
+    target.check_health()
 
 
-def test_requests_that_are_nearly_right(target):
-    try_requests(target, 300)
+def test_almost_valid_requests_get_no_server_error(target):
+    send_random_requests(target, 300)
 
 
 @pytest.mark.soak
-def test_many_requests_that_are_nearly_right(target):
-    try_requests(target, 20_000)
+def test_twenty_thousand_almost_valid_requests_get_no_server_error(target):
+    send_random_requests(target, 20_000)
 
 
-def test_every_route_bears_bodies_of_every_kind(target):
+def test_every_route_survives_malformed_bodies(target):
     for path, method in ROUTES:
-        for body in ODD_BODIES if TABLE[path][method].body is not None else (b"", b"{", b"[" * 50_000):
-            target.shoot(method, filled(path, target.instances[3]), body)
-    target.is_well()
+        for body in MALFORMED_BODIES if TABLE[path][method].body is not None else (b"", b"{", b"[" * 50_000):
+            target.send_request(method, fill_path(path, target.instances[3]), body)
+    target.check_health()
 
 
-def test_every_route_bears_names_of_every_kind(target):
+def test_every_route_survives_unusual_names(target):
     for path, method in ROUTES:
         for word in (*target.words, *TEXTS) if "{" in path else ():
             if method == "GET" or len(word) > 250 or not word.isalnum():
-                target.shoot(method, filled(path, word), b"{}" if method != "GET" else b"")
-    target.is_well()
+                target.send_request(method, fill_path(path, word), b"{}" if method != "GET" else b"")
+    target.check_health()

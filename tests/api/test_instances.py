@@ -1,4 +1,4 @@
-"""Instances over Roost's own API: asked for, built by agents that a test plays, and ended."""
+"""Instances in the /v1 API: created, built by simulated agents, and deleted."""
 
 import pytest
 
@@ -9,38 +9,38 @@ from tests.support.fleets.products import fleet
 from tests.support.servers.in_process_api import asking_own
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
-NOBODY = uuid_of("nobody")
+UNKNOWN = uuid_of("nobody")
 
 
 @pytest.fixture
 def server(tmp_path):
-    """A real server of its own with three hosts of 4 VCPU."""
+    """A real server with three hosts of 4 VCPU."""
     with three_hosts(tmp_path / "served") as found:
         yield found
 
 
 @pytest.fixture
 def players(server):
-    """Agents of its hosts, heard of just now."""
+    """Simulated agents of its hosts, with recent contact."""
     return Players(server, HOSTS)
 
 
-def ended(players, uuid):
-    """End an instance; return the operation."""
-    status, told = players.ask("DELETE", f"/instances/{uuid}")
-    assert status == 202, told
-    return players.over(told["operation"])
+def delete_instance(players, uuid):
+    """Delete an instance; return the operation."""
+    status, deletion = players.ask("DELETE", f"/instances/{uuid}")
+    assert status == 202, deletion
+    return players.over(deletion["operation"])
 
 
 def lines(shown):
     return [(each["kind"], each["told"].get("host", "")) for each in shown["story"]]
 
 
-def test_an_instance_is_built_stopped_started_and_ended(players):
-    status, told = players.ask("POST", "/instances", {**SMALL, "name": "web"})
-    (uuid,) = told["instances"]
+def test_instance_is_built_stopped_started_and_deleted(players):
+    status, creation = players.ask("POST", "/instances", {**SMALL, "name": "web"})
+    (uuid,) = creation["instances"]
     assert status == 202
-    built = players.over(told["operation"])
+    built = players.over(creation["operation"])
     (subject,) = built["instances"]
     assert (built["kind"], built["outcome"], built["problem"]) == ("build", "done", "")
     assert (subject["uuid"], subject["name"], subject["status"], subject["host"]) == (uuid, "web", "ACTIVE", "host-0")
@@ -66,21 +66,21 @@ def test_an_instance_is_built_stopped_started_and_ended(players):
     assert players.over(players.ask("POST", f"/instances/{uuid}/start")[1]["operation"])["outcome"] == "done"
     assert players.used()["host-0"] == 2
 
-    assert ended(players, uuid)["outcome"] == "done"
+    assert delete_instance(players, uuid)["outcome"] == "done"
     assert set(players.used().values()) == {0}
-    gone = players.ask("GET", f"/instances/{uuid}")[1]
-    assert (gone["status"], gone["host"], gone["allocations"]) == ("DELETED", "", {})
-    assert [each["kind"] for each in gone["operations"]] == ["delete", "start", "stop", "spawn"]
+    deleted = players.ask("GET", f"/instances/{uuid}")[1]
+    assert (deleted["status"], deleted["host"], deleted["allocations"]) == ("DELETED", "", {})
+    assert [each["kind"] for each in deleted["operations"]] == ["delete", "start", "stop", "spawn"]
     assert players.ask("GET", "/instances")[1]["instances"] == []
     assert uuid in [each["uuid"] for each in players.ask("GET", "/instances?status=DELETED")[1]["instances"]]
     status, problem = players.ask("DELETE", f"/instances/{uuid}")
     assert (status, problem["detail"]) == (409, f"the instance {uuid} is deleted")
 
 
-def test_where_the_first_host_fails_the_next_alternate_builds(players):
-    told = players.ask("POST", "/instances", {**SMALL, "name": "web"})[1]
-    assert players.over(told["operation"], failing={"host-0"})["outcome"] == "done"
-    (uuid,) = told["instances"]
+def test_next_alternate_builds_after_the_first_host_fails(players):
+    creation = players.ask("POST", "/instances", {**SMALL, "name": "web"})[1]
+    assert players.over(creation["operation"], failing={"host-0"})["outcome"] == "done"
+    (uuid,) = creation["instances"]
     shown = players.ask("GET", f"/instances/{uuid}")[1]
     assert (shown["status"], shown["host"]) == ("ACTIVE", "host-1")
     assert [(each["host"], each["problem"]) for each in shown["attempts"]] == [
@@ -89,13 +89,13 @@ def test_where_the_first_host_fails_the_next_alternate_builds(players):
     ]
     assert lines(shown) == [("build.sent", "host-0"), ("spawn.failed", "host-0"), ("spawn.built", "host-1")]
     assert players.used() == {"host-0": 0, "host-1": 2, "host-2": 0}
-    ended(players, uuid)
+    delete_instance(players, uuid)
 
 
-def test_where_all_hosts_fail_it_is_in_error_with_the_story_and_holds_nothing(players):
-    told = players.ask("POST", "/instances", {**SMALL, "name": "web"})[1]
-    assert players.over(told["operation"], failing=HOSTS)["outcome"] == "failed"
-    (uuid,) = told["instances"]
+def test_instance_is_in_error_without_allocations_if_all_hosts_fail(players):
+    creation = players.ask("POST", "/instances", {**SMALL, "name": "web"})[1]
+    assert players.over(creation["operation"], failing=HOSTS)["outcome"] == "failed"
+    (uuid,) = creation["instances"]
     shown = players.ask("GET", f"/instances/{uuid}")[1]
     assert (shown["status"], shown["host"], len(shown["attempts"])) == ("ERROR", "", 3)
     assert "has no network" in shown["fault"]
@@ -106,47 +106,47 @@ def test_where_all_hosts_fail_it_is_in_error_with_the_story_and_holds_nothing(pl
         409,
         f"the instance {uuid} cannot start in status ERROR: it has to be in SHUTOFF",
     )
-    ended(players, uuid)
+    delete_instance(players, uuid)
 
 
-def test_what_fits_nowhere_is_in_error_with_what_the_hosts_lack(players):
-    told = players.ask("POST", "/instances", {"flavor": {"name": "huge", "vcpus": 99}, "name": "web"})[1]
-    found = players.over(told["operation"])
+def test_instance_that_fits_nowhere_has_a_fault_naming_the_shortage(players):
+    creation = players.ask("POST", "/instances", {"flavor": {"name": "huge", "vcpus": 99}, "name": "web"})[1]
+    found = players.over(creation["operation"])
     assert (found["outcome"], found["instances"][0]["status"]) == ("failed", "ERROR")
     assert "lack 99 VCPU or more" in found["problem"]
     assert found["instances"][0]["fault"] == found["problem"]
-    ended(players, told["instances"][0])
+    delete_instance(players, creation["instances"][0])
 
 
-def test_several_are_built_and_ended_at_once_by_force(players):
-    told = players.ask("POST", "/instances", {**SMALL, "name": "web", "count": 3})[1]
-    found = players.over(told["operation"])
+def test_several_instances_are_built_and_force_deleted(players):
+    creation = players.ask("POST", "/instances", {**SMALL, "name": "web", "count": 3})[1]
+    found = players.over(creation["operation"])
     assert sorted(each["name"] for each in found["instances"]) == ["web", "web-2", "web-3"]
     assert sum(players.used().values()) == 6
-    asked = [players.ask("DELETE", f"/instances/{uuid}?force=true") for uuid in told["instances"]]
-    assert [status for status, _ in asked] == [202] * 3
-    # No host is asked to answer first.
+    deletions = [players.ask("DELETE", f"/instances/{uuid}?force=true") for uuid in creation["instances"]]
+    assert [status for status, _ in deletions] == [202] * 3
+    # A forced deletion waits for no reply of a host.
     assert any(not any(players.used().values()) for _ in range(10_000))
-    assert [players.over(accepted["operation"])["outcome"] for _, accepted in asked] == ["done"] * 3
+    assert [players.over(accepted["operation"])["outcome"] for _, accepted in deletions] == ["done"] * 3
     assert [action for _, action in players.done].count("destroy") == 3
 
 
-def test_a_key_stands_for_one_operation_over_restarts(url):
+def test_key_stands_for_one_operation_across_restarts(url):
     body, key = {**SMALL, "name": "web"}, {"headers": {"idempotency-key": "order-7"}}
     with asking_own(fleet(1, vcpus=4), url=url) as own:
-        made = own.post("/instances", body, **key)
-        assert (made.status, made.headers["location"]) == (
+        creation = own.post("/instances", body, **key)
+        assert (creation.status, creation.headers["location"]) == (
             202,
-            f"http://localhost/operations/{made.json['operation']}",
+            f"http://localhost/operations/{creation.json['operation']}",
         )
-        assert own.post("/instances", body).json["operation"] != made.json["operation"]
+        assert own.post("/instances", body).json["operation"] != creation.json["operation"]
     with asking_own(url=url) as own:
         again = own.post("/instances", body, **key)
-        assert (again.status, again.json) == (202, made.json)
+        assert (again.status, again.json) == (202, creation.json)
         assert again.headers["idempotency-replayed"] == "true"
         for other in ({**body, "name": "db"}, {**body, "count": 2}):
             assert own.post("/instances", other, **key).status == 422
-        (uuid,) = made.json["instances"]
+        (uuid,) = creation.json["instances"]
         assert own.delete(f"/instances/{uuid}", **key).status == 422
         ending = {"headers": {"idempotency-key": "end"}}
         end = own.delete(f"/instances/{uuid}", **ending)
@@ -168,22 +168,22 @@ def test_a_key_stands_for_one_operation_over_restarts(url):
         ({**SMALL, "name": "web", "size": 1}, 400, "unknown field size"),
         ({**SMALL, "name": "web", "dry_run": True}, 400, "unknown field dry_run"),
         ({"flavor": "gone", "name": "web"}, 400, "there is no flavor 'gone'"),
-        ({**SMALL, "name": "web", "instance_uuids": [NOBODY], "count": 2}, 400, "2 instances"),
-        ({**SMALL, "name": "web", "instance_uuids": [NOBODY, NOBODY], "count": 2}, 409, "exists already"),
-        ({**SMALL, "name": "web", "move": {"instance_uuid": NOBODY}}, 400, "an instance that moves is not built"),
+        ({**SMALL, "name": "web", "instance_uuids": [UNKNOWN], "count": 2}, 400, "2 instances"),
+        ({**SMALL, "name": "web", "instance_uuids": [UNKNOWN, UNKNOWN], "count": 2}, 409, "exists already"),
+        ({**SMALL, "name": "web", "move": {"instance_uuid": UNKNOWN}}, 400, "an instance that moves is not built"),
     ],
 )
-def test_what_cannot_be_built_is_refused_and_leaves_nothing(own, body, status, sentence):
+def test_invalid_creation_is_refused_and_stores_nothing(own, body, status, sentence):
     own.put("/flavors/gone", {"vcpus": 1})
     own.delete("/flavors/gone")
-    answer = own.post("/instances", body)
-    assert answer.status == status
-    assert sentence in answer.json["detail"]
+    response = own.post("/instances", body)
+    assert response.status == status
+    assert sentence in response.json["detail"]
     assert own.get("/instances").json["instances"] == []
 
 
-def test_pages_tell_each_instance_once_whatever_has_a_status(own):
-    asked = own.post("/instances", {**SMALL, "name": "web", "count": 3, "project_id": "p"}).json["instances"]
+def test_pages_list_each_instance_once_with_and_without_status(own):
+    uuids = own.post("/instances", {**SMALL, "name": "web", "count": 3, "project_id": "p"}).json["instances"]
     claims = [own.post("/decisions", SMALL).json["picks"][0]["instance_uuid"] for _ in range(3)]
     for limit in (1, 2, 3, 4, 100):
         found, cursor = [], ""
@@ -191,40 +191,40 @@ def test_pages_tell_each_instance_once_whatever_has_a_status(own):
             page = own.get(f"/instances?limit={limit}&cursor={cursor}").json
             found += [each["uuid"] for each in page["instances"]]
             cursor = page["next"]
-        assert found == [*asked, *sorted(claims)]
+        assert found == [*uuids, *sorted(claims)]
     for query, wanted in (
-        ("name=web-2", asked[1:2]),
-        ("status=BUILD", asked),
+        ("name=web-2", uuids[1:2]),
+        ("status=BUILD", uuids),
         ("status=ACTIVE", []),
-        ("project=p", asked),
+        ("project=p", uuids),
         ("host=HOST-0", sorted(uuid for uuid in claims if own.get(f"/instances/{uuid}").json["host"] == "host-0")),
     ):
         assert [each["uuid"] for each in own.get(f"/instances?{query}").json["instances"]] == wanted
     assert own.get("/instances?cursor=x").status == 400
 
 
-def test_a_claim_that_nobody_was_asked_to_run_is_released_at_once_and_cannot_stop(own):
+def test_claim_without_a_guest_is_released_at_once_and_cannot_stop(own):
     uuid = own.post("/decisions", SMALL).json["picks"][0]["instance_uuid"]
     shown = own.get(f"/instances/{uuid}").json
     assert (shown["name"], shown["status"], shown["attempts"], shown["story"]) == ("", None, [], [])
-    answer = own.post(f"/instances/{uuid}/stop")
-    assert answer.status == 409
-    assert answer.json["detail"] == f"the instance {uuid} cannot stop: it is a claim without a guest"
+    response = own.post(f"/instances/{uuid}/stop")
+    assert response.status == 409
+    assert response.json["detail"] == f"the instance {uuid} cannot stop: it is a claim without a guest"
     assert own.delete(f"/instances/{uuid}").status == 204
     for method, path in (("POST", "start"), ("POST", "stop"), ("GET", ""), ("DELETE", "")):
         assert own.ask(method, f"/instances/{uuid}/{path}".rstrip("/")).status == 404
-    assert own.get(f"/operations/{NOBODY}").json["detail"] == f"no such operation: {NOBODY}"
+    assert own.get(f"/operations/{UNKNOWN}").json["detail"] == f"no such operation: {UNKNOWN}"
 
 
-def test_only_an_admin_lets_an_instance_go_by_force_and_readers_change_nothing():
+def test_force_deletion_needs_an_admin_and_readers_change_nothing():
     def identify(headers):
         return Identity(user_id="u", roles=frozenset({headers["x-auth-token"]}))
 
     with asking_own(fleet(1, vcpus=4), identify=identify) as own:
         (uuid,) = own.post("/instances", {**SMALL, "name": "web"}).json["instances"]
         for role, status in (("reader", 403), ("agent", 403), ("service", 202)):
-            answer = own.post("/instances", {**SMALL, "name": role}, headers={"x-auth-token": role})
-            assert answer.status == status
+            response = own.post("/instances", {**SMALL, "name": role}, headers={"x-auth-token": role})
+            assert response.status == status
         for role, status in (("reader", 403), ("agent", 403), ("service", 403), ("admin", 202)):
-            answer = own.delete(f"/instances/{uuid}?force=true", headers={"x-auth-token": role})
-            assert answer.status == status, answer.json
+            response = own.delete(f"/instances/{uuid}?force=true", headers={"x-auth-token": role})
+            assert response.status == status, response.json

@@ -1,4 +1,4 @@
-"""Who asks, as a Keystone says that runs beside the server."""
+"""Authentication by a Keystone that runs beside the server."""
 
 import http.client
 import json
@@ -16,23 +16,23 @@ pytest.importorskip("keystonemiddleware", reason="the extra roost[keystone] is n
 
 
 class FakeKeystone:
-    """One that runs, in a process of its own."""
+    """A fake Keystone in a process of its own."""
 
     def __init__(self, process):
         self.process = process
         self.port = int(process.stdout.readline())
 
-    def asked(self):
-        """Say how often it was asked about a token."""
+    def count_validations(self):
+        """Return the number of token validations so far."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         connection.request("GET", "/count")
-        found = json.loads(connection.getresponse().read())["asked"]
+        count = json.loads(connection.getresponse().read())["asked"]
         connection.close()
-        return found
+        return count
 
 
 @contextmanager
-def running():
+def run_keystone():
     process = subprocess.Popen(
         [sys.executable, ROOT / "tests" / "support" / "servers" / "keystones.py"], stdout=subprocess.PIPE, text=True
     )
@@ -66,7 +66,7 @@ http_request_max_retries = 0
 
 @pytest.fixture(scope="module")
 def keystone():
-    with running() as found:
+    with run_keystone() as found:
         yield found
 
 
@@ -82,7 +82,7 @@ def status(server, token, path="/resource_providers", **more):
     return server.ask("GET", path, headers=headers)[0]
 
 
-def test_tokens_are_what_keystone_says_they_are(server):
+def test_roles_come_from_keystone(server):
     assert status(server, "service-token") == 200
     assert status(server, "admin-token") == 200
     assert status(server, "reader-token") == 403
@@ -91,58 +91,58 @@ def test_tokens_are_what_keystone_says_they_are(server):
         assert status(server, unknown) == 401
 
 
-def test_what_a_client_says_of_itself_is_not_believed(server):
+def test_identity_headers_of_clients_are_ignored(server):
     assert status(server, "reader-token", **{"x-roles": "admin", "x-user-id": "u"}) == 403
     assert status(server, None, **{"x-roles": "admin", "x-user-id": "u", "x-identity-status": "Confirmed"}) == 401
 
 
-def test_an_unknown_client_is_told_where_keystone_is(server):
-    answered, headers, _ = server.ask("GET", "/resource_providers", headers={})
-    assert (answered, "identity.example" in headers["www-authenticate"]) == (401, True)
+def test_unauthorized_response_names_the_keystone_url(server):
+    code, headers, _ = server.ask("GET", "/resource_providers", headers={})
+    assert (code, "identity.example" in headers["www-authenticate"]) == (401, True)
     assert "x-openstack-request-id" in headers
 
 
-def test_the_versions_are_told_to_anybody(server):
+def test_version_document_needs_no_token(server):
     assert status(server, None, "/") == 200
     assert status(server, "nobody", "/") == 200
 
 
-def test_a_token_is_asked_about_once(server, keystone):
+def test_validated_tokens_are_cached(server, keystone):
     status(server, "admin-token")
-    before = keystone.asked()
+    before = keystone.count_validations()
     for _ in range(5):
         assert status(server, "admin-token") == 200
-    assert keystone.asked() == before
+    assert keystone.count_validations() == before
 
 
-def test_a_keystone_that_is_gone_is_a_matter_of_later(tmp_path):
-    with running() as gone:
+def test_unreachable_keystone_responds_503_except_for_cached_tokens(tmp_path):
+    with run_keystone() as gone:
         path = conf_of(gone, tmp_path)
         with serve("--conf", path, folder=tmp_path) as server:
             assert status(server, "admin-token") == 200
             gone.process.kill()
             gone.process.wait()
             assert status(server, "reader-token") == 503
-            assert status(server, "admin-token") == 200  # It was asked about before.
+            assert status(server, "admin-token") == 200  # Its validation is cached.
             assert status(server, None, "/") == 200
 
 
-def test_a_service_that_keystone_does_not_know_lets_nobody_in(keystone, tmp_path):
+def test_wrong_service_password_rejects_all_tokens(keystone, tmp_path):
     with serve("--conf", conf_of(keystone, tmp_path, password="wrong"), folder=tmp_path) as server:
         assert status(server, "admin-token") in {401, 503}
         assert server.process.poll() is None
 
 
-def test_a_member_of_a_project_sees_that_project_and_a_reader_of_the_system_sees_all(keystone, tmp_path):
+def test_project_members_see_their_project_and_system_readers_see_all(keystone, tmp_path):
     conf = conf_of(keystone, tmp_path)
     with serve("--conf", conf, noun="up", folder=tmp_path) as server:
         for project in ("p1", "p2"):
-            asked = {"flavor": {"vcpus": 1}, "project_id": project}
-            assert server.ask("POST", "/v1/decisions", asked, headers={"x-auth-token": "admin-token"})[0] == 201
+            request = {"flavor": {"vcpus": 1}, "project_id": project}
+            assert server.ask("POST", "/v1/decisions", request, headers={"x-auth-token": "admin-token"})[0] == 201
 
         def ask(path, token):
-            status, _, answered = server.ask("GET", f"/v1/{path}", headers={"x-auth-token": token})
-            return status, answered
+            status, _, body = server.ask("GET", f"/v1/{path}", headers={"x-auth-token": token})
+            return status, body
 
         assert len(ask("decisions", "reader-token")[1]["decisions"]) == 1
         assert ask("hosts", "reader-token")[0] == 403

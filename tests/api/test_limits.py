@@ -1,4 +1,4 @@
-"""What a client may send, and how long it may take: beyond it a clear answer, and the server goes on."""
+"""Limits of the size and duration of requests: beyond them a clear error, and the server goes on."""
 
 import json
 import time
@@ -24,36 +24,36 @@ START = b"POST /resource_providers HTTP/1.1\r\n" + HEAD + JSON
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with serve(settings=SETTINGS, folder=tmp_path_factory.mktemp("limits")) as found:
-        yield found
+    with serve(settings=SETTINGS, folder=tmp_path_factory.mktemp("limits")) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)
-def lives_on(server):
-    """Whatever a test does, the next good request is answered."""
+def server_survives(server):
+    """Check after each test that the next valid request succeeds."""
     yield
     assert server.ask("GET", "/resource_providers")[0] == 200
 
 
-def told(answer):
+def parse_error(answer):
     head, _, body = answer.partition(b"\r\n\r\n")
     return int(head.split()[1]), json.loads(body)["errors"][0]["detail"]
 
 
-def test_a_large_body_is_refused_by_its_announced_length(server):
+def test_large_body_is_refused_by_its_content_length(server):
     status, _, body = server.ask("POST", "/resource_providers", b"x" * 2001)
     assert (status, "placement.body_max_bytes" in body["errors"][0]["detail"]) == (413, True)
 
 
-def test_a_large_body_is_refused_while_it_comes_in_pieces(server):
+def test_large_chunked_body_is_refused(server):
     start = b"POST /resource_providers HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-type: application/json\r\n"
-    status, detail = told(
+    status, detail = parse_error(
         server.raw(start + HEAD + b"\r\n", b"3e8\r\n" + b"x" * 1000 + b"\r\n", b"3e9\r\n" + b"y" * 1001)
     )
     assert (status, "placement.body_max_bytes" in detail) == (413, True)
 
 
-def test_after_a_body_that_was_too_large_the_connection_is_still_good(server):
+def test_connection_is_reusable_after_a_refused_body(server):
     big = b"POST /resource_providers HTTP/1.1\r\ncontent-length: 3000\r\n" + HEAD + JSON + b"\r\n" + b"x" * 3000
     good = b"GET / HTTP/1.1\r\nconnection: close\r\nhost: localhost\r\n\r\n"
     with server.connect() as client:
@@ -83,12 +83,12 @@ def test_after_a_body_that_was_too_large_the_connection_is_still_good(server):
         (START + b"transfer-encoding: chunked\r\n\r\n5\r\n", 408, "body_timeout_s"),
     ],
 )
-def test_what_is_too_long_or_too_slow_is_told_with_the_name_of_its_limit(server, request_bytes, status, limit):
-    answered, detail = told(server.raw(request_bytes))
-    assert (answered, limit in detail) == (status, True)
+def test_error_for_a_long_or_slow_request_names_the_limit(server, request_bytes, status, limit):
+    status_code, detail = parse_error(server.raw(request_bytes))
+    assert (status_code, limit in detail) == (status, True)
 
 
-def test_a_head_that_trickles_in_is_not_waited_for(server):
+def test_slow_request_head_times_out(server):
     with server.connect() as client:
         for letter in b"GET / HTTP/1.1\r\nhost: localhost":
             try:
@@ -96,14 +96,14 @@ def test_a_head_that_trickles_in_is_not_waited_for(server):
             except (BrokenPipeError, ConnectionResetError):
                 break
             time.sleep(0.05)
-        assert told(read_all(client))[0] == 408
+        assert parse_error(read_all(client))[0] == 408
 
 
-def test_what_is_no_http_is_told_so(server):
-    assert told(server.raw(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"))[0] == 400
-    assert told(server.raw(b"GET  HTTP/1.1\r\n\r\n"))[0] == 400
-    assert told(server.raw(b"POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx"))[0] == 400
-    assert told(server.raw(b"POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n"))[0] == 400
+def test_malformed_http_is_refused(server):
+    assert parse_error(server.raw(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"))[0] == 400
+    assert parse_error(server.raw(b"GET  HTTP/1.1\r\n\r\n"))[0] == 400
+    assert parse_error(server.raw(b"POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx"))[0] == 400
+    assert parse_error(server.raw(b"POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n"))[0] == 400
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_is_no_http_is_told_so(server):
         ),
     ],
 )
-def test_errors_of_http_below_the_path_of_the_own_api_are_problem_details(server, request_bytes, status, text):
+def test_http_errors_below_v1_are_problem_details(server, request_bytes, status, text):
     head, _, body = server.raw(request_bytes).partition(b"\r\n\r\n")
     assert int(head.split()[1]) == status
     assert b"content-type: application/problem+json" in head
@@ -129,12 +129,12 @@ def test_errors_of_http_below_the_path_of_the_own_api_are_problem_details(server
     assert f"x-openstack-request-id: {details['request_id']}".encode() in head
 
 
-def test_a_connection_on_which_nothing_happens_is_closed(server):
+def test_idle_connection_is_closed(server):
     assert server.raw() == b""
     assert server.raw(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").startswith(b"HTTP/1.1 200")
 
 
-def test_a_client_that_leaves_in_the_middle_costs_nothing(server):
+def test_aborted_requests_free_their_connections(server):
     start = b"POST /resource_providers HTTP/1.1\r\ncontent-length: 1000\r\n" + HEAD + b"\r\n{"
     for _ in range(30):
         with server.connect() as client:
@@ -142,17 +142,17 @@ def test_a_client_that_leaves_in_the_middle_costs_nothing(server):
     server.raw(start, is_shut=True)
 
 
-def test_more_connections_than_the_limit_are_told_so(server):
+def test_connections_beyond_the_limit_get_503(server):
     clients = [server.connect() for _ in range(20)]
     try:
-        status, detail = told(server.raw(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"))
+        status, detail = parse_error(server.raw(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"))
         assert (status, "placement.connections_max" in detail) == (503, True)
     finally:
         for client in clients:
             client.close()
 
 
-def test_requests_on_one_connection_are_answered_in_order(server):
+def test_pipelined_requests_are_answered_in_order(server):
     ask = b"GET %s HTTP/1.1\r\nhost: localhost\r\n\r\n"
     answers = server.raw(
         ask % b"/" + ask % b"/nowhere" + b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
@@ -160,7 +160,7 @@ def test_requests_on_one_connection_are_answered_in_order(server):
     assert [part.split()[0] for part in answers.split(b"HTTP/1.1 ")[1:]] == [b"200", b"401", b"200"]
 
 
-def test_a_body_that_is_announced_is_asked_for(server):
+def test_expected_body_is_requested_with_100_continue(server):
     start = b"POST /resource_providers HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 2\r\n" + HEAD
     with server.connect() as client:
         client.sendall(start + b"content-type: application/json\r\nconnection: close\r\n\r\n")
@@ -169,14 +169,14 @@ def test_a_body_that_is_announced_is_asked_for(server):
         assert read_all(client).startswith(b"HTTP/1.1 400")
 
 
-def test_a_refused_body_that_was_announced_is_not_asked_for(server):
+def test_refused_request_gets_no_100_continue(server):
     start = b"POST /resource_providers HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n"
     answer = server.raw(start)
     assert answer.startswith(b"HTTP/1.1 401")
     assert b"\r\nconnection: close\r\n" in answer
 
 
-def test_what_breaks_off_behind_a_request_under_way_is_borne(server):
+def test_malformed_data_behind_a_request_causes_no_error(server):
     start = b"POST /resource_providers HTTP/1.1\r\nexpect: 100-continue\r\ntransfer-encoding: chunked\r\n" + HEAD
     server.raw(start + b"\r\nno chunk")
     server.raw(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n" * 20 + b"no request\r\n\r\n")
@@ -187,11 +187,11 @@ def test_what_breaks_off_behind_a_request_under_way_is_borne(server):
 @pytest.mark.parametrize(
     "line", [b"CONNECT / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n"]
 )
-def test_another_protocol_is_not_begun(server, line):
+def test_protocol_upgrades_are_refused(server, line):
     answer = server.raw(line + b"host: localhost\r\n\r\nanything")
     assert answer.startswith((b"HTTP/1.1 405", b"HTTP/1.1 401", b"HTTP/1.1 200"))
     assert b"connection: close" in answer
 
 
-def test_no_answer_names_the_program_behind_it(server):
+def test_responses_do_not_name_the_server_software(server):
     assert b"uvicorn" not in server.raw(b"GET / HTTP/1.0\r\n\r\n")

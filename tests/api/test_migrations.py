@@ -1,4 +1,4 @@
-"""Instances that leave hosts over Roost's own API, and what is shown of their moves."""
+"""Migrations and evacuations in the /v1 API."""
 
 import pytest
 
@@ -10,31 +10,35 @@ SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 
 @pytest.fixture
 def server(tmp_path):
-    """A real server of its own with three hosts of 4 VCPU."""
+    """A real server with three hosts of 4 VCPU."""
     with three_hosts(tmp_path / "served") as found:
         yield found
 
 
 @pytest.fixture
 def players(server):
-    """Agents of its hosts, heard of just now."""
+    """Simulated agents of its hosts, with recent contact."""
     return Players(server, HOSTS)
 
 
 @pytest.fixture
 def uuid(players):
     """An instance that runs on host-0."""
-    told = players.ask("POST", "/instances", {**SMALL, "name": "web"})[1]
-    assert players.over(told["operation"])["outcome"] == "done"
-    return told["instances"][0]
+    accepted = players.ask("POST", "/instances", {**SMALL, "name": "web"})[1]
+    assert players.over(accepted["operation"])["outcome"] == "done"
+    return accepted["instances"][0]
 
 
-def test_a_live_migration_is_done_and_shown(players, uuid):
-    status, told = players.ask("POST", f"/instances/{uuid}/live-migrate", {"host": "host-2"}, key="move")
+def test_live_migration_is_completed_and_listed(players, uuid):
+    status, accepted = players.ask("POST", f"/instances/{uuid}/live-migrate", {"host": "host-2"}, key="move")
     assert status == 202
-    assert players.ask("POST", f"/instances/{uuid}/live-migrate", {"host": "host-2"}, key="move")[1] == told
-    done = players.over(told["operation"])
-    assert (done["kind"], done["outcome"], done["instances"][0]["host"]) == ("live_migrate", "done", "host-2")
+    assert players.ask("POST", f"/instances/{uuid}/live-migrate", {"host": "host-2"}, key="move")[1] == accepted
+    operation = players.over(accepted["operation"])
+    assert (operation["kind"], operation["outcome"], operation["instances"][0]["host"]) == (
+        "live_migrate",
+        "done",
+        "host-2",
+    )
     assert players.used() == {"host-0": 0, "host-1": 0, "host-2": 2}
     (move,) = players.ask("GET", "/migrations")[1]["migrations"]
     assert players.ask("GET", f"/migrations/{move['uuid']}") == (200, move)
@@ -44,7 +48,7 @@ def test_a_live_migration_is_done_and_shown(players, uuid):
         "status": "confirmed",
         "source_host": "host-0",
         "target_host": "host-2",
-        "operation": told["operation"],
+        "operation": accepted["operation"],
     }
     assert move["allocations"] == {}
     shown = players.ask("GET", f"/instances/{uuid}")[1]
@@ -59,18 +63,18 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_be_is_refused_and_changes_nothing(players, uuid):
+def test_refused_migration_changes_nothing(players, uuid):
     for act, body, status, detail in REFUSED:
-        answered, problem = players.ask("POST", f"/instances/{uuid}/{act}", body)
-        assert (answered, detail in problem["detail"]) == (status, True), problem
+        status_code, problem = players.ask("POST", f"/instances/{uuid}/{act}", body)
+        assert (status_code, detail in problem["detail"]) == (status, True), problem
         assert players.ask("GET", "/migrations")[1] == {"migrations": [], "next": None}
         assert players.ask("GET", f"/instances/{uuid}")[1]["task"] == ""
 
 
-def test_an_instance_of_a_host_that_left_is_evacuated(players, uuid):
+def test_instance_of_a_deregistered_host_is_evacuated(players, uuid):
     assert players.ask("DELETE", "/agents/host-0")[0] == 204
-    told = players.ask("POST", f"/instances/{uuid}/evacuate", {}, key="rescue")[1]
-    assert players.over(told["operation"])["outcome"] == "done"
+    accepted = players.ask("POST", f"/instances/{uuid}/evacuate", {}, key="rescue")[1]
+    assert players.over(accepted["operation"])["outcome"] == "done"
     shown = players.ask("GET", f"/instances/{uuid}")[1]
     (move,) = shown["migrations"]
     assert (shown["status"], shown["host"], move["status"]) == ("ACTIVE", "host-1", "finished")
@@ -79,10 +83,10 @@ def test_an_instance_of_a_host_that_left_is_evacuated(players, uuid):
     assert amounts["VCPU"] == 2
 
 
-def test_migrations_are_found_by_what_is_asked_and_come_in_pages(players, uuid):
+def test_migrations_are_filtered_and_listed_in_pages(players, uuid):
     for host in ("host-1", "host-2", "host-1"):
-        told = players.ask("POST", f"/instances/{uuid}/live-migrate", {"host": host})[1]
-        assert players.over(told["operation"])["outcome"] == "done"
+        accepted = players.ask("POST", f"/instances/{uuid}/live-migrate", {"host": host})[1]
+        assert players.over(accepted["operation"])["outcome"] == "done"
 
     def targets(query):
         return [each["target_host"] for each in players.ask("GET", f"/migrations?{query}")[1]["migrations"]]
