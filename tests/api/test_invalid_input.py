@@ -1,4 +1,4 @@
-"""Words and numbers that some database cannot keep, or that no agent can mean: refused with their place."""
+"""Strings and numbers that a database or an agent cannot handle are refused, with the name of the field."""
 
 import msgspec
 import pytest
@@ -14,29 +14,29 @@ from tests.support.servers.in_process_api import asking_own
 from tests.support.servers.servers import serve
 
 INSTANCE = uuid_of("guest")
-# What has no body.
-UNREAD = [(method, path) for path, methods in TABLE.items() for method in methods if methods[method].body is None]
-PREPARED = {"uuid": INSTANCE, "node": "host-0", "address": "host-0"}
+# Routes without a body.
+WITHOUT_BODY = [(method, path) for path, methods in TABLE.items() for method in methods if methods[method].body is None]
+PREPARATION = {"uuid": INSTANCE, "node": "host-0", "address": "host-0"}
 
 
 @pytest.fixture
 def own(url):
-    """Roost's own API over three hosts, with an agent on one of them, over a database that lasts."""
-    with asking_own(fleet(3, vcpus=4), url=url) as found:
-        assert found.put("/agents/host-0", registration()).status == 200
-        yield found
+    """The /v1 API over three hosts, with an agent on one of them, over a persistent database."""
+    with asking_own(fleet(3, vcpus=4), url=url) as client:
+        assert client.put("/agents/host-0", registration()).status == 200
+        yield client
 
 
-def refused(answer):
-    """Return what a refusal says, and of which place."""
+def refused_field(answer):
+    """Check that a request was refused; return the field that the error names."""
     assert answer.status == 400, answer.json
     return answer.json["field"]
 
 
-def test_numbers_of_orders_that_nothing_has(own):
+def test_order_numbers_out_of_range_are_refused(own):
     for number in (-1, 2**63, 10**400):
-        assert refused(own.post("/orders/poll", poll_body(held=[number]))) == "$.agents[0].held[0]"
-        assert refused(
+        assert refused_field(own.post("/orders/poll", poll_body(held=[number]))) == "$.agents[0].held[0]"
+        assert refused_field(
             own.post("/orders/poll", {**poll_body(), "agents": [{**poll_body()["agents"][0], "fence": number}]})
         )
     assert own.post("/orders/poll", poll_body(held=[2**63 - 1])).json["settled"] == [2**63 - 1]
@@ -53,32 +53,32 @@ def test_numbers_of_orders_that_nothing_has(own):
         "/agents?cursor",
     ],
 )
-def test_a_nul_in_a_query(own, query):
+def test_nul_in_a_query_is_refused(own, query):
     answer = own.get(f"{query}=a%00b")
     name = query[query.index("?") :]
-    assert (refused(answer), answer.json["detail"]) == (name, f"{name}: must not contain NUL")
+    assert (refused_field(answer), answer.json["detail"]) == (name, f"{name}: must not contain NUL")
 
 
-def test_a_nul_in_a_path_is_of_nothing(own):
+def test_nul_in_a_path_is_not_found(own):
     for path in ("/agents/\0", "/hosts/a\0b", "/operations/\0", "/migrations/\0", "/instances/\0", "/nowhere\0"):
         answer = own.get(path)
         assert (answer.status, answer.json["detail"]) == (404, f"there is no /v1{path}")
 
 
-def test_a_nul_in_what_an_agent_is(own):
+def test_nul_in_agent_fields_is_refused(own):
     for name in ("driver", "software", "cell"):
-        assert refused(own.put("/agents/host-1", registration(**{name: "a\0b"}))) == f"$.{name}"
-    assert refused(own.post("/orders/poll", poll_body(host="a\0b"))) == "$.agents[0].host"
+        assert refused_field(own.put("/agents/host-1", registration(**{name: "a\0b"}))) == f"$.{name}"
+    assert refused_field(own.post("/orders/poll", poll_body(host="a\0b"))) == "$.agents[0].host"
     assert own.put("/agents/host-1", registration(driver="é😀")).status == 200
 
 
-def test_a_line_break_behind_an_identity(own):
+def test_line_break_after_an_id_is_refused(own):
     commit_rows(own, operation(1), order(1, host="host-0", action="power_off", body=ORDER))
-    assert refused(own.post("/orders/1/answer", {**answer_body(), "run": RUN + "\n"})) == "$.run"
-    assert refused(own.put("/agents/host-0", registration(run=RUN + "\n"))) == "$.run"
-    assert refused(own.post("/agents/host-0/standings", {"instances": [RUN + "\n"]})) == "$.instances[0]"
+    assert refused_field(own.post("/orders/1/answer", {**answer_body(), "run": RUN + "\n"})) == "$.run"
+    assert refused_field(own.put("/agents/host-0", registration(run=RUN + "\n"))) == "$.run"
+    assert refused_field(own.post("/agents/host-0/standings", {"instances": [RUN + "\n"]})) == "$.instances[0]"
     for cursor in ("%0A", "1%0A", RUN + "%0A"):
-        assert refused(own.get(f"/instances?cursor={cursor}")) == "?cursor"
+        assert refused_field(own.get(f"/instances?cursor={cursor}")) == "?cursor"
 
 
 @pytest.mark.parametrize(
@@ -94,26 +94,26 @@ def test_a_line_break_behind_an_identity(own):
         ("POST", "/decisions", b'{"hints":{"a":' + b"[" * 1_000 + b"]" * 1_000 + b"}}", "$.hints[...][0]"),
     ],
 )
-def test_of_a_body_that_is_wrong_twice_the_first_place_is_told(own, method, path, body, place):
-    assert refused(own.ask(method, path, body)) == place
+def test_first_of_two_body_errors_is_reported(own, method, path, body, place):
+    assert refused_field(own.ask(method, path, body)) == place
 
 
-def test_a_query_string_that_nobody_reads_is_refused(own):
+def test_unknown_query_parameters_are_refused_by_all_routes(own):
     for method, path in [(method, path) for path, methods in TABLE.items() for method in methods]:
         target = path.replace("{id}", INSTANCE).replace("{host}", "host-0")
-        assert refused(own.ask(method, f"{target}?nonsense=true")) == "?", (method, path)
+        assert refused_field(own.ask(method, f"{target}?nonsense=true")) == "?", (method, path)
 
 
-def test_a_body_that_nobody_reads_is_refused(own):
-    for method, path in UNREAD:
+def test_unexpected_bodies_are_refused_by_routes_without_a_body(own):
+    for method, path in WITHOUT_BODY:
         target = path.replace("{id}", INSTANCE).replace("{host}", "host-0")
         for body in (b'{"nonsense":1}', b'"text"', b"[]"):
-            assert refused(own.ask(method, target, body)) == "$", (method, path)
+            assert refused_field(own.ask(method, target, body)) == "$", (method, path)
         answer = own.ask(method, target, b"bytes", headers={"content-type": "text/plain"})
-        assert (refused(answer), answer.json["detail"][:29]) == ("$", "$: the body is not valid JSON")
+        assert (refused_field(answer), answer.json["detail"][:29]) == ("$", "$: the body is not valid JSON")
 
 
-def test_a_body_that_says_nothing_where_nobody_reads_one_is_borne(own):
+def test_empty_bodies_are_accepted_by_routes_without_a_body(own):
     for body in (b"", b"{}", b"null", b" { } "):
         assert own.ask("POST", f"/instances/{INSTANCE}/stop", body).status == 404
         assert own.ask("GET", "/flavors", body).json == {"flavors": []}
@@ -121,8 +121,8 @@ def test_a_body_that_says_nothing_where_nobody_reads_one_is_borne(own):
         assert own.delete("/flavors/small", body=body, headers={"content-type": "text/plain"}).status == 204
 
 
-def test_a_drain_that_is_meant_to_be_dry_by_its_query_string_does_not_begin(own):
-    assert refused(own.post("/hosts/host-0/drain?dry_run=true", {})) == "?"
+def test_dry_run_in_the_query_of_a_drain_is_refused(own):
+    assert refused_field(own.post("/hosts/host-0/drain?dry_run=true", {})) == "?"
     assert own.get("/hosts/host-0").json["disabled"] is False
 
 
@@ -138,19 +138,19 @@ def test_a_drain_that_is_meant_to_be_dry_by_its_query_string_does_not_begin(own)
         "failed_builds",
     ],
 )
-def test_facts_below_nothing_are_refused_and_none_is_well(own, name):
+def test_negative_facts_are_refused_and_zero_is_accepted(own, name):
     answer = own.put("/agents/host-0/nodes/host-0", {name: -1})
-    assert (refused(answer), answer.json["detail"]) == (f"$.{name}", f"$.{name}: must be 0 or more")
+    assert (refused_field(answer), answer.json["detail"]) == (f"$.{name}", f"$.{name}: must be 0 or more")
     assert own.put("/agents/host-0/nodes/host-0", {name: 0, "of_a_newer_agent": 1}).status == 204
 
 
 @pytest.mark.parametrize(
-    ("told", "place"),
+    ("fields", "place"),
     [
-        ({"prepared": {**PREPARED, "uuid": uuid_of("another")}}, "$.prepared.uuid"),
-        ({"prepared": {**PREPARED, "uuid": ""}}, "$.prepared.uuid"),
-        ({"prepared": {**PREPARED, "address": "x" * 4_097}}, "$.prepared.address"),
-        ({"prepared": {**PREPARED, "disk": "\0"}}, "$.prepared.disk"),
+        ({"prepared": {**PREPARATION, "uuid": uuid_of("another")}}, "$.prepared.uuid"),
+        ({"prepared": {**PREPARATION, "uuid": ""}}, "$.prepared.uuid"),
+        ({"prepared": {**PREPARATION, "address": "x" * 4_097}}, "$.prepared.address"),
+        ({"prepared": {**PREPARATION, "disk": "\0"}}, "$.prepared.disk"),
         ({"prepared": {"uuid": INSTANCE}}, "$.prepared"),
         ({"found": {"uuid": uuid_of("another"), "node": "n", "operation": "", "state": "running"}}, "$.found.uuid"),
         ({"found": {"uuid": INSTANCE, "node": "n", "operation": "", "state": "merry"}}, "$.found.state"),
@@ -160,60 +160,60 @@ def test_facts_below_nothing_are_refused_and_none_is_well(own, name):
         ({"beside": 1}, "$"),
     ],
 )
-def test_an_answer_that_is_not_about_its_order(own, told, place):
+def test_answer_that_does_not_match_its_order_is_refused(own, fields, place):
     commit_rows(
         own, operation(1), order(1, host="host-0", action="prepare", body=ORDER, instance_uuid=uuid_bytes(INSTANCE))
     )
-    assert refused(own.post("/orders/1/answer", answer_body(**told))) == place
+    assert refused_field(own.post("/orders/1/answer", answer_body(**fields))) == place
     assert own.serving.run(lambda current: own.agents.reader(current).order(1)).state == "waiting"
-    assert own.post("/orders/1/answer", answer_body(prepared=PREPARED)).json == {"is_wanted": True}
+    assert own.post("/orders/1/answer", answer_body(prepared=PREPARATION)).json == {"is_wanted": True}
 
 
-def test_a_guest_whose_identity_is_long_is_refused_in_few_words(own):
+def test_error_for_a_long_guest_id_is_short(own):
     guest = {"uuid": "x" * 100_000, "node": "n", "operation": "", "state": "running"}
     answer = own.put("/agents/host-0", registration(guests=[guest]))
     assert (answer.status, len(answer.body) < 1_000) == (400, True)
 
 
-def test_a_host_may_have_very_many_guests_that_nobody_knows(own):
+def test_registration_with_ten_thousand_unknown_guests(own):
     guests = [
         {"uuid": uuid_of("guest", str(number)), "node": "host-0", "operation": "", "state": "running"}
         for number in range(10_000)
     ]
-    told = own.put("/agents/host-0", registration(guests=guests))
-    assert (told.status, len(told.json["keep"]), told.json["destroy"]) == (200, 10_000, [])
-    assert refused(own.put("/agents/host-0", registration(guests=[*guests, guests[0]]))) == "$.guests"
+    accepted = own.put("/agents/host-0", registration(guests=guests))
+    assert (accepted.status, len(accepted.json["keep"]), accepted.json["destroy"]) == (200, 10_000, [])
+    assert refused_field(own.put("/agents/host-0", registration(guests=[*guests, guests[0]]))) == "$.guests"
 
 
 @pytest.mark.parametrize("facts", [{"cpu_allocation_ratio": 1e308}, {"metrics": {"cpu.percent": -1e308}}])
-def test_numbers_of_which_no_order_of_hosts_could_be_made(own, facts):
+def test_facts_too_large_to_rank_are_refused(own, facts):
     answer = own.put("/agents/host-0/nodes/host-0", facts)
     assert answer.status == 400
     assert "must be a number up to 3.40282e+38, got" in answer.json["detail"]
     largest = {"vcpus_total": 2**64 - 1, "memory_mb": 2**64 - 1, "local_gb": 2**64 - 1, "cpu_allocation_ratio": 3e38}
     assert own.put("/agents/host-0/nodes/host-0", largest).status == 204
-    decided = own.post("/decisions", {"flavor": {"vcpus": 1}, "dry_run": True}).json
-    assert (decided["outcome"], decided["picks"][0]["host"]) == ("granted", "host-0")
+    decision = own.post("/decisions", {"flavor": {"vcpus": 1}, "dry_run": True}).json
+    assert (decision["outcome"], decision["picks"][0]["host"]) == ("granted", "host-0")
 
 
-def test_what_a_driver_said_with_a_nul_is_kept_without_it(own):
+def test_nul_in_a_driver_message_is_replaced(own):
     commit_rows(own, operation(1), order(1, host="host-0", action="spawn", body=ORDER))
     assert own.post("/orders/1/answer", answer_body("failed", problem="a\0b")).json == {"is_wanted": True}
     row = own.serving.run(lambda current: own.agents.reader(current).order(1))
     assert msgspec.json.decode(row.answer)["problem"] == "a\N{REPLACEMENT CHARACTER}b"
 
 
-def test_a_build_ends_whatever_its_driver_said(tmp_path, postgres_url):
+def test_build_ends_despite_a_nul_in_the_driver_message(tmp_path, postgres_url):
     with asking_own(fleet(1, vcpus=4), url=postgres_url):
         pass
     with serve("--database", postgres_url, noun="up", folder=tmp_path) as server:
         players = Players(server, ["host-0"])
-        told = players.ask("POST", "/instances", {"flavor": {"name": "small", "vcpus": 1}, "name": "web"})[1]
-        asked = {"host": "host-0", "run": uuid_of("run", "host-0"), "fence": 1, "held": []}
-        (ordered,) = players.ask("POST", "/orders/poll", {"agents": [asked]})[1]["orders"]
-        answer = {"run": asked["run"], "outcome": "aborted", "problem": "no\0network"}
-        assert players.ask("POST", f"/orders/{ordered['id']}/answer", answer) == (200, {"is_wanted": True})
-        over = players.over(told["operation"])
-        assert over["outcome"] == "failed"
-        assert "no\N{REPLACEMENT CHARACTER}network" in over["instances"][0]["fault"]
+        creation = players.ask("POST", "/instances", {"flavor": {"name": "small", "vcpus": 1}, "name": "web"})[1]
+        agent = {"host": "host-0", "run": uuid_of("run", "host-0"), "fence": 1, "held": []}
+        (order_body,) = players.ask("POST", "/orders/poll", {"agents": [agent]})[1]["orders"]
+        answer = {"run": agent["run"], "outcome": "aborted", "problem": "no\0network"}
+        assert players.ask("POST", f"/orders/{order_body['id']}/answer", answer) == (200, {"is_wanted": True})
+        operation_result = players.over(creation["operation"])
+        assert operation_result["outcome"] == "failed"
+        assert "no\N{REPLACEMENT CHARACTER}network" in operation_result["instances"][0]["fault"]
         assert server.said == ""

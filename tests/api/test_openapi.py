@@ -1,4 +1,4 @@
-"""The OpenAPI document says what is asked and answered."""
+"""The OpenAPI document describes all requests and responses."""
 
 import re
 
@@ -21,47 +21,47 @@ OPERATIONS = [(path, method) for path, methods in TABLE.items() for method in me
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 
 
-def referred(value):
+def references(value):
     """Yield every reference in a document."""
     if isinstance(value, dict):
         yield from ([value["$ref"]] if "$ref" in value else [])
         for each in value.values():
-            yield from referred(each)
+            yield from references(each)
     elif isinstance(value, list):
         for each in value:
-            yield from referred(each)
+            yield from references(each)
 
 
-def test_what_is_referred_to_is_there():
+def test_references_resolve():
     schemas = DOCUMENT["components"]["schemas"]
-    assert {ref.removeprefix("#/components/schemas/") for ref in referred(DOCUMENT)} <= set(schemas)
+    assert {ref.removeprefix("#/components/schemas/") for ref in references(DOCUMENT)} <= set(schemas)
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in schemas)
 
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
-def test_an_operation_is_described(path, method):
-    told = DOCUMENT["paths"][path][method.lower()]
+def test_every_operation_is_described(path, method):
+    description = DOCUMENT["paths"][path][method.lower()]
     route = TABLE[path][method]
-    assert told["summary"] == route.about
-    assert ("requestBody" in told) == (route.body is not None)
-    named = {each["name"] for each in told["parameters"]}
-    assert set(re.findall(r"{(\w+)}", path)) <= named
-    assert ("Idempotency-Key" in named) == route.is_keyed
-    assert all(each["schema"].get("description", "-") for each in told["parameters"])
+    assert description["summary"] == route.about
+    assert ("requestBody" in description) == (route.body is not None)
+    parameter_names = {each["name"] for each in description["parameters"]}
+    assert set(re.findall(r"{(\w+)}", path)) <= parameter_names
+    assert ("Idempotency-Key" in parameter_names) == route.is_keyed
+    assert all(each["schema"].get("description", "-") for each in description["parameters"])
 
 
-def test_names_of_operations_differ():
+def test_operation_ids_are_unique():
     names = [each["operationId"] for methods in DOCUMENT["paths"].values() for each in methods.values()]
     assert len(set(names)) == len(names) == len(OPERATIONS)
 
 
 STOPPED, RUNNING = (status(number, status=word, task="") for number, word in ((1, "SHUTOFF"), (2, "ACTIVE")))
-LIVE, LOST = (
+ON_LIVE_HOST, ON_LOST_HOST = (
     status(number, status="ACTIVE", task="", host=host, node=host) for number, host in ((3, "host-0"), (4, "host-9"))
 )
 MOVE = migration(1, kind="live", status="failed", source_host="host-0")
-# What is changed or moved, by what is asked of it.
-CHANGED = {
+# Instances to change or move, by operation.
+BY_OPERATION = {
     kind: status(10 + number, status=word, task="", host="host-0", node="host-0")
     for number, (kind, word) in enumerate(
         {
@@ -79,13 +79,13 @@ CHANGED = {
     )
 }
 BODIES = {"rebuild": {}, "migrate": {}, "resize": {"flavor": {"name": "large", "vcpus": 2}}}
-DRAIN = operation(
+DRAIN_OPERATION = operation(
     3, kind="drain", step="move", body=msgspec.msgpack.encode(Drain(host="host-1", instances=(), at_once=1))
 )
-ENDED = operation(2, kind="stop", outcome="done")
+STOP_OPERATION = operation(2, kind="stop", outcome="done")
 
-# What is asked of each path; an empty brace is what the first decision made.
-ASKED = {
+# The request for each path; an empty brace stands for the first decision or its instance.
+REQUESTS = {
     ("/decisions", "POST"): ("/decisions", SMALL),
     ("/decisions", "GET"): ("/decisions", None),
     ("/decisions/{id}", "GET"): ("/decisions/{}", None),
@@ -98,16 +98,19 @@ ASKED = {
     ("/instances/{id}", "DELETE"): ("/instances/{}", None),
     ("/instances/{id}/start", "POST"): (f"/instances/{uuid_text(STOPPED.uuid)}/start", None),
     ("/instances/{id}/stop", "POST"): (f"/instances/{uuid_text(RUNNING.uuid)}/stop", None),
-    ("/instances/{id}/live-migrate", "POST"): (f"/instances/{uuid_text(LIVE.uuid)}/live-migrate", {"host": "host-1"}),
-    ("/instances/{id}/evacuate", "POST"): (f"/instances/{uuid_text(LOST.uuid)}/evacuate", {}),
+    ("/instances/{id}/live-migrate", "POST"): (
+        f"/instances/{uuid_text(ON_LIVE_HOST.uuid)}/live-migrate",
+        {"host": "host-1"},
+    ),
+    ("/instances/{id}/evacuate", "POST"): (f"/instances/{uuid_text(ON_LOST_HOST.uuid)}/evacuate", {}),
     ("/migrations", "GET"): ("/migrations?status=failed&source=HOST-0", None),
     ("/migrations/{uuid}", "GET"): (f"/migrations/{uuid_text(MOVE.uuid)}", None),
     **{
         (f"/instances/{{id}}/{kind}", "POST"): (f"/instances/{uuid_text(row.uuid)}/{kind}", BODIES.get(kind))
-        for kind, row in CHANGED.items()
+        for kind, row in BY_OPERATION.items()
     },
-    ("/operations/{id}", "DELETE"): (f"/operations/{uuid_text(DRAIN.uuid)}", None),
-    ("/operations/{id}", "GET"): (f"/operations/{uuid_text(ENDED.uuid)}", None),
+    ("/operations/{id}", "DELETE"): (f"/operations/{uuid_text(DRAIN_OPERATION.uuid)}", None),
+    ("/operations/{id}", "GET"): (f"/operations/{uuid_text(STOP_OPERATION.uuid)}", None),
     ("/events", "GET"): ("/events", None),
     ("/capacity", "GET"): ("/capacity?flavor=small&by=zone", None),
     ("/capacity", "POST"): ("/capacity", {"request": SMALL}),
@@ -149,28 +152,33 @@ ASKED = {
 }
 
 
-def test_answers_are_as_the_document_says():
-    assert set(ASKED) == set(OPERATIONS)
+def test_responses_match_the_document():
+    assert set(REQUESTS) == set(OPERATIONS)
     with asking_own(fleet(3, vcpus=4)) as own:
-        commit_rows(own, operation(1), ENDED, STOPPED, RUNNING, order(1, host="host-0", action="destroy", body=ORDER))
-        made = own.post("/decisions", SMALL).json
-        numbers = own.in_thread(lambda roost: {kind: number for (kind, _), number in roost.state.documents.items()})
-        known = {"flavor_id": numbers["flavor"], "request_id": numbers["request"]}
         commit_rows(
-            own, MOVE, DRAIN, *(msgspec.structs.replace(each, **known) for each in (LIVE, LOST, *CHANGED.values()))
+            own, operation(1), STOP_OPERATION, STOPPED, RUNNING, order(1, host="host-0", action="destroy", body=ORDER)
         )
-        names = {"/decisions": made["uuid"], "/instances": made["picks"][0]["instance_uuid"]}
-        for (path, method), (url, body) in ASKED.items():
+        decision = own.post("/decisions", SMALL).json
+        numbers = own.in_thread(lambda roost: {kind: number for (kind, _), number in roost.state.documents.items()})
+        ids = {"flavor_id": numbers["flavor"], "request_id": numbers["request"]}
+        commit_rows(
+            own,
+            MOVE,
+            DRAIN_OPERATION,
+            *(msgspec.structs.replace(each, **ids) for each in (ON_LIVE_HOST, ON_LOST_HOST, *BY_OPERATION.values())),
+        )
+        names = {"/decisions": decision["uuid"], "/instances": decision["picks"][0]["instance_uuid"]}
+        for (path, method), (url, body) in REQUESTS.items():
             name = names.get(f"/{path.split('/')[1]}", "")
-            answered = own.ask(method, url.format(name), body)
+            response = own.ask(method, url.format(name), body)
             responses = DOCUMENT["paths"][path][method.lower()]["responses"]
-            assert str(answered.status) in responses, (path, answered.json)
-            content = responses[str(answered.status)].get("content")
+            assert str(response.status) in responses, (path, response.json)
+            content = responses[str(response.status)].get("content")
             if content is None or "text/event-stream" in content:
-                assert answered.body == b""
+                assert response.body == b""
                 continue
             schema = {**content["application/json"]["schema"], "components": DOCUMENT["components"]}
-            jsonschema.validate(answered.json, schema)
+            jsonschema.validate(response.json, schema)
         refused = own.get("/decisions/none")
         problem = {"$ref": "#/components/schemas/ProblemDetails", "components": DOCUMENT["components"]}
         jsonschema.validate(refused.json, problem)

@@ -1,4 +1,4 @@
-"""Polls that wait: on the loop, over sockets, and between processes."""
+"""Polls that wait for orders: in process, over sockets and between processes."""
 
 import asyncio
 import json
@@ -31,26 +31,26 @@ from tests.support.servers.servers import serve
 ADMIN = {"x-auth-token": "admin"}
 
 
-class Waiting:
-    """Roost's own API as uvicorn calls it, by clients that wait, and may leave."""
+class WaitingClients:
+    """The /v1 API as uvicorn calls it, with clients that wait and may disconnect."""
 
     def __init__(self, own):
         self.own = own
-        self._edge = AsgiApplication(own.application, own.serving, settings=Settings())
+        self._asgi = AsgiApplication(own.application, own.serving, settings=Settings())
 
-    async def poll(self, body, *, left=None):
-        """Return status and body of the answer; None: the client left before."""
-        data, sent = json.dumps(body).encode(), []
+    async def poll(self, body, *, disconnected=None):
+        """Return the status and body of the response, or None if the client disconnected before."""
+        data, messages_sent = json.dumps(body).encode(), []
         incoming = [{"type": "http.request", "body": data, "more_body": False}]
 
         async def receive():
             if incoming:
                 return incoming.pop()
-            await (left or asyncio.Event()).wait()
+            await (disconnected or asyncio.Event()).wait()
             return {"type": "http.disconnect"}
 
         async def send(message):
-            sent.append(message)
+            messages_sent.append(message)
 
         scope = {
             "type": "http",
@@ -62,104 +62,104 @@ class Waiting:
             "headers": [(b"x-auth-token", b"admin"), (b"content-type", b"application/json")],
             "extensions": {ABORT: {"narrow": lambda: None, "abort": lambda: None}},
         }
-        await self._edge(scope, receive, send)
-        return None if len(sent) < 2 else (sent[0]["status"], json.loads(sent[1]["body"]))
+        await self._asgi(scope, receive, send)
+        return None if len(messages_sent) < 2 else (messages_sent[0]["status"], json.loads(messages_sent[1]["body"]))
 
-    async def waits(self, count=1):
-        """Come back when so many hosts are waited for."""
-        while len(self.own.agents.wakeups.keys) != count:  # noqa: ASYNC110  # it is told to nobody
+    async def wait_for_polls(self, count=1):
+        """Wait until this number of hosts has waiting polls."""
+        while len(self.own.agents.wakeups.keys) != count:  # noqa: ASYNC110  # there is no event for it
             await asyncio.sleep(0.001)
 
     async def commit(self, *rows):
-        """Commit rows of work as a conductor does: as a plan."""
+        """Commit work rows in a plan, as a conductor does."""
         plan = Plan(answer=None, work=tuple(map(Put, rows)))
         await asyncio.to_thread(self.own.serving.run, lambda _current: plan)
 
 
 @pytest.fixture
-def waiting(own):
+def clients(own):
     for host in ("host-0", "host-1"):
         assert own.put(f"/agents/{host}", registration()).status == 200
     commit_rows(own, operation(1))
-    return Waiting(own)
+    return WaitingClients(own)
 
 
-def test_a_poll_is_answered_when_there_is_an_order_for_its_host(waiting):
+def test_poll_returns_when_its_host_gets_an_order(clients):
     async def play():
-        polls = [asyncio.create_task(waiting.poll(poll_body(host=host, wait_s=20))) for host in ("HOST-0", "host-1")]
-        await waiting.waits(2)
-        await waiting.commit(order(1, host="host-0", action="destroy", body=ORDER))
-        status, told = await polls[0]
-        assert (status, [each["id"] for each in told["orders"]]) == (200, [1])
+        polls = [asyncio.create_task(clients.poll(poll_body(host=host, wait_s=20))) for host in ("HOST-0", "host-1")]
+        await clients.wait_for_polls(2)
+        await clients.commit(order(1, host="host-0", action="destroy", body=ORDER))
+        status, body = await polls[0]
+        assert (status, [each["id"] for each in body["orders"]]) == (200, [1])
         assert not polls[1].done()
-        await waiting.commit(order(2, host="host-1", action="destroy", body=ORDER))
+        await clients.commit(order(2, host="host-1", action="destroy", body=ORDER))
         assert [each["id"] for each in (await polls[1])[1]["orders"]] == [2]
-        await waiting.waits(0)
+        await clients.wait_for_polls(0)
 
     asyncio.run(play())
 
 
-def test_an_order_that_comes_while_a_poll_begins_is_not_missed(waiting):
-    """It is committed after the poll has looked, and before it waits."""
-    agents = waiting.own.agents
+def test_order_committed_just_before_the_poll_waits_is_found(clients):
+    """The order is committed between the poll's first look and its wait."""
+    agents = clients.own.agents
     mark = agents.wakeups.mark
 
     async def play():
-        await waiting.commit(order(1, host="host-0", action="destroy", body=ORDER))
+        await clients.commit(order(1, host="host-0", action="destroy", body=ORDER))
         waiter = agents.wakeups.open(["host-0"], mark=mark)
-        found = await agents.wait_for_work(msgspec.convert(poll_body(wait_s=20), Poll), waiter)
+        reply = await agents.wait_for_work(msgspec.convert(poll_body(wait_s=20), Poll), waiter)
         agents.wakeups.leave(waiter)
-        return found
+        return reply
 
     assert [each.id for each in asyncio.run(play()).orders] == [1]
 
 
-def test_a_poll_ends_empty_when_its_time_is_up_or_the_server_stops_and_with_its_client(waiting):
+def test_poll_ends_empty_on_timeout_disconnect_or_shutdown(clients):
     async def play():
-        assert (await waiting.poll(poll_body(wait_s=0.01)))[1]["orders"] == []
-        left = asyncio.Event()
-        gone = asyncio.create_task(waiting.poll(poll_body(wait_s=20), left=left))
-        await waiting.waits()
-        left.set()
-        assert await gone is None
-        await waiting.waits(0)
-        stopped = asyncio.create_task(waiting.poll(poll_body(wait_s=20)))
-        await waiting.waits()
-        waiting.own.agents.wakeups.close()
-        assert (await stopped)[1]["orders"] == []
-        status, problem = await waiting.poll(poll_body(wait_s=20))
+        assert (await clients.poll(poll_body(wait_s=0.01)))[1]["orders"] == []
+        disconnected = asyncio.Event()
+        aborted = asyncio.create_task(clients.poll(poll_body(wait_s=20), disconnected=disconnected))
+        await clients.wait_for_polls()
+        disconnected.set()
+        assert await aborted is None
+        await clients.wait_for_polls(0)
+        interrupted = asyncio.create_task(clients.poll(poll_body(wait_s=20)))
+        await clients.wait_for_polls()
+        clients.own.agents.wakeups.close()
+        assert (await interrupted)[1]["orders"] == []
+        status, problem = await clients.poll(poll_body(wait_s=20))
         assert (status, problem["detail"]) == (503, "the server is stopping; try again")
 
     asyncio.run(play())
 
 
-def test_more_agents_than_may_wait_are_told_to_come_back(waiting):
+def test_agents_beyond_the_limit_of_waiting_polls_get_503(clients):
     async def play():
-        waiters = [waiting.own.agents.wakeups.open([f"h{number}" for number in range(100)], mark=0)]
-        status, problem = await waiting.poll(poll_body(wait_s=20))
+        waiters = [clients.own.agents.wakeups.open([f"h{number}" for number in range(100)], mark=0)]
+        status, problem = await clients.poll(poll_body(wait_s=20))
         assert (status, problem["detail"]) == (
             503,
             "100 agents wait for orders (limit placement.agents_max); try again",
         )
-        waiting.own.agents.wakeups.leave(waiters[0])
+        clients.own.agents.wakeups.leave(waiters[0])
 
     asyncio.run(play())
 
 
-def test_a_poll_that_waits_hears_that_its_order_was_withdrawn(waiting):
+def test_waiting_poll_returns_a_withdrawn_order(clients):
     async def play():
         row = order(1, host="host-0", action="destroy", body=ORDER, state="taken")
-        await waiting.commit(row)
-        poll = asyncio.create_task(waiting.poll(poll_body(wait_s=20, held=[1])))
-        await waiting.waits()
-        over = Put(msgspec.structs.replace(row, state="withdrawn", version=2), expected=1)
-        await asyncio.to_thread(waiting.own.serving.run, lambda _current: Plan(answer=None, work=(over,)))
+        await clients.commit(row)
+        poll = asyncio.create_task(clients.poll(poll_body(wait_s=20, held=[1])))
+        await clients.wait_for_polls()
+        withdrawal = Put(msgspec.structs.replace(row, state="withdrawn", version=2), expected=1)
+        await asyncio.to_thread(clients.own.serving.run, lambda _current: Plan(answer=None, work=(withdrawal,)))
         assert (await poll)[1]["withdrawn"] == [1]
 
     asyncio.run(play())
 
 
-def served(folder, *words):
+def serve_product(folder, *words):
     return serve(*words, noun="up", folder=folder)
 
 
@@ -167,47 +167,47 @@ def client(server):
     return closing(HttpServer(server.address, token="admin", draw=lambda: 0.5, pause=lambda _: False))
 
 
-def test_an_agent_lives_with_a_real_server_and_hears_at_once_that_another_run_took_over(tmp_path):
+def test_agent_registers_reports_polls_and_is_superseded(tmp_path):
     root = uuid_of("root")
-    with served(tmp_path) as server, client(server) as agent:
-        made = server.ask("POST", "/placement/resource_providers", {"name": "h", "uuid": root})
-        assert made[0] == 200
+    with serve_product(tmp_path) as server, client(server) as agent:
+        creation = server.ask("POST", "/placement/resource_providers", {"name": "h", "uuid": root})
+        assert creation[0] == 200
         assert agent.register("h", Registration(run=RUN, driver="fake", nodes=())).fence == 1
         agent.report("h", "h", HostFacts(hypervisor_type="fake"))
         poll = Poll(agents=(PollingAgent(host="h", run=RUN, fence=1),), wait_s=0.05)
         assert agent.poll(poll).orders == ()
         with pytest.raises(NotFound, match="no such order: 7"):
             agent.answer(7, OrderAnswer(run=RUN, outcome="ok"))
-        told = []
+        replies = []
         patient = msgspec.structs.replace(poll, wait_s=25.0)
-        waiter = threading.Thread(target=lambda: told.append(agent.poll(patient)))
+        waiter = threading.Thread(target=lambda: replies.append(agent.poll(patient)))
         waiter.start()
         agent.register("h", Registration(run=uuid_of("next"), driver="fake", nodes=()))
         waiter.join()
-        assert told[0].superseded == ("h",)
+        assert replies[0].superseded == ("h",)
         agent.deregister("h")
         shown = server.ask("GET", "/v1/agents/h", headers=ADMIN)[2]
         assert (shown["state"], shown["nodes"]) == ("gone", ["h"])
         assert server.ask("GET", "/v1/hosts/h", headers=ADMIN)[2]["up"] is False
 
 
-def test_a_real_server_that_stops_lets_polls_end(tmp_path):
-    with served(tmp_path) as server, client(server) as agent:
+def test_waiting_poll_ends_when_the_server_stops(tmp_path):
+    with serve_product(tmp_path) as server, client(server) as agent:
         agent.register("h", Registration(run=RUN, driver="fake", nodes=()))
-        told = []
+        replies = []
         poll = Poll(agents=(PollingAgent(host="h", run=RUN, fence=1),), wait_s=25.0)
-        waiter = threading.Thread(target=lambda: told.append(agent.poll(poll)))
+        waiter = threading.Thread(target=lambda: replies.append(agent.poll(poll)))
         waiter.start()
         while b"roost_agents_waiting 1.0" not in server.ask("GET", "/metrics", headers={})[2]:
             time.sleep(0.01)
         assert server.stop() == 0
         waiter.join()
-        assert [each.orders for each in told] == [()]
+        assert [each.orders for each in replies] == [()]
 
 
-def test_a_token_of_another_host_ends_an_agent(tmp_path):
-    text, kept = new_token("a", hosts=("a",))
-    (tmp_path / "tokens.toml").write_text(as_toml(kept))
+def test_token_of_another_host_stops_the_agent(tmp_path):
+    text, stored = new_token("a", hosts=("a",))
+    (tmp_path / "tokens.toml").write_text(as_toml(stored))
     settings = 'auth_strategy = "tokens"\ntokens_file = "tokens.toml"'
     with serve(noun="up", folder=tmp_path, settings=settings) as server:
         for token, sentence in ((text, "this token may only touch host a, not b"), ("x", "authentication is required")):
@@ -216,14 +216,14 @@ def test_a_token_of_another_host_ends_an_agent(tmp_path):
                 agent.register("b", Registration(run=RUN, driver="fake", nodes=()))
 
 
-def test_an_order_that_another_process_commits_is_found(postgres_url, tmp_path):
+def test_order_committed_by_another_process_is_found(postgres_url, tmp_path):
     with asking_own(fleet(1, vcpus=4), url=postgres_url):
         pass
-    with served(tmp_path, "--database", postgres_url) as server, client(server) as agent:
+    with serve_product(tmp_path, "--database", postgres_url) as server, client(server) as agent:
         agent.register("host-0", Registration(run=RUN, driver="fake", nodes=()))
-        told = []
+        replies = []
         poll = Poll(agents=(PollingAgent(host="host-0", run=RUN, fence=1),), wait_s=25.0)
-        waiter = threading.Thread(target=lambda: told.append(agent.poll(poll)))
+        waiter = threading.Thread(target=lambda: replies.append(agent.poll(poll)))
         waiter.start()
         store = open_store(postgres_url, settings=Store())
         try:
@@ -234,4 +234,4 @@ def test_an_order_that_another_process_commits_is_found(postgres_url, tmp_path):
         finally:
             store.close()
         waiter.join()
-        assert [each.id for each in told[0].orders] == [1]
+        assert [each.id for each in replies[0].orders] == [1]

@@ -1,4 +1,4 @@
-"""Every command of osc-placement, run by the real client against a server of its own."""
+"""Every command of osc-placement, run by the real client against a real server."""
 
 import hashlib
 
@@ -14,13 +14,13 @@ pytestmark = [pytest.mark.skipif(python() is None, reason=HOW_TO_INSTALL), pytes
 
 @pytest.fixture(scope="session")
 def client():
-    """A process that runs commands."""
-    found = Client()
-    yield found
-    found.stop()
+    """A process that runs client commands."""
+    client = Client()
+    yield client
+    client.stop()
 
 
-# What lies below the API makes no difference to the client, and a command takes a while: the other pairs are soaked.
+# The database makes no difference to the client, and commands are slow: other pairs run in the soak tests.
 ON_BOTH = ["sqlite", pytest.param("postgresql", marks=pytest.mark.soak)]
 OLDER = [
     pytest.param(database, version, marks=[] if at == number % 2 else pytest.mark.soak)
@@ -31,19 +31,19 @@ OLDER = [
 
 @pytest.fixture
 def server(request, tmp_path):
-    """The address of a server over an empty database, to which the client is an administrator."""
+    """The address of a server with an empty database; the client is an administrator."""
     salt = bytes(16)
-    kept = f"{salt.hex()}:{hashlib.sha256(salt + TOKEN.encode()).hexdigest()}"
-    (tmp_path / "tokens.toml").write_text(as_toml(Token(name="openstack", sha256=kept, roles=("admin",))))
+    token_hash = f"{salt.hex()}:{hashlib.sha256(salt + TOKEN.encode()).hexdigest()}"
+    (tmp_path / "tokens.toml").write_text(as_toml(Token(name="openstack", sha256=token_hash, roles=("admin",))))
     url = str(tmp_path / "roost.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
     settings = 'auth_strategy = "tokens"\ntokens_file = "tokens.toml"'
-    with serve("--database", url, settings=settings, folder=tmp_path) as found:
-        yield found.address
+    with serve("--database", url, settings=settings, folder=tmp_path) as client:
+        yield client.address
 
 
 @pytest.fixture
 def openstack(client, server):
-    """The command in a version of the API."""
+    """A function that returns the client for a microversion."""
     return lambda version: Openstack(client, server, version)
 
 
@@ -56,7 +56,7 @@ PLAIN = {"reserved": 0, "min_unit": 1, "max_unit": 2147483647, "step_size": 1, "
 @pytest.mark.parametrize("server", ON_BOTH, indirect=True)
 def test_every_command_works_in_the_newest_version(openstack):
     newest = openstack("1.39")
-    for chapter in (classes, traits, providers, inventories, labels, allocations, candidates, ends):
+    for chapter in (classes, traits, providers, inventories, labels, allocations, candidates, deletions):
         chapter(newest)
     assert sorted(newest.ran) == newest.commands()
     assert len(newest.ran) == 31
@@ -88,18 +88,18 @@ def traits(openstack):
 
 
 def providers(openstack):
-    made = {"uuid": ONE, "name": "one", "generation": 0, "root_provider_uuid": ONE, "parent_provider_uuid": None}
-    assert openstack.show("resource provider create", "one", "--uuid", ONE) == made
+    created = {"uuid": ONE, "name": "one", "generation": 0, "root_provider_uuid": ONE, "parent_provider_uuid": None}
+    assert openstack.show("resource provider create", "one", "--uuid", ONE) == created
     openstack.show("resource provider create", "two", "--uuid", TWO)
     child = openstack.show("resource provider create", "child", "--uuid", CHILD, "--parent-provider", ONE)
     assert (child["root_provider_uuid"], child["parent_provider_uuid"]) == (ONE, ONE)
     assert "already exists" in openstack.fail("resource provider create", "one")
-    assert openstack.show("resource provider list", "--name", "one") == [made]
+    assert openstack.show("resource provider list", "--name", "one") == [created]
     assert len(openstack.show("resource provider list")) == 3
     assert {each["name"] for each in openstack.show("resource provider list", "--in-tree", CHILD)} == {"one", "child"}
     renamed = openstack.show("resource provider set", ONE, "--name", "first")
     assert renamed["name"] == "first"
-    assert openstack.show("resource provider show", ONE) == made | {"name": "first"}
+    assert openstack.show("resource provider show", ONE) == created | {"name": "first"}
     shown = openstack.show("resource provider show", ONE, "--allocations")
     assert shown["allocations"] == {}
 
@@ -148,8 +148,8 @@ def labels(openstack):
     assert "generation" in openstack.fail("resource provider aggregate set", ONE, "--generation", generation)
     assert openstack.show("resource provider aggregate list", ONE) == joined
     assert [each["uuid"] for each in openstack.show("resource provider list", "--member-of", RACK)] == [ONE]
-    worn = openstack.show("resource provider trait set", ONE, "--trait", "CUSTOM_GOLD", "--trait", "HW_CPU_X86_AVX")
-    assert worn == [{"name": "CUSTOM_GOLD"}, {"name": "HW_CPU_X86_AVX"}]
+    provider_traits = openstack.show("resource provider trait set", ONE, "--trait", "CUSTOM_GOLD", "--trait", "HW_CPU_X86_AVX")
+    assert provider_traits == [{"name": "CUSTOM_GOLD"}, {"name": "HW_CPU_X86_AVX"}]
     assert sorted(each["name"] for each in openstack.show("resource provider trait list", ONE)) == [
         "CUSTOM_GOLD",
         "HW_CPU_X86_AVX",
@@ -163,26 +163,26 @@ def allocations(openstack):
     openstack.show("resource provider inventory set", TWO, "--resource", "DISK_GB=100")
     owner = ["--project-id", "acme", "--user-id", "ann", "--consumer-type", "INSTANCE"]
     on_one, on_two = f"rp={ONE},VCPU=2,MEMORY_MB=256", f"rp={TWO},DISK_GB=10"
-    held = openstack.show(
+    allocation_rows = openstack.show(
         "resource provider allocation set", CONSUMER, "--allocation", on_one, "--allocation", on_two, *owner
     )
-    assert {row["resource_provider"]: row["resources"] for row in held} == {
+    assert {row["resource_provider"]: row["resources"] for row in allocation_rows} == {
         ONE: {"VCPU": 2, "MEMORY_MB": 256},
         TWO: {"DISK_GB": 10},
     }
-    assert {(row["project_id"], row["user_id"], row["consumer_type"]) for row in held} == {("acme", "ann", "INSTANCE")}
-    assert openstack.show("resource provider allocation show", CONSUMER) == held
+    assert {(row["project_id"], row["user_id"], row["consumer_type"]) for row in allocation_rows} == {("acme", "ann", "INSTANCE")}
+    assert openstack.show("resource provider allocation show", CONSUMER) == allocation_rows
     assert openstack.show("resource provider usage show", ONE) == [
         {"resource_class": "VCPU", "usage": 2},
         {"resource_class": "MEMORY_MB", "usage": 256},
         {"resource_class": "CUSTOM_FISH", "usage": 0},
     ]
-    # From 1.38 on the client shows the types of consumers where the classes were.
+    # From 1.38 on, the client shows consumer types in the column of classes.
     assert openstack.show("resource usage show", "acme", "--user-id", "ann") == [
         {"resource_class": "INSTANCE", "usage": {"VCPU": 2, "MEMORY_MB": 256, "DISK_GB": 10, "consumer_count": 1}}
     ]
-    left = openstack.show("resource provider allocation unset", CONSUMER, "--provider", TWO)
-    assert [row["resource_provider"] for row in left] == [ONE]
+    remaining = openstack.show("resource provider allocation unset", CONSUMER, "--provider", TWO)
+    assert [row["resource_provider"] for row in remaining] == [ONE]
     other = uuid_named("other")
     assert "VCPU" in openstack.fail(
         "resource provider allocation set", other, "--allocation", f"rp={ONE},VCPU=5", *owner
@@ -193,15 +193,15 @@ def allocations(openstack):
 
 
 def candidates(openstack):
-    found = openstack.show("allocation candidate list", "--resource", "VCPU=1", "--required", "CUSTOM_GOLD")
-    assert [(row["#"], row["allocation"], row["resource provider"]) for row in found] == [(1, "VCPU=1", ONE)]
+    client = openstack.show("allocation candidate list", "--resource", "VCPU=1", "--required", "CUSTOM_GOLD")
+    assert [(row["#"], row["allocation"], row["resource provider"]) for row in client] == [(1, "VCPU=1", ONE)]
     assert openstack.show("allocation candidate list", "--resource", "VCPU=1", "--forbidden", "CUSTOM_GOLD") == []
     groups = ["--group", 1, "--resource", "VCPU=1", "--group", 2, "--resource", "MEMORY_MB=128"]
     both = openstack.show("allocation candidate list", *groups, "--group-policy", "none", "--limit", 5)
     assert {row["resource provider"] for row in both} == {ONE}
 
 
-def ends(openstack):
+def deletions(openstack):
     openstack.do("resource provider allocation delete", CONSUMER)
     assert openstack.show("resource provider allocation show", CONSUMER) == []
     openstack.do("resource provider trait delete", ONE)
@@ -212,16 +212,16 @@ def ends(openstack):
 
 
 @pytest.mark.parametrize(("server", "version"), OLDER, indirect=["server"])
-def test_what_the_client_asks_in_older_versions(openstack, version):
+def test_commands_work_in_older_versions(openstack, version):
     older, minor = openstack(version), int(version[2:])
-    made = older.show("resource provider create", "one", "--uuid", ONE)
-    assert (made["name"], made["generation"], "root_provider_uuid" in made) == ("one", 0, minor >= 14)
+    created = older.show("resource provider create", "one", "--uuid", ONE)
+    assert (created["name"], created["generation"], "root_provider_uuid" in created) == ("one", 0, minor >= 14)
     shown = older.show("resource provider inventory set", ONE, "--resource", "VCPU=8")
     assert shown == [PLAIN | {"resource_class": "VCPU", "total": 8}]
     owner = ["--project-id", "acme", "--user-id", "ann"] if minor >= 8 else []
-    held = older.show("resource provider allocation set", CONSUMER, "--allocation", f"rp={ONE},VCPU=2", *owner)
-    assert [(row["resource_provider"], row["resources"]) for row in held] == [(ONE, {"VCPU": 2})]
-    assert ("project_id" in held[0]) == (minor >= 12)
+    allocation_rows = older.show("resource provider allocation set", CONSUMER, "--allocation", f"rp={ONE},VCPU=2", *owner)
+    assert [(row["resource_provider"], row["resources"]) for row in allocation_rows] == [(ONE, {"VCPU": 2})]
+    assert ("project_id" in allocation_rows[0]) == (minor >= 12)
     assert older.show("resource provider usage show", ONE) == [{"resource_class": "VCPU", "usage": 2}]
     for command, words, since in (
         ("resource class set", ["CUSTOM_FISH"], 7),
@@ -239,8 +239,8 @@ def test_what_the_client_asks_in_older_versions(openstack, version):
         usage = older.show("resource usage show", "acme")
         assert usage == [{"resource_class": "VCPU", "usage": 2}]
     if minor >= 10:
-        found = older.show("allocation candidate list", "--resource", "VCPU=6")
-        assert [row["inventory used/capacity"] for row in found] == ["VCPU=2/8"]
+        client = older.show("allocation candidate list", "--resource", "VCPU=6")
+        assert [row["inventory used/capacity"] for row in client] == ["VCPU=2/8"]
     older.do("resource provider allocation delete", CONSUMER)
     older.do("resource provider inventory delete", ONE, "--resource-class", "VCPU")
     older.do("resource provider delete", ONE)

@@ -1,4 +1,4 @@
-"""Names in paths that ASCII has not."""
+"""Non-ASCII names in paths."""
 
 from urllib.parse import quote
 
@@ -9,12 +9,12 @@ from tests.support.servers.servers import ADMIN, serve
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with serve(noun="up", folder=tmp_path_factory.mktemp("paths")) as found:
-        yield found
+    with serve(noun="up", folder=tmp_path_factory.mktemp("paths")) as server:
+        yield server
 
 
 @pytest.mark.parametrize("name", ["größe", "日本", "a b", "Ã¼"])
-def test_a_name_in_a_path_is_the_name_in_a_document(server, name):
+def test_path_names_are_decoded_as_utf_8(server, name):
     path = f"/v1/flavors/{quote(name)}"
     assert server.ask("PUT", path, {"vcpus": 1})[2]["name"] == name
     assert server.ask("GET", path)[2]["name"] == name
@@ -24,7 +24,7 @@ def test_a_name_in_a_path_is_the_name_in_a_document(server, name):
     assert server.ask("DELETE", path)[0] == 204
 
 
-def test_a_path_that_is_not_utf_8_is_a_bad_request(server):
+def test_path_that_is_not_utf_8_is_a_bad_request(server):
     status, headers, body = server.ask("PUT", "/v1/flavors/gr%F6%DFe", {"vcpus": 1})
     assert (status, headers["content-type"], body["detail"]) == (
         400,
@@ -33,6 +33,6 @@ def test_a_path_that_is_not_utf_8_is_a_bad_request(server):
     )
 
 
-def test_paths_of_placement_have_a_letter_a_byte(server):
+def test_placement_paths_are_decoded_as_latin_1(server):
     status, _, body = server.ask("GET", "/placement/traits/CUSTOM_%F6", headers=ADMIN)
     assert (status, "CUSTOM_ö" in str(body)) == (404, True)

@@ -1,4 +1,4 @@
-"""Whoever may do more by a policy file, and not see all projects, does it in the own project only."""
+"""Roles that a policy file permits to write may do so in their own project only."""
 
 import pytest
 
@@ -16,7 +16,9 @@ RULES = {
     for name, rule in DEFAULTS.items()
     if name.startswith("roost:") and name != "roost:all_projects"
 }
-ACTS = sorted(path for path, methods in TABLE.items() if path.startswith("/instances/{id}/") and "POST" in methods)
+OPERATION_PATHS = sorted(
+    path for path, methods in TABLE.items() if path.startswith("/instances/{id}/") and "POST" in methods
+)
 BODIES = {
     "/instances/{id}/resize": {"flavor": {"vcpus": 2}},
     "/instances/{id}/rebuild": {},
@@ -25,53 +27,53 @@ BODIES = {
 
 @pytest.fixture(scope="module")
 def own():
-    with asking_own(fleet(4, vcpus=32), policy=Policy(RULES, others=DEFAULTS)) as found:
-        yield found
+    with asking_own(fleet(4, vcpus=32), policy=Policy(RULES, others=DEFAULTS)) as client:
+        yield client
 
 
-def run_in(own, project, **more):
-    """Ask for an instance of a project; return its uuid."""
-    told = own.post("/instances", {**SMALL, "project_id": project, "name": "web", **more})
-    assert told.status == 202, told.json
-    return told.json["instances"][0]
+def create_instance(own, project, **more):
+    """Create an instance in a project; return its UUID."""
+    creation = own.post("/instances", {**SMALL, "project_id": project, "name": "web", **more})
+    assert creation.status == 202, creation.json
+    return creation.json["instances"][0]
 
 
-def claimed_in(own, project, **more):
-    """Claim for an instance of a project; return the decision and the instance."""
-    told = own.post("/decisions", {**SMALL, "project_id": project, **more}).json
-    return told["uuid"], told["picks"][0]["instance_uuid"]
+def claim_instance(own, project, **more):
+    """Claim resources for an instance of a project; return the UUIDs of the decision and the instance."""
+    decision = own.post("/decisions", {**SMALL, "project_id": project, **more}).json
+    return decision["uuid"], decision["picks"][0]["instance_uuid"]
 
 
-def test_members_may_do_all_here():
+def test_members_are_allowed_every_operation_by_these_rules():
     assert all("role:member" in RULES[policy_of(method, path)] for path in TABLE for method in TABLE[path])
 
 
-@pytest.mark.parametrize("path", ACTS)
-def test_an_act_on_an_instance_of_another_project_is_told_as_of_none(own, path):
+@pytest.mark.parametrize("path", OPERATION_PATHS)
+def test_operation_on_an_instance_of_another_project_is_not_found(own, path):
     body = BODIES.get(path)
-    for theirs in (run_in(own, "theirs"), claimed_in(own, "theirs")[1]):
+    for theirs in (create_instance(own, "theirs"), claim_instance(own, "theirs")[1]):
         refused = own.post(path.replace("{id}", theirs), body, headers=MEMBER)
         assert (refused.status, refused.json["detail"]) == (404, f"no such instance: {theirs}")
-    for ours in (run_in(own, "ours"), claimed_in(own, "ours")[1]):
+    for ours in (create_instance(own, "ours"), claim_instance(own, "ours")[1]):
         assert own.post(path.replace("{id}", ours), body, headers=MEMBER).status in {202, 409}
 
 
 @pytest.mark.parametrize("query", ["", "?force=true"])
-def test_an_instance_of_another_project_is_not_deleted(own, query):
-    for theirs in (run_in(own, "theirs"), claimed_in(own, "theirs")[1]):
+def test_instance_of_another_project_is_not_deleted(own, query):
+    for theirs in (create_instance(own, "theirs"), claim_instance(own, "theirs")[1]):
         assert own.delete(f"/instances/{theirs}{query}", headers=MEMBER).status == 404
         assert own.get(f"/instances/{theirs}").json["task"] in {"", "scheduling"}
-    for ours in (run_in(own, "ours"), claimed_in(own, "ours")[1]):
+    for ours in (create_instance(own, "ours"), claim_instance(own, "ours")[1]):
         assert own.delete(f"/instances/{ours}{query}", headers=MEMBER).status in {202, 204}
 
 
-def test_a_decision_of_another_project_is_not_carried_on(own):
-    theirs, instance = claimed_in(own, "theirs")
+def test_decision_of_another_project_does_not_move(own):
+    theirs, instance = claim_instance(own, "theirs")
     nothing = uuid_of("nothing")
     refused = own.post(f"/decisions/{theirs}/next", {}, headers=MEMBER)
     assert (refused.status, refused.json["detail"]) == (404, f"no such decision: {theirs}")
     assert own.post(f"/decisions/{nothing}/next", {}, headers=MEMBER).status == 404
     before = own.get(f"/instances/{instance}").json["host"]
-    ours, _ = claimed_in(own, "ours")
+    ours, _ = claim_instance(own, "ours")
     assert own.post(f"/decisions/{ours}/next", {}, headers=MEMBER).status == 200
     assert own.get(f"/instances/{instance}").json["host"] == before

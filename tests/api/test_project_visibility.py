@@ -1,4 +1,4 @@
-"""Whoever may not see all projects sees instances, decisions, groups and operations of one: the own one."""
+"""Users without access to all projects see instances, decisions, groups and operations of their own only."""
 
 import msgspec
 import pytest
@@ -17,16 +17,16 @@ from tests.support.servers.servers import serve
 
 SMALL = {"flavor": {"name": "small", "vcpus": 1}}
 READER = {"x-auth-token": "eve", "x-roles": "reader,member", "x-project-id": "ours"}
-NOBODY = {"x-auth-token": ":", "x-roles": "reader"}
-WIDE = (
+NO_PROJECT = {"x-auth-token": ":", "x-roles": "reader"}
+ALL_PROJECT_HEADERS = (
     {"x-auth-token": "admin"},
     {"x-auth-token": "eve", "x-roles": "service", "x-project-id": "ours"},
     {"x-auth-token": "eve", "x-roles": "observer", "x-project-id": "ours"},
     {"x-auth-token": "eve", "x-roles": "reader", "openstack-system-scope": "all"},
 )
 GROUP = uuid_of("group")
-# Each answer about one thing, by what it is about.
-ONE = {
+# Paths of single objects, with the method that reads them.
+OBJECT_METHODS = {
     "/instances/{id}": "GET",
     "/decisions/{id}": "GET",
     "/decisions/{id}/why": "GET",
@@ -35,11 +35,11 @@ ONE = {
     "/groups/{uuid}": "GET",
 }
 LISTS = ("/instances", "/decisions", "/groups")
-FOR_ALL = {"/flavors", "/flavors/{name}", "/images", "/images/{name}"}
+SHARED_PATHS = {"/flavors", "/flavors/{name}", "/images", "/images/{name}"}
 
 
-class Things:
-    """Things of two projects: for each path what is asked of it."""
+class ProjectObjects:
+    """Objects of two projects, by path."""
 
     def __init__(self, own):
         self.own = own
@@ -47,62 +47,62 @@ class Things:
         own.post("/groups", {"name": "both", "policy": "anti-affinity", "uuid": GROUP})
         for project in ("ours", "theirs"):
             own.post("/groups", {"name": project, "policy": "affinity", "uuid": uuid_of("group", project)})
-            claimed = own.post("/decisions", {**SMALL, "project_id": project, "group": GROUP}).json
+            decision = own.post("/decisions", {**SMALL, "project_id": project, "group": GROUP}).json
             in_group = {**SMALL, "project_id": project, "group": uuid_of("group", project)}
             own.post("/decisions", in_group)
             run = own.post("/instances", {**SMALL, "project_id": project, "name": f"run {project}"}).json
             self._of[project] = {
                 "/instances/{id}": run["instances"][0],
-                "/decisions/{id}": claimed["uuid"],
+                "/decisions/{id}": decision["uuid"],
                 "/operations/{id}": run["operation"],
                 "/groups/{uuid}": uuid_of("group", project),
-                "claim": claimed["picks"][0]["instance_uuid"],
+                "claim": decision["picks"][0]["instance_uuid"],
             }
 
     def path(self, path, project):
-        """Return the path of a thing of a project."""
+        """Return the path of an object of a project."""
         noun = path.split("}")[0] + "}"
         return path.replace(noun, noun.partition("{")[0] + self._of[project][noun])
 
     def claim(self, project):
-        """Return the instance that a project has in the group of both."""
+        """Return the instance of a project in the shared group."""
         return self._of[project]["claim"]
 
     def ask(self, path, project, headers):
-        """Ask about a thing of a project."""
-        method = ONE[path]
+        """Read an object of a project."""
+        method = OBJECT_METHODS[path]
         return self.own.ask(method, self.path(path, project), {} if method == "POST" else None, headers=headers)
 
 
 @pytest.fixture(scope="module")
-def things():
+def objects():
     with asking_own(fleet(4, vcpus=8)) as own:
-        yield Things(own)
+        yield ProjectObjects(own)
 
 
-def test_every_read_is_of_one_project_or_of_all_or_not_for_readers():
+def test_reader_routes_are_exactly_those_listed_here():
     rules = {(path, method): DEFAULTS[policy_of(method, path)] for path, methods in TABLE.items() for method in methods}
-    for_readers = {path for (path, _), rule in rules.items() if rule == "rule:reader_api"}
-    assert for_readers == {*ONE, *LISTS, *FOR_ALL}
+    reader_paths = {path for (path, _), rule in rules.items() if rule == "rule:reader_api"}
+    assert reader_paths == {*OBJECT_METHODS, *LISTS, *SHARED_PATHS}
 
 
-@pytest.mark.parametrize("path", ONE)
-def test_a_thing_of_another_project_is_not_there(things, path):
+@pytest.mark.parametrize("path", OBJECT_METHODS)
+def test_object_of_another_project_is_not_found(objects, path):
     for project in ("ours", "theirs"):
-        for headers in WIDE:
-            assert things.ask(path, project, headers).status == 200, (path, headers)
-    assert things.ask(path, "ours", READER).status == 200
-    refused = things.ask(path, "theirs", READER)
-    asked = things.path(path, "theirs")
-    nothing = things.own.ask(ONE[path], asked.replace(asked.split("/")[2], uuid_of("nothing")), headers=READER)
+        for headers in ALL_PROJECT_HEADERS:
+            assert objects.ask(path, project, headers).status == 200, (path, headers)
+    assert objects.ask(path, "ours", READER).status == 200
+    refused = objects.ask(path, "theirs", READER)
+    url = objects.path(path, "theirs")
+    nothing = objects.own.ask(OBJECT_METHODS[path], url.replace(url.split("/")[2], uuid_of("nothing")), headers=READER)
     assert refused.status == 404
-    named = refused.json["detail"].replace(asked.split("/")[2], uuid_of("nothing"))
-    assert (named, refused.json["type"]) == (nothing.json["detail"], nothing.json["type"])
+    detail = refused.json["detail"].replace(url.split("/")[2], uuid_of("nothing"))
+    assert (detail, refused.json["type"]) == (nothing.json["detail"], nothing.json["type"])
 
 
-def test_lists_leave_out_other_projects(things):
-    ask = things.own.ask
-    for headers in WIDE:
+def test_lists_leave_out_other_projects(objects):
+    ask = objects.own.ask
+    for headers in ALL_PROJECT_HEADERS:
         found = ask("GET", "/instances", headers=headers).json["instances"]
         assert {each["project_id"] for each in found} == {"ours", "theirs"}
     found = ask("GET", "/instances", headers=READER).json["instances"]
@@ -117,33 +117,33 @@ def test_lists_leave_out_other_projects(things):
         assert ask("GET", f"/{noun}?project=ours", headers=READER).json[noun]
 
 
-def test_pages_hold_own_things_only(things):
+def test_pages_list_only_the_own_project(objects):
     def pages(noun, headers):
         found, cursor = [], None
         while True:
-            asked = f"/{noun}?limit=1" + ("" if cursor is None else f"&cursor={cursor}")
-            page = things.own.ask("GET", asked, headers=headers).json
+            url = f"/{noun}?limit=1" + ("" if cursor is None else f"&cursor={cursor}")
+            page = objects.own.ask("GET", url, headers=headers).json
             found += [each["uuid"] for each in page[noun]]
             cursor = page["next"]
             if cursor is None:
                 return found
 
     for noun in ("instances", "decisions", "groups"):
-        whole = things.own.ask("GET", f"/{noun}", headers=READER).json[noun]
+        whole = objects.own.ask("GET", f"/{noun}", headers=READER).json[noun]
         assert pages(noun, READER) == [each["uuid"] for each in whole]
         assert len(pages(noun, {})) > len(whole)
 
 
-def test_of_a_group_of_two_projects_each_sees_its_members(things):
-    whole = things.own.get(f"/groups/{GROUP}").json
+def test_shared_group_shows_only_members_of_the_own_project(objects):
+    whole = objects.own.get(f"/groups/{GROUP}").json
     assert (whole["member_count"], len(whole["members"])) == (2, 2)
-    seen = things.own.ask("GET", f"/groups/{GROUP}", headers=READER).json
-    assert [each["instance_uuid"] for each in seen["members"]] == [things.claim("ours")]
-    listed = things.own.ask("GET", "/groups", headers=READER).json["groups"]
+    visible = objects.own.ask("GET", f"/groups/{GROUP}", headers=READER).json
+    assert [each["instance_uuid"] for each in visible["members"]] == [objects.claim("ours")]
+    listed = objects.own.ask("GET", "/groups", headers=READER).json["groups"]
     assert {each["uuid"]: each["member_count"] for each in listed} == {GROUP: 1, uuid_of("group", "ours"): 1}
 
 
-def test_the_operation_of_the_whole_fleet_is_not_for_readers():
+def test_fleet_operation_is_not_visible_to_readers():
     with asking_own(fleet(2, vcpus=4)) as own:
         body = msgspec.msgpack.encode(Drain(host="host-0", instances=(), at_once=1))
         drain = operation(1, kind="drain", instance_uuid=None, body=body)
@@ -154,23 +154,23 @@ def test_the_operation_of_the_whole_fleet_is_not_for_readers():
 
 
 @pytest.mark.parametrize("path", [*LISTS, "/groups/{uuid}"])
-def test_a_reader_of_no_project_is_told_to_name_one(things, path):
-    refused = things.own.ask("GET", path.replace("{uuid}", GROUP), headers=NOBODY)
+def test_reader_without_a_project_must_name_one(objects, path):
+    refused = objects.own.ask("GET", path.replace("{uuid}", GROUP), headers=NO_PROJECT)
     assert refused.status == 403
     assert refused.json["detail"] == "name a project: policy roost:all_projects does not allow you to see all"
 
 
-@pytest.mark.parametrize("path", [path for path in ONE if path != "/groups/{uuid}"])
-def test_a_reader_of_no_project_does_not_learn_what_there_is(things, path):
-    assert things.ask(path, "theirs", NOBODY).status == 404
+@pytest.mark.parametrize("path", [path for path in OBJECT_METHODS if path != "/groups/{uuid}"])
+def test_reader_without_a_project_cannot_probe_for_objects(objects, path):
+    assert objects.ask(path, "theirs", NO_PROJECT).status == 404
 
 
-def test_an_agent_sees_all_projects(things):
-    found = things.own.ask("GET", "/instances", headers={"x-auth-token": "a", "x-roles": "agent"}).json["instances"]
+def test_agent_sees_all_projects(objects):
+    found = objects.own.ask("GET", "/instances", headers={"x-auth-token": "a", "x-roles": "agent"}).json["instances"]
     assert {each["project_id"] for each in found} == {"ours", "theirs"}
 
 
-def test_a_policy_file_says_who_may_and_who_sees_all(tmp_path):
+def test_policy_file_sets_who_sees_one_or_all_projects(tmp_path):
     (tmp_path / "policy.yaml").write_text(
         '"roost:hosts:list": "role:capacity-planner"\n"roost:all_projects": "role:auditor"\n'
         '"roost:decisions:list": "rule:reader_api or role:auditor"\n"roost:nothing:list": "@"\n'
@@ -181,8 +181,8 @@ def test_a_policy_file_says_who_may_and_who_sees_all(tmp_path):
 
         def ask(path, role):
             headers = {"x-auth-token": "eve", "x-roles": role, "x-project-id": "ours"}
-            status, _, answered = server.ask("GET", f"/v1/{path}", headers=headers)
-            return status, answered
+            status, _, body = server.ask("GET", f"/v1/{path}", headers=headers)
+            return status, body
 
         assert ask("hosts", "capacity-planner")[0] == 200
         status, refused = ask("hosts", "admin")

@@ -14,10 +14,10 @@ def put(api, uuid, version="1.39", **body):
     return api.put(f"/resource_providers/{uuid}", body, version=version)
 
 
-def listed(api, query="", **options):
-    answer = api.get(f"/resource_providers{query}", **options)
-    assert answer.status == 200, answer.text
-    return [each["name"] for each in answer.json["resource_providers"]]
+def list_names(api, query="", **options):
+    response = api.get(f"/resource_providers{query}", **options)
+    assert response.status == 200, response.text
+    return [each["name"] for each in response.json["resource_providers"]]
 
 
 def tree_of(api, name):
@@ -27,7 +27,7 @@ def tree_of(api, name):
 
 @pytest.fixture
 def forest(api):
-    """A host with a node with a device, a spare host, and a disk that is in an aggregate with the host."""
+    """A host with a node with a device; a spare host; a disk in an aggregate with the first host."""
     for name, parent in {"host": None, "spare": None, "node": HOST, "device": NODE, "disk": None}.items():
         body = {"name": name, "uuid": uuid_named(name), "parent_provider_uuid": parent}
         assert api.post("/resource_providers", body).status == 200
@@ -43,7 +43,7 @@ def forest(api):
     return api
 
 
-def test_a_provider_is_created_and_shown(api):
+def test_provider_is_created_and_shown(api):
     created = api.post("/resource_providers", {"name": "one"})
     assert created.status == 200
     uuid = created.json["uuid"]
@@ -55,7 +55,7 @@ def test_a_provider_is_created_and_shown(api):
 
 
 @pytest.mark.parametrize("version", LINKS)
-def test_links_and_trees_are_shown_from_their_version_on(api, version):
+def test_links_and_tree_fields_by_version(api, version):
     uuid = provider(api)
     shown = api.get(f"/resource_providers/{uuid}", version=version, prefix="/placement").json
     rels = ["self", "inventories", "usages", "aggregates", "traits", "allocations"][: LINKS[version]]
@@ -66,25 +66,25 @@ def test_links_and_trees_are_shown_from_their_version_on(api, version):
     assert api.get("/resource_providers", version=version, prefix="/placement").json == {"resource_providers": [shown]}
 
 
-def test_the_answer_to_a_creation_has_a_body_from_1_20_on(api):
+def test_creation_response_has_a_body_since_version_1_20(api):
     old, new = (api.post("/resource_providers", {"name": name}, version=name) for name in ("1.19", "1.20"))
     assert (old.status, old.body, new.status, new.json["name"]) == (201, b"", 200, "1.20")
 
 
-def test_a_uuid_is_kept_in_one_spelling_and_found_by_it(api):
+def test_provider_uuid_is_normalized_and_found_in_one_spelling(api):
     created = api.post("/resource_providers", {"name": "one", "uuid": "{C0FFEE00C0FFEE00C0FFEE00C0FFEE00}"})
     assert created.json["uuid"] == "c0ffee00-c0ff-ee00-c0ff-ee00c0ffee00"
     assert api.get("/resource_providers/c0ffee00c0ffee00c0ffee00c0ffee00").status == 404
     assert api.get("/resource_providers/C0FFEE00-C0FF-EE00-C0FF-EE00C0FFEE00").status == 404
 
 
-def test_names_and_uuids_are_taken_once(forest):
+def test_duplicate_names_and_uuids_are_conflicts(forest):
     body = {"name": "host", "uuid": SPARE}
     texts = []
     for wrong in (body, {"name": "host"}, {"name": "new", "uuid": HOST}):
-        answer = forest.post("/resource_providers", wrong)
-        assert (answer.status, answer.code) == (409, "placement.duplicate_name")
-        texts.append(answer.text)
+        response = forest.post("/resource_providers", wrong)
+        assert (response.status, response.code) == (409, "placement.duplicate_name")
+        texts.append(response.text)
     assert texts == [
         f"Conflicting resource provider uuid: {SPARE} already exists.",
         "Conflicting resource provider name: host already exists.",
@@ -106,32 +106,32 @@ def test_names_and_uuids_are_taken_once(forest):
         ),
     ],
 )
-def test_what_cannot_be_created_is_told_with_the_reason(forest, body, reason):
-    asked = {"uuid": uuid_named("new"), **body}
-    answer = forest.post("/resource_providers", asked)
-    assert answer.status == 400
-    assert answer.text == (
-        f'Unable to create resource provider "{body["name"]}", {asked["uuid"]}: '
+def test_invalid_creation_is_refused_with_the_reason(forest, body, reason):
+    request = {"uuid": uuid_named("new"), **body}
+    response = forest.post("/resource_providers", request)
+    assert response.status == 400
+    assert response.text == (
+        f'Unable to create resource provider "{body["name"]}", {request["uuid"]}: '
         f"Object action create failed because: {reason}"
     )
 
 
-def test_schemas_grow_with_the_versions(api):
+def test_schema_fields_by_version(api):
     wrong = {"name": "one", "parent_provider_uuid": None}
     assert api.post("/resource_providers", wrong, version="1.13").status == 400
     assert api.post("/resource_providers", wrong, version="1.14").status == 201
     for version, key in (("1.2", "member_of"), ("1.3", "resources"), ("1.13", "in_tree"), ("1.17", "required")):
-        answer = api.get(f"/resource_providers?{key}=x", version=version)
+        response = api.get(f"/resource_providers?{key}=x", version=version)
         expected = f"Invalid query string parameters: Additional properties are not allowed ('{key}' was unexpected)"
-        assert answer.json["errors"][0]["detail"].partition("\n\n ")[2].startswith(expected)
+        assert response.json["errors"][0]["detail"].partition("\n\n ")[2].startswith(expected)
 
 
-def test_what_is_missing_is_told_before_what_is_wrong(api):
+def test_missing_provider_is_reported_before_an_invalid_body(api):
     text = f"No resource provider with uuid {UNKNOWN} found"
     for method in ("GET", "PUT"):
-        answer = api.ask(method, f"/resource_providers/{UNKNOWN}", b"no json")
-        assert (answer.status, answer.text) == (404, text)
-        assert "vary" not in answer.headers
+        response = api.ask(method, f"/resource_providers/{UNKNOWN}", b"no json")
+        assert (response.status, response.text) == (404, text)
+        assert "vary" not in response.headers
     assert api.delete(f"/resource_providers/{UNKNOWN}").text == f"{text} for delete"
 
 
@@ -165,14 +165,14 @@ def test_what_is_missing_is_told_before_what_is_wrong(api):
         ("required=CUSTOM_GOLD,!CUSTOM_GOLD", ""),
     ],
 )
-def test_all_filters_hold_together(forest, query, names):
-    assert listed(forest, f"?{query}") == names.split()
+def test_filters_are_combined(forest, query, names):
+    assert list_names(forest, f"?{query}") == names.split()
 
 
-def test_of_repeated_traits_the_last_counted_before_1_39(forest):
+def test_last_repeated_required_counts_before_version_1_39(forest):
     query = "?required=CUSTOM_GOLD&required=CUSTOM_SSD"
-    assert listed(forest, query, version="1.38") == ["disk"]
-    assert listed(forest, query) == []
+    assert list_names(forest, query, version="1.38") == ["disk"]
+    assert list_names(forest, query) == []
 
 
 _RESOURCES = (
@@ -246,27 +246,27 @@ _ANY = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
         ),
     ],
 )
-def test_filters_that_make_no_sense_are_told_so(forest, query, version, text):
-    answer = forest.get(f"/resource_providers?{query}", version=version)
-    assert (answer.status, answer.text) == (400, text)
+def test_invalid_filters_are_refused(forest, query, version, text):
+    response = forest.get(f"/resource_providers?{query}", version=version)
+    assert (response.status, response.text) == (400, text)
 
 
-def test_a_new_name_changes_no_generation(forest):
+def test_renaming_keeps_the_generation(forest):
     renamed = put(forest, HOST, name="renamed")
     assert (renamed.status, renamed.json["name"], renamed.json["generation"]) == (200, "renamed", 2)
-    assert listed(forest, "?name=host") == []
+    assert list_names(forest, "?name=host") == []
     assert forest.get(f"/resource_providers/{HOST}").json == renamed.json
 
 
-def test_a_whole_subtree_moves_with_its_top(forest):
+def test_subtree_moves_with_its_top_provider(forest):
     moved = put(forest, NODE, name="node", parent_provider_uuid=SPARE)
     assert (moved.json["parent_provider_uuid"], moved.json["root_provider_uuid"]) == (SPARE, SPARE)
     assert tree_of(forest, "device") == (NODE, SPARE)
-    assert listed(forest, f"?in_tree={HOST}") == ["host"]
+    assert list_names(forest, f"?in_tree={HOST}") == ["host"]
     alone = put(forest, NODE, name="alone", parent_provider_uuid=None)
     assert (alone.json["parent_provider_uuid"], alone.json["root_provider_uuid"]) == (None, NODE)
     assert tree_of(forest, "device") == (NODE, NODE)
-    assert listed(forest, f"?in_tree={DEVICE}") == ["alone", "device"]
+    assert list_names(forest, f"?in_tree={DEVICE}") == ["alone", "device"]
 
 
 @pytest.mark.parametrize(
@@ -281,22 +281,22 @@ def test_a_whole_subtree_moves_with_its_top(forest):
         ("1.37", NODE, UNKNOWN, "create failed because: parent provider UUID does not exist."),
     ],
 )
-def test_where_a_provider_cannot_go_it_stays(forest, version, uuid, parent, reason):
+def test_refused_move_leaves_the_provider_in_place(forest, version, uuid, parent, reason):
     before = forest.get("/resource_providers").json
-    answer = put(forest, uuid, version, name="spare", parent_provider_uuid=parent)
-    assert answer.status == 400
-    assert answer.text == f"Unable to save resource provider {uuid}: Object action {reason}"
+    response = put(forest, uuid, version, name="spare", parent_provider_uuid=parent)
+    assert response.status == 400
+    assert response.text == f"Unable to save resource provider {uuid}: Object action {reason}"
     assert forest.get("/resource_providers").json == before
 
 
-def test_a_root_could_always_get_a_first_parent(forest):
+def test_root_may_get_a_first_parent_in_old_versions(forest):
     assert put(forest, SPARE, "1.14", name="spare", parent_provider_uuid=HOST).status == 200
     assert put(forest, SPARE, "1.14", name="spare", parent_provider_uuid=HOST).status == 200
     assert put(forest, SPARE, "1.13", name="other").status == 200
     assert tree_of(forest, "spare") == (HOST, HOST)
 
 
-def test_who_has_children_or_is_in_use_is_not_deleted(forest):
+def test_provider_with_children_or_allocations_is_not_deleted(forest):
     parent = forest.delete(f"/resource_providers/{HOST}")
     assert (parent.status, parent.code) == (409, "placement.resource_provider.cannot_delete_parent")
     assert parent.text == f"Unable to delete parent resource provider {HOST}: It has child resource providers."
@@ -306,18 +306,18 @@ def test_who_has_children_or_is_in_use_is_not_deleted(forest):
     assert used.text == f"Unable to delete resource provider {DISK}: Resource provider has allocations."
 
 
-def test_all_that_a_provider_had_goes_with_it(forest):
+def test_deleted_provider_loses_its_inventories_and_traits(forest):
     for uuid in (DEVICE, NODE, HOST):
         assert forest.delete(f"/resource_providers/{uuid}").status == 204
-    assert listed(forest) == ["spare", "disk"]
+    assert list_names(forest) == ["spare", "disk"]
     assert provider(forest, "host") == HOST
     shown = forest.get(f"/resource_providers/{HOST}").json
     assert (shown["generation"], forest.get(f"/resource_providers/{HOST}/inventories").json["inventories"]) == (0, {})
-    assert listed(forest, "?required=CUSTOM_GOLD") == []
+    assert list_names(forest, "?required=CUSTOM_GOLD") == []
 
 
-def test_trees_last(lasting):
-    with lasting() as api:
+def test_provider_trees_are_persistent(api_factory):
+    with api_factory() as api:
         for name in ("host", "spare", "node", "device"):
             provider(api, name)
         for uuid, parent in ((NODE, HOST), (DEVICE, NODE), (NODE, SPARE), (HOST, DEVICE)):
@@ -326,7 +326,7 @@ def test_trees_last(lasting):
         put(api, SPARE, name="top")
         before = api.get("/resource_providers").json
         assert {each["root_provider_uuid"] for each in before["resource_providers"]} == {SPARE}
-    with lasting() as api:
+    with api_factory() as api:
         assert api.get("/resource_providers").json == before
         assert api.delete(f"/resource_providers/{HOST}").status == 204
-        assert listed(api, f"?in_tree={NODE}") == ["top", "node", "device"]
+        assert list_names(api, f"?in_tree={NODE}") == ["top", "node", "device"]
