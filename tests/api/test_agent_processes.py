@@ -38,8 +38,8 @@ from roost.errors import ReshapeNeeded
 
 
 def make(options, terms):
-    made, seen = fake.make(options, terms), []
-    update = made.update_provider_tree
+    driver, seen = fake.make(options, terms), []
+    update = driver.update_provider_tree
 
     def update_provider_tree(tree, node, allocations=None):
         seen.append(node)
@@ -47,8 +47,8 @@ def make(options, terms):
             raise ReshapeNeeded(node, "VGPU")
         update(tree, node, allocations)
 
-    made.update_provider_tree = update_provider_tree
-    return made
+    driver.update_provider_tree = update_provider_tree
+    return driver
 """
 
 

@@ -151,10 +151,10 @@ def test_search_ends_when_its_client_disconnects(serving):
     root = create_deep_tree(server)
 
     async def leave():
-        asked = asyncio.create_task(server.ask("GET", f"/allocation_candidates?{TEN_BILLION}"))
+        search = asyncio.create_task(server.ask("GET", f"/allocation_candidates?{TEN_BILLION}"))
         await asyncio.sleep(0)
         server.disconnected.set()
-        return await asked
+        return await search
 
     assert asyncio.run(leave())[0] == 503
     server.disconnected.clear()

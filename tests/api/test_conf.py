@@ -30,8 +30,8 @@ allowed_origin = https://a.example
         assert (tmp_path / "own.db").exists()
         assert server.ask("GET", "/resource_providers")[0] == 403
         headers = {"x-auth-token": "eve", "x-roles": "auditor", "origin": "https://a.example"}
-        status, answered, _ = server.ask("GET", "/resource_providers", headers=headers)
-        assert (status, answered["access-control-allow-origin"]) == (200, "https://a.example")
+        status, response_headers, _ = server.ask("GET", "/resource_providers", headers=headers)
+        assert (status, response_headers["access-control-allow-origin"]) == (200, "https://a.example")
         assert server.ask("POST", "/reshaper", {})[0] == 400
         server.stop()
     assert [line.partition(".conf: ")[2].strip() for line in server.errors if "placement.conf" in line] == [

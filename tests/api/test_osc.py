@@ -148,7 +148,9 @@ def labels(openstack):
     assert "generation" in openstack.fail("resource provider aggregate set", ONE, "--generation", generation)
     assert openstack.show("resource provider aggregate list", ONE) == joined
     assert [each["uuid"] for each in openstack.show("resource provider list", "--member-of", RACK)] == [ONE]
-    provider_traits = openstack.show("resource provider trait set", ONE, "--trait", "CUSTOM_GOLD", "--trait", "HW_CPU_X86_AVX")
+    provider_traits = openstack.show(
+        "resource provider trait set", ONE, "--trait", "CUSTOM_GOLD", "--trait", "HW_CPU_X86_AVX"
+    )
     assert provider_traits == [{"name": "CUSTOM_GOLD"}, {"name": "HW_CPU_X86_AVX"}]
     assert sorted(each["name"] for each in openstack.show("resource provider trait list", ONE)) == [
         "CUSTOM_GOLD",
@@ -170,7 +172,9 @@ def allocations(openstack):
         ONE: {"VCPU": 2, "MEMORY_MB": 256},
         TWO: {"DISK_GB": 10},
     }
-    assert {(row["project_id"], row["user_id"], row["consumer_type"]) for row in allocation_rows} == {("acme", "ann", "INSTANCE")}
+    assert {(row["project_id"], row["user_id"], row["consumer_type"]) for row in allocation_rows} == {
+        ("acme", "ann", "INSTANCE")
+    }
     assert openstack.show("resource provider allocation show", CONSUMER) == allocation_rows
     assert openstack.show("resource provider usage show", ONE) == [
         {"resource_class": "VCPU", "usage": 2},
@@ -219,7 +223,9 @@ def test_commands_work_in_older_versions(openstack, version):
     shown = older.show("resource provider inventory set", ONE, "--resource", "VCPU=8")
     assert shown == [PLAIN | {"resource_class": "VCPU", "total": 8}]
     owner = ["--project-id", "acme", "--user-id", "ann"] if minor >= 8 else []
-    allocation_rows = older.show("resource provider allocation set", CONSUMER, "--allocation", f"rp={ONE},VCPU=2", *owner)
+    allocation_rows = older.show(
+        "resource provider allocation set", CONSUMER, "--allocation", f"rp={ONE},VCPU=2", *owner
+    )
     assert [(row["resource_provider"], row["resources"]) for row in allocation_rows] == [(ONE, {"VCPU": 2})]
     assert ("project_id" in allocation_rows[0]) == (minor >= 12)
     assert older.show("resource provider usage show", ONE) == [{"resource_class": "VCPU", "usage": 2}]

@@ -1,4 +1,4 @@
-"""The reader process beside a live server: same answers, the newest columns, limits, and what happens when it dies."""
+"""The reader process beside a live server: same responses, current data, limits and restarts."""
 
 import os
 import signal
@@ -24,14 +24,14 @@ ADMIN = {"x-auth-token": "admin"}
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 
 
-def readers(server):
+def reader_pids(server):
     """Return the reader processes of a server."""
     tasks = Path(f"/proc/{server.process.pid}/task").iterdir()
     pids = [int(each) for task in tasks for each in (task / "children").read_text().split()]
     return [pid for pid in pids if b"reader_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
-def lives(pid):
+def is_running(pid):
     """Return whether a process runs."""
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -40,8 +40,8 @@ def lives(pid):
 
 
 @contextmanager
-def served(url, folder, *, settings="", fleets):
-    """Serve hosts on a database."""
+def serve_fleet(url, folder, *, settings="", fleets):
+    """Serve a fleet on a database."""
     with Roost(open_store(url, settings=Settings().store), Settings()) as roost:
         roost.install(fleets)
     with serve("--database", str(url), noun="up", folder=folder, settings=settings) as server:
@@ -50,29 +50,29 @@ def served(url, folder, *, settings="", fleets):
 
 @pytest.fixture
 def server(url, tmp_path):
-    with served(url, tmp_path, fleets=fleet(3, vcpus=4)) as found:
-        yield found
+    with serve_fleet(url, tmp_path, fleets=fleet(3, vcpus=4)) as server:
+        yield server
 
 
-def decided(server):
-    """Return a decision that was just made."""
-    status, _, made = server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)
+def decide(server):
+    """Make a decision and return it."""
+    status, _, decision = server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)
     assert status == 201
-    return made
+    return decision
 
 
-def test_the_reader_explains_and_replays_what_was_decided_a_moment_ago(server):
+def test_reader_explains_and_replays_the_newest_decisions(server):
     for _ in range(3):
-        made = decided(server)
-        status, _, why = server.ask("GET", f"/v1/decisions/{made['uuid']}/why", headers=ADMIN)
-        assert (status, why["decision"]["uuid"], why["explanation"]["hosts"]) == (200, made["uuid"], 3)
-        status, _, again = server.ask("POST", f"/v1/decisions/{made['uuid']}/replay", {}, headers=ADMIN)
+        decision = decide(server)
+        status, _, why = server.ask("GET", f"/v1/decisions/{decision['uuid']}/why", headers=ADMIN)
+        assert (status, why["decision"]["uuid"], why["explanation"]["hosts"]) == (200, decision["uuid"], 3)
+        status, _, again = server.ask("POST", f"/v1/decisions/{decision['uuid']}/replay", {}, headers=ADMIN)
         assert (status, again["is_same"]) == (200, True)
-    assert len(readers(server)) == 1
+    assert len(reader_pids(server)) == 1
     assert b"roost_questions_read_total 6.0" in server.ask("GET", "/metrics", headers={})[2]
 
 
-def test_errors_of_the_reader_are_those_of_the_server(server):
+def test_reader_errors_have_the_format_of_the_server(server):
     status, headers, problem = server.ask("GET", "/v1/decisions/nothing/why", headers=ADMIN)
     assert (status, headers["content-type"]) == (404, "application/problem+json")
     assert problem["request_id"] == headers["x-openstack-request-id"]
@@ -80,75 +80,77 @@ def test_errors_of_the_reader_are_those_of_the_server(server):
 
 
 @pytest.fixture
-def lending(url, tmp_path):
-    """Serve hosts that borrow from one disk, where a count takes longer than its budget."""
-    with served(url, tmp_path, fleets=shared_disk(), settings="question_budget_s = 3.0") as found:
-        yield found
+def shared_disk_server(url, tmp_path):
+    """A server of hosts with a shared disk, where counting capacity takes longer than the budget."""
+    with serve_fleet(url, tmp_path, fleets=shared_disk(), settings="question_budget_s = 3.0") as server:
+        yield server
 
 
-def test_decisions_are_made_while_the_reader_counts_and_the_count_says_at_least(lending):
+def test_decisions_continue_while_the_reader_counts_up_to_its_budget(shared_disk_server):
     answers = []
 
     def count():
-        answers.append(lending.ask("POST", "/v1/capacity", shared_capacity().body, headers=ADMIN))
+        answers.append(shared_disk_server.ask("POST", "/v1/capacity", shared_capacity().body, headers=ADMIN))
 
     counting = threading.Thread(target=count)
     counting.start()
-    assert until(lambda: readers(lending))
+    assert until(lambda: reader_pids(shared_disk_server))
     for _ in range(3):
-        assert lending.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[0] == 201
-        assert lending.ask("GET", "/healthz", headers={})[0] == 200
+        assert shared_disk_server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[0] == 201
+        assert shared_disk_server.ask("GET", "/healthz", headers={})[0] == 200
     assert counting.is_alive(), "the count ended before the decisions, so this shows nothing"
     counting.join()
-    ((status, _, found),) = answers
-    assert (status, found["is_at_least"]) == (200, True)
-    assert found["count"] > 0
+    ((status, _, capacity),) = answers
+    assert (status, capacity["is_at_least"]) == (200, True)
+    assert capacity["count"] > 0
 
 
-def test_a_question_that_needs_too_much_memory_is_told_which_limit_it_met(tmp_path):
-    """Ten billion candidates fill the memory long before the time is over."""
+def test_question_beyond_the_memory_limit_names_the_limit(tmp_path):
+    """Ten billion candidates fill the memory long before the time limit."""
     hosts = celled_host("host", cells=12, memory_mb=100_000)
     settings = "question_budget_s = 60.0\nquestion_memory_mib = 16\ncandidates_max_bytes = 1000000000000"
     groups = "&".join(f"resources{number}=MEMORY_MB:{number + 1}" for number in range(9))
-    with served(tmp_path / "roost.db", tmp_path, fleets=hosts, settings=settings) as server:
+    with serve_fleet(tmp_path / "roost.db", tmp_path, fleets=hosts, settings=settings) as server:
         status, _, body = server.ask("GET", f"/placement/allocation_candidates?{groups}&group_policy=none")
         assert (status, "placement.question_memory_mib" in str(body)) == (503, True)
 
 
-def test_a_reader_that_dies_is_started_again(server):
-    made = decided(server)
-    path = f"/v1/decisions/{made['uuid']}/why"
+def test_killed_reader_is_restarted(server):
+    decision = decide(server)
+    path = f"/v1/decisions/{decision['uuid']}/why"
     assert server.ask("GET", path, headers=ADMIN)[0] == 200
-    (pid,) = readers(server)
+    (pid,) = reader_pids(server)
 
     os.kill(pid, signal.SIGKILL)
     assert until(lambda: server.ask("GET", path, headers=ADMIN)[0] == 200)
-    assert readers(server) != [pid]
+    assert reader_pids(server) != [pid]
 
 
-def test_the_reader_ends_with_its_server(server):
-    made = decided(server)
-    assert server.ask("GET", f"/v1/decisions/{made['uuid']}/why", headers=ADMIN)[0] == 200
-    (pid,) = readers(server)
+def test_reader_ends_with_its_server(server):
+    decision = decide(server)
+    assert server.ask("GET", f"/v1/decisions/{decision['uuid']}/why", headers=ADMIN)[0] == 200
+    (pid,) = reader_pids(server)
     server.process.kill()
-    assert until(lambda: not lives(pid))
+    assert until(lambda: not is_running(pid))
 
 
-def test_without_a_reader_the_server_answers_itself(tmp_path):
-    with served(tmp_path / "roost.db", tmp_path, fleets=fleet(3, vcpus=4), settings="has_reader = false") as server:
-        made = decided(server)
-        assert server.ask("GET", f"/v1/decisions/{made['uuid']}/why", headers=ADMIN)[0] == 200
-        assert readers(server) == []
+def test_server_answers_itself_without_a_reader(tmp_path):
+    with serve_fleet(
+        tmp_path / "roost.db", tmp_path, fleets=fleet(3, vcpus=4), settings="has_reader = false"
+    ) as server:
+        decision = decide(server)
+        assert server.ask("GET", f"/v1/decisions/{decision['uuid']}/why", headers=ADMIN)[0] == 200
+        assert reader_pids(server) == []
 
 
-def test_the_reader_follows_a_changed_setting(server, tmp_path):
-    made = decided(server)
-    path = f"/v1/decisions/{made['uuid']}/why"
+def test_reader_follows_a_settings_reload(server, tmp_path):
+    decision = decide(server)
+    path = f"/v1/decisions/{decision['uuid']}/why"
     assert server.ask("GET", path, headers=ADMIN)[0] == 200
     config = tmp_path / "roost.toml"
     config.write_text("[placement]\n[filter_scheduler]\nenabled_filters = []\n", encoding="utf-8")
     server.process.send_signal(signal.SIGHUP)
     assert until(lambda: any("settings_loaded" in line for line in server.errors))
-    newer = decided(server)
+    newer = decide(server)
     status, _, why = server.ask("GET", f"/v1/decisions/{newer['uuid']}/why", headers=ADMIN)
     assert (status, why["note"]) == (200, "")

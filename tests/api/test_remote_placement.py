@@ -1,4 +1,4 @@
-"""Decisions that are claimed at a Placement of another server: one of our own, and the reference where it is there."""
+"""Decisions with claims at a remote Placement: our own server, and the reference implementation if installed."""
 
 import pytest
 
@@ -21,30 +21,30 @@ APART = ServerGroup(uuid=uuid_of("group", "apart"), name="apart", policy="anti-a
 
 @pytest.fixture(params=["ours", "reference"])
 def remote(request, tmp_path):
-    """A Placement with host-0, host-1 and host-2, of 4 VCPU each."""
+    """A remote Placement with host-0, host-1 and host-2, of 4 VCPU each."""
     if request.param == "ours":
         folder = tmp_path / "remote"
         folder.mkdir()
         with serve(folder=folder) as server:
-            found = Remote(server.address)
-            found.stock(3)
-            yield found
+            placement = Remote(server.address)
+            placement.stock(3)
+            yield placement
     else:
         server = request.getfixturevalue("reference_placement")
         server.empty()
-        found = Remote(server.address)
-        found.stock(3)
-        yield found
+        placement = Remote(server.address)
+        placement.stock(3)
+        yield placement
 
 
 @pytest.fixture
 def api(remote):
-    with claiming(remote.address, Fleet(groups=[APART])) as found:
-        yield found
+    with claiming(remote.address, Fleet(groups=[APART])) as client:
+        yield client
 
 
 class Rival:
-    """A remote Placement on which somebody else is faster, once a host."""
+    """A remote Placement that runs a function before each claim."""
 
     def __init__(self, remote, before):
         self._remote, self._before = remote, before
@@ -53,12 +53,12 @@ class Rival:
         return getattr(self._remote, name)
 
     def claim(self, consumer_uuid, allocations, **owner):
-        """Let somebody else act, then claim."""
+        """Run the function, then claim."""
         self._before(allocations)
         return self._remote.claim(consumer_uuid, allocations, **owner)
 
 
-def test_an_instance_is_placed_where_the_weighers_want_it_and_claimed_there(api, remote):
+def test_instance_is_claimed_remotely_on_the_best_host(api, remote):
     answer = api.post("/decisions", SMALL)
     assert (answer.status, answer.json["outcome"]) == (201, "granted")
     (pick,) = answer.json["picks"]
@@ -70,13 +70,13 @@ def test_an_instance_is_placed_where_the_weighers_want_it_and_claimed_there(api,
     assert api.get(f"/instances/{pick['instance_uuid']}").json["host"] == "host-2"
 
 
-def test_what_is_used_there_counts_for_filters_and_weighers(api, remote):
+def test_remote_usage_counts_for_filters_and_weighers(api, remote):
     remote.take(2, MEMORY_MB=12288 - 1024)
     remote.take(1, VCPU=3)
     assert api.post("/decisions", SMALL).json["picks"][0]["host"] == "host-0"
 
 
-def test_a_request_that_nobody_can_hold_is_refused_with_its_reason(api):
+def test_request_beyond_all_hosts_is_refused_with_a_reason(api):
     refused = api.post("/decisions", {"flavor": {"name": "large", "vcpus": 5, "memory_mb": 512}}).json
     assert (refused["outcome"], refused["picks"]) == ("refused", [])
     assert "are no candidates of Placement" in refused["reason"]
@@ -85,39 +85,39 @@ def test_a_request_that_nobody_can_hold_is_refused_with_its_reason(api):
     assert "CUSTOM_NOBODY" in unknown["reason"]
 
 
-def test_an_instance_goes_on_to_its_alternates_and_no_further(api, remote):
-    made = api.post("/decisions", SMALL).json
-    (pick,) = made["picks"]
+def test_next_moves_the_remote_claim_through_all_alternates(api, remote):
+    decision = api.post("/decisions", SMALL).json
+    (pick,) = decision["picks"]
     for number, left in ((1, 1), (0, 0)):
-        step = api.post(f"/decisions/{made['uuid']}/next", {}).json
+        step = api.post(f"/decisions/{decision['uuid']}/next", {}).json
         assert (step["pick"]["host"], step["left"]) == (f"host-{number}", left)
         assert remote.held(pick["instance_uuid"]) == step["pick"]["allocations"]
         assert list(step["pick"]["allocations"]) == [host(number)]
         assert api.get(f"/instances/{pick['instance_uuid']}").json["host"] == f"host-{number}"
-    assert api.post(f"/decisions/{made['uuid']}/next", {}).status == 409
+    assert api.post(f"/decisions/{decision['uuid']}/next", {}).status == 409
     assert list(remote.held(pick["instance_uuid"])) == [host(0)]
 
 
-def test_an_alternate_that_filled_up_is_passed_over(api, remote):
-    made = api.post("/decisions", SMALL).json
+def test_next_skips_an_alternate_that_filled_up(api, remote):
+    decision = api.post("/decisions", SMALL).json
     remote.take(1, VCPU=3)
-    step = api.post(f"/decisions/{made['uuid']}/next", {}).json
+    step = api.post(f"/decisions/{decision['uuid']}/next", {}).json
     assert (step["pick"]["host"], step["left"]) == ("host-0", 0)
     remote.take(2, VCPU=3)
     assert api.get("/instances").json["instances"][0]["host"] == "host-0"
 
 
-def test_an_instance_stays_where_no_alternate_takes_it(api, remote):
-    made = api.post("/decisions", SMALL).json
+def test_instance_keeps_its_host_if_no_alternate_fits(api, remote):
+    decision = api.post("/decisions", SMALL).json
     for number in (0, 1):
         remote.take(number, VCPU=3)
-    assert api.post(f"/decisions/{made['uuid']}/next", {}).status == 409
+    assert api.post(f"/decisions/{decision['uuid']}/next", {}).status == 409
     (instance,) = api.get("/instances").json["instances"]
     assert instance["host"] == "host-2"
     assert list(remote.held(instance["uuid"])) == [host(2)]
 
 
-def test_a_released_instance_holds_nothing_anywhere(api, remote):
+def test_released_instance_holds_nothing_remotely(api, remote):
     uuid = api.post("/decisions", SMALL).json["picks"][0]["instance_uuid"]
     assert api.delete(f"/instances/{uuid}").status == 204
     assert remote.held(uuid) == {}
@@ -125,70 +125,70 @@ def test_a_released_instance_holds_nothing_anywhere(api, remote):
     assert api.delete(f"/instances/{uuid}").status == 404
 
 
-def test_a_host_that_fills_up_before_the_claim_is_passed_over(remote):
-    taken = []
+def test_host_that_fills_up_before_the_claim_is_skipped(remote):
+    filled = []
 
     def before(allocations):
-        if host(2) in allocations and not taken:
-            taken.append(2)
+        if host(2) in allocations and not filled:
+            filled.append(2)
             remote.take(2, VCPU=3)
 
     with claiming(remote.address, wrapped=lambda each: Rival(each, before)) as api:
-        made = api.post("/decisions", SMALL).json
-        assert (made["picks"][0]["host"], made["conflicts"]) == ("host-1", ["host-2"])
+        decision = api.post("/decisions", SMALL).json
+        assert (decision["picks"][0]["host"], decision["conflicts"]) == ("host-1", ["host-2"])
         assert [each["host"] for each in api.get("/instances").json["instances"]] == ["host-1"]
         assert remote.used(2)["VCPU"] == 3
 
 
-def test_members_of_a_group_keep_apart_and_a_refused_claim_gives_the_place_back(remote):
-    lost = []
+def test_refused_claim_returns_the_slot_of_its_group(remote):
+    conflicts = []
 
     def before(allocations):
-        if host(2) in allocations and not lost:
-            lost.append(2)
+        if host(2) in allocations and not conflicts:
+            conflicts.append(2)
             remote.take(2, VCPU=3)
 
-    asked = SMALL | {"group": APART.uuid}
+    body = SMALL | {"group": APART.uuid}
     with claiming(remote.address, Fleet(groups=[APART]), wrapped=lambda each: Rival(each, before)) as api:
-        hosts = [api.post("/decisions", asked).json["picks"][0]["host"] for _ in range(2)]
+        hosts = [api.post("/decisions", body).json["picks"][0]["host"] for _ in range(2)]
         assert hosts == ["host-1", "host-0"]
         assert remote.ask("DELETE", f"/allocations/{uuid_of('somebody', '2')}")[0] == 204
-        assert api.post("/decisions", asked).json["picks"][0]["host"] == "host-2"
-        assert api.post("/decisions", asked).json["outcome"] == "refused"
+        assert api.post("/decisions", body).json["picks"][0]["host"] == "host-2"
+        assert api.post("/decisions", body).json["outcome"] == "refused"
 
 
-class Slow:
-    """A remote Placement that answers, and before that is heard something happens."""
+class Delayed:
+    """A remote Placement that runs a function between a reply and its delivery."""
 
     def __init__(self, remote):
-        self._remote, self.meanwhile = remote, []
+        self._remote, self.before_reply = remote, []
 
     def __getattr__(self, name):
         return getattr(self._remote, name)
 
     def candidates(self, query):
-        """Ask, then let time pass."""
+        """Search, run the next function, and return the candidates."""
         answer = self._remote.candidates(query)
-        if self.meanwhile:
-            self.meanwhile.pop()()
+        if self.before_reply:
+            self.before_reply.pop()()
         return answer
 
 
-def test_two_processes_that_take_the_same_place_of_a_group_never_both_have_it(remote, postgres_url):
-    asked = SMALL | {"group": APART.uuid}
+def test_two_processes_never_share_a_slot_of_a_group(remote, postgres_url):
+    body = SMALL | {"group": APART.uuid}
     with (
         claiming(remote.address, Fleet(groups=[APART]), url=postgres_url) as one,
-        claiming(remote.address, url=postgres_url, wrapped=Slow) as other,
+        claiming(remote.address, url=postgres_url, wrapped=Delayed) as other,
     ):
         first = []
-        other.remote.placement.meanwhile.append(lambda: first.append(one.post("/decisions", asked).json))
-        second = other.post("/decisions", asked).json
+        other.remote.placement.before_reply.append(lambda: first.append(one.post("/decisions", body).json))
+        second = other.post("/decisions", body).json
         assert (first[0]["picks"][0]["host"], second["picks"][0]["host"]) == ("host-2", "host-1")
         assert second["conflicts"] == ["host-2"]
         assert [remote.used(number)["VCPU"] for number in range(3)] == [0, 2, 2]
 
 
-def test_instances_that_are_to_run_are_refused_and_nothing_is_claimed(api, remote):
+def test_running_instances_is_refused_without_a_claim(api, remote):
     answer = api.post("/instances", {**SMALL, "name": "web"})
     assert answer.status == 409
     text = "this server uses a remote Placement: decisions are supported, running instances is not"
@@ -197,10 +197,10 @@ def test_instances_that_are_to_run_are_refused_and_nothing_is_claimed(api, remot
     assert remote.used(2)["VCPU"] == 0
 
 
-def test_several_instances_are_placed_all_or_none(api, remote):
-    made = api.post("/decisions", SMALL | {"count": 6}).json
-    assert sorted(pick["host"] for pick in made["picks"]) == sorted(["host-0", "host-1", "host-2"] * 2)
-    for pick in made["picks"]:
+def test_several_instances_are_claimed_all_or_none(api, remote):
+    decision = api.post("/decisions", SMALL | {"count": 6}).json
+    assert sorted(pick["host"] for pick in decision["picks"]) == sorted(["host-0", "host-1", "host-2"] * 2)
+    for pick in decision["picks"]:
         assert api.delete(f"/instances/{pick['instance_uuid']}").status == 204
     refused = api.post("/decisions", SMALL | {"count": 7}).json
     assert (refused["outcome"], refused["found"]) == ("refused", 6)
@@ -208,7 +208,7 @@ def test_several_instances_are_placed_all_or_none(api, remote):
     assert api.get("/instances").json["instances"] == []
 
 
-def test_a_dry_run_says_the_same_and_leaves_nothing(api, remote):
+def test_dry_run_equals_the_decision_and_claims_nothing(api, remote):
     dry = api.post("/decisions", SMALL | {"dry_run": True}).json
     assert remote.used(2)["VCPU"] == 0
     assert api.get("/instances").json["instances"] == []
@@ -217,20 +217,20 @@ def test_a_dry_run_says_the_same_and_leaves_nothing(api, remote):
     assert dry["stages"] == real["stages"]
 
 
-def test_a_request_with_a_key_is_claimed_once(api, remote):
+def test_request_with_an_idempotency_key_is_claimed_once(api, remote):
     first, second = (api.post("/decisions", SMALL, headers={"idempotency-key": "one"}) for _ in range(2))
     assert first.json == second.json
     assert remote.used(2)["VCPU"] == 2
 
 
-def test_what_needs_the_amounts_here_says_so(api):
-    made = api.post("/decisions", SMALL).json
-    assert "remote Placement" in api.get(f"/decisions/{made['uuid']}/why").json["note"]
-    assert api.post(f"/decisions/{made['uuid']}/replay", {}).status == 404
+def test_functions_that_need_local_amounts_are_refused(api):
+    decision = api.post("/decisions", SMALL).json
+    assert "remote Placement" in api.get(f"/decisions/{decision['uuid']}/why").json["note"]
+    assert api.post(f"/decisions/{decision['uuid']}/replay", {}).status == 404
     assert "cannot be counted" in api.get("/capacity?flavor=small").json["detail"]
 
 
-def test_hosts_that_come_later_are_found_and_trees_are_one_host(api, remote):
+def test_new_hosts_are_discovered_and_a_tree_is_one_host(api, remote):
     root, child = uuid_of("late", "root"), uuid_of("late", "child")
     remote.add("late", root, MEMORY_MB=65536)
     remote.add("late_numa", child, parent=root, VCPU=64)
@@ -240,36 +240,36 @@ def test_hosts_that_come_later_are_found_and_trees_are_one_host(api, remote):
     assert (pick["host"], pick["allocations"]) == ("late", {root: {"MEMORY_MB": 512}, child: {"VCPU": 2}})
 
 
-def test_aggregates_of_the_remote_placement_are_those_of_hosts(api, remote):
+def test_remote_aggregates_apply_to_hosts(api, remote):
     aggregate = uuid_of("aggregate", "one")
     generation = remote.ask("GET", f"/resource_providers/{host(0)}")[1]["generation"]
     body = {"aggregates": [aggregate], "resource_provider_generation": generation}
     assert remote.ask("PUT", f"/resource_providers/{host(0)}/aggregates", body)[0] == 200
     api.look()
-    asked = SMALL | {"destination": {"aggregates": [[aggregate]]}}
-    assert api.post("/decisions", asked).json["picks"][0]["host"] == "host-0"
+    body = SMALL | {"destination": {"aggregates": [[aggregate]]}}
+    assert api.post("/decisions", body).json["picks"][0]["host"] == "host-0"
 
 
-def test_a_placement_that_goes_away_is_said_so_and_comes_back(tmp_path):
+def test_unavailable_placement_responds_503_until_it_returns(tmp_path):
     with serve(folder=tmp_path) as server:
         port = server.port
         Remote(server.address).stock(2)
         with claiming(server.address) as api:
-            kept = api.post("/decisions", SMALL).json["picks"][0]["instance_uuid"]
+            instance_uuid = api.post("/decisions", SMALL).json["picks"][0]["instance_uuid"]
             server.stop()
-            gone = api.post("/decisions", SMALL)
-            assert (gone.status, "remote Placement" in gone.json["detail"]) == (503, True)
-            assert api.delete(f"/instances/{kept}").status == 503
+            refused = api.post("/decisions", SMALL)
+            assert (refused.status, "remote Placement" in refused.json["detail"]) == (503, True)
+            assert api.delete(f"/instances/{instance_uuid}").status == 503
             assert len(api.get("/instances").json["instances"]) == 1
             with pytest.raises(PlacementGone):
                 api.look()
             with serve(folder=tmp_path, listen=f"127.0.0.1:{port}"):
                 assert api.post("/decisions", SMALL).json["outcome"] == "granted"
-                assert api.delete(f"/instances/{kept}").status == 204
+                assert api.delete(f"/instances/{instance_uuid}").status == 204
 
 
-def test_a_claim_without_an_answer_is_taken_back_when_the_placement_is_there_again(remote):
-    class Mute(Rival):
+def test_claim_with_a_lost_reply_is_released_later(remote):
+    class LosesReplies(Rival):
         is_away = False
 
         def claim(self, consumer_uuid, allocations, **owner):
@@ -285,7 +285,7 @@ def test_a_claim_without_an_answer_is_taken_back_when_the_placement_is_there_aga
                 raise PlacementGone("it was not heard")
             self._remote.release(consumer_uuid)
 
-    with claiming(remote.address, wrapped=lambda each: Mute(each, None)) as api:
+    with claiming(remote.address, wrapped=lambda each: LosesReplies(each, None)) as api:
         assert api.post("/decisions", SMALL).status == 503
         assert remote.used(2)["VCPU"] == 2
         assert api.get("/instances").json["instances"] == []
@@ -293,7 +293,7 @@ def test_a_claim_without_an_answer_is_taken_back_when_the_placement_is_there_aga
         assert remote.used(2)["VCPU"] == 2
 
 
-def test_the_command_claims_at_another_server_and_remembers_over_a_restart(tmp_path, monkeypatch):
+def test_up_command_claims_remotely_and_remembers_after_restart(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.support.servers.servers.environ", _with_token)
     far, near = tmp_path / "far", tmp_path / "near"
     far.mkdir()
@@ -303,13 +303,13 @@ def test_the_command_claims_at_another_server_and_remembers_over_a_restart(tmp_p
         remote = Remote(server.address)
         remote.stock(2)
         with serve("--placement", server.address, noun="up", folder=near) as own:
-            made = own.ask("POST", "/v1/decisions", SMALL, headers=admin)[2]
+            decision = own.ask("POST", "/v1/decisions", SMALL, headers=admin)[2]
             assert own.ask("GET", "/placement/resource_providers", headers=admin)[0] == 404
             assert own.stop() == 0
         assert roost("audit", "--data", near, cwd=near).returncode == 0
         with serve("--placement", server.address, noun="up", folder=near) as own:
             (instance,) = own.ask("GET", "/v1/instances", headers=admin)[2]["instances"]
-            assert instance["uuid"] == made["picks"][0]["instance_uuid"]
+            assert instance["uuid"] == decision["picks"][0]["instance_uuid"]
             assert own.ask("DELETE", f"/v1/instances/{instance['uuid']}", headers=admin)[0] == 204
             assert remote.held(instance["uuid"]) == {}
 
@@ -328,13 +328,13 @@ def _with_token():
         ("http://me:secret@127.0.0.1", 3, "without name and password"),
     ],
 )
-def test_a_placement_that_cannot_be_used_is_said_in_a_sentence(tmp_path, url, code, sentence):
-    ran = roost("up", "--listen", "127.0.0.1:0", "--data", tmp_path, "--placement", url, cwd=tmp_path)
-    assert (ran.returncode, ran.stderr.count("\n"), sentence in ran.stderr) == (code, 1, True), ran.stderr
-    assert "secret" not in ran.stderr
+def test_unusable_placement_url_is_one_line_of_error(tmp_path, url, code, sentence):
+    result = roost("up", "--listen", "127.0.0.1:0", "--data", tmp_path, "--placement", url, cwd=tmp_path)
+    assert (result.returncode, result.stderr.count("\n"), sentence in result.stderr) == (code, 1, True), result.stderr
+    assert "secret" not in result.stderr
 
 
-def test_a_server_that_is_no_placement_is_said_so(tmp_path):
+def test_server_without_a_placement_api_is_refused(tmp_path):
     with (
         serve("--metrics-listen", "127.0.0.1:0", folder=tmp_path) as server,
         pytest.raises(BadSettings, match="is not a Placement API"),
@@ -344,11 +344,11 @@ def test_a_server_that_is_no_placement_is_said_so(tmp_path):
 
 
 def build(api, builder, wanted):
-    """Let conductors build over the remote Placement, in the thread that owns the product."""
+    """Build instances over the remote Placement, in the thread that owns the product."""
     return api.in_thread(lambda roost: conductor(roost, builder).build(wanted))
 
 
-def test_an_instance_is_built_over_an_alternate_that_is_claimed_there(api, remote):
+def test_build_continues_on_an_alternate_claimed_remotely(api, remote):
     builder, claims = ScriptedBuilder({"host-2": [BuildFailed("no network")]}), []
     builder.meanwhile = lambda uuid, name: claims.append((name, list(remote.held(uuid))))
     (outcome,) = build(api, builder, request(2))
@@ -357,7 +357,7 @@ def test_an_instance_is_built_over_an_alternate_that_is_claimed_there(api, remot
     assert api.get(f"/instances/{outcome.instance_uuid}").json["host"] == "host-1"
 
 
-def test_an_instance_that_cannot_be_built_holds_nothing_there(api, remote):
+def test_failed_build_releases_its_remote_claim(api, remote):
     script = {f"host-{number}": [BuildFailed("no network")] for number in range(3)}
     builder = ScriptedBuilder(script)
     builder.meanwhile = lambda _, name: remote.take(1, VCPU=3) if name == "host-2" else None
@@ -372,7 +372,7 @@ def test_an_instance_that_cannot_be_built_holds_nothing_there(api, remote):
     assert api.get("/instances").json["instances"] == []
 
 
-def test_no_step_of_an_operation_is_taken_where_a_remote_placement_keeps_the_amounts(api, remote):
+def test_operation_steps_are_refused_with_a_remote_placement(api, remote):
     step = NamedRequest(request=request(), decision_uuid=uuid_of("decision", "1"), work=(Put(operation(1)),))
     (result,) = api.serving.run(lambda _: api.product.outcomes([step]))
     assert isinstance(result, BadRequest)

@@ -1,4 +1,4 @@
-"""Each value of a host that filters and weighers can read has a reporter on a live fleet: docs/agents.md names it."""
+"""Every host value that filters and weighers can read has a reporter, named in docs/agents.md."""
 
 import importlib
 import os
@@ -20,9 +20,9 @@ from tests.support.waiting import until
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| (`.+`) \| [^|]+ \| `roost\.([\w.]+)` \|$", re.MULTILINE)
-# A rule sees a host through a view alone: attributes, columns and facts are all that it finds there of a host.
+# Rules read hosts through a view only: attributes, columns and facts.
 NUMBERS = DYNAMIC | STATIC | RATIOS
-READ = {*NUMBERS, *FACTS, *NAMES, *Hosts().columns, *HostFacts.__struct_fields__}
+READABLE = {*NUMBERS, *FACTS, *NAMES, *Hosts().columns, *HostFacts.__struct_fields__}
 
 SETTINGS = """
 [agent]
@@ -45,29 +45,29 @@ address = "0000:0a:00.0"
 vendor_id = "10de"
 product_id = "1db4"
 """
-# One build fails, and one waits for a writer of the pipe.
+# One build fails. Another one waits until the pipe has a writer.
 DRIVER = """
 from roost.compute.drivers.fake import driver as fake
 
 
 def make(options, terms):
-    made = fake.make({"script": options["script"]}, terms)
-    spawn = made.spawn
+    driver = fake.make({"script": options["script"]}, terms)
+    spawn = driver.spawn
 
-    def judged(spec, operation):
+    def scripted_spawn(spec, operation):
         if spec.name == "bad":
             raise RuntimeError("it is bad")
         if spec.name == "held":
             open(options["gate"]).close()
         spawn(spec, operation)
 
-    made.spawn = judged
-    return made
+    driver.spawn = scripted_spawn
+    return driver
 """
 
 
 def reporters():
-    """Return the table of the page: the function that reports each name."""
+    """Return the function that reports each name, from the table in the document."""
     (section,) = re.findall(r"^## Reporters\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
     found = {}
     for names, function in _ROW.findall(section):
@@ -77,8 +77,8 @@ def reporters():
     return found
 
 
-def resolved(function):
-    """Return what a dotted name below the package stands for."""
+def resolve(function):
+    """Return the object with a dotted name below the package."""
     parts = function.split(".")
     for at in range(len(parts) - 1, 0, -1):
         try:
@@ -91,8 +91,8 @@ def resolved(function):
     raise AssertionError(f"there is no module of {function}")
 
 
-def known(folder):
-    """Return the names of which the only host has a value, as rules read them."""
+def reported_values(folder):
+    """Return the names for which the only host has a value, as rules read them."""
     with closing(open_reader(None, folder, environ={})) as roost:
         view, hosts = HostView(roost.state), roost.state.hosts
         values = {name: column.each[0] for name, column in hosts.columns.items()}
@@ -100,32 +100,32 @@ def known(folder):
         facts = view.facts(0)
         values |= {name: read(facts) for name, read in FACTS.items()}
         bare = msgspec.structs.asdict(HostFacts())
-        told = {name for name, value in msgspec.structs.asdict(facts).items() if value != bare[name]}
-        return told | {name for name, value in values.items() if value}
+        changed = {name for name, value in msgspec.structs.asdict(facts).items() if value != bare[name]}
+        return changed | {name for name, value in values.items() if value}
 
 
 def create(server, name, *, status, task=""):
-    """Ask for an instance, and wait until it is as it should be."""
+    """Create an instance, and wait for its status and task."""
     body = {"name": name, "flavor": {"name": "small", "vcpus": 1, "memory_mb": 64, "root_gb": 1}}
     (uuid,) = server.ask("POST", "/v1/instances", body)[2]["instances"]
 
-    def is_so():
+    def has_state():
         found = server.ask("GET", f"/v1/instances/{uuid}")[2]
         return (found["status"], found["task"]) == (status, task)
 
-    until(is_so)
+    until(has_state)
 
 
-@pytest.mark.parametrize("name", sorted(READ))
-def test_each_value_that_a_rule_can_read_has_a_reporter_in_the_documents(name):
-    assert callable(resolved(reporters()[name]))
+@pytest.mark.parametrize("name", sorted(READABLE))
+def test_every_readable_host_value_has_a_documented_reporter(name):
+    assert callable(resolve(reporters()[name]))
 
 
-def test_the_table_of_reporters_has_no_other_names():
-    assert reporters().keys() - READ == set()
+def test_reporter_table_names_no_other_values():
+    assert reporters().keys() - READABLE == set()
 
 
-def test_a_live_fleet_reports_each_value_that_a_rule_can_read(tmp_path):
+def test_live_fleet_reports_every_readable_host_value(tmp_path):
     (tmp_path / "judged.py").write_text(DRIVER)
     (tmp_path / "judged-1.dist-info").mkdir()
     (tmp_path / "judged-1.dist-info" / "entry_points.txt").write_text("[roost.drivers]\njudged = judged:make\n")
@@ -155,9 +155,9 @@ def test_a_live_fleet_reports_each_value_that_a_rule_can_read(tmp_path):
         create(server, "held", status="BUILD", task="spawning")
         change = {"disabled": True, "disabled_reason": "repair", "forced_down": True}
         assert server.ask("PATCH", "/v1/services/host-1", change)[0] == 200
-        until(lambda: "failed_builds" in known(tmp_path))
-        found = known(tmp_path)
+        until(lambda: "failed_builds" in reported_values(tmp_path))
+        found = reported_values(tmp_path)
         run = server.ask("GET", "/v1/agents/host-1")[2]["run"]
         assert server.ask("DELETE", f"/v1/agents/host-1?run={run}")[0] == 204
-        found |= known(tmp_path)
-        assert READ - found == set()
+        found |= reported_values(tmp_path)
+        assert READABLE - found == set()

@@ -16,12 +16,12 @@ HOST, CHILD, FREE, NOT_THERE = map(uuid_named, ("host", "child", "free", "not th
 
 @pytest.fixture
 def tree(api):
-    """A host with two GPUs in use by one instance, VCPUs by two, and a child that offers nothing yet."""
-    grow(api)
+    """A host and a child without inventory. Two GPUs are used by one instance, VCPUs by two."""
+    create_tree(api)
     return api
 
 
-def grow(api):
+def create_tree(api):
     provider(api, "host", VCPU=8, VGPU=4)
     provider(api, "child", parent="host")
     provider(api, "free", VCPU=2)
@@ -29,40 +29,40 @@ def grow(api):
     put(api, "other", {"host": {"VCPU": 1}})
 
 
-def reshape(api, offered, wanted=None, **options):
-    """Let providers by name offer what each one's pair of generation and totals says, and consumers hold."""
+def reshape(api, inventories_by_name, allocations_by_name=None, **options):
+    """Send a reshape: generation and totals by provider name, allocations by consumer name."""
     body = {
         "inventories": {
-            uuid_named(name): {"resource_provider_generation": known, "inventories": inventories(**totals)}
-            for name, (known, totals) in offered.items()
+            uuid_named(name): {"resource_provider_generation": current, "inventories": inventories(**totals)}
+            for name, (current, totals) in inventories_by_name.items()
         },
-        "allocations": {uuid_named(name): holding(*each) for name, each in (wanted or {}).items()},
+        "allocations": {uuid_named(name): holding(*each) for name, each in (allocations_by_name or {}).items()},
     }
     return api.post("/reshaper", body, **options)
 
 
 def dump(api):
-    """Return everything that is known, in the columns and in the database."""
+    """Return the complete state of the columns and of the database."""
     return api.serving.run(
         lambda current: (digest(current.state), [msgspec.to_builtins(each) for each in current.store.load().writes])
     )
 
 
-MOVED = {"host": (3, {"VCPU": 8}), "child": (0, {"VGPU": 4})}
-TO_CHILD = {"server": ({"host": {"VCPU": 1}, "child": {"VGPU": 2}}, 1)}
+MOVED_INVENTORIES = {"host": (3, {"VCPU": 8}), "child": (0, {"VGPU": 4})}
+MOVED_ALLOCATIONS = {"server": ({"host": {"VCPU": 1}, "child": {"VGPU": 2}}, 1)}
 
 
 @pytest.mark.shows("S108", "S123", "S125")
-def test_inventory_moves_to_a_child_with_the_allocations_on_it(tree):
-    assert reshape(tree, MOVED, TO_CHILD).status == 204
+def test_inventory_moves_to_a_child_with_its_allocations(tree):
+    assert reshape(tree, MOVED_INVENTORIES, MOVED_ALLOCATIONS).status == 204
     assert (used(tree, "host"), used(tree, "child")) == ({"VCPU": 2}, {"VGPU": 2})
     assert held(tree, "server")["consumer_generation"] == 2
     assert held(tree, "other")["consumer_generation"] == 1
-    # Twice for what is offered in between and at the end, once for what is claimed.
+    # Inventories raise it twice, in the middle and at the end; claims once.
     assert (generation(tree, "host"), generation(tree, "child"), generation(tree, "free")) == (6, 3, 1)
 
 
-def test_generations_rise_twice_where_something_is_offered_and_once_where_nothing_is(tree):
+def test_generations_rise_twice_with_inventory_and_once_without(tree):
     assert reshape(tree, {"child": (0, {}), "free": (1, {"VCPU": 2})}).status == 204
     assert (generation(tree, "child"), generation(tree, "free")) == (1, 3)
     assert reshape(tree, {"child": (1, {"VGPU": 1})}, {"other": ({}, 1)}).status == 204
@@ -72,14 +72,14 @@ def test_generations_rise_twice_where_something_is_offered_and_once_where_nothin
 WRONG = {
     "stale generation": (
         {"host": (2, {"VCPU": 8}), "child": (0, {"VGPU": 4})},
-        TO_CHILD,
+        MOVED_ALLOCATIONS,
         409,
         "placement.concurrent_update",
         f"resource provider generation conflict for provider {HOST}: actual: 3, given: 2",
     ),
     "generation of a consumer": (
-        MOVED,
-        {"server": (TO_CHILD["server"][0], 5), "new": ({"free": {"VCPU": 1}}, None)},
+        MOVED_INVENTORIES,
+        {"server": (MOVED_ALLOCATIONS["server"][0], 5), "new": ({"free": {"VCPU": 1}}, None)},
         409,
         "placement.concurrent_update",
         "consumer generation conflict - expected 1 but got 5",
@@ -106,7 +106,7 @@ WRONG = {
         "malformed reshaper data: No such resource class CUSTOM_NONE.",
     ),
     "unknown class of an allocation": (
-        MOVED,
+        MOVED_INVENTORIES,
         {"server": ({"host": {"CUSTOM_NONE": 1}}, 1)},
         400,
         "placement.undefined_code",
@@ -114,7 +114,7 @@ WRONG = {
     ),
     "capacity": (
         {"host": (3, {"VCPU": 8}), "child": (0, {"VGPU": 1})},
-        TO_CHILD,
+        MOVED_ALLOCATIONS,
         409,
         "placement.undefined_code",
         (
@@ -123,7 +123,7 @@ WRONG = {
         ),
     ),
     "inventory in use": (
-        MOVED,
+        MOVED_INVENTORIES,
         {"new": ({"child": {"VGPU": 1}}, None)},
         409,
         "placement.inventory.inuse",
@@ -151,67 +151,67 @@ WRONG = {
 
 @pytest.mark.shows("S124", "S126", "S127", "S128", "S135")
 @pytest.mark.parametrize("case", WRONG)
-def test_a_reshape_that_is_refused_changes_nothing_at_all(tree, case):
-    offered, wanted, status, code, text = WRONG[case]
+def test_refused_reshape_changes_nothing(tree, case):
+    inventories_by_name, allocations_by_name, status, code, text = WRONG[case]
     before = dump(tree)
-    answer = reshape(tree, offered, wanted)
-    assert (answer.status, answer.code, answer.text) == (status, code, text)
+    response = reshape(tree, inventories_by_name, allocations_by_name)
+    assert (response.status, response.code, response.text) == (status, code, text)
     assert dump(tree) == before
 
 
-def test_a_refused_reshape_changes_nothing_that_lasts_and_one_that_is_not_does(lasting):
-    with lasting() as api:
-        grow(api)
+def test_persistent_data_changes_only_if_the_reshape_is_accepted(api_factory):
+    with api_factory() as api:
+        create_tree(api)
         before = dump(api)
-        for offered, wanted, status, _, _ in WRONG.values():
-            assert reshape(api, offered, wanted).status == status
+        for inventories_by_name, allocations_by_name, status, _, _ in WRONG.values():
+            assert reshape(api, inventories_by_name, allocations_by_name).status == status
         assert dump(api) == before
-    with lasting() as api:
+    with api_factory() as api:
         assert dump(api) == before
-        assert reshape(api, MOVED, TO_CHILD).status == 204
+        assert reshape(api, MOVED_INVENTORIES, MOVED_ALLOCATIONS).status == 204
         after = dump(api)
-    with lasting() as api:
+    with api_factory() as api:
         assert dump(api)[0] == after[0]
         assert (generation(api, "host"), used(api, "child")) == (6, {"VGPU": 2})
 
 
-class LateStore(MemoryStore):
-    """A store in which others come before every commit, while ``is_late``."""
+class RacingStore(MemoryStore):
+    """A store where another writer wins before every commit, while ``loses_races``."""
 
-    is_late = False
+    loses_races = False
     tries = 0
 
     def commit(self, items):
         """See ``Store.commit``."""
-        if not self.is_late:
+        if not self.loses_races:
             return super().commit(items)
         self.tries += 1
         return CommitResult([Refusal("capacity", "inventory")] * len(items), super().commit([]).position)
 
 
 @pytest.mark.shows("S126")
-def test_what_others_come_before_in_every_try_is_a_conflict_that_says_to_read_again():
-    store = LateStore()
+def test_reshape_that_always_loses_the_race_is_a_conflict():
+    store = RacingStore()
     with asking(store) as api:
-        grow(api)
-        store.is_late = True
-        answers = [reshape(api, MOVED, TO_CHILD), put(api, "another", {"free": {"VCPU": 1}})]
+        create_tree(api)
+        store.loses_races = True
+        answers = [reshape(api, MOVED_INVENTORIES, MOVED_ALLOCATIONS), put(api, "another", {"free": {"VCPU": 1}})]
         assert [(each.status, each.code) for each in answers] == [(409, "placement.concurrent_update")] * 2
         assert answers[0].text == "others were faster 11 times (capacity inventory); try again"
         assert store.tries == 22
-        store.is_late = False
-        assert reshape(api, MOVED, TO_CHILD).status == 204
+        store.loses_races = False
+        assert reshape(api, MOVED_INVENTORIES, MOVED_ALLOCATIONS).status == 204
 
 
 @pytest.mark.shows("S122")
-def test_the_reshaper_came_with_version_30(tree):
+def test_reshaper_requires_version_1_30(tree):
     assert reshape(tree, {"child": (0, {})}, version="1.29").status == 404
     assert reshape(tree, {"child": (0, {})}, version="1.30").status == 204
     assert reshape(tree, {}).status == 400
 
 
 @pytest.mark.shows("S109", "S124")
-def test_eight_children_take_over_devices_in_use_while_others_claim_on_the_same_tree(api):
+def test_eight_children_take_over_used_devices_during_claims(api):
     provider(api, "host", VCPU=1000, VGPU=16)
     children = [f"child-{number}" for number in range(8)]
     for child in children:
@@ -229,15 +229,19 @@ def test_eight_children_take_over_devices_in_use_while_others_claim_on_the_same_
     clients = [threading.Thread(target=churn, args=(f"client-{number}",)) for number in range(4)]
     for client in clients:
         client.start()
-    wanted = {f"server-{number}": ({"host": {"VCPU": 1}, children[number % 8]: {"VGPU": 1}}, 1) for number in range(16)}
+    allocations_by_name = {
+        f"server-{number}": ({"host": {"VCPU": 1}, children[number % 8]: {"VGPU": 1}}, 1) for number in range(16)
+    }
     try:
         deadline = time.monotonic() + 60
         while True:
-            offered = {"host": (generation(api, "host"), {"VCPU": 1000})}
-            answer = reshape(api, offered | {child: (0, {"VGPU": 2}) for child in children}, wanted)
-            if answer.status == 204:
+            inventories_by_name = {"host": (generation(api, "host"), {"VCPU": 1000})}
+            response = reshape(
+                api, inventories_by_name | {child: (0, {"VGPU": 2}) for child in children}, allocations_by_name
+            )
+            if response.status == 204:
                 break
-            assert answer.code == "placement.concurrent_update"  # Somebody claimed in between: look again.
+            assert response.code == "placement.concurrent_update"  # Another client claimed in between: read again.
             assert time.monotonic() < deadline
     finally:
         stop.set()
@@ -249,18 +253,31 @@ def test_eight_children_take_over_devices_in_use_while_others_claim_on_the_same_
 
 
 @pytest.mark.shows("S129")
-def test_its_parts_are_the_bodies_of_other_requests(tree):
-    offered = {"inventories": inventories(VCPU=8, VGPU=4), "resource_provider_generation": 3}
-    assert tree.put(f"/resource_providers/{HOST}/inventories", offered).status == 200
-    wanted = {uuid_named("server"): holding({"host": {"VCPU": 2, "VGPU": 2}}, 1)}
-    assert tree.post("/allocations", wanted).status == 204
-    offered["resource_provider_generation"], wanted[uuid_named("server")]["consumer_generation"] = 5, 2
-    assert tree.post("/reshaper", {"inventories": {HOST: offered}, "allocations": wanted}).status == 204
-    # What one of these refuses the other does, too.
-    for wrong in ({"inventories": {}}, {**offered, "more": 1}, {**offered, "resource_provider_generation": "7"}):
+def test_reshape_bodies_are_validated_like_separate_requests(tree):
+    inventories_by_name = {"inventories": inventories(VCPU=8, VGPU=4), "resource_provider_generation": 3}
+    assert tree.put(f"/resource_providers/{HOST}/inventories", inventories_by_name).status == 200
+    allocations_by_name = {uuid_named("server"): holding({"host": {"VCPU": 2, "VGPU": 2}}, 1)}
+    assert tree.post("/allocations", allocations_by_name).status == 204
+    (
+        inventories_by_name["resource_provider_generation"],
+        allocations_by_name[uuid_named("server")]["consumer_generation"],
+    ) = 5, 2
+    assert (
+        tree.post("/reshaper", {"inventories": {HOST: inventories_by_name}, "allocations": allocations_by_name}).status
+        == 204
+    )
+    # The reshaper refuses the same bodies.
+    for wrong in (
+        {"inventories": {}},
+        {**inventories_by_name, "more": 1},
+        {**inventories_by_name, "resource_provider_generation": "7"},
+    ):
         assert tree.put(f"/resource_providers/{HOST}/inventories", wrong).status == 400
         assert tree.post("/reshaper", {"inventories": {HOST: wrong}, "allocations": {}}).status == 400
     for key in ("project_id", "user_id", "consumer_generation"):
-        wrong = {uuid: {name: value for name, value in each.items() if name != key} for uuid, each in wanted.items()}
+        wrong = {
+            uuid: {name: value for name, value in each.items() if name != key}
+            for uuid, each in allocations_by_name.items()
+        }
         assert tree.post("/allocations", wrong).status == 400
         assert tree.post("/reshaper", {"inventories": {}, "allocations": wrong}).status == 400

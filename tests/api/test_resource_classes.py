@@ -12,7 +12,7 @@ def names(api, **options):
     return [each["name"] for each in api.get("/resource_classes", **options).json["resource_classes"]]
 
 
-def test_the_standard_classes_are_there_from_the_beginning(api):
+def test_standard_classes_exist_from_the_start(api):
     assert names(api)[:3] == ["VCPU", "MEMORY_MB", "DISK_GB"]
     shown = api.get("/resource_classes/VCPU")
     assert shown.json == {"name": "VCPU", "links": [{"rel": "self", "href": "/resource_classes/VCPU"}]}
@@ -20,18 +20,18 @@ def test_the_standard_classes_are_there_from_the_beginning(api):
     assert "last-modified" not in api.get("/resource_classes", version="1.14").headers
 
 
-def test_links_begin_where_the_api_is_mounted(api):
+def test_links_begin_with_the_mount_point(api):
     shown = api.get("/resource_classes/VCPU", prefix="/placement")
     assert shown.json["links"][0]["href"] == "/placement/resource_classes/VCPU"
 
 
-def test_classes_came_with_version_1_2(api):
+def test_resource_classes_require_version_1_2(api):
     for method, path in (("GET", ""), ("POST", ""), ("GET", "/VCPU"), ("PUT", "/VCPU"), ("DELETE", "/VCPU")):
         assert api.ask(method, f"/resource_classes{path}", version="1.1").status == 404
     assert api.delete("/resource_classes", version="1.1").headers["allow"] == "GET, POST"
 
 
-def test_a_custom_class_is_created_once_and_deleted(api):
+def test_custom_class_is_created_once_and_deleted(api):
     created = api.post("/resource_classes", {"name": "CUSTOM_A"})
     assert (created.status, created.body) == (201, b"")
     assert created.headers["location"] == "http://localhost/resource_classes/CUSTOM_A"
@@ -55,7 +55,7 @@ def test_only_custom_names_are_created(api, name):
     assert names(api) == before
 
 
-def test_what_is_wrong_with_a_name_is_told_in_the_words_that_clients_match(api):
+def test_invalid_name_error_has_the_text_of_placement(api):
     assert api.post("/resource_classes", {"name": "x"}).text == (
         "JSON does not validate: 'x' does not match '^CUSTOM_[A-Z0-9_]+$'  Failed validating 'pattern' in "
         "schema['properties']['name']:     {'type': 'string', 'pattern': '^CUSTOM_[A-Z0-9_]+$', 'maxLength': 255}  "
@@ -64,7 +64,7 @@ def test_what_is_wrong_with_a_name_is_told_in_the_words_that_clients_match(api):
 
 
 @pytest.mark.parametrize("version", ["1.2", "1.6"])
-def test_before_1_7_a_class_is_renamed(api, version):
+def test_class_is_renamed_in_versions_before_1_7(api, version):
     api.post("/resource_classes", {"name": "CUSTOM_A"}, version=version)
     api.post("/resource_classes", {"name": "CUSTOM_B"}, version=version)
     one = provider(api, CUSTOM_A=4)
@@ -83,7 +83,7 @@ def test_before_1_7_a_class_is_renamed(api, version):
 
 
 @pytest.mark.parametrize("version", ["1.7", "1.39"])
-def test_from_1_7_a_class_is_put_whether_it_is_there_or_not(api, version):
+def test_put_creates_or_confirms_a_class_since_version_1_7(api, version):
     for status in (201, 204):
         put = api.put("/resource_classes/CUSTOM_A", b"whatever", version=version)
         assert (put.status, put.body) == (status, b"")
@@ -91,11 +91,11 @@ def test_from_1_7_a_class_is_put_whether_it_is_there_or_not(api, version):
         assert "last-modified" not in put.headers
 
 
-def test_a_class_that_is_offered_or_standard_stays(api):
+def test_class_in_use_or_standard_is_not_deleted(api):
     api.put("/resource_classes/CUSTOM_A")
     provider(api, CUSTOM_A=1)
-    kept = api.delete("/resource_classes/CUSTOM_A")
-    assert (kept.status, kept.text) == (
+    refused = api.delete("/resource_classes/CUSTOM_A")
+    assert (refused.status, refused.text) == (
         409,
         "Error in delete resource class: Cannot delete resource class CUSTOM_A. Class is in use in inventory.",
     )
@@ -107,27 +107,27 @@ def test_a_class_that_is_offered_or_standard_stays(api):
     assert api.delete("/resource_classes/CUSTOM_B").status == 404
 
 
-def test_names_last(lasting):
-    with lasting() as api:
+def test_resource_classes_are_persistent(api_factory):
+    with api_factory() as api:
         for name in ("CUSTOM_A", "CUSTOM_B", "CUSTOM_C"):
             api.put(f"/resource_classes/{name}")
         api.put("/resource_classes/CUSTOM_B", {"name": "CUSTOM_D"}, version="1.6")
         api.delete("/resource_classes/CUSTOM_C")
         before = names(api)
-    with lasting() as api:
+    with api_factory() as api:
         assert names(api) == before
         assert before[-2:] == ["CUSTOM_A", "CUSTOM_D"]
         assert api.put("/resource_classes/CUSTOM_C").status == 201
 
 
-def test_a_class_can_be_created_again_after_all_numbers_were_used():
+def test_numbers_of_deleted_classes_are_reused_after_a_delay():
     store, clock = MemoryStore(), FixedClock()
     last = PutSymbol("resource_class", FIRST_NUMBERS["trait"] - 1, "CUSTOM_A")
     assert store.commit([Item(writes=(last,))]).refusals == [None]
     with asking(store, clock=clock) as api:
         root = provider(api, "a", CUSTOM_A=3)
         assert api.get("/allocation_candidates?resources=CUSTOM_A:1").json["provider_summaries"].keys() == {root}
-        assert api.put(f"/resource_providers/{root}/inventories", bare(api, root)).status == 200
+        assert api.put(f"/resource_providers/{root}/inventories", empty_inventories(api, root)).status == 200
         assert api.delete("/resource_classes/CUSTOM_A").status == 204
         refused = api.put("/resource_classes/CUSTOM_B")
         assert refused.status == 400
@@ -135,13 +135,13 @@ def test_a_class_can_be_created_again_after_all_numbers_were_used():
         clock.time_s += REUSE_AFTER_S
         assert api.put("/resource_classes/CUSTOM_B").status == 201
         assert api.put("/resource_classes/CUSTOM_C").status == 400
-        offered = bare(api, root) | {"inventories": {"CUSTOM_B": {"total": 2}}}
-        assert api.put(f"/resource_providers/{root}/inventories", offered).status == 200
-        found = api.get("/allocation_candidates?resources=CUSTOM_B:2").json["provider_summaries"]
-        assert found[root]["resources"] == {"CUSTOM_B": {"capacity": 2, "used": 0}}
+        body = empty_inventories(api, root) | {"inventories": {"CUSTOM_B": {"total": 2}}}
+        assert api.put(f"/resource_providers/{root}/inventories", body).status == 200
+        summaries = api.get("/allocation_candidates?resources=CUSTOM_B:2").json["provider_summaries"]
+        assert summaries[root]["resources"] == {"CUSTOM_B": {"capacity": 2, "used": 0}}
         assert api.get("/allocation_candidates?resources=CUSTOM_A:1").status == 400
 
 
-def bare(api, root):
+def empty_inventories(api, root):
     shown = api.get(f"/resource_providers/{root}").json
     return {"resource_provider_generation": shown["generation"], "inventories": {}}

@@ -1,4 +1,4 @@
-"""Who may ask what of Roost's own API: each route for each role, and for nobody."""
+"""Roles in the /v1 API: every route for every role, and without a token."""
 
 import re
 
@@ -11,8 +11,8 @@ from tests.support.servers.in_process_api import asking_own
 
 ROUTES = sorted((path, method) for path, methods in TABLE.items() for method in methods)
 READS_BY_POST = {"/decisions/{id}/replay", "/capacity"}
-# Which reads are for readers of a project.
-OF_READERS = {
+# Paths that readers of a project may read.
+READER_PATHS = {
     "/instances",
     "/instances/{id}",
     "/decisions",
@@ -27,7 +27,7 @@ OF_READERS = {
     "/images",
     "/images/{name}",
 }
-OF_AGENTS = {
+AGENT_ROUTES = {
     ("/agents/{host}", "PUT"),
     ("/agents/{host}", "DELETE"),
     ("/agents/{host}/nodes/{node}", "PUT"),
@@ -41,31 +41,31 @@ OF_AGENTS = {
 
 @pytest.fixture(scope="module")
 def own():
-    with asking_own(fleet(1, vcpus=4)) as found:
-        yield found
+    with asking_own(fleet(1, vcpus=4)) as client:
+        yield client
 
 
 def status_for(own, path, method, **headers):
-    """Return the status of a question without a body, about things that are not there."""
+    """Return the status of a request without a body, about objects that do not exist."""
     target = re.sub(r"{\w+}", uuid_of("nothing"), path)
     return own.ask(method, target, headers=headers).status
 
 
 @pytest.mark.parametrize(("path", "method"), ROUTES)
-def test_a_route_is_for_those_who_may_and_for_nobody_else(own, path, method):
+def test_route_is_open_to_its_roles_and_closed_to_others(own, path, method):
     is_read = method == "GET" or path in READS_BY_POST
-    told = {
+    statuses = {
         role: status_for(own, path, method, **{"x-auth-token": "bob", "x-roles": role})
         for role in ("admin", "service", "agent", "observer", "reader", "member")
     }
-    refused = {role for role, status in told.items() if status == 403}
+    refused = {role for role, status in statuses.items() if status == 403}
     expected = {"member"}
     if not is_read:
-        expected |= {"observer", "reader"} if (path, method) in OF_AGENTS else {"observer", "reader", "agent"}
-    elif path not in OF_READERS:
+        expected |= {"observer", "reader"} if (path, method) in AGENT_ROUTES else {"observer", "reader", "agent"}
+    elif path not in READER_PATHS:
         expected |= {"reader"}
     if path == "/instances/{id}/reset":
         expected |= {"service"}
-    assert refused == expected, told
-    assert all(status not in {401, 405} and status < 500 for status in told.values()), told
+    assert refused == expected, statuses
+    assert all(status not in {401, 405} and status < 500 for status in statuses.values()), statuses
     assert status_for(own, path, method, **{"x-auth-token": ""}) == 401

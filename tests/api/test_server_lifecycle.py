@@ -1,4 +1,4 @@
-"""How a server begins and ends, and what it refuses to begin with."""
+"""Start and stop of a server, and invalid options."""
 
 import signal
 import socket
@@ -10,7 +10,7 @@ from tests.support.servers.servers import ADMIN, read_all, refused, serve
 HEAD = b"".join(f"{name}: {value}\r\n".encode() for name, value in ADMIN.items())
 
 
-def test_a_stopped_server_ends_well_and_knows_the_same_when_it_comes_back(tmp_path):
+def test_stopped_server_exits_cleanly_and_keeps_its_data(tmp_path):
     with serve(folder=tmp_path) as server:
         assert server.ask("POST", "/resource_providers", {"name": "one"})[0] == 200
         assert server.stop() == 0
@@ -21,28 +21,28 @@ def test_a_stopped_server_ends_well_and_knows_the_same_when_it_comes_back(tmp_pa
         assert server.stop(signal.SIGINT) == 0
 
 
-def test_a_request_in_flight_is_answered_before_the_end(tmp_path):
+def test_request_in_flight_is_completed_before_shutdown(tmp_path):
     body = b'{"name": "late"}'
     with serve(folder=tmp_path) as server, server.connect() as client:
         client.sendall(
             b"POST /resource_providers HTTP/1.1\r\ncontent-type: application/json\r\nhost: localhost\r\n" + HEAD
         )
         client.sendall(b"content-length: %d\r\n\r\n" % len(body))
-        server.ask("GET", "/")  # The other connection's request has been read by now.
+        server.ask("GET", "/")  # The request of the other connection has been read by now.
         server.tell_to_stop()
         client.sendall(body)
         assert read_all(client).startswith(b"HTTP/1.1 200")
         assert server.process.wait(timeout=30) == 0
 
 
-def test_what_takes_longer_than_allowed_does_not_hold_up_the_end(tmp_path):
+def test_stop_timeout_ends_unfinished_requests(tmp_path):
     with serve(settings="stop_timeout_s = 1", folder=tmp_path) as server, server.connect() as client:
         client.sendall(b"POST /resource_providers HTTP/1.1\r\ncontent-length: 5\r\n" + HEAD + b"\r\n")
         server.ask("GET", "/")
         assert server.stop() == 0
 
 
-def test_a_second_signal_ends_it_at_once(tmp_path):
+def test_second_signal_ends_the_server_at_once(tmp_path):
     with serve(folder=tmp_path) as server, server.connect() as client:
         client.sendall(b"POST /resource_providers HTTP/1.1\r\ncontent-length: 5\r\n" + HEAD + b"\r\n")
         server.ask("GET", "/")
@@ -50,19 +50,19 @@ def test_a_second_signal_ends_it_at_once(tmp_path):
         assert server.stop(signal.SIGTERM) == 128 + signal.SIGTERM
 
 
-def test_below_a_prefix_links_and_locations_carry_it(tmp_path):
+def test_links_and_locations_include_the_prefix(tmp_path):
     with serve("--prefix", "/placement", folder=tmp_path) as server:
         status, headers, body = server.ask("POST", "/placement/resource_providers", {"name": "one"})
         assert status == 200
-        where = f"/placement/resource_providers/{body['uuid']}"
-        assert headers["location"] == f"http://127.0.0.1:{server.port}{where}"
-        assert body["links"][0]["href"] == where
+        path = f"/placement/resource_providers/{body['uuid']}"
+        assert headers["location"] == f"http://127.0.0.1:{server.port}{path}"
+        assert body["links"][0]["href"] == path
         assert server.ask("GET", "/placement", headers={})[2]["versions"][0]["max_version"] == "1.39"
         assert server.ask("GET", "/resource_providers")[0] == 404
         assert server.ask("GET", "/placementx")[0] == 404
 
 
-def test_health_and_metrics_have_a_port_of_their_own(tmp_path):
+def test_health_and_metrics_may_have_a_port_of_their_own(tmp_path):
     with serve("--metrics-listen", "127.0.0.1:0", folder=tmp_path) as server:
         server.ask("POST", "/resource_providers", {"name": "one"})
         assert server.watch("/healthz") == (200, "ok\n")
@@ -74,13 +74,13 @@ def test_health_and_metrics_have_a_port_of_their_own(tmp_path):
         assert server.ask("GET", "/metrics")[0] == 404
 
 
-def test_every_request_may_be_logged_without_its_secrets(tmp_path):
+def test_request_log_contains_no_secrets(tmp_path):
     with serve(settings="log_requests = true", folder=tmp_path) as server:
         headers = {"x-auth-token": "s3cret:p", "x-roles": "admin"}
-        _, answered, _ = server.ask("GET", "/resource_providers?name=hidden", headers=headers)
+        _, response_headers, _ = server.ask("GET", "/resource_providers?name=hidden", headers=headers)
         server.stop()
     line = next(line for line in server.errors if "request" in line)
-    assert answered["x-openstack-request-id"] in line
+    assert response_headers["x-openstack-request-id"] in line
     assert '"status":200' in line
     assert "hidden" not in line
 
@@ -95,11 +95,11 @@ def test_every_request_may_be_logged_without_its_secrets(tmp_path):
         (["--database", "/dev/null/all.db"], "", 7, "all.db"),
     ],
 )
-def test_what_cannot_be_served_is_said_in_a_sentence(tmp_path, arguments, settings, exit_code, sentence):
-    found, said = refused("--listen", "127.0.0.1:0", *arguments, folder=tmp_path, settings=settings)
-    assert (found, said.count("\n")) == (exit_code, 1), said
-    assert sentence in said
-    assert "secret" not in said
+def test_unusable_settings_are_one_line_of_error(tmp_path, arguments, settings, exit_code, sentence):
+    code, message = refused("--listen", "127.0.0.1:0", *arguments, folder=tmp_path, settings=settings)
+    assert (code, message.count("\n")) == (exit_code, 1), message
+    assert sentence in message
+    assert "secret" not in message
 
 
 @pytest.mark.parametrize(
@@ -115,29 +115,29 @@ def test_what_cannot_be_served_is_said_in_a_sentence(tmp_path, arguments, settin
         ([], 'policy_file = "nowhere.yaml"', "nowhere.yaml: does not exist"),
     ],
 )
-def test_what_cannot_be_meant_is_said_before_anything_is_opened(run, tmp_path, arguments, settings, sentence):
+def test_invalid_options_are_refused_before_startup(run, tmp_path, arguments, settings, sentence):
     config = tmp_path / "roost.toml"
     config.write_text(f"[placement]\n{settings}\n")
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        # The last of repeated options counts.
-        found, _, said = run("placement", "--config", config, "--data", tmp_path, "--listen", listen, *arguments)
-    assert (found, said.count("\n")) == (3, 1), said
-    assert sentence in said
+    with socket.create_server(("127.0.0.1", 0)) as used_port:
+        listen = f"127.0.0.1:{used_port.getsockname()[1]}"
+        # The last of repeated options is used.
+        code, _, message = run("placement", "--config", config, "--data", tmp_path, "--listen", listen, *arguments)
+    assert (code, message.count("\n")) == (3, 1), message
+    assert sentence in message
 
 
-def test_a_port_that_is_taken_is_told(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        code, said = refused("--listen", f"127.0.0.1:{taken.getsockname()[1]}", folder=tmp_path)
-    assert (code, "cannot listen on" in said) == (1, True)
+def test_port_in_use_is_an_error(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as used_port:
+        code, message = refused("--listen", f"127.0.0.1:{used_port.getsockname()[1]}", folder=tmp_path)
+    assert (code, "cannot listen on" in message) == (1, True)
 
 
-def test_everybody_is_believed_elsewhere_where_that_is_asked_for(tmp_path):
+def test_insecure_listen_option_allows_public_noauth2(tmp_path):
     with serve("--allow-insecure-listen", listen="0.0.0.0:0", folder=tmp_path) as server:
         assert server.ask("GET", "/resource_providers")[0] == 200
 
 
-def test_a_database_that_is_served_is_not_served_again(tmp_path):
+def test_database_in_use_is_not_served_again(tmp_path):
     with serve(folder=tmp_path):
-        code, said = refused("--listen", "127.0.0.1:0", folder=tmp_path)
-    assert (code, "served by another process" in said) == (7, True)
+        code, message = refused("--listen", "127.0.0.1:0", folder=tmp_path)
+    assert (code, "served by another process" in message) == (7, True)

@@ -1,4 +1,4 @@
-"""Settings that change while the whole product is served."""
+"""Settings that change while the product is served."""
 
 import json
 import os
@@ -29,60 +29,60 @@ def folder(tmp_path):
     return tmp_path
 
 
-def told(server, name, *, count=1):
-    """Wait until the log has told so many events of a name; return them."""
-    until_s = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until_s:
-        found = [json.loads(line) for line in server.said.splitlines() if f'"event":"{name}"' in line]
-        if len(found) >= count:
-            return found
+def wait_for_events(server, name, *, count=1):
+    """Wait until the log has this number of events of a name; return them."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline_s:
+        events = [json.loads(line) for line in server.said.splitlines() if f'"event":"{name}"' in line]
+        if len(events) >= count:
+            return events
         time.sleep(0.05)
     raise AssertionError(server.said)
 
 
 def hosts_of(server, count):
-    made = [server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[2] for _ in range(count)]
-    return [each["picks"][0]["host"] for each in made]
+    decisions = [server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[2] for _ in range(count)]
+    return [each["picks"][0]["host"] for each in decisions]
 
 
-def test_a_signal_lets_new_settings_decide(folder):
+def test_sighup_applies_new_settings_and_refuses_invalid_ones(folder):
     with serve(noun="up", folder=folder) as server:
         assert hosts_of(server, 2) == ["host-0", "host-1"]
         (folder / "roost.toml").write_text(PACKED + "[notifications]\nheartbeat_s = 1.0\n")
         server.process.send_signal(signal.SIGHUP)
-        (event,) = told(server, "settings_loaded")
+        (event,) = wait_for_events(server, "settings_loaded")
         assert event["needs_restart"] == "notifications"
         assert len(set(hosts_of(server, 4))) == 1
         (folder / "roost.toml").write_text("[filter_scheduler]\nhost_subset_size = 0\n")
         server.process.send_signal(signal.SIGHUP)
-        (refused,) = told(server, "settings_refused")
+        (refused,) = wait_for_events(server, "settings_refused")
         assert "filter_scheduler.host_subset_size: must be 1 or more, got 0" in refused["error"]
         assert len(set(hosts_of(server, 2))) == 1
         assert server.stop() == 0
 
 
-def test_what_the_command_line_says_needs_no_restart(folder):
+def test_command_line_options_need_no_restart(folder):
     with serve("--allow-plain-http", noun="up", folder=folder) as server:
         server.process.send_signal(signal.SIGHUP)
-        (event,) = told(server, "settings_unchanged")
+        (event,) = wait_for_events(server, "settings_unchanged")
         assert event["needs_restart"] is None
 
 
-def test_workers_are_told_and_those_that_begin_later_too(tmp_path, postgres_url):
+def test_all_workers_reload_settings_including_restarted_ones(tmp_path, postgres_url):
     with asking_own(fleet(2, vcpus=8), url=postgres_url):
         pass
     with serve("--workers", "2", "--database", postgres_url, noun="up", folder=tmp_path) as server:
         (tmp_path / "roost.toml").write_text(PACKED)
         server.process.send_signal(signal.SIGHUP)
-        told(server, "settings_loaded", count=2)
+        wait_for_events(server, "settings_loaded", count=2)
         os.kill(_child_of(server.process.pid), signal.SIGKILL)
-        told(server, "settings_loaded", count=3)
+        wait_for_events(server, "settings_loaded", count=3)
         assert len(set(hosts_of(server, 6))) == 1
         assert server.stop() == 0
 
 
 def _child_of(pid):
-    """Return a worker, which was started by the parent itself."""
+    """Return a worker process of a server."""
     for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes():
             return int(each)
@@ -90,24 +90,24 @@ def _child_of(pid):
 
 
 @needs_openssl
-def test_a_new_certificate_is_shown_to_new_connections(folder):
+def test_new_certificate_is_used_for_new_connections(folder):
     authority = Authority(folder)
     cert, key = authority.issue("server")
     with serve("--tls-cert", cert, "--tls-key", key, noun="up", folder=folder) as server:
-        before = _shown(server, authority)
+        before = _served_serial_number(server, authority)
         authority.issue("server")
         server.process.send_signal(signal.SIGHUP)
-        told(server, "certificate_loaded")
-        after = _shown(server, authority)
+        wait_for_events(server, "certificate_loaded")
+        after = _served_serial_number(server, authority)
         assert after != before
         key.write_text("spoilt")
         server.process.send_signal(signal.SIGHUP)
-        (event,) = told(server, "certificate_refused")
+        (event,) = wait_for_events(server, "certificate_refused")
         assert event["error"] == f"placement.tls_key: {key} holds no usable private key"
-        assert _shown(server, authority) == after
+        assert _served_serial_number(server, authority) == after
 
 
-def _shown(server, authority):
+def _served_serial_number(server, authority):
     context = authority.trusting()
     with server.connect() as plain, context.wrap_socket(plain, server_hostname="127.0.0.1") as client:
         return client.getpeercert()["serialNumber"]

@@ -1,4 +1,4 @@
-"""TLS over real sockets: what the server shows, and what it wants to see."""
+"""TLS over real sockets: certificates of servers and clients."""
 
 import http.client
 import ssl
@@ -25,7 +25,7 @@ def server_files(authority):
 
 
 def ask(server, context, path, *, headers=ADMIN):
-    """Ask by TLS; return the status and the body."""
+    """Send a request over TLS; return the status and the body."""
     with closing(http.client.HTTPSConnection("127.0.0.1", server.port, context=context, timeout=30)) as connection:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
@@ -33,7 +33,7 @@ def ask(server, context, path, *, headers=ADMIN):
 
 
 @pytest.mark.parametrize(("noun", "path"), [("up", "/placement/traits"), ("placement", "/traits")])
-def test_a_server_with_a_certificate_speaks_tls_alone(tmp_path, authority, server_files, noun, path):
+def test_server_with_a_certificate_accepts_tls_only(tmp_path, authority, server_files, noun, path):
     cert, key = server_files
     with serve("--tls-cert", cert, "--tls-key", key, noun=noun, folder=tmp_path) as server:
         assert ask(server, authority.trusting(), path)[0] == 200
@@ -43,13 +43,13 @@ def test_a_server_with_a_certificate_speaks_tls_alone(tmp_path, authority, serve
         assert server.stop() == 0
 
 
-def test_a_client_that_never_says_hello_is_closed(tmp_path, server_files):
+def test_connection_without_a_tls_hello_is_closed(tmp_path, server_files):
     cert, key = server_files
     with serve("--tls-cert", cert, "--tls-key", key, folder=tmp_path, settings="header_timeout_s = 0.5") as server:
         assert server.raw() == b""  # asyncio alone waits 60 s, longer than this client
 
 
-def test_links_are_those_of_https(tmp_path, authority, server_files):
+def test_location_headers_use_https(tmp_path, authority, server_files):
     both = tmp_path / "both.pem"
     both.write_bytes(b"".join(path.read_bytes() for path in server_files))
     with serve(noun="up", folder=tmp_path, settings=f'tls_cert = "{both}"') as server:
@@ -64,15 +64,15 @@ def test_links_are_those_of_https(tmp_path, authority, server_files):
         assert answer.headers["location"].startswith(f"https://127.0.0.1:{server.port}/v1/decisions/")
 
 
-def test_clients_show_a_certificate_where_one_is_wanted(tmp_path, authority, server_files):
+def test_client_certificates_are_required_with_a_ca(tmp_path, authority, server_files):
     cert, key = server_files
-    own, stranger = authority.issue("client"), Authority(tmp_path, "other").issue("stranger")
+    client_files, unknown_files = authority.issue("client"), Authority(tmp_path, "other").issue("stranger")
     files = ("--tls-cert", cert, "--tls-key", key, "--ca", authority.cert)
     with serve(*files, "--metrics-listen", "127.0.0.1:0", folder=tmp_path) as server:
-        assert ask(server, authority.trusting(*own), "/traits")[0] == 200
-        for shown in ((), stranger):
+        assert ask(server, authority.trusting(*client_files), "/traits")[0] == 200
+        for certificate in ((), unknown_files):
             with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
-                ask(server, authority.trusting(*shown), "/traits")
+                ask(server, authority.trusting(*certificate), "/traits")
         assert server.watch("/healthz") == (200, "ok\n")
 
 
@@ -85,8 +85,8 @@ def test_workers_share_a_certificate(tmp_path, authority, server_files, postgres
 
 
 @pytest.fixture(scope="module")
-def wrong(authority, tmp_path_factory):
-    """A folder of files that are not what they should be."""
+def wrong_files(authority, tmp_path_factory):
+    """A folder of unusable certificate and key files."""
     folder = tmp_path_factory.mktemp("wrong")
     (folder / "text").write_text("no certificate")
     cert, key = authority.issue("held")
@@ -99,7 +99,7 @@ def wrong(authority, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("options", "message"),
     [
         (("--tls-cert", "absent"), "placement.tls_cert: absent cannot be read: No such file or directory"),
         (("--tls-cert", "text"), "placement.tls_cert: text holds no certificate"),
@@ -115,19 +115,19 @@ def wrong(authority, tmp_path_factory):
     ],
 )
 @pytest.mark.parametrize("noun", ["up", "placement"])
-def test_a_wrong_file_is_named_in_a_sentence(wrong, tmp_path, noun, words, told):
-    ran = roost(noun, "--listen", "127.0.0.1:0", "--data", tmp_path, *words, cwd=wrong)
-    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (3, "", 1)
-    assert told in ran.stderr
+def test_error_for_a_wrong_file_names_it(wrong_files, tmp_path, noun, options, message):
+    result = roost(noun, "--listen", "127.0.0.1:0", "--data", tmp_path, *options, cwd=wrong_files)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (3, "", 1)
+    assert message in result.stderr
 
 
-def test_tokens_go_over_plain_http_to_other_machines_only_where_that_is_said(tmp_path):
+def test_tokens_over_public_plain_http_need_an_option(tmp_path):
     token = roost("token", "create", "joe", "--role", "admin", "--file", "tokens.toml", cwd=tmp_path).stdout.strip()
     settings = 'auth_strategy = "tokens"\ntokens_file = "tokens.toml"'
     (tmp_path / "roost.toml").write_text(f"[placement]\n{settings}\n")
     for noun in ("up", "placement"):
-        ran = roost(noun, "--listen", "0.0.0.0:0", "--data", tmp_path, cwd=tmp_path)
-        assert (ran.returncode, ran.stderr.count("\n")) == (3, 1)
-        assert "tokens would travel unencrypted: give --tls-cert and --tls-key, or --allow-plain" in ran.stderr
+        result = roost(noun, "--listen", "0.0.0.0:0", "--data", tmp_path, cwd=tmp_path)
+        assert (result.returncode, result.stderr.count("\n")) == (3, 1)
+        assert "tokens would travel unencrypted: give --tls-cert and --tls-key, or --allow-plain" in result.stderr
     with serve("--allow-plain-http", noun="up", folder=tmp_path, settings=settings, listen="0.0.0.0:0") as server:
         assert server.ask("GET", "/v1/instances", headers={"x-auth-token": token})[0] == 200

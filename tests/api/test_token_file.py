@@ -1,4 +1,4 @@
-"""Tokens that come and go while the server runs."""
+"""Tokens that are added and removed while the server runs."""
 
 import pytest
 
@@ -12,29 +12,29 @@ def path(tmp_path):
     return tmp_path / "tokens.toml"
 
 
-def test_tokens_that_come_and_go_hold_a_second_later(path, capfd):
-    (first, kept), (second, kept_too) = new_token("first"), new_token("second")
-    path.write_text(as_toml(kept))
+def test_token_changes_are_loaded_after_a_second(path, capfd):
+    (first, stored), (second, second_stored) = new_token("first"), new_token("second")
+    path.write_text(as_toml(stored))
     now_s = [0.0]
     tokens = TokenFile(path, clock=lambda: now_s[0])
 
-    def known():
+    def accepted():
         now_s[0] += 1
         return [tokens.identify({"x-auth-token": text}) is not None for text in (first, second)]
 
-    assert known() == [True, False]
-    path.write_text(as_toml(kept) + as_toml(kept_too))
-    assert known() == [True, True]
-    path.write_text(as_toml(kept_too))
-    assert known() == [False, True]
-    for spoil in (lambda: path.write_text("[[token]]"), path.unlink):
-        spoil()
-        assert known() == known() == [False, True]
+    assert accepted() == [True, False]
+    path.write_text(as_toml(stored) + as_toml(second_stored))
+    assert accepted() == [True, True]
+    path.write_text(as_toml(second_stored))
+    assert accepted() == [False, True]
+    for damage in (lambda: path.write_text("[[token]]"), path.unlink):
+        damage()
+        assert accepted() == accepted() == [False, True]
     assert capfd.readouterr().err.count('"event":"tokens_kept"') == 2
     path.write_text("")
-    assert known() == [False, False]
+    assert accepted() == [False, False]
 
 
-def test_a_file_that_makes_no_sense_at_the_start_is_refused(path):
+def test_invalid_file_at_startup_is_refused(path):
     with pytest.raises(BadSettings, match="cannot be read"):
         TokenFile(path)

@@ -11,20 +11,20 @@ def names(api, query=""):
     return api.get(f"/traits{query}").json["traits"]
 
 
-def wear(api, uuid, generation, *traits, version="1.39"):
+def set_traits(api, uuid, generation, *traits, version="1.39"):
     body = {"traits": traits, "resource_provider_generation": generation}
     return api.put(f"/resource_providers/{uuid}/traits", body, version=version)
 
 
 @pytest.fixture
-def custom(api):
-    """An API that has a few traits of its own."""
+def custom_api(api):
+    """An API with three custom traits."""
     for name in ("CUSTOM_C", "CUSTOM_A", "CUSTOM_B"):
         assert api.put(f"/traits/{name}").status == 201
     return api
 
 
-def test_traits_came_with_version_1_6(api):
+def test_traits_require_version_1_6(api):
     one = provider(api)
     for method in ("GET", "PUT", "DELETE"):
         for path in ("/traits/CUSTOM_A", f"/resource_providers/{one}/traits"):
@@ -33,7 +33,7 @@ def test_traits_came_with_version_1_6(api):
 
 
 @pytest.mark.parametrize("version", ["1.6", "1.14", "1.15", "1.39"])
-def test_a_trait_is_put_shown_and_deleted(api, version):
+def test_trait_is_created_shown_and_deleted(api, version):
     for status in (201, 204):
         put = api.put("/traits/CUSTOM_A", version=version)
         assert (put.status, put.body) == (status, b"")
@@ -43,12 +43,12 @@ def test_a_trait_is_put_shown_and_deleted(api, version):
     assert (shown.status, shown.body) == (204, b"")
     assert ("last-modified" in shown.headers) == (version in ("1.15", "1.39"))
     assert api.delete("/traits/CUSTOM_A", version=version).status == 204
-    for gone in (api.get("/traits/CUSTOM_A"), api.delete("/traits/CUSTOM_A")):
-        assert (gone.status, gone.text) == (404, "No such trait(s): CUSTOM_A.")
+    for missing in (api.get("/traits/CUSTOM_A"), api.delete("/traits/CUSTOM_A")):
+        assert (missing.status, missing.text) == (404, "No such trait(s): CUSTOM_A.")
 
 
 @pytest.mark.parametrize("name", ["CUSTOM_", "CUSTOM_a", "GOLD", "MISC_SHARES_VIA_AGGREGATE", "CUSTOM_" + "A" * 249])
-def test_only_custom_traits_are_put(api, name):
+def test_only_custom_traits_are_created(api, name):
     before = names(api)
     put = api.put(f"/traits/{name}")
     assert put.status == 400
@@ -60,7 +60,7 @@ def test_only_custom_traits_are_put(api, name):
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "letters"),
     [
         ("name=in:CUSTOM_B,CUSTOM_C,CUSTOM_D", "CB"),
         ("name=in:", ""),
@@ -75,13 +75,13 @@ def test_only_custom_traits_are_put(api, name):
         ("name=in:CUSTOM_A&name=in:CUSTOM_B", "B"),
     ],
 )
-def test_traits_are_listed_by_name_and_by_whether_they_are_worn(custom, query, found):
-    wear(custom, provider(custom), 0, "CUSTOM_A")
-    assert names(custom, f"?{query}") == [f"CUSTOM_{letter}" for letter in found]
+def test_traits_are_filtered_by_name_and_association(custom_api, query, letters):
+    set_traits(custom_api, provider(custom_api), 0, "CUSTOM_A")
+    assert names(custom_api, f"?{query}") == [f"CUSTOM_{letter}" for letter in letters]
 
 
-def test_a_filter_of_another_kind_is_none(custom):
-    assert names(custom, "?name=endswith:A") == names(custom)
+def test_unknown_name_operator_is_ignored(custom_api):
+    assert names(custom_api, "?name=endswith:A") == names(custom_api)
 
 
 @pytest.mark.parametrize(
@@ -93,33 +93,33 @@ def test_a_filter_of_another_kind_is_none(custom):
         ("colour=red&name=A", "Additional properties are not allowed ('colour' was unexpected)"),
     ],
 )
-def test_a_filter_that_cannot_be_meant_is_refused(api, query, problem):
-    answer = api.get(f"/traits?{query}")
-    assert answer.status == 400
-    assert problem in answer.text
+def test_invalid_trait_filter_is_refused(api, query, problem):
+    response = api.get(f"/traits?{query}")
+    assert response.status == 400
+    assert problem in response.text
 
 
-def test_a_generation_rises_only_when_what_is_worn_changes(custom):
-    one = provider(custom)
-    put = wear(custom, one, 0, "CUSTOM_C", "CUSTOM_A", "CUSTOM_C")
+def test_generation_rises_only_if_the_traits_change(custom_api):
+    one = provider(custom_api)
+    put = set_traits(custom_api, one, 0, "CUSTOM_C", "CUSTOM_A", "CUSTOM_C")
     assert put.json == {"traits": ["CUSTOM_A", "CUSTOM_C"], "resource_provider_generation": 1}
-    assert wear(custom, one, 1, "CUSTOM_A", "CUSTOM_C").json == put.json
-    shown = custom.get(f"/resource_providers/{one}/traits")
+    assert set_traits(custom_api, one, 1, "CUSTOM_A", "CUSTOM_C").json == put.json
+    shown = custom_api.get(f"/resource_providers/{one}/traits")
     assert shown.json == {"traits": ["CUSTOM_C", "CUSTOM_A"], "resource_provider_generation": 1}
-    assert wear(custom, one, 1).json == {"traits": [], "resource_provider_generation": 2}
-    wear(custom, one, 2, "CUSTOM_B")
+    assert set_traits(custom_api, one, 1).json == {"traits": [], "resource_provider_generation": 2}
+    set_traits(custom_api, one, 2, "CUSTOM_B")
     for _ in range(2):
-        assert custom.delete(f"/resource_providers/{one}/traits").status == 204
-        assert custom.get(f"/resource_providers/{one}/traits").json["resource_provider_generation"] == 4
+        assert custom_api.delete(f"/resource_providers/{one}/traits").status == 204
+        assert custom_api.get(f"/resource_providers/{one}/traits").json["resource_provider_generation"] == 4
 
 
-def test_the_schema_comes_before_the_provider_the_generation_and_the_names(api):
+def test_errors_are_reported_in_the_order_of_placement(api):
     one = provider(api)
     body = {"traits": ["A", "B", "A"], "resource_provider_generation": 7}
 
     def wrong(uuid, body):
-        answer = api.put(f"/resource_providers/{uuid}/traits", body)
-        return answer.status, answer.text.partition("  ")[0], answer.code
+        response = api.put(f"/resource_providers/{uuid}/traits", body)
+        return response.status, response.text.partition("  ")[0], response.code
 
     default = "placement.undefined_code"
     assert wrong(UNKNOWN, {"traits": [1]})[1].startswith("JSON does not validate:")
@@ -133,31 +133,31 @@ def test_the_schema_comes_before_the_provider_the_generation_and_the_names(api):
     assert api.get(f"/resource_providers/{one}/traits").json["resource_provider_generation"] == 0
 
 
-def test_a_provider_that_is_not_there_wears_nothing(api):
+def test_traits_of_a_missing_provider_are_not_found(api):
     shown = api.get(f"/resource_providers/{UNKNOWN}/traits")
-    said = f"No resource provider with uuid {UNKNOWN} found"
-    assert (shown.status, shown.text) == (404, f"{said}: {said}")
-    gone = api.delete(f"/resource_providers/{UNKNOWN}/traits")
-    assert (gone.status, gone.text) == (404, said)
+    message = f"No resource provider with uuid {UNKNOWN} found"
+    assert (shown.status, shown.text) == (404, f"{message}: {message}")
+    missing = api.delete(f"/resource_providers/{UNKNOWN}/traits")
+    assert (missing.status, missing.text) == (404, message)
 
 
-def test_a_trait_that_is_worn_stays(custom):
-    one = provider(custom)
-    wear(custom, one, 0, "CUSTOM_A")
-    kept = custom.delete("/traits/CUSTOM_A")
-    assert (kept.status, kept.text) == (409, "The trait CUSTOM_A is in use by a resource provider.")
-    custom.delete(f"/resource_providers/{one}/traits")
-    assert custom.delete("/traits/CUSTOM_A").status == 204
-    assert wear(custom, one, 2, "CUSTOM_A").text == "No such trait CUSTOM_A"
+def test_trait_in_use_is_not_deleted(custom_api):
+    one = provider(custom_api)
+    set_traits(custom_api, one, 0, "CUSTOM_A")
+    refused = custom_api.delete("/traits/CUSTOM_A")
+    assert (refused.status, refused.text) == (409, "The trait CUSTOM_A is in use by a resource provider.")
+    custom_api.delete(f"/resource_providers/{one}/traits")
+    assert custom_api.delete("/traits/CUSTOM_A").status == 204
+    assert set_traits(custom_api, one, 2, "CUSTOM_A").text == "No such trait CUSTOM_A"
 
 
-def test_the_standard_traits_are_there_and_stay(api):
+def test_standard_traits_exist_and_cannot_be_deleted(api):
     assert "HW_CPU_X86_AVX2" in names(api)
-    kept = api.delete("/traits/HW_CPU_X86_AVX2")
-    assert (kept.status, kept.text) == (400, "Cannot delete standard trait HW_CPU_X86_AVX2.")
+    refused = api.delete("/traits/HW_CPU_X86_AVX2")
+    assert (refused.status, refused.text) == (400, "Cannot delete standard trait HW_CPU_X86_AVX2.")
 
 
-def test_many_clients_create_many_traits_at_once(api):
+def test_concurrent_clients_create_many_traits(api):
     wanted = [f"CUSTOM_{number}" for number in range(64)]
     with ThreadPoolExecutor(32) as clients:
         answers = list(clients.map(lambda name: api.put(f"/traits/{name}").status, wanted))
@@ -165,26 +165,26 @@ def test_many_clients_create_many_traits_at_once(api):
     assert sorted(names(api, "?name=startswith:CUSTOM")) == sorted(wanted)
 
 
-def test_what_is_worn_lasts(lasting):
-    with lasting() as api:
+def test_provider_traits_are_persistent(api_factory):
+    with api_factory() as api:
         one = provider(api)
         for name in ("CUSTOM_A", "CUSTOM_B"):
             api.put(f"/traits/{name}")
-        before = wear(api, one, 0, "CUSTOM_A").json
+        before = set_traits(api, one, 0, "CUSTOM_A").json
         api.delete("/traits/CUSTOM_B")
-    with lasting() as api:
+    with api_factory() as api:
         assert api.get(f"/resource_providers/{one}/traits").json == before
         assert names(api, "?name=startswith:CUSTOM") == ["CUSTOM_A"]
 
 
-def test_summaries_of_candidates_list_traits_in_the_order_in_which_they_were_created(api):
+def test_summary_lists_traits_in_order_of_creation(api):
     root = provider(api, "a", VCPU=4)
     for name in ("CUSTOM_Z", "CUSTOM_A"):
         api.put(f"/traits/{name}")
-    worn = {
+    body = {
         "traits": ["CUSTOM_A", "HW_CPU_X86_AVX", "CUSTOM_Z"],
         "resource_provider_generation": generation(api, "a"),
     }
-    assert api.put(f"/resource_providers/{root}/traits", worn).status == 200
-    found = api.get("/allocation_candidates?resources=VCPU:1").json["provider_summaries"][root]
-    assert found["traits"] == ["HW_CPU_X86_AVX", "CUSTOM_Z", "CUSTOM_A"]
+    assert api.put(f"/resource_providers/{root}/traits", body).status == 200
+    summary = api.get("/allocation_candidates?resources=VCPU:1").json["provider_summaries"][root]
+    assert summary["traits"] == ["HW_CPU_X86_AVX", "CUSTOM_Z", "CUSTOM_A"]

@@ -1,4 +1,4 @@
-"""The whole product over a real socket."""
+"""`roost up`: the whole product over real sockets."""
 
 import pytest
 
@@ -13,7 +13,7 @@ SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 512}}
 
 @pytest.fixture
 def folder(tmp_path):
-    """The folder of a database with three hosts of 4 VCPU."""
+    """A folder with a database of three hosts with 4 VCPU each."""
     with open_roost(None, tmp_path) as roost:
         roost.install(fleet(3, vcpus=4))
     return tmp_path
@@ -21,34 +21,34 @@ def folder(tmp_path):
 
 @pytest.fixture
 def server(folder):
-    with serve(noun="up", folder=folder) as found:
-        yield found
-
-
-def test_a_decision_is_durable_when_it_is_told(folder):
     with serve(noun="up", folder=folder) as server:
-        status, headers, made = server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)
-        assert (status, made["outcome"]) == (201, "granted")
-        assert headers["location"] == f"{server.address}/v1/decisions/{made['uuid']}"
+        yield server
+
+
+def test_decision_is_durable_once_it_is_returned(folder):
+    with serve(noun="up", folder=folder) as server:
+        status, headers, decision = server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)
+        assert (status, decision["outcome"]) == (201, "granted")
+        assert headers["location"] == f"{server.address}/v1/decisions/{decision['uuid']}"
         server.process.kill()
         server.process.wait()
     with serve(noun="up", folder=folder) as server:
-        assert server.ask("GET", f"/v1/decisions/{made['uuid']}", headers=ADMIN)[2] == made
+        assert server.ask("GET", f"/v1/decisions/{decision['uuid']}", headers=ADMIN)[2] == decision
         (instance,) = server.ask("GET", "/v1/instances", headers=ADMIN)[2]["instances"]
-        assert instance["uuid"] == made["picks"][0]["instance_uuid"]
+        assert instance["uuid"] == decision["picks"][0]["instance_uuid"]
         assert server.stop() == 0
 
 
-def test_what_an_instance_of_nobody_holds_is_shown_as_it_may_be_written_back(server):
+def test_allocations_without_an_owner_can_be_written_back(server):
     uuid = server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[2]["picks"][0]["instance_uuid"]
     held = server.ask("GET", f"/placement/allocations/{uuid}")[2]
     assert held["project_id"] == held["user_id"] == "00000000-0000-0000-0000-000000000000"
-    status, _, told = server.ask("PUT", f"/placement/allocations/{uuid}", {**held, "consumer_type": "INSTANCE"})
-    assert status == 204, told
+    status, _, problem = server.ask("PUT", f"/placement/allocations/{uuid}", {**held, "consumer_type": "INSTANCE"})
+    assert status == 204, problem
     assert server.ask("GET", f"/placement/allocations/{uuid}")[2]["allocations"].keys() == held["allocations"].keys()
 
 
-def test_everything_is_on_one_port(server):
+def test_all_apis_share_one_port(server):
     assert server.ask("GET", "/healthz", headers={})[0] == 200
     assert b"roost_requests_total" in server.ask("GET", "/metrics", headers={})[2]
     providers = server.ask("GET", "/placement/resource_providers", headers=ADMIN)[2]["resource_providers"]
@@ -57,28 +57,28 @@ def test_everything_is_on_one_port(server):
     assert server.ask("GET", "/v2", headers=ADMIN)[0] == 404
 
 
-def test_both_apis_see_the_same_columns(server):
-    made = server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[2]
-    (pick,) = made["picks"]
+def test_both_apis_see_the_same_allocations(server):
+    decision = server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[2]
+    (pick,) = decision["picks"]
     held = server.ask("GET", f"/placement/allocations/{pick['instance_uuid']}", headers=ADMIN)[2]["allocations"]
     assert {uuid: each["resources"] for uuid, each in held.items()} == pick["allocations"]
     server.ask("DELETE", f"/placement/allocations/{pick['instance_uuid']}", headers=ADMIN)
     assert server.ask("GET", "/v1/instances", headers=ADMIN)[2]["instances"] == []
 
 
-def test_several_processes_on_postgresql_know_each_others_decisions(tmp_path, postgres_url):
+def test_workers_on_postgresql_see_each_others_decisions(tmp_path, postgres_url):
     with asking_own(fleet(3, vcpus=4), url=postgres_url):
         pass
     with serve("--workers", "2", "--database", postgres_url, noun="up", folder=tmp_path) as server:
-        made = [server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[2] for _ in range(8)]
-        assert [each["outcome"] for each in made] == ["granted"] * 6 + ["refused"] * 2
-        for each in made:
+        decisions = [server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[2] for _ in range(8)]
+        assert [each["outcome"] for each in decisions] == ["granted"] * 6 + ["refused"] * 2
+        for each in decisions:
             assert server.ask("GET", f"/v1/decisions/{each['uuid']}", headers=ADMIN)[2] == each
         assert server.ask("GET", "/healthz", headers={})[0] == 200
         assert server.stop() == 0
 
 
-def test_a_decision_in_flight_is_answered_before_the_end(server):
+def test_decision_in_flight_is_completed_before_shutdown(server):
     body = b'{"flavor": {"vcpus": 1}}'
     with server.connect() as client:
         client.sendall(b"POST /v1/decisions HTTP/1.1\r\nhost: localhost\r\nx-auth-token: admin\r\n")
@@ -90,13 +90,13 @@ def test_a_decision_in_flight_is_answered_before_the_end(server):
         assert server.process.wait(timeout=30) == 0
 
 
-def test_limits_hold_for_both_apis(folder):
+def test_limits_apply_to_both_apis(folder):
     with serve(noun="up", folder=folder, settings="body_max_bytes = 100") as server:
         for path in ("/v1/decisions", "/placement/resource_providers"):
-            status, headers, answered = server.ask("POST", path, {"a": "x" * 200}, headers=ADMIN)
+            status, headers, body = server.ask("POST", path, {"a": "x" * 200}, headers=ADMIN)
             assert status == 413
             assert headers["content-type"].startswith("application/problem+json") == path.startswith("/v1")
-            assert "placement.body_max_bytes" in str(answered)
+            assert "placement.body_max_bytes" in str(body)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_limits_hold_for_both_apis(folder):
         (["--database", "postgresql:///d?host=/nowhere"], 7, "PostgreSQL"),
     ],
 )
-def test_what_cannot_be_served_is_said_in_a_sentence(tmp_path, arguments, code, sentence):
-    ran = roost("up", "--listen", "127.0.0.1:0", "--data", tmp_path, *arguments, cwd=tmp_path)
-    assert (ran.returncode, ran.stderr.count("\n"), sentence in ran.stderr) == (code, 1, True), ran.stderr
+def test_unusable_options_are_one_line_of_error(tmp_path, arguments, code, sentence):
+    result = roost("up", "--listen", "127.0.0.1:0", "--data", tmp_path, *arguments, cwd=tmp_path)
+    assert (result.returncode, result.stderr.count("\n"), sentence in result.stderr) == (code, 1, True), result.stderr
 
 
-def test_tokens_say_who_may(tmp_path, folder):
+def test_permissions_follow_the_role_of_the_token(tmp_path, folder):
     secret = roost("token", "create", "joe", "--role", "reader", "--file", "tokens.toml", cwd=tmp_path).stdout.strip()
     with serve(noun="up", folder=folder, settings='auth_strategy = "tokens"\ntokens_file = "tokens.toml"') as server:
         assert server.ask("GET", "/v1/decisions", headers={"x-auth-token": secret})[0] == 200
@@ -122,20 +122,20 @@ def test_tokens_say_who_may(tmp_path, folder):
         assert server.ask("GET", "/v1/openapi.json", headers={})[0] == 200
 
 
-def test_an_agent_reads_and_lets_instances_go(tmp_path, folder):
+def test_agent_token_reads_decisions_and_releases_instances(tmp_path, folder):
     file = ("--file", "tokens.toml")
     agent, admin = (
         {"x-auth-token": roost("token", "create", role, "--role", role, *file, cwd=tmp_path).stdout.strip()}
         for role in ("agent", "admin")
     )
     with serve(noun="up", folder=folder, settings='auth_strategy = "tokens"\ntokens_file = "tokens.toml"') as server:
-        made = server.ask("POST", "/v1/decisions", SMALL, headers=admin)[2]
-        assert server.ask("GET", f"/v1/decisions/{made['uuid']}", headers=agent)[2] == made
-        assert server.ask("POST", f"/v1/decisions/{made['uuid']}/next", {}, headers=agent)[0] == 200
-        instance = made["picks"][0]["instance_uuid"]
+        decision = server.ask("POST", "/v1/decisions", SMALL, headers=admin)[2]
+        assert server.ask("GET", f"/v1/decisions/{decision['uuid']}", headers=agent)[2] == decision
+        assert server.ask("POST", f"/v1/decisions/{decision['uuid']}/next", {}, headers=agent)[0] == 200
+        instance = decision["picks"][0]["instance_uuid"]
         assert server.ask("DELETE", f"/v1/instances/{instance}", headers=agent)[0] == 204
-        status, _, told = server.ask("POST", "/v1/decisions", SMALL, headers=agent)
-        assert (status, told["detail"]) == (
+        status, _, problem = server.ask("POST", "/v1/decisions", SMALL, headers=agent)
+        assert (status, problem["detail"]) == (
             403,
             "policy roost:decisions:create does not allow this; your roles: agent",
         )

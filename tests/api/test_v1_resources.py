@@ -1,4 +1,4 @@
-"""Aggregates, zones, hosts, services and server groups over the API, in process."""
+"""Aggregates, zones, hosts, services, groups, flavors and images over the /v1 API, in process."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -12,31 +12,31 @@ from tests.support.fleets.worlds import aggregate, group, host, joined
 from tests.support.servers.in_process_api import asking_own
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
-NOBODY = "00000000-0000-4000-8000-000000000000"
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
 
-def made(own, path, body, **more):
-    """Return what was just made."""
-    answered = own.post(path, body, **more)
-    assert answered.status == 201, answered.json
-    return answered.json
+def create(own, path, body, **more):
+    """Create an object and return it."""
+    response = own.post(path, body, **more)
+    assert response.status == 201, response.json
+    return response.json
 
 
 def patch(own, path, body):
-    """Change it."""
+    """Send a PATCH request."""
     return own.ask("PATCH", path, body)
 
 
 def hosts_of(own, query=""):
-    """Return the names of the hosts that a query finds."""
+    """Return the names of the hosts that match a query."""
     return [each["host"] for each in own.get(f"/hosts{query}").json["hosts"]]
 
 
-def test_an_aggregate_is_made_changed_and_ended(own):
-    answered = own.post("/aggregates", {"name": "rack-1", "availability_zone": "east", "metadata": {"ssd": "true"}})
-    rack = answered.json
-    assert answered.status == 201
-    assert answered.headers["location"].endswith(f"/aggregates/{rack['uuid']}")
+def test_aggregate_is_created_changed_and_deleted(own):
+    response = own.post("/aggregates", {"name": "rack-1", "availability_zone": "east", "metadata": {"ssd": "true"}})
+    rack = response.json
+    assert response.status == 201
+    assert response.headers["location"].endswith(f"/aggregates/{rack['uuid']}")
     assert rack == {
         "uuid": rack["uuid"],
         "name": "rack-1",
@@ -54,18 +54,18 @@ def test_an_aggregate_is_made_changed_and_ended(own):
     assert own.delete(path).status == 204
     assert [own.get(path).status, own.delete(path).status, patch(own, path, {}).status] == [404] * 3
     assert own.get("/aggregates").json == {"aggregates": [], "next": None}
-    assert made(own, "/aggregates", {"name": "rack-2"})["metadata"] == {}
+    assert create(own, "/aggregates", {"name": "rack-2"})["metadata"] == {}
 
 
-def test_hosts_join_and_leave_and_make_up_a_zone(own):
-    path = f"/aggregates/{made(own, '/aggregates', {'name': 'a', 'availability_zone': 'east'})['uuid']}"
+def test_hosts_join_and_leave_aggregates_that_form_a_zone(own):
+    path = f"/aggregates/{create(own, '/aggregates', {'name': 'a', 'availability_zone': 'east'})['uuid']}"
     assert [own.put(f"{path}/hosts/{name}").status for name in ("host-1", "HOST-1", "none")] == [204, 204, 404]
     assert own.get(path).json["hosts"] == ["host-1"]
     assert own.get("/zones").json["zones"] == [
         {"name": "east", "available": True, "hosts": ["host-1"]},
         {"name": "nova", "available": True, "hosts": ["host-0", "host-2"]},
     ]
-    decision = made(own, "/decisions", {**SMALL, "availability_zone": "east"})
+    decision = create(own, "/decisions", {**SMALL, "availability_zone": "east"})
     assert [pick["host"] for pick in decision["picks"]] == ["host-1"]
     assert hosts_of(own, "?zone=east") == hosts_of(own, "?aggregate=a") == ["host-1"]
     assert hosts_of(own, "?zone=west") == []
@@ -75,8 +75,8 @@ def test_hosts_join_and_leave_and_make_up_a_zone(own):
     assert own.delete(path).status == 204
 
 
-def test_a_zone_with_nobody_enabled_and_up_is_not_available(own):
-    path = f"/aggregates/{made(own, '/aggregates', {'name': 'a', 'availability_zone': 'east'})['uuid']}"
+def test_zone_without_a_usable_host_is_not_available(own):
+    path = f"/aggregates/{create(own, '/aggregates', {'name': 'a', 'availability_zone': 'east'})['uuid']}"
     own.put(f"{path}/hosts/host-1")
     patch(own, "/services/host-1", {"disabled": True})
     assert {each["name"]: each["available"] for each in own.get("/zones").json["zones"]} == {
@@ -85,10 +85,10 @@ def test_a_zone_with_nobody_enabled_and_up_is_not_available(own):
     }
 
 
-def test_aggregates_are_found_by_name_zone_and_host():
+def test_aggregates_are_filtered_by_name_zone_and_host():
     with asking_own(fleet(2, vcpus=4)) as own:
         uuids = {
-            name: made(own, "/aggregates", {"name": name, "availability_zone": zone})["uuid"]
+            name: create(own, "/aggregates", {"name": name, "availability_zone": zone})["uuid"]
             for name, zone in (("a", "east"), ("b", "west"), ("c", "east,west"))
         }
         own.put(f"/aggregates/{uuids['b']}/hosts/host-1")
@@ -106,11 +106,11 @@ def test_aggregates_are_found_by_name_zone_and_host():
         assert own.get("/aggregates?host=none").status == 404
 
 
-def test_an_aggregate_that_placement_knows_gets_its_name():
+def test_unnamed_placement_aggregate_can_be_named():
     with asking_own(aggregate(""), host("h0", aggregates=[""]), host("pool", aggregates=[""])) as own:
         (unnamed,) = own.get("/aggregates").json["aggregates"]
         assert (unnamed["name"], unnamed["hosts"]) == ("", ["h0", "pool"])
-        named = made(own, "/aggregates", {"name": "a", "uuid": unnamed["uuid"].upper()})
+        named = create(own, "/aggregates", {"name": "a", "uuid": unnamed["uuid"].upper()})
         assert named == {**unnamed, "name": "a"}
         assert own.post("/aggregates", {"name": "b", "uuid": unnamed["uuid"]}).status == 409
 
@@ -139,10 +139,10 @@ def test_an_aggregate_that_placement_knows_gets_its_name():
         ("/groups", {"name": "g", "policy": "affinity", "uuid": "x"}, 400, None),
     ],
 )
-def test_what_cannot_be_made_changes_nothing(own, path, body, status, field):
-    made(own, "/aggregates", {"name": "a"})
-    answered = own.post(path, body)
-    assert (answered.status, answered.json.get("field")) == (status, field), answered.json
+def test_failed_creation_changes_nothing(own, path, body, status, field):
+    create(own, "/aggregates", {"name": "a"})
+    response = own.post(path, body)
+    assert (response.status, response.json.get("field")) == (status, field), response.json
     assert [each["name"] for each in own.get("/aggregates").json["aggregates"]] == ["a"]
     assert own.get("/groups").json["groups"] == []
 
@@ -158,32 +158,32 @@ def test_what_cannot_be_made_changes_nothing(own, path, body, status, field):
         ("POST", "/aggregates", {"name": "a"}, 403),
         ("POST", "/groups", {"name": "a", "policy": "affinity"}, 403),
         ("PATCH", "/services/host-0", {"disabled": True}, 403),
-        ("PUT", f"/aggregates/{NOBODY}/hosts/host-0", None, 403),
+        ("PUT", f"/aggregates/{UNKNOWN}/hosts/host-0", None, 403),
     ],
 )
-def test_observers_read_and_change_nothing(own, method, path, body, status):
-    answered = own.ask(method, path, body, headers={"x-auth-token": "joe", "x-roles": "observer"})
-    assert answered.status == status, answered.json
+def test_observers_can_read_but_not_write(own, method, path, body, status):
+    response = own.ask(method, path, body, headers={"x-auth-token": "joe", "x-roles": "observer"})
+    assert response.status == status, response.json
 
 
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", f"/aggregates/{NOBODY}"),
-        ("DELETE", f"/aggregates/{NOBODY}"),
-        ("PUT", f"/aggregates/{NOBODY}/hosts/host-0"),
+        ("GET", f"/aggregates/{UNKNOWN}"),
+        ("DELETE", f"/aggregates/{UNKNOWN}"),
+        ("PUT", f"/aggregates/{UNKNOWN}/hosts/host-0"),
         ("GET", "/aggregates/x"),
         ("GET", "/hosts/none"),
-        ("GET", f"/groups/{NOBODY}"),
+        ("GET", f"/groups/{UNKNOWN}"),
         ("GET", "/groups/x"),
     ],
 )
-def test_what_is_not_there_is_not_found(own, method, path):
+def test_missing_objects_are_not_found(own, method, path):
     assert own.ask(method, path).status == 404
 
 
-def test_a_host_says_what_it_has_and_what_is_used(own):
-    made(own, "/decisions", {**SMALL, "force_hosts": ["host-1"]})
+def test_host_shows_its_resources_and_usage(own):
+    create(own, "/decisions", {**SMALL, "force_hosts": ["host-1"]})
     shown = own.get("/hosts/host-1").json
     assert (shown["host"], shown["node"], shown["zones"], shown["instances"]) == ("host-1", "host-1", ["nova"], 1)
     assert shown["resources"] == {
@@ -195,18 +195,18 @@ def test_a_host_says_what_it_has_and_what_is_used(own):
     assert (shown["up"], shown["disabled"], facts) == (True, False, {})
 
 
-def test_a_service_is_disabled_forced_down_and_enabled(own):
-    told = patch(own, "/services/host-0", {"disabled": True, "disabled_reason": "disk"}).json
-    assert (told["disabled"], told["disabled_reason"], told["up"]) == (True, "disk", True)
-    assert own.get("/services").json["services"][0] == told
-    assert made(own, "/decisions", {**SMALL})["picks"][0]["host"] == "host-1"
-    assert made(own, "/decisions", {**SMALL, "count": 4})["found"] == 3
-    told = patch(own, "/services/host-2", {"forced_down": True}).json
-    assert (told["forced_down"], told["up"]) == (True, False)
+def test_service_is_disabled_forced_down_and_enabled(own):
+    service = patch(own, "/services/host-0", {"disabled": True, "disabled_reason": "disk"}).json
+    assert (service["disabled"], service["disabled_reason"], service["up"]) == (True, "disk", True)
+    assert own.get("/services").json["services"][0] == service
+    assert create(own, "/decisions", {**SMALL})["picks"][0]["host"] == "host-1"
+    assert create(own, "/decisions", {**SMALL, "count": 4})["found"] == 3
+    service = patch(own, "/services/host-2", {"forced_down": True}).json
+    assert (service["forced_down"], service["up"]) == (True, False)
     assert (hosts_of(own, "?disabled=true"), hosts_of(own, "?up=false")) == (["host-0"], ["host-2"])
     assert hosts_of(own, "?disabled=false&up=true") == ["host-1"]
-    told = patch(own, "/services/HOST-0", {"disabled": False}).json
-    assert (told["host"], told["disabled"], told["disabled_reason"]) == ("host-0", False, "")
+    service = patch(own, "/services/HOST-0", {"disabled": False}).json
+    assert (service["host"], service["disabled"], service["disabled_reason"]) == ("host-0", False, "")
 
 
 @pytest.mark.parametrize(
@@ -220,13 +220,13 @@ def test_a_service_is_disabled_forced_down_and_enabled(own):
         ("/services/none", {"disabled": True}, 404, None),
     ],
 )
-def test_what_cannot_be_said_of_a_service_changes_nothing(own, path, body, status, field):
-    answered = patch(own, path, body)
-    assert (answered.status, answered.json.get("field")) == (status, field), answered.json
+def test_invalid_service_change_is_refused_without_effect(own, path, body, status, field):
+    response = patch(own, path, body)
+    assert (response.status, response.json.get("field")) == (status, field), response.json
     assert hosts_of(own, "?disabled=true") == []
 
 
-def test_a_host_is_down_when_its_last_report_is_too_old():
+def test_host_is_down_when_its_last_report_is_too_old():
     old = joined(host("old", facts=HostFacts(reported_at_s=1.0)), host("never"))
     with asking_own(old) as own:
         assert (hosts_of(own, "?up=true"), hosts_of(own, "?up=false")) == (["never"], ["old"])
@@ -235,12 +235,12 @@ def test_a_host_is_down_when_its_last_report_is_too_old():
         assert hosts_of(own, "?up=true") == ["old", "never"]
 
 
-def test_a_group_shows_its_members(own):
-    apart = made(own, "/groups", {"name": "apart", "policy": "anti-affinity"})
+def test_group_lists_its_members(own):
+    apart = create(own, "/groups", {"name": "apart", "policy": "anti-affinity"})
     assert (apart["max_server_per_host"], apart["member_count"]) == (1, 0)
-    decision = made(own, "/decisions", {**SMALL, "count": 2, "group": "apart"})
-    told = own.get(f"/groups/{apart['uuid']}").json
-    assert told["members"] == [
+    decision = create(own, "/decisions", {**SMALL, "count": 2, "group": "apart"})
+    shown = own.get(f"/groups/{apart['uuid']}").json
+    assert shown["members"] == [
         {"instance_uuid": pick["instance_uuid"], "host": pick["host"], "node": pick["node"]}
         for pick in decision["picks"]
     ]
@@ -253,14 +253,14 @@ def test_a_group_shows_its_members(own):
 @pytest.mark.parametrize(
     ("path", "body"), [("/groups", {"name": "g", "policy": "affinity"}), ("/aggregates", {"name": "a"})]
 )
-def test_the_same_key_makes_one(own, path, body):
+def test_idempotency_key_creates_one_object(own, path, body):
     key = {"idempotency-key": "once"}
     first, again = (own.post(path, body, headers=key) for _ in range(2))
     assert (first.json, again.headers["idempotency-replayed"]) == (again.json, "true")
     assert own.post(path, {**body, "name": "z"}, headers=key).status == 422
 
 
-def test_a_key_of_a_server_group_is_known_to_every_process(tmp_path):
+def test_idempotency_key_of_a_group_is_known_to_all_processes(tmp_path):
     body, key = {"name": "g", "policy": "anti-affinity"}, {"idempotency-key": "once"}
     with asking_own(fleet(1, vcpus=4), url=tmp_path / "roost.db") as own:
         first = own.post("/groups", body, headers=key)
@@ -276,43 +276,43 @@ def test_a_key_of_a_server_group_is_known_to_every_process(tmp_path):
         assert len(own.get("/groups").json["groups"]) == 1
 
 
-def test_pages_of_every_list_hold_everything_once():
+def test_pages_of_every_list_have_each_item_once():
     groups = joined(*(group(f"g{number}", "affinity") for number in range(5)))
     with asking_own(fleet(5, vcpus=4), groups) as own:
         for number in range(5):
-            made(own, "/aggregates", {"name": f"a{number}"})
+            create(own, "/aggregates", {"name": f"a{number}"})
         for path, name in (("aggregates", "name"), ("groups", "name"), ("hosts", "host"), ("services", "host")):
-            seen, cursor = [], ""
+            listed, cursor = [], ""
             while cursor is not None:
                 page = own.get(f"/{path}?limit=2{cursor and f'&cursor={cursor}'}").json
                 assert len(page[path]) <= 2
-                seen += [each[name] for each in page[path]]
+                listed += [each[name] for each in page[path]]
                 cursor = page["next"]
-            assert (len(seen), seen) == (5, sorted(seen))
+            assert (len(listed), listed) == (5, sorted(listed))
 
 
-def test_a_flavor_is_stored_replaced_named_and_deleted(own):
+def test_flavor_is_stored_replaced_used_and_deleted(own):
     stored = own.put("/flavors/small", {"vcpus": 2, "extra_specs": {"hw:cpu_policy": "shared"}})
     assert (stored.status, stored.json) == (200, own.get("/flavors/small").json)
     assert own.put("/flavors/small", {"name": "small", "vcpus": 3}).json["extra_specs"] == {}
     assert [each["vcpus"] for each in own.get("/flavors").json["flavors"]] == [3]
-    assert made(own, "/decisions", {"flavor": "small"})["outcome"] == "granted"
+    assert create(own, "/decisions", {"flavor": "small"})["outcome"] == "granted"
     assert own.get("/hosts/host-0").json["resources"]["VCPU"]["used"] == 3
-    made(own, "/decisions", {"flavor": {"name": "small", "vcpus": 1}})
+    create(own, "/decisions", {"flavor": {"name": "small", "vcpus": 1}})
     assert own.get("/capacity?flavor=small").json["count"] == 2
     assert [own.delete("/flavors/small").status for _ in range(2)] == [204, 404]
     assert (own.get("/flavors/small").status, own.get("/flavors").json) == (404, {"flavors": []})
     assert own.put("/flavors/small", {"vcpus": 1}).json["vcpus"] == 1
 
 
-def test_an_image_is_stored_named_and_deleted(own):
+def test_image_is_stored_used_and_deleted(own):
     own.put("/images/arm", {"properties": {"hw_architecture": "aarch64"}})
     (shown,) = own.get("/images").json["images"]
     assert shown == own.get("/images/arm").json
     assert (shown["name"], shown["properties"]) == ("arm", {"hw_architecture": "aarch64"})
-    decision = made(own, "/decisions", {**SMALL, "image": "arm"})
-    told = own.get(f"/decisions/{decision['uuid']}/why").json["request"]
-    assert told["image"]["properties"] == {"hw_architecture": "aarch64"}
+    decision = create(own, "/decisions", {**SMALL, "image": "arm"})
+    request = own.get(f"/decisions/{decision['uuid']}/why").json["request"]
+    assert request["image"]["properties"] == {"hw_architecture": "aarch64"}
     assert own.delete("/images/arm").status == 204
     refused = own.post("/decisions", {**SMALL, "image": "arm"})
     assert (refused.status, refused.json["field"]) == (400, "$.image")
@@ -330,13 +330,13 @@ def test_an_image_is_stored_named_and_deleted(own):
         ("/images/a", {"properties": {"a": 1}}, "$.properties['a']"),
     ],
 )
-def test_what_cannot_be_stored_changes_nothing(own, path, body, field):
-    answered = own.put(path, body)
-    assert (answered.status, answered.json.get("field")) == (400, field), answered.json
+def test_invalid_flavor_or_image_is_not_stored(own, path, body, field):
+    response = own.put(path, body)
+    assert (response.status, response.json.get("field")) == (400, field), response.json
     assert (own.get("/flavors").json["flavors"], own.get("/images").json["images"]) == ([], [])
 
 
-def test_what_is_stored_under_one_name_at_once_ends_alike_everywhere(postgres_url):
+def test_concurrent_writes_of_one_flavor_agree_in_all_processes(postgres_url):
     with asking_own(url=postgres_url) as one, asking_own(url=postgres_url) as other:
         ready = threading.Barrier(6)
 
@@ -349,24 +349,24 @@ def test_what_is_stored_under_one_name_at_once_ends_alike_everywhere(postgres_ur
         assert one.get("/flavors/a").json == other.get("/flavors/a").json
 
 
-def test_what_is_changed_lasts(url):
+def test_changes_are_persistent(url):
     with asking_own(fleet(2, vcpus=4), url=url) as own:
-        path = f"/aggregates/{made(own, '/aggregates', {'name': 'a', 'metadata': {'ssd': 'true'}})['uuid']}"
+        path = f"/aggregates/{create(own, '/aggregates', {'name': 'a', 'metadata': {'ssd': 'true'}})['uuid']}"
         own.put(f"{path}/hosts/host-1")
         patch(own, "/services/host-0", {"disabled": True, "disabled_reason": "disk"})
-        made(own, "/groups", {"name": "g", "policy": "soft-affinity"})
+        create(own, "/groups", {"name": "g", "policy": "soft-affinity"})
         for vcpus in (1, 2):
             own.put("/flavors/small", {"vcpus": vcpus})
         own.put("/images/debian", {"disk_format": "qcow2"})
         paths = (path, "/hosts", "/services", "/groups", "/zones", "/flavors", "/images")
-        told = [own.get(each).json for each in paths]
+        before = [own.get(each).json for each in paths]
     with asking_own(url=url) as own:
-        assert [own.get(each).json for each in paths] == told
+        assert [own.get(each).json for each in paths] == before
 
 
-def test_two_processes_lose_nothing_of_what_they_change_at_once(postgres_url):
+def test_two_processes_keep_all_concurrent_changes(postgres_url):
     with asking_own(fleet(1, vcpus=4), url=postgres_url) as one, asking_own(url=postgres_url) as other:
-        uuids = [made(one, "/aggregates", {"name": f"a{number}"})["uuid"] for number in range(8)]
+        uuids = [create(one, "/aggregates", {"name": f"a{number}"})["uuid"] for number in range(8)]
         ready = threading.Barrier(len(uuids))
 
         def join(at):
@@ -379,7 +379,7 @@ def test_two_processes_lose_nothing_of_what_they_change_at_once(postgres_url):
             assert [each["hosts"] for each in own.get("/aggregates").json["aggregates"]] == [["host-0"]] * len(uuids)
 
 
-def test_of_two_who_make_one_name_at_once_one_is_told(postgres_url):
+def test_concurrent_creation_of_one_name_succeeds_once(postgres_url):
     with asking_own(url=postgres_url) as one, asking_own(url=postgres_url) as other:
         ready = threading.Barrier(4)
 

@@ -1,4 +1,4 @@
-"""Several processes that answer on one socket, over one PostgreSQL database."""
+"""Several worker processes on one socket and one PostgreSQL database."""
 
 import os
 import re
@@ -21,48 +21,48 @@ DEADLINE_S = 60
 def server(tmp_path, postgres_url):
     with serve(
         "--workers", "2", "--metrics-listen", "127.0.0.1:0", "--database", postgres_url, folder=tmp_path
-    ) as found:
-        yield found
+    ) as server:
+        yield server
 
 
 def workers(server):
-    """Return the processes of the workers: what the parent has spawned and still runs."""
+    """Return the worker processes: children of the parent that are still running."""
     return sorted(int(folder.name) for folder in Path("/proc").iterdir() if _is_worker(folder, server.process.pid))
 
 
 def _is_worker(folder, parent):
     try:
-        told = (folder / "stat").read_text().rpartition(")")[2].split()
-        return int(told[1]) == parent and "spawn_main" in (folder / "cmdline").read_text()
-    except OSError:  # No process, or one that has ended meanwhile.
+        fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        return int(fields[1]) == parent and "spawn_main" in (folder / "cmdline").read_text()
+    except OSError:  # Not a process, or one that has just ended.
         return False
 
 
-def lives(process):
+def is_running(process):
     return Path(f"/proc/{process}").exists()
 
 
 def until(done):
-    """Wait for something; say whether it came."""
+    """Wait for a condition; return its last value."""
     deadline = time.monotonic() + DEADLINE_S
-    while not (found := done()) and time.monotonic() < deadline:
+    while not (value := done()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return found
+    return value
 
 
-def ask_often(server, count):
-    """Send requests on connections of their own; return their answers."""
+def send_requests(server, count):
+    """Send requests on separate connections; return their responses."""
     return [server.ask("GET", "/resource_providers") for _ in range(count)]
 
 
-def test_what_one_worker_wrote_the_other_shows(server):
+def test_writes_of_one_worker_are_visible_in_the_other(server):
     for number in range(10):
         assert server.ask("POST", "/resource_providers", {"name": f"p{number}"})[0] == 200
-        for _, _, body in ask_often(server, 4):
+        for _, _, body in send_requests(server, 4):
             assert len(body["resource_providers"]) == number + 1
 
 
-def test_a_killed_worker_is_missed_by_nobody_and_comes_back(server):
+def test_killed_worker_is_replaced_without_failed_requests(server):
     before = workers(server)
     assert len(before) == 2
     server.ask("POST", "/resource_providers", {"name": "kept"})
@@ -70,7 +70,7 @@ def test_a_killed_worker_is_missed_by_nobody_and_comes_back(server):
     statuses = set()
 
     def is_back():
-        with suppress(ConnectionError):  # What the killed one had let in already is gone with it.
+        with suppress(ConnectionError):  # Requests that the killed worker had accepted are lost with it.
             statuses.add(server.ask("GET", "/resource_providers")[0])
         return len(workers(server)) == 2 and before[0] not in workers(server)
 
@@ -81,35 +81,35 @@ def test_a_killed_worker_is_missed_by_nobody_and_comes_back(server):
     assert [each["name"] for each in server.ask("GET", "/resource_providers")[2]["resource_providers"]] == ["kept"]
 
 
-def test_what_keeps_a_worker_from_coming_back_is_in_the_log(server, postgres_url):
+def test_reason_why_a_worker_cannot_restart_is_logged(server, postgres_url):
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     os.kill(workers(server)[0], signal.SIGKILL)
     assert until(lambda: '"exit_code":7' in server.said)
     assert re.search(r'"exit_code":7,"problem":"[^"]*newer', server.said)
-    assert server.ask("GET", "/resource_providers")[0] == 200  # The other one knows its columns.
+    assert server.ask("GET", "/resource_providers")[0] == 200  # The other worker has the columns in memory.
 
 
-def test_numbers_of_all_workers_are_added_up_and_none_is_lost_with_a_worker(server):
-    def counted():
+def test_metrics_add_up_all_workers_including_dead_ones(server):
+    def request_count():
         text = server.watch("/metrics")[1]
-        found = re.search(r'roost_requests_total{method="GET",route="/resource_providers",status="200"} ([\d.]+)', text)
-        return float(found[1]) if found else 0.0
+        match = re.search(r'roost_requests_total{method="GET",route="/resource_providers",status="200"} ([\d.]+)', text)
+        return float(match[1]) if match else 0.0
 
-    ask_often(server, 20)
-    assert until(lambda: counted() == 20)  # A request is counted once its answer is sent.
+    send_requests(server, 20)
+    assert until(lambda: request_count() == 20)  # A request is counted once its response is sent.
     os.kill(workers(server)[0], signal.SIGKILL)
     assert until(lambda: "worker_ended" in server.said)
-    assert counted() == 20
+    assert request_count() == 20
 
 
-def test_stopping_the_parent_stops_all(server):
-    found = workers(server)
+def test_stopping_the_parent_stops_all_workers(server):
+    pids = workers(server)
     assert server.stop() == 0
-    assert not any(lives(worker) for worker in found)
+    assert not any(is_running(worker) for worker in pids)
 
 
-def test_workers_end_when_their_parent_is_gone(server):
-    found = workers(server)
+def test_workers_end_when_their_parent_is_killed(server):
+    pids = workers(server)
     server.process.kill()
-    assert until(lambda: not any(lives(worker) for worker in found))
+    assert until(lambda: not any(is_running(worker) for worker in pids))
