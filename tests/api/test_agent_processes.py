@@ -54,15 +54,15 @@ def make(options, terms):
 
 @pytest.fixture
 def server(tmp_path):
-    with serve(noun="up", folder=tmp_path) as found:
-        yield found
+    with serve(noun="up", folder=tmp_path) as running_server:
+        yield running_server
 
 
 def provider(server):
     """Return the uuid and the inventories of the only provider."""
     (root,) = server.ask("GET", "/placement/resource_providers", headers=ADMIN)[2]["resource_providers"]
-    found = server.ask("GET", f"/placement/resource_providers/{root['uuid']}/inventories", headers=ADMIN)[2]
-    return root["uuid"], found["inventories"]
+    response = server.ask("GET", f"/placement/resource_providers/{root['uuid']}/inventories", headers=ADMIN)[2]
+    return root["uuid"], response["inventories"]
 
 
 def test_provider_is_unchanged_after_the_agent_restarts(server, tmp_path):
@@ -197,8 +197,8 @@ def test_invalid_options_are_refused_before_the_agent_starts(options, code, sent
     (tmp_path / "monitors.toml").write_text('[agent]\ncompute_monitors = ["numa"]\n')
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "site.yaml").write_text("providers: []\n")
-    found = roost("agent", *options, "--state-dir", tmp_path / "state", cwd=tmp_path)
-    assert (found.returncode, found.stdout, found.stderr) == (code, "", f"roost: {sentence}\n")
+    result = roost("agent", *options, "--state-dir", tmp_path / "state", cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr) == (code, "", f"roost: {sentence}\n")
 
 
 def test_agent_exits_if_its_token_is_unknown_or_for_another_host(tmp_path):

@@ -45,8 +45,8 @@ def test_version_1_19_requires_a_generation_and_always_raises_it(api):
 
 def test_spellings_of_a_uuid_are_one_aggregate(api):
     one = provider(api)
-    joined = join(api, one, 0, A.upper(), A.replace("-", ""), B)
-    assert joined.json["aggregates"] == [A, B]
+    response = join(api, one, 0, A.upper(), A.replace("-", ""), B)
+    assert response.json["aggregates"] == [A, B]
 
 
 @pytest.mark.parametrize("version", ["1.18", "1.19"])

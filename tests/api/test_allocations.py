@@ -224,8 +224,8 @@ def test_provider_lists_its_allocations(fleet):
     }
     assert fleet.get(url, version="1.27").json["allocations"][uuid_named("b")] == {"resources": {"VCPU": 2}}
     missing = fleet.get(f"/resource_providers/{NOT_THERE}/allocations")
-    found = f"Resource provider '{NOT_THERE}' not found: No resource provider with uuid {NOT_THERE} found"
-    assert (missing.status, missing.text) == (404, found)
+    message = f"Resource provider '{NOT_THERE}' not found: No resource provider with uuid {NOT_THERE} found"
+    assert (missing.status, missing.text) == (404, message)
 
 
 def test_spellings_of_a_consumer_uuid_are_one_consumer(fleet):

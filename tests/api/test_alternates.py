@@ -53,10 +53,10 @@ def members(own):
 
 def check(own):
     """Check the rules of all groups."""
-    found = members(own)
-    assert max(found["apart"].values(), default=0) <= 1
-    assert max(found["pairs"].values(), default=0) <= 2
-    assert len(+found["near"]) <= 1
+    counts = members(own)
+    assert max(counts["apart"].values(), default=0) <= 1
+    assert max(counts["pairs"].values(), default=0) <= 2
+    assert len(+counts["near"]) <= 1
     assert max(own.in_thread(lambda roost: roost.state.hosts.columns["num_instances"].view.tolist())) <= 4
 
 

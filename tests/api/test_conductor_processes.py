@@ -149,5 +149,5 @@ def test_conductor_marks_a_dead_agent_as_gone(server, conductor, tmp_path):
     ],
 )
 def test_conductor_runs_inside_the_server_on_sqlite(options, sentence, tmp_path):
-    found = roost(*options, "--listen", "127.0.0.1:0", "--data", tmp_path, cwd=tmp_path)
-    assert (found.returncode, found.stdout, found.stderr) == (3, "", f"roost: {sentence}\n")
+    result = roost(*options, "--listen", "127.0.0.1:0", "--data", tmp_path, cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr) == (3, "", f"roost: {sentence}\n")

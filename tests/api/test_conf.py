@@ -57,10 +57,10 @@ def test_unsupported_connection_names_the_remedy(tmp_path):
 def test_policy_show_names_the_source_of_each_rule(tmp_path):
     (tmp_path / "p.yaml").write_text('"placement:traits:list": "@"\n')
     code, out, _ = run("policy", "show", "--policy-file", "p.yaml", "--legacy", folder=tmp_path)
-    found = {line.split()[0]: line for line in out.splitlines()}
+    rules = {line.split()[0]: line for line in out.splitlines()}
     assert code == 0
-    assert found["placement:traits:list"].split()[1:] == ["@", "p.yaml"]
-    assert found["service_api"].endswith("legacy default")
+    assert rules["placement:traits:list"].split()[1:] == ["@", "p.yaml"]
+    assert rules["service_api"].endswith("legacy default")
     code, out, _ = run("policy", "show", "--json", folder=tmp_path)
     assert '"operations": [\n      "POST /reshaper"\n    ]' in out
 

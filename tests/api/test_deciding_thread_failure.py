@@ -41,9 +41,9 @@ def test_server_exits_when_its_deciding_thread_has_failed(tmp_path, noun, path, 
         cwd=tmp_path,
     ) as process:
         try:
-            found = re.match(r"listening on http://[\w.]+:(\d+)", process.stdout.readline())
-            status, _, answer = Served(process, int(found[1]), None, []).ask("POST", path, body)
-            assert (status, "the thread that answers has ended: MemoryError" in str(answer)) == (503, True)
+            match = re.match(r"listening on http://[\w.]+:(\d+)", process.stdout.readline())
+            status, _, problem = Served(process, int(match[1]), None, []).ask("POST", path, body)
+            assert (status, "the thread that answers has ended: MemoryError" in str(problem)) == (503, True)
             _, errors = process.communicate(timeout=60)
         finally:
             process.kill()

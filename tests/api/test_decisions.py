@@ -138,18 +138,18 @@ def test_decisions_are_filtered_by_query_parameters(own):
     first, second = decide(own, {"project_id": "a"}), decide(own, {"project_id": "b", "force_hosts": ["host-2"]})
     refused = decide(own, {"count": 9, "project_id": "a"})
 
-    def found(query):
+    def list_uuids(query):
         return [each["uuid"] for each in own.get(f"/decisions?{query}").json["decisions"]]
 
-    assert found("") == [refused["uuid"], second["uuid"], first["uuid"]]
-    assert found("project=a") == [refused["uuid"], first["uuid"]]
-    assert found("host=host-2") == [second["uuid"]]
-    assert found("host=host-") == []
-    assert found("refused=true") == [refused["uuid"]]
-    assert found("refused=false&project=a") == [first["uuid"]]
-    assert found("reason=VCPU") == [refused["uuid"]]
-    assert found(f"since={refused['decided_at_s']}") == [refused["uuid"]]
-    assert found("since=9e9") == []
+    assert list_uuids("") == [refused["uuid"], second["uuid"], first["uuid"]]
+    assert list_uuids("project=a") == [refused["uuid"], first["uuid"]]
+    assert list_uuids("host=host-2") == [second["uuid"]]
+    assert list_uuids("host=host-") == []
+    assert list_uuids("refused=true") == [refused["uuid"]]
+    assert list_uuids("refused=false&project=a") == [first["uuid"]]
+    assert list_uuids("reason=VCPU") == [refused["uuid"]]
+    assert list_uuids(f"since={refused['decided_at_s']}") == [refused["uuid"]]
+    assert list_uuids("since=9e9") == []
     for query, field in (
         ("host=a&host=b", "?host"),
         ("limit=0", "?limit"),

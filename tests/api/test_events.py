@@ -40,8 +40,8 @@ def decide(server, **more):
 
 def metric(server, name):
     text = server.ask("GET", "/metrics", headers={})[2].decode()
-    found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)
-    return float(found[1]) if found else 0.0
+    match = re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)
+    return float(match[1]) if match else 0.0
 
 
 def test_decision_has_a_start_and_an_end_event(folder):
@@ -74,12 +74,12 @@ def test_decision_has_a_start_and_an_end_event(folder):
 
 def payloads_of(follower, *types):
     """Read events until there is one of each type, in this order; return their payloads."""
-    found = []
-    while len(found) < len(types):
+    payloads = []
+    while len(payloads) < len(types):
         ((_, name, event),) = follower.events(1)
-        if name == types[len(found)]:
-            found.append(event["payload"])
-    return found
+        if name == types[len(payloads)]:
+            payloads.append(event["payload"])
+    return payloads
 
 
 def test_instance_events_resume_after_a_reconnect(folder):
@@ -174,8 +174,8 @@ def test_events_command_continues_after_a_server_restart(folder, stack):
     ],
 )
 def test_events_command_reports_an_unusable_server(tmp_path, options, code, sentence):
-    found = roost("events", *options, cwd=tmp_path)
-    assert (found.returncode, found.stdout, found.stderr.startswith(sentence)) == (code, "", True)
+    result = roost("events", *options, cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr.startswith(sentence)) == (code, "", True)
 
 
 def test_failed_decision_has_an_end_event(folder):
@@ -221,10 +221,10 @@ def test_reader_with_lost_events_gets_a_notice_and_the_buffer(folder, last_id):
                 f"GET /v1/events HTTP/1.1\r\nhost: localhost\r\nx-auth-token: admin\r\nlast-event-id: {last_id}\r\n\r\n"
             )
             connection.sendall(head.encode())
-            found = b""
-            while decision["uuid"].encode() not in found:
-                found += file.readline()
-        assert b"event: events_lost\ndata: {}\n\n" in found
+            stream = b""
+            while decision["uuid"].encode() not in stream:
+                stream += file.readline()
+        assert b"event: events_lost\ndata: {}\n\n" in stream
 
 
 def test_idle_stream_sends_heartbeats(folder):

@@ -15,8 +15,8 @@ UNKNOWN = uuid_of("nobody")
 @pytest.fixture
 def server(tmp_path):
     """A real server with three hosts of 4 VCPU."""
-    with three_hosts(tmp_path / "served") as found:
-        yield found
+    with three_hosts(tmp_path / "served") as running_server:
+        yield running_server
 
 
 @pytest.fixture
@@ -111,17 +111,17 @@ def test_instance_is_in_error_without_allocations_if_all_hosts_fail(players):
 
 def test_instance_that_fits_nowhere_has_a_fault_naming_the_shortage(players):
     creation = players.ask("POST", "/instances", {"flavor": {"name": "huge", "vcpus": 99}, "name": "web"})[1]
-    found = players.over(creation["operation"])
-    assert (found["outcome"], found["instances"][0]["status"]) == ("failed", "ERROR")
-    assert "lack 99 VCPU or more" in found["problem"]
-    assert found["instances"][0]["fault"] == found["problem"]
+    operation = players.over(creation["operation"])
+    assert (operation["outcome"], operation["instances"][0]["status"]) == ("failed", "ERROR")
+    assert "lack 99 VCPU or more" in operation["problem"]
+    assert operation["instances"][0]["fault"] == operation["problem"]
     delete_instance(players, creation["instances"][0])
 
 
 def test_several_instances_are_built_and_force_deleted(players):
     creation = players.ask("POST", "/instances", {**SMALL, "name": "web", "count": 3})[1]
-    found = players.over(creation["operation"])
-    assert sorted(each["name"] for each in found["instances"]) == ["web", "web-2", "web-3"]
+    operation = players.over(creation["operation"])
+    assert sorted(each["name"] for each in operation["instances"]) == ["web", "web-2", "web-3"]
     assert sum(players.used().values()) == 6
     deletions = [players.ask("DELETE", f"/instances/{uuid}?force=true") for uuid in creation["instances"]]
     assert [status for status, _ in deletions] == [202] * 3
@@ -186,12 +186,12 @@ def test_pages_list_each_instance_once_with_and_without_status(own):
     uuids = own.post("/instances", {**SMALL, "name": "web", "count": 3, "project_id": "p"}).json["instances"]
     claims = [own.post("/decisions", SMALL).json["picks"][0]["instance_uuid"] for _ in range(3)]
     for limit in (1, 2, 3, 4, 100):
-        found, cursor = [], ""
+        listed, cursor = [], ""
         while cursor is not None:
             page = own.get(f"/instances?limit={limit}&cursor={cursor}").json
-            found += [each["uuid"] for each in page["instances"]]
+            listed += [each["uuid"] for each in page["instances"]]
             cursor = page["next"]
-        assert found == [*uuids, *sorted(claims)]
+        assert listed == [*uuids, *sorted(claims)]
     for query, wanted in (
         ("name=web-2", uuids[1:2]),
         ("status=BUILD", uuids),

@@ -66,15 +66,15 @@ http_request_max_retries = 0
 
 @pytest.fixture(scope="module")
 def keystone():
-    with run_keystone() as found:
-        yield found
+    with run_keystone() as running_keystone:
+        yield running_keystone
 
 
 @pytest.fixture(scope="module")
 def server(keystone, tmp_path_factory):
     folder = tmp_path_factory.mktemp("keystone")
-    with serve("--conf", conf_of(keystone, folder), folder=folder) as found:
-        yield found
+    with serve("--conf", conf_of(keystone, folder), folder=folder) as running_server:
+        yield running_server
 
 
 def status(server, token, path="/resource_providers", **more):

@@ -11,8 +11,8 @@ SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 @pytest.fixture
 def server(tmp_path):
     """A real server with three hosts of 4 VCPU."""
-    with three_hosts(tmp_path / "served") as found:
-        yield found
+    with three_hosts(tmp_path / "served") as running_server:
+        yield running_server
 
 
 @pytest.fixture

@@ -103,11 +103,11 @@ def test_object_of_another_project_is_not_found(objects, path):
 def test_lists_leave_out_other_projects(objects):
     ask = objects.own.ask
     for headers in ALL_PROJECT_HEADERS:
-        found = ask("GET", "/instances", headers=headers).json["instances"]
-        assert {each["project_id"] for each in found} == {"ours", "theirs"}
-    found = ask("GET", "/instances", headers=READER).json["instances"]
-    assert len(found) == 3
-    assert {each["project_id"] for each in found} == {"ours"}
+        instances = ask("GET", "/instances", headers=headers).json["instances"]
+        assert {each["project_id"] for each in instances} == {"ours", "theirs"}
+    instances = ask("GET", "/instances", headers=READER).json["instances"]
+    assert len(instances) == 3
+    assert {each["project_id"] for each in instances} == {"ours"}
     decisions = ask("GET", "/decisions", headers=READER).json["decisions"]
     own = ask("GET", "/decisions?project=ours").json["decisions"]
     assert decisions == own
@@ -119,14 +119,14 @@ def test_lists_leave_out_other_projects(objects):
 
 def test_pages_list_only_the_own_project(objects):
     def pages(noun, headers):
-        found, cursor = [], None
+        uuids, cursor = [], None
         while True:
             url = f"/{noun}?limit=1" + ("" if cursor is None else f"&cursor={cursor}")
             page = objects.own.ask("GET", url, headers=headers).json
-            found += [each["uuid"] for each in page[noun]]
+            uuids += [each["uuid"] for each in page[noun]]
             cursor = page["next"]
             if cursor is None:
-                return found
+                return uuids
 
     for noun in ("instances", "decisions", "groups"):
         whole = objects.own.ask("GET", f"/{noun}", headers=READER).json[noun]
@@ -166,8 +166,10 @@ def test_reader_without_a_project_cannot_probe_for_objects(objects, path):
 
 
 def test_agent_sees_all_projects(objects):
-    found = objects.own.ask("GET", "/instances", headers={"x-auth-token": "a", "x-roles": "agent"}).json["instances"]
-    assert {each["project_id"] for each in found} == {"ours", "theirs"}
+    instances = objects.own.ask("GET", "/instances", headers={"x-auth-token": "a", "x-roles": "agent"}).json[
+        "instances"
+    ]
+    assert {each["project_id"] for each in instances} == {"ours", "theirs"}
 
 
 def test_policy_file_sets_who_sees_one_or_all_projects(tmp_path):

@@ -43,7 +43,7 @@ def api(remote):
         yield client
 
 
-class Rival:
+class RivalPlacement:
     """A remote Placement that runs a function before each claim."""
 
     def __init__(self, remote, before):
@@ -133,7 +133,7 @@ def test_host_that_fills_up_before_the_claim_is_skipped(remote):
             filled.append(2)
             remote.take(2, VCPU=3)
 
-    with claiming(remote.address, wrapped=lambda each: Rival(each, before)) as api:
+    with claiming(remote.address, wrapped=lambda each: RivalPlacement(each, before)) as api:
         decision = api.post("/decisions", SMALL).json
         assert (decision["picks"][0]["host"], decision["conflicts"]) == ("host-1", ["host-2"])
         assert [each["host"] for each in api.get("/instances").json["instances"]] == ["host-1"]
@@ -149,7 +149,7 @@ def test_refused_claim_returns_the_slot_of_its_group(remote):
             remote.take(2, VCPU=3)
 
     body = SMALL | {"group": APART.uuid}
-    with claiming(remote.address, Fleet(groups=[APART]), wrapped=lambda each: Rival(each, before)) as api:
+    with claiming(remote.address, Fleet(groups=[APART]), wrapped=lambda each: RivalPlacement(each, before)) as api:
         hosts = [api.post("/decisions", body).json["picks"][0]["host"] for _ in range(2)]
         assert hosts == ["host-1", "host-0"]
         assert remote.ask("DELETE", f"/allocations/{uuid_of('somebody', '2')}")[0] == 204
@@ -157,7 +157,7 @@ def test_refused_claim_returns_the_slot_of_its_group(remote):
         assert api.post("/decisions", body).json["outcome"] == "refused"
 
 
-class Delayed:
+class SlowPlacement:
     """A remote Placement that runs a function between a reply and its delivery."""
 
     def __init__(self, remote):
@@ -178,7 +178,7 @@ def test_two_processes_never_share_a_slot_of_a_group(remote, postgres_url):
     body = SMALL | {"group": APART.uuid}
     with (
         claiming(remote.address, Fleet(groups=[APART]), url=postgres_url) as one,
-        claiming(remote.address, url=postgres_url, wrapped=Delayed) as other,
+        claiming(remote.address, url=postgres_url, wrapped=SlowPlacement) as other,
     ):
         first = []
         other.remote.placement.before_reply.append(lambda: first.append(one.post("/decisions", body).json))
@@ -269,7 +269,7 @@ def test_unavailable_placement_responds_503_until_it_returns(tmp_path):
 
 
 def test_claim_with_a_lost_reply_is_released_later(remote):
-    class LosesReplies(Rival):
+    class LosesReplies(RivalPlacement):
         is_away = False
 
         def claim(self, consumer_uuid, allocations, **owner):

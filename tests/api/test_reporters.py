@@ -69,12 +69,12 @@ def make(options, terms):
 def reporters():
     """Return the function that reports each name, from the table in the document."""
     (section,) = re.findall(r"^## Reporters\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
-    found = {}
+    functions = {}
     for names, function in _ROW.findall(section):
         for name in re.findall(r"`(\w+)`", names):
-            assert name not in found, f"{name} is there twice"
-            found[name] = function
-    return found
+            assert name not in functions, f"{name} is there twice"
+            functions[name] = function
+    return functions
 
 
 def resolve(function):
@@ -82,12 +82,12 @@ def resolve(function):
     parts = function.split(".")
     for at in range(len(parts) - 1, 0, -1):
         try:
-            found = importlib.import_module(".".join(("roost", *parts[:at])))
+            target = importlib.import_module(".".join(("roost", *parts[:at])))
         except ModuleNotFoundError:
             continue
         for part in parts[at:]:
-            found = getattr(found, part)
-        return found
+            target = getattr(target, part)
+        return target
     raise AssertionError(f"there is no module of {function}")
 
 
@@ -110,8 +110,8 @@ def create(server, name, *, status, task=""):
     (uuid,) = server.ask("POST", "/v1/instances", body)[2]["instances"]
 
     def has_state():
-        found = server.ask("GET", f"/v1/instances/{uuid}")[2]
-        return (found["status"], found["task"]) == (status, task)
+        instance = server.ask("GET", f"/v1/instances/{uuid}")[2]
+        return (instance["status"], instance["task"]) == (status, task)
 
     until(has_state)
 
@@ -156,8 +156,8 @@ def test_live_fleet_reports_every_readable_host_value(tmp_path):
         change = {"disabled": True, "disabled_reason": "repair", "forced_down": True}
         assert server.ask("PATCH", "/v1/services/host-1", change)[0] == 200
         until(lambda: "failed_builds" in reported_values(tmp_path))
-        found = reported_values(tmp_path)
+        reported = reported_values(tmp_path)
         run = server.ask("GET", "/v1/agents/host-1")[2]["run"]
         assert server.ask("DELETE", f"/v1/agents/host-1?run={run}")[0] == 204
-        found |= reported_values(tmp_path)
-        assert READABLE - found == set()
+        reported |= reported_values(tmp_path)
+        assert READABLE - reported == set()

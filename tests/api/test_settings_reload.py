@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 
 ADMIN = {"x-auth-token": "admin"}
 SMALL = {"flavor": {"vcpus": 1, "memory_mb": 16}}
-PACKED = "[filter_scheduler]\nram_weight_multiplier = -1.0\ncpu_weight_multiplier = -1.0\n"
+PACKING_SETTINGS = "[filter_scheduler]\nram_weight_multiplier = -1.0\ncpu_weight_multiplier = -1.0\n"
 PATIENCE_S = 60
 
 
@@ -48,7 +48,7 @@ def hosts_of(server, count):
 def test_sighup_applies_new_settings_and_refuses_invalid_ones(folder):
     with serve(noun="up", folder=folder) as server:
         assert hosts_of(server, 2) == ["host-0", "host-1"]
-        (folder / "roost.toml").write_text(PACKED + "[notifications]\nheartbeat_s = 1.0\n")
+        (folder / "roost.toml").write_text(PACKING_SETTINGS + "[notifications]\nheartbeat_s = 1.0\n")
         server.process.send_signal(signal.SIGHUP)
         (event,) = wait_for_events(server, "settings_loaded")
         assert event["needs_restart"] == "notifications"
@@ -72,7 +72,7 @@ def test_all_workers_reload_settings_including_restarted_ones(tmp_path, postgres
     with asking_own(fleet(2, vcpus=8), url=postgres_url):
         pass
     with serve("--workers", "2", "--database", postgres_url, noun="up", folder=tmp_path) as server:
-        (tmp_path / "roost.toml").write_text(PACKED)
+        (tmp_path / "roost.toml").write_text(PACKING_SETTINGS)
         server.process.send_signal(signal.SIGHUP)
         wait_for_events(server, "settings_loaded", count=2)
         os.kill(_child_of(server.process.pid), signal.SIGKILL)

@@ -18,21 +18,21 @@ def test_token_changes_are_loaded_after_a_second(path, capfd):
     now_s = [0.0]
     tokens = TokenFile(path, clock=lambda: now_s[0])
 
-    def accepted():
+    def token_validity():
         now_s[0] += 1
         return [tokens.identify({"x-auth-token": text}) is not None for text in (first, second)]
 
-    assert accepted() == [True, False]
+    assert token_validity() == [True, False]
     path.write_text(as_toml(stored) + as_toml(second_stored))
-    assert accepted() == [True, True]
+    assert token_validity() == [True, True]
     path.write_text(as_toml(second_stored))
-    assert accepted() == [False, True]
+    assert token_validity() == [False, True]
     for damage in (lambda: path.write_text("[[token]]"), path.unlink):
         damage()
-        assert accepted() == accepted() == [False, True]
+        assert token_validity() == token_validity() == [False, True]
     assert capfd.readouterr().err.count('"event":"tokens_kept"') == 2
     path.write_text("")
-    assert accepted() == [False, False]
+    assert token_validity() == [False, False]
 
 
 def test_invalid_file_at_startup_is_refused(path):

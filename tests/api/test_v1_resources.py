@@ -93,11 +93,16 @@ def test_aggregates_are_filtered_by_name_zone_and_host():
         }
         own.put(f"/aggregates/{uuids['b']}/hosts/host-1")
 
-        def found(query):
+        def list_names(query):
             return [each["name"] for each in own.get(f"/aggregates?{query}").json["aggregates"]]
 
-        assert found("") == ["a", "b", "c"]
-        assert (found("zone=west"), found("name=a"), found("host=host-1"), found("host=host-0")) == (
+        assert list_names("") == ["a", "b", "c"]
+        assert (
+            list_names("zone=west"),
+            list_names("name=a"),
+            list_names("host=host-1"),
+            list_names("host=host-0"),
+        ) == (
             ["b", "c"],
             ["a"],
             ["b"],
