@@ -1,7 +1,7 @@
-"""``make attack``: attacks on live servers, and what an honest client saw during each of them.
+"""``make attack``: attacks on live servers, with measurements by an honest client during each.
 
-Ends with 1 where an answer to the honest client was not what it should be, or the server took too much memory; without
-``--short`` also where the honest client waited too long.
+Exits with 1 if the honest client got a wrong response or the server used too much memory; without ``--short`` also if
+the honest client waited too long.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from tests.attack import questions
 from tests.attack.bodies import bodies_of_clients, bodies_of_strangers, many_values
 from tests.attack.connections import idle_connections, pipelining
 from tests.attack.figures import HEADER, Figures
-from tests.attack.fleets import celled, forest, shared_disk
+from tests.attack.fleets import cell_fleet, forest, shared_disk
 from tests.attack.names import names_of_an_agent
 from tests.attack.pages import cross_site, rebinding
 from tests.attack.server import Target, target
@@ -29,23 +29,23 @@ ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 Attack = Callable[[Target, float], Figures]
 
 
-def _asked(name: str, headers: dict[str, str], *asked: questions.Question) -> Attack:
+def _repeat(name: str, headers: dict[str, str], *batch: questions.Question) -> Attack:
     def attack(server: Target, duration_s: float) -> Figures:
-        return questions.ask_again_and_again(server, name, asked, headers=headers, duration_s=duration_s)
+        return questions.repeat_questions(server, name, batch, headers=headers, duration_s=duration_s)
 
     return attack
 
 
 QUESTIONS: tuple[Attack, ...] = (
-    _asked("nothing heavy", OBSERVER, questions.Question(method="GET", path="/v1/hosts/host-1")),
-    _asked("capacity of a shared disk", OBSERVER, questions.shared_capacity()),
-    _asked("capacity in several ways", OBSERVER, questions.celled_capacity()),
-    _asked("candidates in deep trees", ADMIN, *questions.deep_candidates()),
-    _asked("candidates, client leaves", ADMIN, *questions.deep_candidates(leaves_after_s=0.5)),
-    _asked("billions of candidates", ADMIN, questions.many_candidates()),
-    _asked("1,000 required traits", OBSERVER, questions.many_traits()),
-    _asked("1,000 capabilities", OBSERVER, questions.many_specs()),
-    _asked("dry runs of 100,000 instances", ADMIN, questions.dry_runs()),
+    _repeat("nothing heavy", OBSERVER, questions.Question(method="GET", path="/v1/hosts/host-1")),
+    _repeat("capacity of a shared disk", OBSERVER, questions.shared_capacity()),
+    _repeat("capacity in several ways", OBSERVER, questions.cell_capacity()),
+    _repeat("candidates in deep trees", ADMIN, *questions.deep_candidates()),
+    _repeat("candidates, client leaves", ADMIN, *questions.deep_candidates(leaves_after_s=0.5)),
+    _repeat("billions of candidates", ADMIN, questions.many_candidates()),
+    _repeat("1,000 required traits", OBSERVER, questions.many_traits()),
+    _repeat("1,000 capabilities", OBSERVER, questions.many_specs()),
+    _repeat("dry runs of 100,000 instances", ADMIN, questions.dry_runs()),
 )
 STRANGERS: tuple[Attack, ...] = (
     lambda server, _: bodies_of_strangers(server),
@@ -60,8 +60,8 @@ PAGES: tuple[Attack, ...] = (lambda server, _: rebinding(server), lambda server,
 
 
 def attacks(folder: Path, duration_s: float) -> Iterator[Figures]:
-    """Yield the figures of one attack after the other, each kind on a server of its own."""
-    fleets = joined(shared_disk(), celled(), forest())
+    """Yield the figures of each attack; each kind of attack has a server of its own."""
+    fleets = joined(shared_disk(), cell_fleet(), forest())
     (folder / "questions").mkdir()
     with target(folder / "questions", has_tokens=False, others=fleets) as server:
         for attack in (*QUESTIONS, *PAGES):
@@ -73,21 +73,21 @@ def attacks(folder: Path, duration_s: float) -> Iterator[Figures]:
 
 
 def problems_of(figures: Figures, *, is_timed: bool) -> list[str]:
-    """Say what of an attack should not have been, a sentence each."""
-    seen = figures.seen
-    found = list(seen.problems[:3])
-    if not seen.decisions:
-        found.append("no decision was answered")
+    """Return the problems of an attack, one sentence each."""
+    observations = figures.observations
+    problems = list(observations.problems[:3])
+    if not observations.decisions:
+        problems.append("no decision was answered")
     limits = [(figures.rss_growth_mib, GROWTH_MIB_MAX, "MiB of memory")]
     if is_timed:
-        limits += [(seen.decision_ms_max, DECISION_MS_MAX, "ms for a decision")]
-        limits += [(seen.healthz_ms_max, HEALTHZ_MS_MAX, "ms for /healthz")]
-    found += [f"{value:.0f} {what}, more than {most:.0f}" for value, most, what in limits if value > most]
-    return found
+        limits += [(observations.decision_ms_max, DECISION_MS_MAX, "ms for a decision")]
+        limits += [(observations.healthz_ms_max, HEALTHZ_MS_MAX, "ms for /healthz")]
+    problems += [f"{value:.0f} {what}, more than {most:.0f}" for value, most, what in limits if value > most]
+    return problems
 
 
 def main() -> int:
-    """Attack, and print a table."""
+    """Run all attacks and print a table."""
     parser = argparse.ArgumentParser(prog="make attack")
     parser.add_argument("--short", action="store_true", help="one second each, and no limit of time")
     parser.add_argument("--seconds", type=float, default=6.0, help="how long each attack goes on")

@@ -1,10 +1,10 @@
-"""What an attacker is answered."""
+"""Responses to an attacker."""
 
 import socket
 
 
 def status_of(client: socket.socket) -> int:
-    """Return the status of the answer; 0: there is none before the server closes, or the client's patience ends."""
+    """Return the status of the response; 0 if the connection closes or times out before it."""
     try:
         line = client.recv(64)
     except (ConnectionError, TimeoutError):

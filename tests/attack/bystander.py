@@ -1,4 +1,4 @@
-"""An honest client beside an attack: it decides, reads and asks for health in a loop, and measures.
+"""An honest client beside an attack: it decides, reads and checks health in a loop, and measures the durations.
 
 It is a process of its own, so that the work of the attacker does not count as the server's.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tests.attack.figures import Seen
+from tests.attack.figures import Observations
 from tests.support.fleets.products import kill, worker
 
 if TYPE_CHECKING:
@@ -24,44 +24,44 @@ if TYPE_CHECKING:
 
 _DECISION = json.dumps({"flavor": {"name": "bystander", "vcpus": 1, "memory_mb": 16}}).encode()
 _PATIENCE_S = 60
-_ASKED = "asked\n"
+_FIRST_ROUND_DONE = "asked\n"
 
 
 class Bystander:
-    """Asks one thing after the other until it is stopped.
+    """Sends one request after the other until it is stopped.
 
     Args:
-        host, port: of the server.
-        headers: that say who it is.
+        host, port: Of the server.
+        headers: Identify the client.
     """
 
     def __init__(self, host: str, port: int, headers: dict[str, str]) -> None:
-        self._where, self._headers = (host, port), {**headers, "content-type": "application/json"}
-        self._took_ms: dict[str, list[float]] = {"decision": [], "healthz": [], "read": []}
+        self._address, self._headers = (host, port), {**headers, "content-type": "application/json"}
+        self._durations_ms: dict[str, list[float]] = {"decision": [], "healthz": [], "read": []}
         self._problems: list[str] = []
 
-    def ask_all(self) -> None:
-        """Ask everything once."""
+    def send_all(self) -> None:
+        """Send each kind of request once."""
         self._ask("decision", "POST", "/v1/decisions", expected=201, body=_DECISION)
         self._ask("healthz", "GET", "/healthz", expected=200)
         self._ask("read", "GET", "/v1/hosts/host-1", expected=200)
 
-    def seen(self) -> Seen:
-        """Return what it saw."""
-        took = self._took_ms
-        return Seen(
-            decisions=len(took["decision"]),
-            decision_ms_max=max(took["decision"], default=0.0),
-            healthz=len(took["healthz"]),
-            healthz_ms_max=max(took["healthz"], default=0.0),
-            reads=len(took["read"]),
-            read_ms_max=max(took["read"], default=0.0),
+    def observations(self) -> Observations:
+        """Return the measurements."""
+        durations = self._durations_ms
+        return Observations(
+            decisions=len(durations["decision"]),
+            decision_ms_max=max(durations["decision"], default=0.0),
+            healthz=len(durations["healthz"]),
+            healthz_ms_max=max(durations["healthz"], default=0.0),
+            reads=len(durations["read"]),
+            read_ms_max=max(durations["read"], default=0.0),
             problems=tuple(self._problems),
         )
 
     def _ask(self, kind: str, method: str, path: str, *, expected: int, body: bytes | None = None) -> None:
-        begun_s = time.perf_counter()
-        connection = http.client.HTTPConnection(*self._where, timeout=_PATIENCE_S)
+        start_s = time.perf_counter()
+        connection = http.client.HTTPConnection(*self._address, timeout=_PATIENCE_S)
         try:
             connection.request(method, path, body=body, headers=self._headers)
             answer = connection.getresponse()
@@ -72,11 +72,11 @@ class Bystander:
             self._problems.append(f"{method} {path}: {error!r}")
         finally:
             connection.close()
-        self._took_ms[kind].append(1000 * (time.perf_counter() - begun_s))
+        self._durations_ms[kind].append(1000 * (time.perf_counter() - start_s))
 
 
-def stand_by(host: str, port: int, headers: dict[str, str]) -> None:
-    """Ask until standard input ends, then print what was seen; a process of its own does nothing else."""
+def run_client(host: str, port: int, headers: dict[str, str]) -> None:
+    """Send requests until standard input ends, then print the measurements. Runs in a process of its own."""
     is_over = threading.Event()
 
     def wait() -> None:
@@ -84,52 +84,52 @@ def stand_by(host: str, port: int, headers: dict[str, str]) -> None:
         is_over.set()
 
     threading.Thread(target=wait, daemon=True).start()
-    # The first requests of a server take longer, under attack or not.
-    Bystander(host, port, headers).ask_all()
-    sys.stdout.write(_ASKED)
+    # The first requests of a server always take longer, with or without an attack.
+    Bystander(host, port, headers).send_all()
+    sys.stdout.write(_FIRST_ROUND_DONE)
     sys.stdout.flush()
     bystander = Bystander(host, port, headers)
-    bystander.ask_all()
+    bystander.send_all()
     while not is_over.is_set():
-        bystander.ask_all()
-    sys.stdout.write(msgspec.json.encode(bystander.seen()).decode() + "\n")
+        bystander.send_all()
+    sys.stdout.write(msgspec.json.encode(bystander.observations()).decode() + "\n")
     sys.stdout.flush()
 
 
-class Standing:
-    """A bystander in its process, from outside."""
+class BystanderProcess:
+    """The process of a bystander, from outside."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
-        self._seen: Seen | None = None
+        self._observations: Observations | None = None
 
-    def seen(self) -> Seen:
-        """Return what it saw, once it has ended."""
-        assert self._seen is not None, "it is still asking"
-        return self._seen
+    def observations(self) -> Observations:
+        """Return the measurements after the bystander has ended."""
+        assert self._observations is not None, "it is still asking"
+        return self._observations
 
-    def wait_until_asked(self) -> None:
-        """Wait until it has asked everything once."""
+    def wait_for_first_round(self) -> None:
+        """Wait until it has sent each kind of request once."""
         assert self._process.stdout is not None
-        assert self._process.stdout.readline() == _ASKED
+        assert self._process.stdout.readline() == _FIRST_ROUND_DONE
 
     def stop(self) -> None:
-        """Let it end after what it asks now."""
+        """Let it end after its current request."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._seen = msgspec.json.decode(self._process.stdout.readline(), type=Seen)
+        self._observations = msgspec.json.decode(self._process.stdout.readline(), type=Observations)
 
 
 @contextmanager
-def standing_by(target: "Target") -> Iterator[Standing]:
-    """Let an honest client ask meanwhile; memory is measured from when it has asked everything once."""
-    process = worker("tests.attack.bystander:stand_by", target.host, target.port, target.headers)
+def run_bystander(target: "Target") -> Iterator[BystanderProcess]:
+    """Run an honest client; memory is measured from its first completed round."""
+    process = worker("tests.attack.bystander:run_client", target.host, target.port, target.headers)
     try:
-        standing = Standing(process)
-        standing.wait_until_asked()
-        target.begin()
-        yield standing
-        standing.stop()
+        bystander = BystanderProcess(process)
+        bystander.wait_for_first_round()
+        target.start_measurement()
+        yield bystander
+        bystander.stop()
     finally:
         kill(process)

@@ -1,8 +1,8 @@
-"""What questions cost: random fleets and questions, and how long each holds the thread that decides.
+"""Costs of questions: how long random questions on random fleets hold the deciding thread.
 
-``python -m tests.attack.costs --rounds 10000`` prints a table. Each question is worked on as a server does it: first by
-the thread that decides, within the time it has for that; where that is not enough, as the reader process does it.
-Times are those of this thread's processor, so that neighbours do not count.
+``python -m tests.attack.costs --rounds 10000`` prints a table. Each question is answered as by a server: first in the
+deciding thread, within its time slice; if that is too short, as in the reader process. Times are processor times of
+this thread, so other processes do not count.
 """
 
 import argparse
@@ -31,44 +31,44 @@ from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving, Task
 from roost.placement.write_plan import Act
 from roost.store.memory_store import MemoryStore
-from tests.attack.fleets import TRAITS, celled, deep_query, forest, shared_disk
+from tests.attack.fleets import TRAITS, cell_fleet, deep_query, forest, shared_disk
 from tests.support.fleets.several_ways import TWO_AMOUNTS
 from tests.support.fleets.worlds import joined
 
 HOLD_MS_MAX = 100.0
 BUDGET_S = 0.25
-# A question that is cut says what it found, and takes back what it placed: within twice its budget.
+# A question that is cut off reports its results and takes back its claims: within twice its budget.
 BUDGET_PARTS_MAX = 2.0
 _FLEET_EACH = 50  # questions
 _ADMIN = Identity(user_id="admin", project_id="admin", roles=frozenset({"admin"}))
 _HEADERS = {"content-type": "application/json", "openstack-api-version": "placement 1.39"}
-Ask = tuple[str, str, str, Any]  # kind, method, URL, body
+Question = tuple[str, str, str, Any]  # kind, method, URL, body
 
 
 @dataclass
 class Costs:
-    """The worst of one kind of question."""
+    """The highest costs of one kind of question."""
 
     questions: int = 0
-    went_on: int = 0  # too much for the thread that decides
-    cut: int = 0  # ended by their budget
+    passed_on: int = 0  # too expensive for the deciding thread
+    cut: int = 0  # ended by the budget
     hold_ms: float = 0.0
     budget_parts: float = 0.0
     worst: str = ""
 
-    def hold(self, took_s: float, ask: Ask) -> None:
-        """Note how long the thread that decides was held."""
-        if 1000 * took_s > self.hold_ms:
-            self.hold_ms, self.worst = 1000 * took_s, f"{ask[1]} {ask[2]} {json.dumps(ask[3])}"[:300]
+    def hold(self, duration_s: float, question: Question) -> None:
+        """Note how long the deciding thread was held."""
+        if 1000 * duration_s > self.hold_ms:
+            self.hold_ms, self.worst = 1000 * duration_s, f"{question[1]} {question[2]} {json.dumps(question[3])}"[:300]
 
 
-class World:
-    """A random fleet, and the APIs over it."""
+class RandomFleet:
+    """A random fleet, with both APIs over it."""
 
     def __init__(self, random: Random) -> None:
         parts = [
             shared_disk(hosts=random.randint(1, 8), disk_gb=random.choice((10, 10_000, 10_000_000))),
-            celled(hosts=random.randint(1, 20), cells=random.randint(1, 12)),
+            cell_fleet(hosts=random.randint(1, 20), cells=random.randint(1, 12)),
             forest(
                 hosts=random.randint(1, 20),
                 cells=random.randint(1, 8),
@@ -86,8 +86,8 @@ class World:
         self.decisions: list[str] = []
 
 
-def asks(random: Random, world: World) -> Iterator[Ask]:
-    """Yield random questions without end."""
+def generate_questions(random: Random, fleet: RandomFleet) -> Iterator[Question]:
+    """Yield random questions endlessly."""
     while True:
         kind = random.choice(("candidates", "candidates", "capacity", "dry run", "decision", "why"))
         if kind == "candidates":
@@ -96,8 +96,8 @@ def asks(random: Random, world: World) -> Iterator[Ask]:
             by = random.sample(("zone", "aggregate", "host"), random.randint(0, 3))
             yield kind, "POST", "/capacity", {"request": _document(random), "by": by}
         elif kind == "why":
-            if world.decisions:
-                yield kind, "GET", f"/decisions/{random.choice(world.decisions)}/why", None
+            if fleet.decisions:
+                yield kind, "GET", f"/decisions/{random.choice(fleet.decisions)}/why", None
         else:
             count = random.choice((1, 1, 1, 7, 100, 1_000 if kind == "decision" else 100_000))
             yield kind, "POST", "/decisions", {**_document(random), "count": count, "dry_run": kind == "dry run"}
@@ -144,11 +144,11 @@ def _document(random: Random) -> dict[str, Any]:
     return document
 
 
-def work_on(world: World, ask: Ask, costs: Costs) -> None:
-    """Answer a question as a server does, and note what it took."""
-    kind, method, url, body = ask
+def answer_question(fleet: RandomFleet, question: Question, costs: Costs) -> None:
+    """Answer a question like a server, and note its costs."""
+    kind, method, url, body = question
     path, _, query = url.partition("?")
-    api = world.placement if kind == "candidates" else world.own
+    api = fleet.placement if kind == "candidates" else fleet.own
     request = Request(
         method=method,
         path=path,
@@ -162,76 +162,78 @@ def work_on(world: World, ask: Ask, costs: Costs) -> None:
     if isinstance(task, Response):
         return
     if kind == "decision":
-        _decide(world, ask, _timed(lambda: task(world.current), costs, ask), costs)
-    elif request.work == "past" or not _is_done_at_home(world, ask, try_in_thread(request, task), costs):
-        costs.went_on += 1
-        begun_s = time.thread_time()
+        _decide(fleet, question, _measure(lambda: task(fleet.current), costs, question), costs)
+    elif request.work == "past" or not _is_answered_in_thread(fleet, question, try_in_thread(request, task), costs):
+        costs.passed_on += 1
+        start_s = time.thread_time()
         slow = OverBudget("the question", seconds=BUDGET_S, limit="none")
         try:
-            request.with_budget(BUDGET_S, task, too_slow=slow)(world.current)
+            request.with_budget(BUDGET_S, task, too_slow=slow)(fleet.current)
         except OverBudget:
             costs.cut += 1
         except RoostError:
             pass
-        costs.budget_parts = max(costs.budget_parts, (time.thread_time() - begun_s) / BUDGET_S)
+        costs.budget_parts = max(costs.budget_parts, (time.thread_time() - start_s) / BUDGET_S)
 
 
-def _timed(act: Callable[[], Any], costs: Costs, ask: Ask) -> Any:
-    begun_s = time.thread_time()
+def _measure(act: Callable[[], Any], costs: Costs, question: Question) -> Any:
+    start_s = time.thread_time()
     try:
         return act()
     except RoostError:
         return None
     finally:
-        costs.hold(time.thread_time() - begun_s, ask)
+        costs.hold(time.thread_time() - start_s, question)
 
 
-def _is_done_at_home(world: World, ask: Ask, task: Task[Response], costs: Costs) -> bool:
+def _is_answered_in_thread(fleet: RandomFleet, question: Question, task: Task[Response], costs: Costs) -> bool:
     try:
-        _timed(lambda: task(world.current), costs, ask)
+        _measure(lambda: task(fleet.current), costs, question)
     except TooSlow:
         return False
     return True
 
 
-def _decide(world: World, ask: Ask, act: object, costs: Costs) -> None:
-    """Decide in slices, as the thread does; a request for many instances, which commits them, is not held to them."""
+def _decide(fleet: RandomFleet, question: Question, act: object, costs: Costs) -> None:
+    """Decide in time slices, like the deciding thread; the limit does not apply to requests for several instances."""
     if not isinstance(act, Act):
         return
-    deed = act.deed
+    decision_request = act.deed
     for _ in range(round(Settings().scheduler.search_budget_s / SLICE_S)):
-        begun_s = time.thread_time()
-        (result,) = world.roost.scheduler.work([deed], slice_s=SLICE_S)
-        if ask[3]["count"] == 1:
-            costs.hold(time.thread_time() - begun_s, ask)
+        start_s = time.thread_time()
+        (result,) = fleet.roost.scheduler.work([decision_request], slice_s=SLICE_S)
+        if question[3]["count"] == 1:
+            costs.hold(time.thread_time() - start_s, question)
         if not isinstance(result, OverBudget):
             if not isinstance(result, RoostError) and result is not None:
-                world.decisions.append(result.uuid)
+                fleet.decisions.append(result.uuid)
             return
     costs.cut += 1
 
 
 def main() -> int:
-    """Ask, and print one line a kind of question."""
+    """Answer random questions, and print one line for each kind."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     random = Random(arguments.seed)
-    found: dict[str, Costs] = {}
+    costs_by_kind: dict[str, Costs] = {}
     for number in range(arguments.rounds):
         if number % _FLEET_EACH == 0:
-            world = World(random)
-            questions = asks(random, world)
-        ask = next(questions)
-        work_on(world, ask, found.setdefault(ask[0], Costs()))
+            fleet = RandomFleet(random)
+            questions = generate_questions(random, fleet)
+        question = next(questions)
+        answer_question(fleet, question, costs_by_kind.setdefault(question[0], Costs()))
     print(f"{'question':<12} {'asked':>7} {'went on':>8} {'cut':>6} {'held ms':>8} {'budgets':>8}  worst")
-    for kind, costs in sorted(found.items()):
+    for kind, costs in sorted(costs_by_kind.items()):
         print(
-            f"{kind:<12} {costs.questions:>7,} {costs.went_on:>8,} {costs.cut:>6,} {costs.hold_ms:>8.1f} "
+            f"{kind:<12} {costs.questions:>7,} {costs.passed_on:>8,} {costs.cut:>6,} {costs.hold_ms:>8.1f} "
             f"{costs.budget_parts:>8.2f}  {costs.worst[:90]}"
         )
-    return int(any(each.hold_ms > HOLD_MS_MAX or each.budget_parts > BUDGET_PARTS_MAX for each in found.values()))
+    return int(
+        any(each.hold_ms > HOLD_MS_MAX or each.budget_parts > BUDGET_PARTS_MAX for each in costs_by_kind.values())
+    )
 
 
 if __name__ == "__main__":

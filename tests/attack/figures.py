@@ -1,12 +1,12 @@
-"""What an attack did, and what other clients saw meanwhile."""
+"""Figures of an attack: its requests, and the measurements of an honest client."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
-    """What a bystander saw: how many answers of each kind, and the slowest of them."""
+class Observations:
+    """Measurements of a bystander: the number of responses of each kind, and the slowest of them."""
 
     decisions: int = 0
     decision_ms_max: float = 0.0
@@ -14,22 +14,22 @@ class Seen:
     healthz_ms_max: float = 0.0
     reads: int = 0
     read_ms_max: float = 0.0
-    problems: tuple[str, ...] = ()  # answers that were not what they should be
+    problems: tuple[str, ...] = ()  # unexpected responses
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """One attack."""
+    """The figures of one attack."""
 
     name: str
     requests: int  # of the attacker
-    statuses: Counter[int] = field(default_factory=Counter)  # of the answers to them
-    seen: Seen
-    rss_growth_mib: float  # the most memory of the server, less what it had before
+    statuses: Counter[int] = field(default_factory=Counter)  # of the responses to them
+    observations: Observations
+    rss_growth_mib: float  # peak memory of the server, minus its memory before
 
     def row(self) -> str:
-        """Return a line of a table."""
-        seen = self.seen
+        """Return a row of the table."""
+        seen = self.observations
         return (
             f"{self.name:<32} {self.requests:>9,} {seen.decisions:>9,} {seen.decision_ms_max:>11.1f} "
             f"{seen.healthz_ms_max:>10.1f} {seen.read_ms_max:>8.1f} {self.rss_growth_mib:>8.0f}  {dict(self.statuses)}"

@@ -1,4 +1,4 @@
-"""Fleets on which small questions mean much work."""
+"""Fleets on which small questions need much work."""
 
 from random import Random
 
@@ -14,7 +14,7 @@ TRAITS = tuple(f"CUSTOM_T{number}" for number in range(4))
 
 
 def shared_disk(*, hosts: int = 3, disk_gb: int = 2_000_000) -> Fleet:
-    """Return hosts that borrow from one large disk: only placing one by one tells how many fit."""
+    """Return hosts with one large shared disk: their capacity is found only by placing instances one by one."""
     pool = msgspec.structs.replace(
         host("pool", aggregates=["rack"], DISK_GB=disk_gb).providers[0],
         traits=frozenset({"MISC_SHARES_VIA_AGGREGATE"}),
@@ -26,13 +26,13 @@ def shared_disk(*, hosts: int = 3, disk_gb: int = 2_000_000) -> Fleet:
     return msgspec.structs.replace(fleet, providers=[*fleet.providers, pool])
 
 
-def celled(*, hosts: int = 4, cells: int = 8) -> Fleet:
-    """Return hosts whose memory is in many children."""
+def cell_fleet(*, hosts: int = 4, cells: int = 8) -> Fleet:
+    """Return hosts with memory in many child providers."""
     return joined(*(celled_host(f"celled-{at}", cells=cells, memory_mb=200_000) for at in range(hosts)))
 
 
 def forest(*, hosts: int = 20, cells: int = 8, functions: int = 2, seed: int = 1) -> Fleet:
-    """Return hosts with NUMA nodes, each with network functions, with random traits."""
+    """Return hosts with NUMA nodes and network functions below them, with random traits."""
     random = Random(seed)
     roots = [host(f"deep-{at}", VCPU=100_000, MEMORY_MB=2**30) for at in range(hosts)]
     children = []
@@ -46,15 +46,15 @@ def forest(*, hosts: int = 20, cells: int = 8, functions: int = 2, seed: int = 1
 
 
 def _child(name: str, parent: str, random: Random, **totals: int) -> ProviderSpec:
-    worn = frozenset(trait for trait in TRAITS if random.random() < 0.5)
+    traits = frozenset(trait for trait in TRAITS if random.random() < 0.5)
     inventories = {each: Inventory(total=total) for each, total in totals.items()}
     return ProviderSpec(
-        uuid=uuid_named(name), name=name, parent_uuid=uuid_named(parent), inventories=inventories, traits=worn
+        uuid=uuid_named(name), name=name, parent_uuid=uuid_named(parent), inventories=inventories, traits=traits
     )
 
 
 def deep_query(seed: int) -> str:
-    """Return a query for ten to fourteen groups with traits, some of them bound to subtrees, which may take minutes."""
+    """Return a query for ten to fourteen groups with traits and subtrees; its search may take minutes."""
     random = Random(seed)
     names = [f"_{number}" for number in range(random.randint(10, 14))]
     parts = ["limit=1", f"group_policy={random.choice(('isolate', 'none'))}"]
@@ -63,7 +63,7 @@ def deep_query(seed: int) -> str:
         amount = f"CUSTOM_CELL:{random.randint(2, 5)}" if is_cell else f"CUSTOM_VF:{random.randint(1, 2)}"
         parts.append(f"resources{name}={amount}")
         if random.random() < 0.6:
-            wanted, unwanted = random.sample(TRAITS, 2)
-            parts.append(f"required{name}={wanted}" + (f",!{unwanted}" if random.random() < 0.5 else ""))
+            required, forbidden = random.sample(TRAITS, 2)
+            parts.append(f"required{name}={required}" + (f",!{forbidden}" if random.random() < 0.5 else ""))
     subtrees = (random.sample(names, random.randint(2, 4)) for _ in range(random.randint(2, 4)))
     return "&".join([*parts, *(f"same_subtree={','.join(each)}" for each in subtrees)])

@@ -1,9 +1,9 @@
-"""Attacks by the token of one host's agent on what all hosts share."""
+"""Attacks with the token of a host's agent on names that all hosts share."""
 
 import http.client
 from collections import Counter
 
-from tests.attack.bystander import standing_by
+from tests.attack.bystander import run_bystander
 from tests.attack.figures import Figures
 from tests.attack.server import Target
 
@@ -11,9 +11,9 @@ _VERSION = {"openstack-api-version": "placement 1.39"}
 
 
 def names_of_an_agent(target: Target, *, count: int = 2_000) -> Figures:
-    """Create resource classes and traits without end; their numbers are for all hosts."""
+    """Create resource classes and traits endlessly; all hosts share their numbers."""
     statuses: Counter[int] = Counter()
-    with standing_by(target) as bystander:
+    with run_bystander(target) as bystander:
         connection = http.client.HTTPConnection(target.host, target.port, timeout=30)
         for number in range(count):
             for kind in ("resource_classes", "traits"):
@@ -25,13 +25,13 @@ def names_of_an_agent(target: Target, *, count: int = 2_000) -> Figures:
         name="names without end",
         requests=2 * count,
         statuses=statuses,
-        seen=bystander.seen(),
+        observations=bystander.observations(),
         rss_growth_mib=growth_mib,
     )
 
 
-def _create(connection: http.client.HTTPConnection, kind: str, number: int, who: dict[str, str]) -> int:
-    connection.request("PUT", f"/placement/{kind}/CUSTOM_X_{number}", headers={**who, **_VERSION})
+def _create(connection: http.client.HTTPConnection, kind: str, number: int, headers: dict[str, str]) -> int:
+    connection.request("PUT", f"/placement/{kind}/CUSTOM_X_{number}", headers={**headers, **_VERSION})
     response = connection.getresponse()
     response.read()
     return response.status

@@ -1,4 +1,4 @@
-"""Attacks with questions: small requests that mean much work."""
+"""Attacks with questions: small requests that need much work."""
 
 import http.client
 import json
@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.attack.bystander import standing_by
+from tests.attack.bystander import run_bystander
 from tests.attack.figures import Figures
 from tests.attack.fleets import deep_query
 from tests.attack.server import Target
 from tests.support.fleets.several_ways import TWO_AMOUNTS
 
 _PATIENCE_S = 60.0
-_MANY = 1_000  # as many as a request may have
-_SEEDS = 10  # of queries; the search for some of them does not end within seconds
+_MANY = 1_000  # the maximum in a request
+_SEEDS = 10  # of queries; some of their searches do not end within seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class Question:
     """One request of an attacker.
 
     Args:
-        leaves_after_s: when the client closes its connection; None: it waits for the answer.
+        leaves_after_s: Time until the client closes its connection; None: it waits for the response.
     """
 
     method: str
@@ -34,37 +34,37 @@ class Question:
 
 
 def shared_capacity() -> Question:
-    """Count what hosts hold that borrow from one disk."""
+    """Count the capacity of hosts with one shared disk."""
     flavor = {"name": "f", "vcpus": 0, "memory_mb": 1, "root_gb": 1}
     return Question(method="POST", path="/v1/capacity", body={"request": {"flavor": flavor}, "limit": 10_000_000})
 
 
-def celled_capacity() -> Question:
-    """Count what hosts hold in several ways, in every scope."""
+def cell_capacity() -> Question:
+    """Count capacity where requests fit in several ways, in every scope."""
     body = {"request": TWO_AMOUNTS, "by": ["zone", "aggregate", "host"], "limit": 10_000_000}
     return Question(method="POST", path="/v1/capacity", body=body)
 
 
 def deep_candidates(*, leaves_after_s: float | None = None) -> list[Question]:
-    """Search deep trees for groups that are bound to subtrees."""
+    """Search deep trees for groups with subtree conditions."""
     paths = (f"/placement/allocation_candidates?{deep_query(seed)}" for seed in range(_SEEDS))
     return [Question(method="GET", path=path, leaves_after_s=leaves_after_s) for path in paths]
 
 
 def many_candidates() -> Question:
-    """Ask for all of billions of candidates."""
+    """Request billions of candidates."""
     groups = "&".join(f"resources_{number}=CUSTOM_VF:1" for number in range(10))
     return Question(method="GET", path=f"/placement/allocation_candidates?{groups}&group_policy=none")
 
 
 def many_traits() -> Question:
-    """Require as many traits as a request may."""
+    """Require the maximum number of traits."""
     specs = {f"trait:CUSTOM_{number}": "required" for number in range(_MANY)}
     return _capacity(specs)
 
 
 def many_specs() -> Question:
-    """Name as many capabilities as a request may."""
+    """Name the maximum number of capabilities."""
     specs = {f"x{number}": "s== 1" for number in range(_MANY)}
     return _capacity(specs)
 
@@ -75,11 +75,11 @@ def _capacity(extra_specs: dict[str, str]) -> Question:
 
 
 def dry_runs() -> Question:
-    """Decide many instances, in several ways each, without claiming them."""
+    """Decide on many instances with several candidates each, without claims."""
     return Question(method="POST", path="/v1/decisions", body={**TWO_AMOUNTS, "count": 100_000, "dry_run": True})
 
 
-def ask_again_and_again(
+def repeat_questions(
     target: Target,
     name: str,
     questions: Sequence[Question],
@@ -88,13 +88,13 @@ def ask_again_and_again(
     clients: int = 4,
     duration_s: float = 5.0,
 ) -> Figures:
-    """Let clients ask the questions in turn, again and again, each time on a new connection."""
+    """Send the questions in turn from several clients until the time is over, each on a new connection."""
     statuses: Counter[int] = Counter()
     requests: list[int] = []
-    with standing_by(target) as bystander:
-        until_s = time.monotonic() + duration_s
+    with run_bystander(target) as bystander:
+        end_s = time.monotonic() + duration_s
         threads = [
-            threading.Thread(target=_ask_until, args=(target, questions, headers, until_s, statuses, requests))
+            threading.Thread(target=_send_until_end, args=(target, questions, headers, end_s, statuses, requests))
             for _ in range(clients)
         ]
         for thread in threads:
@@ -103,21 +103,25 @@ def ask_again_and_again(
             thread.join()
         growth_mib = target.rss_growth_mib()
     return Figures(
-        name=name, requests=sum(requests), statuses=statuses, seen=bystander.seen(), rss_growth_mib=growth_mib
+        name=name,
+        requests=sum(requests),
+        statuses=statuses,
+        observations=bystander.observations(),
+        rss_growth_mib=growth_mib,
     )
 
 
-def _ask_until(
+def _send_until_end(
     target: Target,
     questions: Sequence[Question],
     headers: Mapping[str, str],
-    until_s: float,
+    end_s: float,
     statuses: Counter[int],
     requests: list[int],
 ) -> None:
     bodies = [None if each.body is None else json.dumps(each.body) for each in questions]
     count = 0
-    while time.monotonic() < until_s:
+    while time.monotonic() < end_s:
         question, body = questions[count % len(questions)], bodies[count % len(questions)]
         patience_s = question.leaves_after_s or _PATIENCE_S
         connection = http.client.HTTPConnection(target.host, target.port, timeout=patience_s)
@@ -129,7 +133,7 @@ def _ask_until(
             answer.read()
             statuses[answer.status] += 1
         except (OSError, http.client.HTTPException):
-            statuses[0] += 1  # It left, or nobody answered.
+            statuses[0] += 1  # It left, or there was no response.
         finally:
             connection.close()
         count += 1

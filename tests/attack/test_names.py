@@ -1,4 +1,4 @@
-"""The token of an agent leaves the others enough names."""
+"""An agent token cannot use up the names of all hosts."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ from tests.attack.names import names_of_an_agent
 from tests.attack.server import target
 
 
-def test_an_agent_creates_no_more_names_than_it_may(tmp_path: Path) -> None:
+def test_agent_cannot_create_more_names_than_its_quota(tmp_path: Path) -> None:
     with target(tmp_path) as server:
         figures = names_of_an_agent(server, count=300)
     assert figures.statuses == {201: 2 * 256, 403: 2 * 44}
-    assert figures.seen.problems == ()
+    assert figures.observations.problems == ()

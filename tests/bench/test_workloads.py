@@ -1,4 +1,4 @@
-"""Every workload runs, small: what it counts and what it reports. How fast it was is no matter of tests."""
+"""Every workload runs at a small scale: counts and reports. Speed is not tested."""
 
 import math
 
@@ -17,19 +17,19 @@ FULL = workloads.load()
 
 @pytest.fixture
 def databases(request, tmp_path):
-    """Databases for one workload; a server only to those that ask for one."""
+    """The databases of one workload; a server only if it needs one."""
     url = ""
     if request.node.callspec.params["workload"].store == "postgresql":
         if postgres.binaries() is None:
             pytest.skip("no PostgreSQL")
         url = request.getfixturevalue("postgres_server")
-    made = Databases(tmp_path, postgresql=url)
-    yield made
-    made.close()
+    databases = Databases(tmp_path, postgresql=url)
+    yield databases
+    databases.close()
 
 
 @pytest.mark.parametrize("workload", SMALL, ids=lambda workload: workload.name)
-def test_a_workload_runs_and_reports_what_its_budget_names(workload, databases):
+def test_workload_reports_the_figures_of_its_budget(workload, databases):
     figures = run.KINDS[workload.kind](workload, databases)
     assert set(workload.budget) <= set(figures)
     assert all(math.isfinite(value) and value >= 0 for value in figures.values())
@@ -38,18 +38,18 @@ def test_a_workload_runs_and_reports_what_its_budget_names(workload, databases):
     assert ("refused_share" in figures) <= (workload.fleet == "trees")
 
 
-def test_the_names_of_workloads_differ():
+def test_workload_names_are_unique():
     assert len({workload.name for workload in FULL}) == len(FULL)
 
 
-def test_a_small_workload_is_smaller_and_no_other():
+def test_small_workload_differs_in_size_only():
     for small, full in zip(SMALL, FULL, strict=True):
         assert (small.name, small.kind, small.budget, small.fleet) == (full.name, full.kind, full.budget, full.fleet)
         assert small.requests <= full.requests
         assert small.hosts <= full.hosts
 
 
-def test_requests_of_as_many_shapes_as_a_workload_says():
+def test_requests_have_the_number_of_shapes_of_the_workload():
     from bench.fleets import requests_of
 
     workload = next(each for each in FULL if each.name == "decide-50-shapes")
@@ -58,7 +58,7 @@ def test_requests_of_as_many_shapes_as_a_workload_says():
     assert len({msgspec.json.encode(request) for request in requests}) == 50
 
 
-def test_a_fleet_that_is_flattened_offers_what_its_trees_do():
+def test_flattened_fleet_offers_the_same_vcpus_as_its_trees():
     from bench.fleets import fleet_of
 
     flat, trees = fleet_of("mixed", 60), fleet_of("trees", 60)
@@ -77,51 +77,53 @@ def line(**values):
     return table.Line(**({"row": "row", "figure": "p50_ms", "best": 1.0, "median": 2.0} | values))
 
 
-def test_the_verdict_tells_what_is_met_always_from_what_is_met_at_best():
+def test_verdict_compares_budget_with_best_and_median():
     assert [line(budget=budget).verdict for budget in (2.0, 1.0, 0.5, None)] == ["yes", "at best", "no", ""]
     rates = [line(figure="claims_per_s", best=2.0, median=1.0, budget=budget).verdict for budget in (1.0, 2.0, 3.0)]
     assert rates == ["yes", "at best", "no"]
 
 
-def test_a_run_is_read_back_and_compared_in_units_of_another():
+def test_comparison_scales_by_the_speed_of_the_machine():
     slow, fast = line(best=4.0, median=4.0), line(best=2.0, median=2.0)
     rates = [line(figure="claims_per_s", best=value, median=value) for value in (10.0, 20.0)]
     assert table.comparison([fast], [slow], speed=1.0)[0].split()[2:] == ["0.50", "0.50"]
     assert table.comparison([rates[1]], [rates[0]], speed=1.0)[0].split()[2:] == ["2.00", "2.00"]
-    # Half as fast on a machine half as fast is no change.
+    # Half the speed on a machine of half the speed is no change.
     assert table.comparison([slow], [fast], speed=2.0)[0].split()[2:] == ["1.00", "1.00"]
     assert table.comparison([rates[0]], [rates[1]], speed=2.0)[0].split()[2:] == ["1.00", "1.00"]
 
 
-def test_a_run_prints_machine_and_table_and_writes_json(tmp_path, capsys, monkeypatch):
-    written = tmp_path / "run.json"
-    arguments = ["run", "--small", "--only", "devices-nine", "--json", str(written), "--folder", str(tmp_path)]
+def test_run_prints_machine_and_table_and_writes_json(tmp_path, capsys, monkeypatch):
+    json_file = tmp_path / "run.json"
+    arguments = ["run", "--small", "--only", "devices-nine", "--json", str(json_file), "--folder", str(tmp_path)]
     monkeypatch.setattr("sys.argv", arguments)
     run.main()
-    printed = capsys.readouterr().out
-    assert "flush (fdatasync" in printed
-    assert "calibration loop" in printed
-    assert "devices-nine-refused     p50_ms" in printed
-    found = msgspec.json.decode(written.read_bytes(), type=run.Run)
-    assert [each.row for each in found.lines][:1] == ["devices-nine-refused"]
-    monkeypatch.setattr("sys.argv", [*arguments[:4], "--folder", str(tmp_path), "--against", str(written)])
+    output = capsys.readouterr().out
+    assert "flush (fdatasync" in output
+    assert "calibration loop" in output
+    assert "devices-nine-refused     p50_ms" in output
+    result = msgspec.json.decode(json_file.read_bytes(), type=run.Run)
+    assert [each.row for each in result.lines][:1] == ["devices-nine-refused"]
+    monkeypatch.setattr("sys.argv", [*arguments[:4], "--folder", str(tmp_path), "--against", str(json_file)])
     run.main()
     assert "in units of commit" in capsys.readouterr().out
 
 
-def test_what_cannot_be_run_here_is_named_and_left_out(tmp_path, monkeypatch):
+def test_workload_that_cannot_run_is_skipped_and_named(tmp_path, monkeypatch):
     def skip(*_):
         raise Skipped("no such thing here")
 
     monkeypatch.setitem(run.KINDS, "claims", skip)
-    shown = []
-    found = run.measure([each for each in SMALL if each.kind == "claims"][:1], Databases(tmp_path), show=shown.append)
-    assert found.lines == []
-    assert found.skipped == {"store-full-g1": "no such thing here"}
-    assert shown[-1].endswith("skipped: no such thing here")
+    progress = []
+    result = run.measure(
+        [each for each in SMALL if each.kind == "claims"][:1], Databases(tmp_path), show=progress.append
+    )
+    assert result.lines == []
+    assert result.skipped == {"store-full-g1": "no such thing here"}
+    assert progress[-1].endswith("skipped: no such thing here")
 
 
-def test_an_unknown_row_is_refused():
+def test_unknown_row_is_refused():
     with pytest.raises(SystemExit, match="no workload is named nothing-like-it"):
         run.select(FULL, ["nothing-like-it"])
     assert [each.name for each in run.select(FULL, ["decide-1"])] == [

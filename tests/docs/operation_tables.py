@@ -1,4 +1,4 @@
-"""The reference of operations, generated from their tables."""
+"""The operations reference, generated from the step tables."""
 
 import inspect
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ MEANINGS = {
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the complete page."""
     lines = [f"| `{event.name}` | {MEANINGS[event]} |" for event in Event]
     lines.append(f"| `{REFUSED}` | The scheduler returned an error in place of a decision. |")
     kinds: dict[int, list[str]] = {}

@@ -1,4 +1,4 @@
-"""A document that tells how instances run is followed, each command as it is written, in one shell."""
+"""The commands that run instances in the documents, each as written, in one shell."""
 
 import os
 import queue
@@ -12,17 +12,17 @@ import time
 
 import pytest
 
-from tests.docs.documents import blocks, name, with_any
+from tests.docs.documents import blocks, documents_with, name
 from tests.support.fleets.products import command, environ, kill
 
 pytestmark = pytest.mark.long
 
-_SHOWN = "127.0.0.1:8780"
+_DOCUMENTED_ADDRESS = "127.0.0.1:8780"
 _PATIENCE_S = 60.0
 
 
 class Shell:
-    """A reader's shell, in which ``roost`` is on the path."""
+    """A shell with ``roost`` on the path."""
 
     def __init__(self, folder):
         programs = folder / "programs"
@@ -51,62 +51,62 @@ class Shell:
         for line in self._process.stdout:
             self._lines.put(line)
 
-    def begin(self, line):
-        """Start a command that goes on beside the others; return the first line that it says."""
-        self._say(line)
+    def start(self, line):
+        """Start a background command; return the first line of its output."""
+        self._write(line)
         return self._lines.get(timeout=_PATIENCE_S).rstrip("\n")
 
     def run(self, line):
-        """Run a command to its end; return what it prints."""
-        self._say(f"{line}\necho ended $?")
-        said = []
-        while re.fullmatch(r"ended \d+\n", found := self._lines.get(timeout=_PATIENCE_S)) is None:
-            said.append(found)
-        assert found == "ended 0\n", f"{line}\n{self._errors.read_text(encoding='utf-8')}"
-        return "".join(said).rstrip("\n")
+        """Run a command to its end; return its output."""
+        self._write(f"{line}\necho ended $?")
+        output = []
+        while re.fullmatch(r"ended \d+\n", text := self._lines.get(timeout=_PATIENCE_S)) is None:
+            output.append(text)
+        assert text == "ended 0\n", f"{line}\n{self._errors.read_text(encoding='utf-8')}"
+        return "".join(output).rstrip("\n")
 
     def run_until(self, line, pattern):
-        """Run a command that changes nothing again until it says what is wanted; return what it prints."""
+        """Repeat a read-only command until its output matches a pattern; return the output."""
         end_s = time.monotonic() + _PATIENCE_S
-        while re.fullmatch(pattern, found := self.run(line)) is None and time.monotonic() < end_s:
+        while re.fullmatch(pattern, output := self.run(line)) is None and time.monotonic() < end_s:
             pass
-        return found
+        return output
 
     def end(self):
-        """End everything that was begun."""
+        """Kill the shell and all its processes."""
         os.killpg(self._process.pid, signal.SIGKILL)
         kill(self._process)
 
-    def _say(self, line):
+    def _write(self, line):
         self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
 
 
 @pytest.fixture
 def shell(tmp_path):
-    """A shell, whose processes end with the test."""
+    """A shell; its processes end with the test."""
     shell = Shell(tmp_path)
     yield shell
     shell.end()
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the commands are run by bash: install it")
-@pytest.mark.parametrize("path", with_any("console instances"), ids=name)
-def test_instances_run_as_a_document_tells_and_leave_nothing_held(path, shell):
+@pytest.mark.parametrize("path", documents_with("console instances"), ids=name)
+def test_documented_instance_commands_run_and_print_the_output(path, shell):
     (block,) = [text for _, text in blocks(path.read_text(encoding="utf-8"), "console instances")]
-    address = _SHOWN
-    for told in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-        line, _, wanted = told.rstrip("\n").replace(_SHOWN, address).partition("\n")
-        pattern = re.escape(wanted).replace("…", r"\S.*")
+    address = _DOCUMENTED_ADDRESS
+    for example in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        line, _, expected = example.rstrip("\n").replace(_DOCUMENTED_ADDRESS, address).partition("\n")
+        pattern = re.escape(expected).replace("…", r"\S.*")
         if line.startswith("roost up "):
-            said = shell.begin(line.replace(" &", " --listen 127.0.0.1:0 &"))
-            address = said.removeprefix("listening on http://")
+            output = shell.start(line.replace(" &", " --listen 127.0.0.1:0 &"))
+            address = output.removeprefix("listening on http://")
             shell.run(f"export ROOST_URL=http://{address}")
-            pattern = pattern.replace(re.escape(_SHOWN), re.escape(address))
+            pattern = pattern.replace(re.escape(_DOCUMENTED_ADDRESS), re.escape(address))
         elif line.endswith(" &"):
-            said = shell.begin(line)
+            output = shell.start(line)
         elif " list" in line:
-            said = shell.run_until(line, pattern)
+            output = shell.run_until(line, pattern)
         else:
-            said = shell.run(line)
-        assert re.fullmatch(pattern, said), f"{line}\n{said}"
+            output = shell.run(line)
+        assert re.fullmatch(pattern, output), f"{line}\n{output}"

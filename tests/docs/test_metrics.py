@@ -10,6 +10,6 @@ KINDS = prometheus_client.metrics.MetricWrapperBase
 
 
 @pytest.mark.parametrize("name", sorted(name for name, value in vars(metrics).items() if isinstance(value, KINDS)))
-def test_a_metric_is_described_by_the_name_under_which_it_is_read(name):
+def test_metric_is_documented_by_its_exported_name(name):
     (family,) = getattr(metrics, name).describe()
     assert f"`{family.name}{'_total' if family.type == 'counter' else ''}`" in TEXT

@@ -10,7 +10,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="
 
 
 @pytest.mark.parametrize("setting", schema(), ids=lambda setting: f"{setting.section}.{setting.key}")
-def test_a_setting_is_described_in_its_section_with_its_default(setting):
+def test_setting_is_documented_in_its_section_with_its_default(setting):
     section = re.search(rf"^## {setting.section}\n(.*?)(?=^## |\Z)", TEXT, re.DOTALL | re.MULTILINE)
     assert section, f"docs/settings.md has no section {setting.section}"
     entry = re.search(rf"^### {setting.key}\n(.*?)(?=^### |\Z)", section[1], re.DOTALL | re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Texts that are promises: a change shows as a diff to review."""
+"""Golden files: a change of a public text shows as a diff to review."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -25,13 +25,13 @@ HOST = NumaTopology(
         NumaCell(id=1, cpus=(4, 5), pcpus=(6, 7), memory_mb=4096),
     )
 )
-PINNED = PlacedCell(
+PINNED_CELL = PlacedCell(
     cell=InstanceCell(id=0, pcpus=frozenset({0, 1}), memory_mb=1024, policy="dedicated"),
     host_cell=1,
     page_size=2048,
     pins=Pins(pairs=((0, 7), (1, 6)), reserved=(4,)),
 )
-SHARED = PlacedCell(cell=InstanceCell(id=1, cpus=frozenset({2}), memory_mb=512), host_cell=0)
+SHARED_CELL = PlacedCell(cell=InstanceCell(id=1, cpus=frozenset({2}), memory_mb=512), host_cell=0)
 VGPU = Vgpu(uuid=uuid_named("vgpu"), gpu="pci_0000_06_00_0", kind="nvidia-11", is_made=True)
 
 
@@ -50,7 +50,7 @@ def plain(kind="qemu", **more):
 def rich():
     flavor = Flavor(name="big", vcpus=3, memory_mb=1536, root_gb=10)
     image = Image(id="debian", properties={"hw_machine_type": "q35", "hw_disk_bus": "sata", "hw_vif_model": "e1000"})
-    spec = spec_of("guest", flavor=flavor, image=image, cells=(PINNED, SHARED))
+    spec = spec_of("guest", flavor=flavor, image=image, cells=(PINNED_CELL, SHARED_CELL))
     return Domain(
         mark=mark_of(spec, "op-1", disk="/disks/guest.raw", vgpus=(VGPU,)),
         spec=spec,
@@ -63,36 +63,36 @@ def rich():
 
 
 def encrypted():
-    domain = plain("kvm", cells=(PINNED,), flavor=Flavor(name="own", vcpus=2, memory_mb=1024, root_gb=1))
+    domain = plain("kvm", cells=(PINNED_CELL,), flavor=Flavor(name="own", vcpus=2, memory_mb=1024, root_gb=1))
     encryption = Encryption(contexts=15, bit=47, reduced_bits=1)
     return msgspec.structs.replace(domain, encryption=encryption, network="default")
 
 
 @pytest.mark.parametrize("name", ["plain", "rich", "encrypted"])
-def test_a_guest_is_defined_as(golden, name):
+def test_domain_xml_of_a_guest(golden, name):
     golden(f"libvirt_{name}.xml", domain_xml({"plain": plain, "rich": rich, "encrypted": encrypted}[name]()))
 
 
-def test_devices_that_are_not_of_virtio_are_not_told_of_encryption():
+def test_devices_other_than_virtio_have_no_iommu_option():
     domain = msgspec.structs.replace(rich(), encryption=Encryption(contexts=1, bit=47, reduced_bits=1))
     assert "iommu" not in domain_xml(domain)
 
 
 @pytest.mark.parametrize("domain", [plain(), rich()], ids=["plain", "rich"])
-def test_a_guest_is_known_again_by_its_mark(domain):
+def test_guest_is_recognized_by_its_mark(domain):
     assert read_mark(domain_xml(domain)) == domain.mark
     complete = msgspec.structs.replace(domain.mark, is_complete=True)
-    # As libvirt does with what it is told: all of it comes into the namespace.
-    told = mark_xml(complete).replace("<guest", "<guest xmlns='urn:roost:guest:1'")
-    assert read_mark(f"<domain><metadata>{told}</metadata></domain>") == complete
+    # libvirt returns the metadata with a namespace.
+    mark_element = mark_xml(complete).replace("<guest", "<guest xmlns='urn:roost:guest:1'")
+    assert read_mark(f"<domain><metadata>{mark_element}</metadata></domain>") == complete
 
 
-def test_a_domain_of_somebody_else_has_no_mark():
+def test_foreign_domain_has_no_mark():
     assert read_mark("<domain><metadata><other xmlns='urn:other'/></metadata></domain>") is None
     assert read_mark("<domain/>") is None
 
 
-def test_processors_that_a_guest_has_for_itself_are_counted_with_those_of_its_emulator():
+def test_dedicated_processors_include_the_emulators():
     text = domain_xml(rich())
     assert own_processors(text, frozenset({2, 3, 6, 7})) == 2
     assert own_processors(text, frozenset({3, 4, 5, 6, 7})) == 3
@@ -100,12 +100,12 @@ def test_processors_that_a_guest_has_for_itself_are_counted_with_those_of_its_em
     assert own_processors(domain_xml(plain()), frozenset({0, 1})) == 0
 
 
-def test_devices_of_a_guest_are_known_as_used():
+def test_devices_of_a_guest_count_as_used():
     assert devices_of(domain_xml(rich())) == ({"0000:81:10.1"}, {VGPU.uuid})
     assert devices_of(domain_xml(plain())) == (set(), set())
 
 
-def test_a_name_may_hold_anything_that_xml_escapes():
+def test_special_characters_in_names_are_escaped():
     domain = plain()
-    named = msgspec.structs.replace(domain, spec=msgspec.structs.replace(domain.spec, name="<a>&\n'b'"))
-    assert "<title>&lt;a&gt;&amp; 'b'</title>" in domain_xml(named)
+    renamed = msgspec.structs.replace(domain, spec=msgspec.structs.replace(domain.spec, name="<a>&\n'b'"))
+    assert "<title>&lt;a&gt;&amp; 'b'</title>" in domain_xml(renamed)

@@ -1,4 +1,4 @@
-"""``python -m tests.parity`` writes the tables of features into the document."""
+"""``python -m tests.parity`` writes the feature tables into the document."""
 
 from tests.parity.table import PAGE, page
 

@@ -1,4 +1,4 @@
-"""Which feature is shown by which test: read from the marks in the sources, so that it cannot drift."""
+"""The feature tables: the tests of each feature, read from the marks in the sources."""
 
 import ast
 import tomllib
@@ -11,29 +11,29 @@ FEATURES = Path(__file__).with_name("features.toml")
 PAGE = ROOT / "docs" / "parity.md"
 BEGIN, END = "<!-- features: begin -->", "<!-- features: end -->"
 _MARK = "shows"
-# Tests outside `make test-all` show nothing by themselves.
-_LEFT_OUT = frozenset({"soak", "bench", "differential", "skip"})
+# Tests outside `make test-all` do not count on their own.
+_EXCLUDED_MARKS = frozenset({"soak", "bench", "differential", "skip"})
 
 
-class Shown(NamedTuple):
+class FeatureTest(NamedTuple):
     """A test and a feature."""
 
     feature: str
-    file: str  # below the root
+    file: str  # relative to the root
     test: str
 
 
 def features() -> dict[str, dict[str, str]]:
-    """Return what there is to show, by part and number."""
+    """Return the features, by part and number."""
     return tomllib.loads(FEATURES.read_text())
 
 
-def shown() -> list[Shown]:
-    """Return what tests say they show, in order of files and lines."""
+def feature_tests() -> list[FeatureTest]:
+    """Return the features of all marked tests, in order of files and lines."""
     return [each for path in sorted((ROOT / "tests").rglob("test_*.py")) for each in _in_file(path)]
 
 
-def _in_file(path: Path) -> Iterator[Shown]:
+def _in_file(path: Path) -> Iterator[FeatureTest]:
     text = path.read_text()
     if f"mark.{_MARK}" not in text:
         return
@@ -41,26 +41,28 @@ def _in_file(path: Path) -> Iterator[Shown]:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             marks = dict(filter(None, map(_mark, node.decorator_list)))
-            if not _LEFT_OUT & marks.keys():
-                yield from (Shown(feature, name, node.name) for feature in marks.get(_MARK, ()))
+            if not _EXCLUDED_MARKS & marks.keys():
+                yield from (FeatureTest(feature, name, node.name) for feature in marks.get(_MARK, ()))
 
 
 def _mark(node: ast.expr) -> tuple[str, list[str]] | None:
-    """Return the name of a mark, and what it says; None: it is none."""
-    called = node.func if isinstance(node, ast.Call) else node
+    """Return the name of a mark and its arguments; None for other decorators."""
+    function = node.func if isinstance(node, ast.Call) else node
     is_mark = (
-        isinstance(called, ast.Attribute) and isinstance(called.value, ast.Attribute) and called.value.attr == "mark"
+        isinstance(function, ast.Attribute)
+        and isinstance(function.value, ast.Attribute)
+        and function.value.attr == "mark"
     )
     if not is_mark:
         return None
     arguments = node.args if isinstance(node, ast.Call) else []
-    return called.attr, [each.value for each in arguments if isinstance(each, ast.Constant)]
+    return function.attr, [each.value for each in arguments if isinstance(each, ast.Constant)]
 
 
 def table() -> str:
-    """Return the tables of all features with their tests, as in the document."""
-    tests: dict[str, list[Shown]] = {}
-    for each in shown():
+    """Return the tables of all features with their tests."""
+    tests: dict[str, list[FeatureTest]] = {}
+    for each in feature_tests():
         tests.setdefault(each.feature, []).append(each)
     lines = []
     for part, rows in features().items():
@@ -74,12 +76,12 @@ def _cell(text: str) -> str:
     return f"`{text}`" if {*text} & {"<", "="} else text
 
 
-def _links(tests: list[Shown]) -> str:
+def _links(tests: list[FeatureTest]) -> str:
     return "<br>".join(f"[{each.test.removeprefix('test_')}](../{each.file})" for each in tests) or "not yet"
 
 
 def page() -> str:
-    """Return the document with the tables as they are now."""
+    """Return the document with the current tables."""
     text = PAGE.read_text()
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)

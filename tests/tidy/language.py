@@ -1,4 +1,4 @@
-"""Measures of the language of the source: names of modules and functions, words of docstrings."""
+"""Measures of the language in the source: names of modules and functions, and words in docstrings."""
 
 import ast
 import re
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from tests.tidy import repository
 
-# Participles that do not end with "ed".
+# Participles without the ending "ed".
 _IRREGULAR = """
     begun born bought bound broken brought built caught chosen dealt done drawn driven eaten fallen felt forgotten
     found given gone grown heard held hidden hung kept known laid led left lent lost made meant met paid rebuilt
     risen said seen sent shown shut sold spent spoken stood stuck sung sunk swept taken taught thought thrown told
     torn understood undone unkept withdrawn won worn written
 """
-# Words in "ed" that are no participles.
+# Words that end with "ed" and are not participles.
 _PLAIN = frozenset(
     ["bed", "embed", "exceed", "fed", "feed", "heed", "need", "proceed", "red", "seed", "shed", "speed", "succeed"]
 )
@@ -23,19 +23,19 @@ RELATIVE = frozenset(["that", "what", "where", "which", "who", "whom", "whose"])
 SPEECH = frozenset(
     ["ask", "asked", "asking", "asks", "said", "say", "saying", "says", "tell", "telling", "tells", "told"]
 )
-# One file a rule, resource, kind of operation, schema, command or database: names repeat in these folders. The
-# names of compat are Nova's.
+# Base names may repeat in these folders of rules, resources, commands and databases. Compat uses the names of Nova.
+# Its names stay unchanged.
 REPEATING = (
     *("filters", "weighers", "handlers", "steps", "schemas", "commands", "migrations", "writes"),
     *("compat", "sqlite", "postgresql"),
 )
-_APIS = frozenset({"routes", "application"})  # once in each API
+_APIS = frozenset({"routes", "application"})  # one in each API
 
 
 def sources() -> list[Path]:
     """Return all modules of the product, relative to its package."""
-    found = (path.relative_to(repository.SOURCE) for path in sorted(repository.SOURCE.rglob("*.py")))
-    return [path for path in found if "versions" not in path.parts]
+    paths = (path.relative_to(repository.SOURCE) for path in sorted(repository.SOURCE.rglob("*.py")))
+    return [path for path in paths if "versions" not in path.parts]
 
 
 def is_participle(name: str) -> bool:
@@ -45,7 +45,7 @@ def is_participle(name: str) -> bool:
 
 
 def participles() -> list[str]:
-    """Return the functions and methods that are named by a participle, each with its module."""
+    """Return all functions and methods named by a participle, with their modules."""
     return [
         f"{path}:{node.name}"
         for path in sources()
@@ -55,7 +55,7 @@ def participles() -> list[str]:
 
 
 def bare_modules() -> list[str]:
-    """Return the modules that are named by one gerund or participle alone."""
+    """Return the modules named by a single gerund or participle."""
     names = ((path, path.stem) for path in sources() if not path.stem.startswith("__"))
     return [
         str(path)
@@ -65,17 +65,17 @@ def bare_modules() -> list[str]:
 
 
 def repeated_modules() -> dict[str, list[str]]:
-    """Return the base names that several modules have where names are to be unique."""
-    found: dict[str, list[str]] = {}
+    """Return the base names of several modules, outside folders with repeated names."""
+    paths_by_name: dict[str, list[str]] = {}
     for path in sources():
         repeats = any(part in REPEATING for part in path.parts) or "drivers" in path.parts
         if not repeats and not path.stem.startswith("__") and path.stem not in _APIS:
-            found.setdefault(path.stem, []).append(str(path))
-    return {name: paths for name, paths in found.items() if len(paths) > 1}
+            paths_by_name.setdefault(path.stem, []).append(str(path))
+    return {name: paths for name, paths in paths_by_name.items() if len(paths) > 1}
 
 
 def words_per_hundred(words: frozenset[str]) -> float:
-    """Return how many of some words there are in a hundred words of docstrings."""
+    """Return the number of these words per hundred docstring words."""
     counts = Counter(word for text in docstrings() for word in re.findall(r"[a-z']+", text.lower()))
     return 100 * sum(counts[word] for word in words) / counts.total()
 
@@ -89,10 +89,12 @@ def docstrings() -> Iterator[str]:
 
 
 def folder_sizes() -> dict[str, int]:
-    """Return the number of modules in each folder, those of rules, handlers and migrations aside."""
+    """Return the number of modules in each folder, except folders of rules, handlers and migrations."""
     aside = {"filters", "weighers", "handlers", "versions", "commands", "prefilters", "compat", "extra_specs"}
-    found = Counter(str(path.parent) for path in sources() if path.stem != "__init__" and path.parent.name not in aside)
-    return dict(found)
+    counts = Counter(
+        str(path.parent) for path in sources() if path.stem != "__init__" and path.parent.name not in aside
+    )
+    return dict(counts)
 
 
 def _tree(path: Path) -> ast.Module:

@@ -1,4 +1,4 @@
-"""What the tidy tests look at: the files of this repository, and what its modules define."""
+"""The files of this repository, and the contents of its modules, for the tidy tests."""
 
 import ast
 import functools
@@ -15,9 +15,9 @@ SOURCE = ROOT / "src" / "roost"
 
 @functools.cache
 def files() -> tuple[Path, ...]:
-    """Return every file that is or could be committed, relative to the root."""
-    # New files count before they are added, so that a check at the desk sees what CI will see.
-    # A clone owned by another user is still ours to read.
+    """Return every file that is tracked or could be committed, relative to the root."""
+    # Untracked files count too, so that a local check gives the same result as CI.
+    # Also works in a clone owned by another user.
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     paths = (Path(name) for name in sorted(listed.split("\0")) if name)
@@ -30,7 +30,7 @@ def python_files() -> tuple[Path, ...]:
 
 
 def read(path: Path) -> str:
-    """Return the text of a file of the repository; of a binary file, nothing."""
+    """Return the text of a file; empty for a binary file."""
     try:
         return (ROOT / path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -43,15 +43,15 @@ def tree(path: Path) -> ast.Module:
 
 
 def members(module: str) -> dict[str, object]:
-    """Import a module of the product and give what it defines or imports; nothing while it is not written yet."""
+    """Import a module of the product and return its names; empty if the module does not exist."""
     return dict(vars(importlib.import_module(module))) if _exists(module) else {}
 
 
 def rules(kind: str) -> list[str]:
     """Return the names of all rules of one kind, ``filters`` or ``weighers``: the names of their files."""
-    found = sorted(path.stem for path in (SOURCE / "scheduler" / kind).glob("[!_]*.py"))
-    assert found, f"no rules in {kind}"
-    return found
+    stems = sorted(path.stem for path in (SOURCE / "scheduler" / kind).glob("[!_]*.py"))
+    assert stems, f"no rules in {kind}"
+    return stems
 
 
 @functools.cache
@@ -69,6 +69,6 @@ def _titles(path: Path) -> Iterator[str]:
     is_code = False
     for line in read(path).splitlines():
         is_code ^= line.lstrip().startswith("```")
-        # Inside a block a line like this is a comment.
+        # In a block, such a line is a comment.
         if not is_code and (title := re.match(r"#{1,6}\s+(.+)", line)):
             yield title[1].replace("`", "").strip()

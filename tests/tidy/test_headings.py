@@ -1,6 +1,6 @@
-"""Whatever a user can name has a heading in the documents; a reader searches for the name and finds it.
+"""Every rule, error, setting and command has a heading in the documents.
 
-Everything is discovered: a new rule, setting, error or command is asked for as soon as it exists.
+The names are discovered: a new one needs a heading as soon as it exists.
 """
 
 import inspect
@@ -15,43 +15,43 @@ from tests.tidy import repository
 
 
 def has_heading(name: str) -> bool:
-    """Return whether a heading begins with the name; a section or a dot may stand before it."""
+    """Return whether a heading begins with the name, after an optional section or dotted prefix."""
     return any(
         re.match(rf"(?:\[[\w.]+\]\s*)?(?:\w+\.)*{re.escape(name)}(?![\w-])", text) for text in repository.headings()
     )
 
 
 def classes(module: str, kind: type) -> list[type]:
-    """Return the public classes of one kind that a module defines itself."""
-    found = [
+    """Return the public classes of one kind defined in a module."""
+    values = [
         value for value in repository.members(module).values() if inspect.isclass(value) and issubclass(value, kind)
     ]
-    return [value for value in found if value.__module__ == module and not value.__name__.startswith("_")]
+    return [value for value in values if value.__module__ == module and not value.__name__.startswith("_")]
 
 
 def errors() -> list[str]:
-    """Return the names of all errors raised on purpose."""
+    """Return the names of all public errors."""
     return sorted(kind.__name__ for kind in classes("roost.errors", BaseException))
 
 
 def settings() -> list[str]:
-    """Return the names of all settings, as they are written in a settings file."""
+    """Return the names of all settings, as in a settings file."""
     kinds = classes("roost.model.settings.roost_settings", msgspec.Struct)
     return sorted({field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)})
 
 
 def commands() -> list[str]:
-    """Return every command as a user types it."""
+    """Return every command as typed by a user."""
     members = repository.members("roost.cli")
     main = members.get("main")
-    # The entry point may be a function around the group; the group is in the same module then.
+    # The entry point may be a function around the group, in the same module.
     candidates = [main] if isinstance(main, click.Command) else members.values()
     roots = [value for value in candidates if isinstance(value, click.Group)]
     return sorted({name for root in roots for name in leaves(root, "roost")})
 
 
 def leaves(command: click.Command, name: str) -> Iterator[str]:
-    """Yield the full names of the commands below one, without the groups."""
+    """Yield the full names of all commands below one, without groups."""
     if not isinstance(command, click.Group):
         yield name
         return
@@ -63,36 +63,36 @@ def leaves(command: click.Command, name: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", repository.rules("filters"))
-def test_a_filter_has_a_heading(name):
+def test_filter_has_a_heading(name):
     assert has_heading(name), f"no heading under docs/ begins with {name}"
 
 
 @pytest.mark.parametrize("name", repository.rules("query/prefilters"))
-def test_a_prefilter_has_a_heading(name):
+def test_prefilter_has_a_heading(name):
     assert has_heading(name), f"no heading under docs/ begins with {name}"
 
 
 @pytest.mark.parametrize("name", repository.rules("weighers"))
-def test_a_weigher_has_a_heading(name):
+def test_weigher_has_a_heading(name):
     assert has_heading(name), f"no heading under docs/ begins with {name}"
 
 
 @pytest.mark.parametrize("name", errors())
-def test_an_error_has_a_heading(name):
+def test_error_has_a_heading(name):
     assert has_heading(name), f"no heading under docs/ begins with {name}"
 
 
 @pytest.mark.parametrize("name", settings())
-def test_a_setting_has_a_heading(name):
+def test_setting_has_a_heading(name):
     assert has_heading(name), f"no heading under docs/ begins with {name}"
 
 
 @pytest.mark.parametrize("name", commands())
-def test_a_command_has_a_heading(name):
+def test_command_has_a_heading(name):
     assert has_heading(name), f"no heading under docs/ begins with {name}"
 
 
-def test_commands_are_found_in_groups_of_groups():
+def test_commands_are_found_in_nested_groups():
     host = click.Group("host", commands=[click.Command("list"), click.Command("secret", hidden=True)])
     assert list(leaves(click.Group("roost", commands=[host, click.Command("up")]), "roost")) == [
         "roost host list",

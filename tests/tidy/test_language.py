@@ -1,4 +1,4 @@
-"""The language of the source, measured. The limits only fall: lower one as soon as the figure is below it."""
+"""Limits for the language of the source. Limits only fall: lower one when its figure falls."""
 
 import pytest
 
@@ -11,32 +11,32 @@ SPEECH_MAX = 0.1
 FOLDER_MAX = 15
 
 
-def test_no_module_is_named_by_a_gerund_or_a_participle_alone():
+def test_no_module_is_named_by_a_gerund_or_participle_alone():
     assert language.bare_modules() == []
 
 
-def test_a_base_name_is_unique():
+def test_module_names_are_unique():
     assert language.repeated_modules() == {}
 
 
-def test_functions_named_by_a_participle():
+def test_number_of_functions_named_by_a_participle():
     assert len(language.participles()) <= PARTICIPLES_MAX
 
 
-def test_relative_words_in_docstrings():
+def test_share_of_relative_words_in_docstrings():
     assert language.words_per_hundred(language.RELATIVE) <= RELATIVE_MAX
 
 
-def test_words_of_speech_in_docstrings():
+def test_share_of_speech_words_in_docstrings():
     assert language.words_per_hundred(language.SPEECH) <= SPEECH_MAX
 
 
-def test_modules_in_one_folder():
+def test_number_of_modules_in_one_folder():
     assert max(language.folder_sizes().values()) <= FOLDER_MAX
 
 
 @pytest.mark.parametrize(
     ("name", "expected"), [("told", True), ("_kept_for", True), ("feed", False), ("settle", False)]
 )
-def test_a_participle_is_recognised(name, expected):
+def test_participles_are_recognized(name, expected):
     assert language.is_participle(name) is expected

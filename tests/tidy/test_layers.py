@@ -11,14 +11,14 @@ def contract() -> list[set[str]]:
     return [set(re.findall(r"\w+", layer)) for layer in layers]
 
 
-def test_every_room_of_the_house_is_placed_in_a_layer():
-    rooms = {path.stem for path in repository.SOURCE.glob("[!_]*.py")}
-    rooms |= {path.name for path in repository.SOURCE.iterdir() if any(path.glob("**/*.py"))}
-    assert rooms - set().union(*contract()) == set()
+def test_every_package_is_in_a_layer():
+    packages = {path.stem for path in repository.SOURCE.glob("[!_]*.py")}
+    packages |= {path.name for path in repository.SOURCE.iterdir() if any(path.glob("**/*.py"))}
+    assert packages - set().union(*contract()) == set()
 
 
-def test_the_plan_in_the_architecture_document_is_the_contract():
+def test_architecture_document_shows_the_import_contract():
     text = (repository.ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    plan = re.search(r"```text\n(cli >.*?)```", text, re.DOTALL)
-    assert plan, "docs/ARCHITECTURE.md has no plan of the layers"
-    assert [set(re.findall(r"\w+", layer)) for layer in plan[1].split(">")] == contract()
+    diagram = re.search(r"```text\n(cli >.*?)```", text, re.DOTALL)
+    assert diagram, "docs/ARCHITECTURE.md has no plan of the layers"
+    assert [set(re.findall(r"\w+", layer)) for layer in diagram[1].split(">")] == contract()

@@ -2,27 +2,27 @@ import ast
 
 from tests.tidy import repository
 
-# A name that says nothing collects everything.
+# Such names attract unrelated code.
 BANNED = {"utils", "helpers", "common", "misc", "base", "manager", "core", "types2"}
 
-# The filter of virtual CPUs has the name that settings know it by; in it, core means a processor's.
-SAYING = {"src/roost/scheduler/filters/core.py"}
+# In this filter, core means a processor core; settings use the same name.
+ALLOWED = {"src/roost/scheduler/filters/core.py"}
 
 
-def test_no_file_has_a_name_that_says_nothing():
-    # `util`, `helper` and `managers` say no more than the forms on the list.
-    banned = {form for name in BANNED for form in (name, f"{name}s", name.removesuffix("s"))}
-    found = [path for path in repository.files() if banned & {part.split(".")[0] for part in path.parts}]
-    assert [path for path in found if path.as_posix() not in SAYING] == []
+def test_no_file_has_a_meaningless_name():
+    # Singular and plural forms are banned alike.
+    forms = {form for name in BANNED for form in (name, f"{name}s", name.removesuffix("s"))}
+    paths = [path for path in repository.files() if forms & {part.split(".")[0] for part in path.parts}]
+    assert [path for path in paths if path.as_posix() not in ALLOWED] == []
 
 
-def test_what_tests_share_is_a_module_and_no_other_test_file():
-    taken = [(path.as_posix(), name) for path in repository.python_files() for name in taken_from_tests(path)]
-    assert taken == []
+def test_shared_test_code_is_not_imported_from_test_files():
+    imports = [(path.as_posix(), name) for path in repository.python_files() for name in imports_from_test_files(path)]
+    assert imports == []
 
 
-def taken_from_tests(path):
-    """Yield what a file imports of files that are there for their tests, or of the tests themselves."""
+def imports_from_test_files(path):
+    """Yield the imports of a file from test files."""
     for node in ast.walk(repository.tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "tests":
             names = [f"{node.module}.{each.name}" for each in node.names]

@@ -1,18 +1,18 @@
 from collections import Counter
 
-from tests.parity.table import PAGE, features, page, shown
+from tests.parity.table import PAGE, feature_tests, features, page
 
 NUMBERS = [number for rows in features().values() for number in rows]
 
 
-def test_every_number_of_the_checklist_is_there_once():
-    wanted = {f"S{number:03}" for number in range(1, 222)}
-    assert Counter(NUMBERS) == Counter(wanted)
+def test_every_feature_number_is_listed_once():
+    expected = {f"S{number:03}" for number in range(1, 222)}
+    assert Counter(NUMBERS) == Counter(expected)
 
 
-def test_tests_show_what_is_on_the_list_and_all_of_it():
-    assert {each.feature for each in shown()} == {*NUMBERS}
+def test_tests_and_feature_list_match():
+    assert {each.feature for each in feature_tests()} == {*NUMBERS}
 
 
-def test_the_document_tells_which_tests():
+def test_document_lists_the_tests_of_each_feature():
     assert PAGE.read_text() == page(), "run `make parity`"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.tidy import repository
 
-# Time, chance, ids and the outside world come in as arguments, so that the same question has the same answer.
+# Time, randomness, IDs and I/O come in as arguments, so that equal inputs give equal results.
 FORBIDDEN = {"time", "datetime", "random", "logging", "os", "socket", "sqlite3", "asyncio", "threading"}
 
 PURE = (
@@ -34,8 +34,8 @@ def pure_files() -> list[Path]:
     return sorted(path.relative_to(repository.ROOT) for pattern in PURE for path in repository.SOURCE.glob(pattern))
 
 
-def imported(tree: ast.Module) -> Iterator[str]:
-    """Yield the top-level name of every absolute import, wherever in the file it is."""
+def imported_modules(tree: ast.Module) -> Iterator[str]:
+    """Yield the top-level name of every absolute import, at any depth."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -44,10 +44,10 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", pure_files(), ids=str)
-def test_the_core_imports_neither_time_nor_chance_nor_the_outside_world(path):
-    assert FORBIDDEN & set(imported(repository.tree(path))) == set()
+def test_pure_module_imports_no_clock_randomness_or_io(path):
+    assert FORBIDDEN & set(imported_modules(repository.tree(path))) == set()
 
 
-def test_an_import_is_found_wherever_it_hides():
+def test_imports_are_found_at_any_depth():
     tree = ast.parse("import os.path\ndef f():\n    from random import Random\nfrom . import time\n")
-    assert set(imported(tree)) == {"os", "random"}
+    assert set(imported_modules(tree)) == {"os", "random"}

@@ -10,12 +10,12 @@ FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 60
 README_LINES_MAX = 150
 
-# "path:function" -> why it is better in one piece.
+# "path:function" -> reason for the length.
 LONG_FUNCTIONS: dict[str, str] = {}
 
 
 def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
-    """Yield the qualified name and the lines of every function, nested ones included."""
+    """Yield the qualified name and length of every function, including nested ones."""
     for child in ast.iter_child_nodes(node):
         is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
         name = f"{prefix}{child.name}" if is_function or isinstance(child, ast.ClassDef) else prefix
@@ -25,33 +25,35 @@ def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("path", repository.python_files(), ids=str)
-def test_a_file_fits_in_the_head(path):
+def test_file_is_short_enough(path):
     lines = len(repository.read(path).splitlines())
     assert lines <= FILE_LINES_MAX, f"{path} has {lines} lines; it holds more than one concept"
 
 
 @pytest.mark.parametrize("path", repository.python_files(), ids=str)
-def test_a_function_fits_on_a_screen(path):
-    long = {f"{path}:{name}": lines for name, lines in functions(repository.tree(path)) if lines > FUNCTION_LINES_MAX}
-    unexplained = {name: lines for name, lines in long.items() if name not in LONG_FUNCTIONS}
-    assert not unexplained
+def test_function_is_short_enough(path):
+    long_functions = {
+        f"{path}:{name}": lines for name, lines in functions(repository.tree(path)) if lines > FUNCTION_LINES_MAX
+    }
+    without_reason = {name: lines for name, lines in long_functions.items() if name not in LONG_FUNCTIONS}
+    assert not without_reason
 
 
-def test_an_exception_for_a_long_function_ends_with_the_function():
-    long = {
+def test_size_exceptions_are_still_needed():
+    long_functions = {
         f"{path}:{name}"
         for path in repository.python_files()
         for name, lines in functions(repository.tree(path))
         if lines > FUNCTION_LINES_MAX
     }
-    assert set(LONG_FUNCTIONS) <= long
+    assert set(LONG_FUNCTIONS) <= long_functions
 
 
-def test_functions_inside_classes_and_functions_are_measured():
+def test_nested_functions_and_methods_are_measured():
     tree = ast.parse("class A:\n    def b(self):\n        if self:\n            def c():\n                pass\n")
     assert dict(functions(tree)) == {"A.b": 4, "A.b.c": 2}
 
 
 @pytest.mark.skipif(not (repository.ROOT / "README.md").exists(), reason="there is no README yet")
-def test_the_readme_is_read_in_one_sitting():
+def test_readme_is_short_enough():
     assert len(repository.read(Path("README.md")).splitlines()) <= README_LINES_MAX
