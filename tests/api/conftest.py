@@ -26,7 +26,7 @@ def api_factory(request, tmp_path):
 
 @pytest.fixture
 def own():
-    """Roost's own API over three hosts of 4 VCPU."""
+    """The /v1 API over three hosts of 4 VCPU."""
     with asking_own(fleet(3, vcpus=4)) as client:
         yield client
 

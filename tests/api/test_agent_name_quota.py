@@ -31,8 +31,10 @@ def test_agent_cannot_create_more_names_than_its_quota(kind):
         refused = REQUESTS[kind](apis, "CUSTOM_D")
         assert refused.status == 403
         assert "limit placement.agent_names_max" in refused.text
-        assert REQUESTS[kind](apis, "CUSTOM_D", OTHER).status == 201  # another host has its own
-        assert REQUESTS[kind](apis, "CUSTOM_D").status == (409 if kind == "posted class" else 204)  # it is there
+        assert REQUESTS[kind](apis, "CUSTOM_D", OTHER).status == 201  # another host has its own quota
+        assert REQUESTS[kind](apis, "CUSTOM_D").status == (
+            409 if kind == "posted class" else 204
+        )  # the name exists by now
 
 
 def test_classes_and_traits_have_separate_quotas():
@@ -76,7 +78,7 @@ def test_requests_in_progress_count_until_they_expire():
     with open_apis_with_quota() as apis:
         state = apis.placement.serving.run(lambda current: current.state)
         names.check(creation_request(apis, "CUSTOM_A"), state)
-        names.check(creation_request(apis, "CUSTOM_A"), state)  # the client asks again
+        names.check(creation_request(apis, "CUSTOM_A"), state)  # the client repeats its request
         with pytest.raises(Problem, match="may create 1 custom traits"):
             names.check(creation_request(apis, "CUSTOM_B"), state)
         names.check(creation_request(apis, "CUSTOM_B"), state)

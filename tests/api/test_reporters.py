@@ -92,7 +92,7 @@ def resolve(function):
 
 
 def reported_values(folder):
-    """Return the names for which the only host has a value, as rules read them."""
+    """Return the names of all values that rules can read from the only host."""
     with closing(open_reader(None, folder, environ={})) as roost:
         view, hosts = HostView(roost.state), roost.state.hosts
         values = {name: column.each[0] for name, column in hosts.columns.items()}

@@ -58,7 +58,7 @@ def test_inventory_moves_to_a_child_with_its_allocations(tree):
     assert (used(tree, "host"), used(tree, "child")) == ({"VCPU": 2}, {"VGPU": 2})
     assert held(tree, "server")["consumer_generation"] == 2
     assert held(tree, "other")["consumer_generation"] == 1
-    # Inventories raise it twice, in the middle and at the end; claims once.
+    # Inventories raise a generation twice, in the middle and at the end; claims raise it once.
     assert (generation(tree, "host"), generation(tree, "child"), generation(tree, "free")) == (6, 3, 1)
 
 

@@ -23,8 +23,7 @@ RELATIVE = frozenset(["that", "what", "where", "which", "who", "whom", "whose"])
 SPEECH = frozenset(
     ["ask", "asked", "asking", "asks", "said", "say", "saying", "says", "tell", "telling", "tells", "told"]
 )
-# Base names may repeat in these folders of rules, resources, commands and databases. Compat uses the names of Nova.
-# Its names stay unchanged.
+# Base names may repeat in these folders of rules, resources, commands and databases. Compat has Nova's names.
 REPEATING = (
     *("filters", "weighers", "handlers", "steps", "schemas", "commands", "migrations", "writes"),
     *("compat", "sqlite", "postgresql"),

@@ -4,7 +4,7 @@ import pytest
 
 from tests.tidy import language
 
-# Functions, most of them an adjective before a noun; words in a hundred of docstrings; modules.
+# In this order: functions, mostly with an adjective before a noun; words per hundred in docstrings (twice); modules.
 PARTICIPLES_MAX = 32
 RELATIVE_MAX = 1.7
 SPEECH_MAX = 0.1
