@@ -99,7 +99,7 @@ def test_ignored_setting_is_reported_with_its_file_and_in_decisions(folder, row)
         assert [sentence for sentence in sentences if f"warning: {sentence}" not in decision.stdout.splitlines()] == []
         environ = {"ROOST_NOVA_CONF": "nova.conf"} if "nova" in prefix else {}
         server_config = resolve_server_config(folder / "roost.toml", folder / "data", environ)
-        assert [note.endswith(f"{prefix}{each}") for note, each in zip(server_config.notes, sentences, strict=True)]
+        assert all(note.endswith(f"{prefix}{each}") for note, each in zip(server_config.notes, sentences, strict=True))
 
 
 @pytest.mark.parametrize(("_", "section", "line", "sentence"), NOVA)

@@ -10,7 +10,7 @@ class Contradiction(Exception):
     """Flavor and image contradict each other."""
 
 
-def question(flavor, image, *, is_bfv=False):
+def build_query(flavor, image, *, is_bfv=False):
     """Return amounts, required traits and forbidden traits, each by group suffix.
 
     Args:
@@ -50,7 +50,7 @@ def processors(flavor, image, amounts):
     """Add the dedicated and shared processors if a CPU policy is set."""
     specs, vcpus = flavor["extra_specs"], flavor["vcpus"]
     flavor_policy, image_policy = specs.get("hw:cpu_policy"), image.get("hw_cpu_policy")
-    if flavor_policy == "shared" and image_policy == "dedicated":
+    if flavor_policy in ("shared", "mixed") and image_policy == "dedicated":
         raise Contradiction
     policy = flavor_policy or image_policy
     extra = specs.get("hw:emulator_threads_policy") == "isolate"

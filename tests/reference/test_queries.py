@@ -62,10 +62,10 @@ flavors = st.fixed_dictionaries(
 
 
 @given(flavors, properties, st.booleans())
-def test_the_question_is_that_of_its_slow_twin(flavor, image, is_bfv):
+def test_query_equals_that_of_the_slow_builder(flavor, image, is_bfv):
     request = Request(flavor=Flavor(name="f", **flavor), image=Image(properties=image), is_bfv=is_bfv)
     try:
-        wanted = slow.question(flavor, image, is_bfv=is_bfv)
+        wanted = slow.build_query(flavor, image, is_bfv=is_bfv)
     except slow.Contradiction:
         wanted = None
     asked, required, forbidden = wanted or ({}, {}, {})

@@ -98,7 +98,8 @@ def build_query(
     if has_fallback and is_pinned(request):
         unpinned = _build_draft(request, placed, uses_pcpu=False)
         _finish(unpinned, request, state, effects=effects, settings=settings)
-        fallback = unpinned.query()
+        # Without PCPU nothing may be left to ask for.
+        fallback = unpinned.query() if unpinned.has_resources else None
     return BuiltQuery(
         query=query,
         fallback=None if fallback == query else fallback,

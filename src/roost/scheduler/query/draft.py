@@ -115,6 +115,11 @@ class Draft:
         """Add a group for one PCI device."""
         self.devices.append(self.add(group))
 
+    @property
+    def has_resources(self) -> bool:
+        """Whether any group requests an amount."""
+        return any(amount for group in self.groups.values() for amount in group.resources.values())
+
     def trait_requirements(self) -> frozenset[str]:
         """Return all traits that any group requires."""
         return frozenset(trait for group in self.groups.values() for traits in group.required for trait in traits)

@@ -164,7 +164,7 @@ def test_instance_returns_to_its_old_host_if_every_target_fails(app):
     script = {(f"h{number}", "spawn"): [failed(f"no room {number}")] for number in (1, 2, 3)}
     at_rest(app, app.hands, script)
     status = app.status("one")
-    assert (status.status, status.host, status.fault) == ("ACTIVE", "h0", status.fault)
+    assert (status.status, status.host) == ("ACTIVE", "h0")
     assert "no room 3" in status.fault
     assert (holders(app), migrations(app, "one")) == ({ONE: ["h0"]}, [("evacuate", "failed", "h0", "h3")])
     assert failed_builds(app.roost.state)["h3"] == 1
