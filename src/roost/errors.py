@@ -52,7 +52,7 @@ def error_text(error: BaseException) -> str:
 def quote_value(value: object) -> str:
     """Quote a value for a message; shorten a long one.
 
-    >>> quoted("many"), quoted(True), quoted(1.5)
+    >>> quote_value("many"), quote_value(True), quote_value(1.5)
     ("'many'", 'true', '1.5')
     """
     text = str(value).lower() if isinstance(value, bool) else repr(value)

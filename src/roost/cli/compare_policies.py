@@ -97,7 +97,7 @@ def read_policies(configs: Sequence[Path]) -> list[Policy]:
 def parse_seeds(text: str) -> tuple[int, ...]:
     """Parse seeds: a comma-separated list, or one number N for 1 to N.
 
-    >>> seeds_of("3"), seeds_of("5,7")
+    >>> parse_seeds("3"), parse_seeds("5,7")
     ((1, 2, 3), (5, 7))
 
     Raises:

@@ -12,7 +12,7 @@ _NOT_ASCII = re.compile(r"[^\n -~]")
 def escape_text(text: str) -> str:
     r"""Escape unprintable characters of a line, so that no name can move the cursor or forge a line.
 
-    >>> shown("a\x1b[2J\nb")
+    >>> escape_text("a\x1b[2J\nb")
     'a\\x1b[2J\\nb'
     """
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
@@ -35,7 +35,7 @@ def format_time(seconds: float) -> str:
 def escape_json(body: bytes) -> str:
     r"""Escape unprintable characters of JSON, so that no name can move the cursor or reverse a line.
 
-    >>> json_text('["\x9b\u202e\xe9"]'.encode())
+    >>> escape_json('["\x9b\u202e\xe9"]'.encode())
     '["\\u009b\\u202e\xe9"]'
     """
     return _NOT_ASCII.sub(_escape, body.decode())

@@ -45,7 +45,7 @@ from roost.conductor.operation.watches import (
     silence_problem,
     wait_for_answer,
 )
-from roost.conductor.steps.confirm import PART
+from roost.conductor.steps import confirm
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.operation import InstanceMove
@@ -288,8 +288,22 @@ _STATES: dict[str, State[InstanceMove]] = {
         WHILE_ALIVE,
         {Event.DONE | Event.FAILED | Event.ABORTED | Event.HOST_GONE: To(leave_target, "prepare", "end")},
     ),
-    "stop": State(WITHIN_LIMIT, {Event.DONE: To(copy, "copy"), NOT_DONE: _UNDO}),
-    "copy": State(WITHIN_LIMIT, {Event.DONE: To(complete, "finish", *_UNDO.then), NOT_DONE: _UNDO}),
+    "stop": State(
+        WITHIN_LIMIT,
+        {
+            Event.DONE: To(copy, "copy"),
+            Event.HOST_GONE: To(undo, "undo", "end"),
+            Event.FAILED | Event.ABORTED | Event.TIMED_OUT: _UNDO,
+        },
+    ),
+    "copy": State(
+        WITHIN_LIMIT,
+        {
+            Event.DONE: To(complete, "finish", "restart", "end"),
+            Event.HOST_GONE: To(undo, "undo", "end"),
+            Event.FAILED | Event.ABORTED | Event.TIMED_OUT: _UNDO,
+        },
+    ),
     "finish": State(WITHIN_LIMIT, {Event.DONE: To(arrive, *_UNDO.then), NOT_DONE: _UNDO}),
     "undo": State(
         Watch(_find_undo, Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE),
@@ -322,7 +336,8 @@ TABLE = Table(
     {
         **_STATES,
         "finish": State(WITHIN_LIMIT, {Event.DONE: To(arrive, "part", *_UNDO.then), NOT_DONE: _UNDO}),
-        "part": PART,
+        # Only a resize may stay on its host, which then is waited for.
+        "part": State(confirm.PART.watch, {**confirm.PART.events, Event.HOST_GONE: To(confirm.leave_source, "end")}),
     },
     first=("choose",),
     cancel=To(hand_over, "end"),

@@ -163,7 +163,12 @@ TABLE = Table(
         "send": State(ON_HOST, {Event.STARTED: To(begin, "off", "save", "offload"), Event.HOST_GONE: To(fail, "end")}),
         "off": State(WITHIN_LIMIT, {Event.DONE: To(save, "save", "offload"), NOT_DONE: To(fail, "end")}),
         "save": State(
-            WITHIN_LIMIT, {Event.DONE: To(shelve, "offload", "back", "end"), NOT_DONE: To(restart, "back", "end")}
+            WITHIN_LIMIT,
+            {
+                Event.DONE: To(shelve, "offload", "back", "end"),
+                Event.HOST_GONE: To(restart, "end"),
+                Event.FAILED | Event.ABORTED | Event.TIMED_OUT: To(restart, "back", "end"),
+            },
         ),
         "back": State(WITHIN_LIMIT, {Event.DONE: To(finish_restart, "end"), NOT_DONE: To(fail_restart, "end")}),
         "offload": _OFFLOAD,

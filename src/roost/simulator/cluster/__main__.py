@@ -15,7 +15,7 @@ _BAR = 40
 def parse_seeds(text: str) -> range:
     """Parse a seed or a range of seeds: ``7``, or ``0-999``.
 
-    >>> seeds_of("7"), seeds_of("3-5")
+    >>> parse_seeds("7"), parse_seeds("3-5")
     (range(7, 8), range(3, 6))
     """
     first, _, last = text.partition("-")
@@ -25,7 +25,7 @@ def parse_seeds(text: str) -> range:
 def main(words: Sequence[str] | None = None) -> int:
     """Run seeds and print their totals and failures."""
     parser = argparse.ArgumentParser(prog="python -m roost.simulator.cluster", description=__doc__)
-    parser.add_argument("--seeds", type=parse_seeds, default="0-999", help="a seed, or a range: 0-999")
+    parser.add_argument("--seeds", type=parse_seeds, default="0-1499", help="a seed, or a range: 0-1499")
     parser.add_argument("--kinds", default="", help="kinds of operations to request, separated by commas; empty: all")
     parser.add_argument("--jobs", type=int, default=2, help="parallel processes")
     options = parser.parse_args(words)

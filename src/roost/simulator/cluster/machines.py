@@ -69,6 +69,7 @@ _ABORTED: tuple[Action, ...] = (
     "finish",
     "discard",
     "live_migrate",
+    "inspect",
     "save",
 )
 
@@ -78,7 +79,7 @@ def _script(faults: Sequence[tuple[Action, Kind, float]]) -> Script:
 
 
 _SCRIPT = _script(_FAULTS)
-_RARE_SCRIPT = _script((*_FAULTS, *((action, "aborted", 0.3) for action in _ABORTED)))
+_RARE_SCRIPT = _script((*_FAULTS, ("inspect", "failed", 0.2), *((action, "aborted", 0.3) for action in _ABORTED)))
 DRIVER_TIMEOUT_S = 12.0
 _TICK_S, _REPORT_S, _SYNC_S, _IMAGES_S = 0.7, 20.0, 40.0, 30.0
 _QUICK_S, _SLOW_S, _HUNG_S = (0.0, 0.05), (0.5, 10.0), (DRIVER_TIMEOUT_S, 4 * DRIVER_TIMEOUT_S)
@@ -204,7 +205,7 @@ class AgentProcess:
             return
         self._world.events.schedule(_TICK_S, "tick", self.tick, detail=self.host)
         if self._world.faults.strikes("left", per=_TICK_S):
-            self._leave()
+            self.leave()
             return
         self._advance()
 
@@ -229,7 +230,7 @@ class AgentProcess:
     def _now_s(self) -> float:
         return self._world.clock.time_s
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """Sign off, so that the host counts as down at once."""
         host, run = self.host, self.run
         self._call("leave", lambda process: agent_routes.leave(process, host, run), lambda _reply: None, is_last=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from roost.simulator.cluster.processes import ALLOWED
 from roost.simulator.cluster.seed_runs import Total
 from roost.simulator.cluster.simulation import SeedResult
+from roost.simulator.cluster.unreached_transitions import group_by_reason
 
 _COLUMNS = 4
 _TITLES = {
@@ -24,9 +25,7 @@ def format_total(total: Total, *, elapsed_s: float) -> Iterator[str]:
     """
     for name, title in _TITLES.items():
         yield from _table(title, getattr(total, name))
-    missing = sorted(each for each in ALLOWED if " ".join(each) not in total.transitions)
-    yield f"transitions taken: {len(total.transitions):,} of {len(ALLOWED):,}; never (kind, step, event, next step):"
-    yield from (f"  {' '.join(each)}" for each in missing)
+    yield from _transitions(total)
     rate = total.events / elapsed_s if elapsed_s > 0 else 0.0
     yield (
         f"{total.seeds:,} seeds, {len(total.failures):,} broke an invariant; {total.events:,} events in "
@@ -45,6 +44,17 @@ def format_failure(result: SeedResult, *, kinds: str = "") -> Iterator[str]:
     yield "  the last events (virtual s, number, event):"
     yield from (f"    {line}" for line in result.last)
     yield f"  again: make sim SEED={result.seed}" + (f" KINDS={kinds}" if kinds else "")
+
+
+def _transitions(total: Total) -> Iterator[str]:
+    """Yield the number of transitions taken, and the names of the others: kind, step, event, next step."""
+    groups = group_by_reason(each for each in ALLOWED if " ".join(each) not in total.transitions)
+    missing = groups.pop("", [])
+    excused = sum(map(len, groups.values()))
+    yield f"transitions taken: {len(total.transitions):,} of {len(ALLOWED) - excused:,}, and {excused:,} out of reach"
+    for reason, names in groups.items():
+        yield f"  out of reach, because {reason}: {', '.join(names)}"
+    yield from (f"  not taken: {name}" for name in missing)
 
 
 def _table(title: str, counts: Mapping[str, int]) -> Iterator[str]:

@@ -7,14 +7,14 @@ import msgspec
 
 from roost.conductor.operation.row_changes import make_due, replace_row
 from roost.model.names import uuid_text
-from roost.model.work.work_rows import OperationRow
+from roost.model.work.work_rows import OperationRow, OrderRow
 from roost.observe import log
 from roost.placement.write_plan import Plan
 from roost.simulator.cluster.environment.event_queue import InvariantBroken
 from roost.simulator.cluster.environment.rare_faults import WAKE_S
 from roost.simulator.cluster.invariants import InvariantChecker
 from roost.simulator.cluster.quiescence import check_at_rest, describe_unrest
-from roost.simulator.cluster.user_requests import select_kinds
+from roost.simulator.cluster.user_requests import select_kinds, with_deletion
 from roost.simulator.cluster.world import World
 
 NO_UNEXPECTED_ERROR = "no error occurs but injected ones"
@@ -93,7 +93,7 @@ class Simulation:
         self._events.schedule(1.0, "ask", self._send_request)
         self._events.schedule(_STROKE_S, "stroke", self._disturb_hosts)
         if self.world.rare.is_on:
-            self._events.schedule(WAKE_S, "wake", self._wake_operation)
+            self._events.schedule(WAKE_S, "wake", self._disturb_operations)
 
     def _run_until(self, end_s: float) -> None:
         while self._events.elapsed_s < end_s:
@@ -134,6 +134,8 @@ class Simulation:
         (kind,) = self._chance.choices(self._request_kinds, weights=[each.weight for each in self._request_kinds])
         action = kind.make(self.world, kind.kind)
         if action is not None:
+            if self.world.rare.strikes("regretted"):
+                action = with_deletion(self.world, action)
             self.world.send_request(
                 f"ask {kind.kind}", action, on_accepted=lambda: self.world.accepted_counts.update([kind.kind])
             )
@@ -151,17 +153,28 @@ class Simulation:
                 self.world.disable(machine.host, is_disabled=self._chance.random() < 0.5)
         self._events.schedule(_STROKE_S, "stroke", self._disturb_hosts)
 
-    def _wake_operation(self) -> None:
-        """Make a waiting operation due before its time, and schedule the next."""
+    def _disturb_operations(self) -> None:
+        """Make a waiting operation due before its time, or let a host of one sign off; schedule the next time."""
         if self._faults.is_over:
             return
         rows = self.world.store.shelves.work[OperationRow].rows.values()
-        waiting = [row for row in rows if not (row.outcome or row.owner)]
-        if waiting and self.world.rare.strikes("woken"):
-            row = self.world.rare.chance.choice(sorted(waiting, key=lambda each: each.id))
+        waiting = sorted((row for row in rows if not (row.outcome or row.owner)), key=lambda row: row.id)
+        rare = self.world.rare
+        if waiting and rare.strikes("woken"):
+            row = rare.chance.choice(waiting)
             plan = Plan(answer=row, work=(replace_row(make_due(row, now_s=self.world.clock.time_s)),))
             self.world.send_request("wake", lambda process: process.run(lambda _current: plan))
-        self._events.schedule(WAKE_S, "wake", self._wake_operation)
+        if waiting and rare.strikes("deserted"):
+            self._desert(rare.chance.choice(waiting))
+        self._events.schedule(WAKE_S, "wake", self._disturb_operations)
+
+    def _desert(self, operation: OperationRow) -> None:
+        """Let all hosts with orders of an operation sign off."""
+        orders = self.world.store.shelves.work[OrderRow].rows.values()
+        hosts = {order.host for order in orders if order.operation_id == operation.id}
+        for machine in self.world.machines:
+            if machine.host in hosts and machine.process is not None and self.world.rare.chance.random() < 0.7:
+                machine.process.leave()
 
     def _record_fault(self, fields: dict[str, object]) -> None:
         """Remember a logged fault, unless it was injected or the user knows of it."""

@@ -118,6 +118,24 @@ def _delete(world: World, _kind: str) -> Action | None:
     return _as_action(submit)
 
 
+def with_deletion(world: World, action: Action) -> Action:
+    """Return a request whose user deletes the instance as soon as the operation is accepted."""
+    key = _bytes(world.new_uuid())
+
+    def submit(process: Process) -> object:
+        accepted = action(process)
+        if isinstance(accepted, OperationRow) and accepted.instance_uuid is not None:
+            uuid, reader = uuid_text(accepted.instance_uuid), process.reader
+            process.run(
+                lambda current: accept.delete(
+                    current, reader, uuid, operation_uuid=key, now_s=reader.now_s(), is_forced=False
+                )
+            )
+        return accepted
+
+    return submit
+
+
 def _act(body: Callable[[], Body]) -> Callable[[World, str], Action | None]:
     """Return a maker of requests that need no decision on acceptance.
 

@@ -315,6 +315,7 @@ class Fake:
 
     def inspect(self, uuid: str) -> GuestReport | None:
         """Return the report of a guest."""
+        self._faults.strike("inspect")
         return next((guest.report for guest in self._all() if guest.spec.uuid == uuid), None)
 
     def guests(self) -> list[GuestReport]:

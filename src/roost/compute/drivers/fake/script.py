@@ -31,6 +31,7 @@ Action = Literal[
     "discard",
     "settle",
     "live_migrate",
+    "inspect",
     "save",
     "saved_images",
     "drop_saved_image",

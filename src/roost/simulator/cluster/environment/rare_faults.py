@@ -11,7 +11,15 @@ from roost.model.fleet import NamedRequest
 RARE_FROM = 1_000
 WAKE_S = 0.5  # seconds between early wake-ups
 # Probability of each fault, per opportunity.
-_SHARES = {"woken": 0.8, "contested": 0.1, "misconfigured": 0.05, "volume": 0.3, "crowd": 0.1}
+_SHARES = {
+    "woken": 0.8,
+    "contested": 0.1,
+    "misconfigured": 0.05,
+    "volume": 0.3,
+    "crowd": 0.1,
+    "deserted": 0.05,  # a host of an operation under way
+    "regretted": 0.05,  # an accepted operation
+}
 
 # Requests for decisions, and their results.
 Decide = Callable[[Sequence[Any]], list[Any]]
