@@ -1,4 +1,20 @@
-"""The ``roost`` command: one module per noun, imported on use."""
+"""The ``roost`` command and its relatives. A command's module is imported on first use.
+
+``commands``: the commands, one file per noun.
+``instance``: ``roost instance``, one file per group of actions.
+``text``: tables, progress bars, and the text output of commands.
+``backend``: the API client of the commands, over HTTP or in process.
+``options``: options shared by several commands.
+``serve_options``: options of the server commands, and their evaluation.
+``token_source``: the token from an option, a file or the environment.
+``capacity_request``: flavors and requests of ``roost capacity``.
+``compare_policies``: ``roost replay`` with several policies or seeds.
+``signals``: Ctrl-C, SIGTERM and SIGHUP.
+``manage``: ``roost-manage``, for scripts that call ``nova-manage placement``.
+``placement_manage``: ``roost-placement-manage``, for ``placement-manage``.
+``placement_status``: ``roost-placement-status``, for ``placement-status``.
+``placement_options``: parts that these three share.
+"""
 
 import importlib
 import sys

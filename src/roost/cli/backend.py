@@ -59,7 +59,7 @@ class Api:
         Raises:
             BadRequest, NotFound, Conflict, Unavailable: by the status; BadRequest also for an empty name.
         """
-        _check_nonempty(("a name", step) for step in segments)
+        _check_nonempty(("a name", segment) for segment in segments)
         parameters = {name: _query_text(value) for name, value in (query or {}).items()}
         with _check_encoding():
             path = f"{_path(segments)}?{urlencode(parameters)}" if parameters else _path(segments)
@@ -72,7 +72,7 @@ class Api:
             query: query parameters; None values are omitted.
 
         Raises:
-            BadRequest, NotFound, Conflict, Unavailable: as for ``ask``.
+            BadRequest, NotFound, Conflict, Unavailable: as for ``request``.
         """
         parameters = {key: _query_text(value) for key, value in query.items() if value is not None}
         _check_nonempty(parameters.items())
@@ -146,10 +146,12 @@ def open_api(backend: BackendOptions, *, is_read_only: bool) -> Iterator[Api]:
     from roost.app import database_of_settings, open_own_api, settings_of
 
     settings = settings_of(backend.config, os.environ)
-    own = open_own_api(database_of_settings(settings, backend.data, os.environ), settings, is_read_only=is_read_only)
+    in_process = open_own_api(
+        database_of_settings(settings, backend.data, os.environ), settings, is_read_only=is_read_only
+    )
 
     def transport(method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        response = own.ask(
+        response = in_process.ask(
             method, path.removeprefix(_PREFIX), headers={"x-auth-token": "admin", "content-type": _JSON}, body=body
         )
         return response.status, response.body
@@ -157,7 +159,7 @@ def open_api(backend: BackendOptions, *, is_read_only: bool) -> Iterator[Api]:
     try:
         yield Api(transport)
     finally:
-        own.close()
+        in_process.close()
 
 
 def print_result(result: object, *, is_json: bool, lines: Callable[[], list[str]]) -> None:
@@ -201,7 +203,7 @@ def _query_text(value: str | bool | None) -> str:
 
 
 def _path(segments: tuple[str, ...]) -> str:
-    return _PREFIX + "".join(f"/{quote(step, safe='')}" for step in segments)
+    return _PREFIX + "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
 
 def _http_transport(url: str, token: str) -> _Transport:

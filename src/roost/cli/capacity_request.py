@@ -101,5 +101,5 @@ def _check_keys(raw: Any, decoded: Any, *, place: str, name: str) -> None:
                 raise BadFile(name, f"{place}: there is no key {key[:70]!r}")
             _check_keys(value, getattr(decoded, fields[key]), place=f"{place}.{key}", name=name)
     elif isinstance(decoded, (list, tuple)):
-        for at, (value, each) in enumerate(zip(raw, decoded, strict=True)):
-            _check_keys(value, each, place=f"{place}[{at}]", name=name)
+        for index, (value, item) in enumerate(zip(raw, decoded, strict=True)):
+            _check_keys(value, item, place=f"{place}[{index}]", name=name)

@@ -91,7 +91,7 @@ def read_policies(configs: Sequence[Path]) -> list[Policy]:
         raise BadRequest("a settings file is repeated: give each policy once")
     settings = [settings_of(config, os.environ) for config in configs]
     pairs = zip(policy_names(configs), settings, strict=True)
-    return [Policy(name=name, settings=body) for name, body in pairs]
+    return [Policy(name=name, settings=policy_settings) for name, policy_settings in pairs]
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

@@ -131,15 +131,15 @@ def _heal(arguments: argparse.Namespace, url: str) -> int:
     request = heal_allocations.HealOptions(
         instance=arguments.instance,
         cell=arguments.cell,
-        most=max_count,
+        max_count=max_count,
         is_forced=arguments.force,
         is_dry_run=arguments.dry_run,
     )
     report = _print if arguments.verbose or arguments.dry_run else _ignore
     result = heal_allocations.heal(url, settings_of(arguments.config, os.environ), request, echo=report)
     _print_error(result.problem)
-    if result.left:
-        _print_error(f"{result.left} further instances were not checked; --instance <uuid> heals one of them")
+    if result.unchecked:
+        _print_error(f"{result.unchecked} further instances were not checked; --instance <uuid> heals one of them")
     _print(f"{result.healed} instances {'would be ' if arguments.dry_run else ''}healed")
     return _HEAL_EXIT_CODES["nothing"] if arguments.dry_run else _HEAL_EXIT_CODES[result.verdict]
 
@@ -183,9 +183,9 @@ def _migrate(arguments: argparse.Namespace, url: str) -> int:
         nodes=arguments.node,
     )
     try:
-        for each in migrate_inventory.migrate_inventory(url, request, warn=_print_error):
-            if each.is_reshaped or arguments.verbose:
-                _print(f"{each.node}: {'moved' if each.is_reshaped else 'nothing to move'}")
+        for result in migrate_inventory.migrate_inventory(url, request, warn=_print_error):
+            if result.is_reshaped or arguments.verbose:
+                _print(f"{result.node}: {'moved' if result.is_reshaped else 'nothing to move'}")
     except ReshapeFailed as error:
         _print_error(str(error))
         return _EXIT_RESHAPE_FAILED
@@ -208,7 +208,7 @@ def _parse_max_count(text: str | None) -> int | None:
 
 
 def _ignore(_: str) -> None:
-    """Say nothing."""
+    """Print nothing."""
 
 
 def _print(sentence: str) -> None:

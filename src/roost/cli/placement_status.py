@@ -37,11 +37,11 @@ def _main(environ: Mapping[str, str]) -> int:
     url, files = find_database(arguments, environ), configuration_files(arguments, environ)
     checks = [*_check_tables(url), _check_policy(files)]
     if arguments.is_json:
-        results = [{"check": each.name, "result": each.result, "details": each.details} for each in checks]
+        results = [{"check": check.name, "result": check.result, "details": check.details} for check in checks]
         print(json.dumps({"name": _TITLE, "checks": results}))
     else:
         print("\n".join(_draw_table(checks)))
-    return max(each.result for each in checks)
+    return max(check.result for check in checks)
 
 
 def _check_tables(url: str) -> list[_CheckResult]:
@@ -90,7 +90,7 @@ def _is_json(path: Path) -> bool:
 
 def _draw_table(checks: Sequence[_CheckResult]) -> list[str]:
     """Draw the table: one cell per check, as wide as the longest line."""
-    cells = [[f"Check: {each.name}", f"Result: {_WORDS[each.result]}", *_details(each)] for each in checks]
+    cells = [[f"Check: {check.name}", f"Result: {_WORDS[check.result]}", *_details(check)] for check in checks]
     width = max(len(line) for cell in ([_TITLE], *cells) for line in cell)
     rule = f"+{'-' * (width + 2)}+"
     lines = [rule]

@@ -80,12 +80,12 @@ def server_options(*, listen: str) -> Callable[[Command], Command]:
 
 
 def load_server_config(
-    *, config: Path | None, data: Path | None, conf: Path | None, database: str | None, **options_given: object
+    *, config: Path | None, data: Path | None, conf: Path | None, database: str | None, **placement_options: object
 ) -> "ServerConfig":
     """Resolve the configuration of a server, and print notes about options without effect.
 
     Args:
-        options_given: settings of section ``placement`` from the command line; None: not given.
+        placement_options: settings of section ``placement`` from the command line; None: not given.
 
     Raises:
         BadSettings: a setting is unknown, wrong or unsupported.
@@ -94,7 +94,7 @@ def load_server_config(
     from roost.api.server.tls import tls_context
     from roost.app import placement_policy, resolve_server_config
 
-    overrides = {name: value for name, value in options_given.items() if value is not None}
+    overrides = {name: value for name, value in placement_options.items() if value is not None}
     server = resolve_server_config(config, data, os.environ, conf=conf, database=database, overrides=overrides)
     check_listening(server.settings.placement)
     tls_context(server.settings.placement)  # Fail before anything starts.

@@ -39,7 +39,7 @@ def test_two_policies_give_one_table_json_and_plots(folder):
     result = roost(*with_both_policies(*GENERATED), *words, cwd=folder)
     assert (result.returncode, without_progress(result.stderr)) == (0, [])
     assert result.stdout.startswith("comparison of generated-mixed-5x40\n")
-    assert "\n  (mean and least..most of 2 seeds: 1, 2)\n" in result.stdout
+    assert "\n  (mean and minimum..maximum of 2 seeds: 1, 2)\n" in result.stdout
     assert "spread" in result.stdout
     assert "pack" in result.stdout
     comparison = json.loads((folder / "all.json").read_text())

@@ -137,7 +137,7 @@ def adopt(*, name: str, state_dir: Path | None, is_json: bool, backend: BackendO
     Run it on that host before you start the agent. HOST is the name of the service. The server must report the agent
     as gone. Print the path of the journal and the nodes.
     """
-    from roost.app.adopt_host import adopt as written
+    from roost.app.adopt_host import adopt as write_journal
     from roost.app.agent_process import journal_path
 
     with open_api(backend, is_read_only=True) as api:
@@ -151,7 +151,7 @@ def adopt(*, name: str, state_dir: Path | None, is_json: bool, backend: BackendO
             raise Conflict(f"the agent of {answer['host']} has reported no node: start it without a journal")
         nodes = {node: api.request("GET", "hosts", node)["uuid"] for node in answer["nodes"]}
     path = journal_path(str(_state_folder(state_dir, is_fleet=False)), name)
-    written(path, nodes)
+    write_journal(path, nodes)
     result = {"journal": str(path), "nodes": nodes}
     print_result(result, is_json=is_json, lines=lambda: fields({"journal": str(path), **nodes}))
 
@@ -167,9 +167,10 @@ def _format_times(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _table(agents: list[dict[str, Any]]) -> Table:
-    table: Table = [("host", "state", "heard", "driver", "cell", "nodes")]
+    table: Table = [("host", "state", "last contact", "driver", "cell", "nodes")]
     for each in agents:
         state = f"{each['state']}, {'up' if each['up'] else 'down'}"
-        heard = format_time(each["heard_at_s"])
-        table.append((each["host"], state, heard, each["driver"], each["cell"] or "-", ", ".join(each["nodes"]) or "-"))
+        last_contact = format_time(each["heard_at_s"])
+        nodes = ", ".join(each["nodes"]) or "-"
+        table.append((each["host"], state, last_contact, each["driver"], each["cell"] or "-", nodes))
     return table

@@ -84,8 +84,8 @@ def check(*, database: str | None, config: Path | None, data: Path | None, is_js
     """
     from roost.app import audit
 
-    well = "the schema is current and all rules hold"
-    print_findings(audit(_url(database, config, data)), is_json=is_json, check="check", success=well)
+    success = "the schema is current and all rules hold"
+    print_findings(audit(_url(database, config, data)), is_json=is_json, check="check", success=success)
 
 
 @db.command("backup", short_help="Write a backup of the database to FILE.")

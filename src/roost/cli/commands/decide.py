@@ -23,7 +23,7 @@ input. End with exit code 6 if no host fits.
 @click.option("--request", metavar="FILE", help="Request: flavor, image, hints, count.  [required]")
 @options.config
 @click.option(
-    "--format", "form", default="text", show_default=True, type=click.Choice(["text", "json"]), help="Output format."
+    "--format", "style", default="text", show_default=True, type=click.Choice(["text", "json"]), help="Output format."
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, _SEED_MAX), help="Random seed.")
 @click.option("--now", "now_s", type=float, help="Current time, in seconds since the epoch.  [from the fleet]")
@@ -35,7 +35,7 @@ def decide(
     fleet: str | None,
     request: str | None,
     config: Path | None,
-    form: str,
+    style: str,
     seed: int,
     now_s: float | None,
     schema: str | None,
@@ -71,7 +71,7 @@ def decide(
         fleet_name=display_name(fleet),
         request_name=display_name(request),
     )
-    click.echo(_indent(msgspec.json.encode(answer)) if form == "json" else to_text(answer).rstrip("\n"))
+    click.echo(_indent(msgspec.json.encode(answer)) if style == "json" else to_text(answer).rstrip("\n"))
     if answer.outcome == "refused":
         raise NoValidHost(answer.reason)
 

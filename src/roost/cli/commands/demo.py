@@ -60,26 +60,26 @@ def demo(*, host_count: int, requests: int, seed: int) -> None:
 class _SampleRecorder:
     """A scheduler that keeps one granted and one refused decision as samples."""
 
-    def __init__(self, scheduling: ReplayTarget) -> None:
-        self._scheduling = scheduling
+    def __init__(self, target: ReplayTarget) -> None:
+        self._target = target
         self.granted: Decision | None = None
         self.refused: Decision | None = None
 
     def install(self, fleet: Fleet) -> None:
         """Create the fleet."""
-        self._scheduling.install(fleet)
+        self._target.install(fleet)
 
     def utilisation(self) -> dict[str, tuple[int, int]]:
         """Return used amount and capacity by class."""
-        return self._scheduling.utilisation()
+        return self._target.utilisation()
 
     def free_by_provider(self, resource_class: str) -> Amounts:
         """Return the free amounts of a class: int64, shape (providers with inventory of it,)."""
-        return self._scheduling.free_by_provider(resource_class)
+        return self._target.free_by_provider(resource_class)
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | None]:
         """Do the acts, and keep samples."""
-        decisions = self._scheduling.work(acts)
+        decisions = self._target.work(acts)
         for decision in decisions:
             if decision is None:
                 continue

@@ -35,14 +35,14 @@ def events(
     note on standard error. Stop with Ctrl-C.
     """
     uuid = None if instance is None else _uuid(instance, url=url, token=token)
-    following = EventFollower(
+    follower = EventFollower(
         url,
         token=token,
         last_id=after,
         pause=lambda: time.sleep(_PAUSE_S),
         warn=lambda problem: click.echo(f"roost: {escape_text(problem)}; reconnecting", err=True),
     )
-    matches = (event for event in following.events() if _is_match(event, types=types, instance=uuid))
+    matches = (event for event in follower.events() if _is_match(event, types=types, instance=uuid))
     for event in islice(matches, count):
         click.echo(escape_json(msgspec.json.encode(event.body)) if is_json else _line(event))
 

@@ -71,5 +71,5 @@ def _table(groups: list[dict[str, Any]]) -> Table:
 def _lines(answer: dict[str, Any]) -> list[str]:
     members: Table = [("instance", "host", "node")]
     members += [(each["instance_uuid"], each["host"], each["node"]) for each in answer["members"]]
-    told_first = fields({key: value for key, value in answer.items() if key != "members"})
-    return told_first + (["", *align(members, indent=0)] if answer["members"] else [])
+    lines = fields({key: value for key, value in answer.items() if key != "members"})
+    return lines + (["", *align(members, indent=0)] if answer["members"] else [])

@@ -56,7 +56,7 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
 @click.argument("name", metavar="HOST")
 @click.option("--disable/--enable", "disabled", default=None, help="Stop or resume new placements.")
 @click.option("--reason", metavar="TEXT", help="Reason for disabling, up to 255 characters.")
-@click.option("--force-down/--no-force-down", "forced_down", default=None, help="Report it as down, or stop that.")
+@click.option("--force-down/--no-force-down", "forced_down", default=None, help="Force the service down, or end that.")
 @json_option
 @backend_options
 def set_(

@@ -47,7 +47,7 @@ def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json:
 
 def _remaining(operation: dict[str, Any]) -> list[str]:
     """Return the uuids of the instances that are still on the host."""
-    host = _host(operation["story"])
+    host = _drained_host(operation["story"])
     return [
         each["uuid"]
         for each in operation["instances"]
@@ -55,7 +55,7 @@ def _remaining(operation: dict[str, Any]) -> list[str]:
     ]
 
 
-def _host(story: Iterable[dict[str, Any]]) -> str:
+def _drained_host(story: Iterable[dict[str, Any]]) -> str:
     return next((str(each["told"]["host"]) for each in story if each["kind"] == "drain.asked"), "")
 
 
@@ -74,7 +74,7 @@ def _lines(operation: dict[str, Any]) -> list[str]:
 
 
 def _enable_hint(name: str) -> list[str]:
-    """Return a hint how to enable the host again."""
+    """Return a hint on how to enable the host again."""
     return [f"{name} gets no new instances until `roost host set {name} --enable`"]
 
 

@@ -93,9 +93,9 @@ def replay(
     if plot is not None:
         check_plots(plot)
     if len(configs) > 1 or seeds is not None or results is not None:
-        whole = Source(recipe=recipe, options=options, chunk=chunk)
+        generated = Source(recipe=recipe, options=options, chunk=chunk)
         comparison_options = ComparisonOptions(
-            source=whole if is_generated else trace_source(trace, options=options, chunk=chunk),
+            source=generated if is_generated else trace_source(trace, options=options, chunk=chunk),
             configs=configs,
             seeds=parse_seeds(seeds) if seeds is not None else (seed if is_generated else None,),
             jobs=jobs,
@@ -112,10 +112,10 @@ def replay(
     config = configs[0] if configs else None
     with json_file(None if json_path == "-" else json_path) as write:
         with (
-            _open_scheduling(config, data, is_in_memory=is_in_memory) as scheduling,
+            _open_target(config, data, is_in_memory=is_in_memory) as target,
             progress_bar("replay") as progress,
         ):
-            report = run_replay(workload, scheduling, chunk=chunk, progress=progress)
+            report = run_replay(workload, target, chunk=chunk, progress=progress)
         write(report)
     if plot is not None:
         draw_plots({"settings" if config is None else config.stem: [report]}, plot, title=report.workload)
@@ -123,7 +123,7 @@ def replay(
 
 
 @contextmanager
-def _open_scheduling(config: Path | None, data: Path | None, *, is_in_memory: bool) -> Iterator[ReplayTarget]:
+def _open_target(config: Path | None, data: Path | None, *, is_in_memory: bool) -> Iterator[ReplayTarget]:
     # Imported only here, so that help and completion are fast.
     from roost.app import open_roost
 

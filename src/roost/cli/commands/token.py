@@ -100,15 +100,15 @@ def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> Non
 
 
 @token.command("revoke", short_help="Remove a token from a file.")
-@click.argument("which", metavar="NAME|ID")
+@click.argument("name_or_id", metavar="NAME|ID")
 @_file_option
 @options.config
-def revoke(*, which: str, path: Path | None, config: Path | None) -> None:
+def revoke(*, name_or_id: str, path: Path | None, config: Path | None) -> None:
     """Remove a token from a file. Running servers refuse it within a second."""
     from roost.api.access.token_edits import remove_token
 
     path = path or _tokens_file(config)
-    entry = remove_token(path, which)
+    entry = remove_token(path, name_or_id)
     click.echo(f"{entry.name} ({entry.id}) was removed from {path}")
 
 

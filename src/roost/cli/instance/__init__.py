@@ -1,1 +1,8 @@
-"""``roost instance``: the commands for instances."""
+"""``roost instance``: the commands for instances.
+
+``instance``: create, list, show, delete, start and stop.
+``instance_changes``: rebuild, shelve, offload, unshelve, reboot and reset.
+``instance_live``: live migration and evacuation.
+``instance_moves``: resize and migration, and their confirmation.
+``wait``: requests of actions, and waiting for operations.
+"""

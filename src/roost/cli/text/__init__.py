@@ -1,1 +1,12 @@
-"""Text output: tables, progress, and the report of each command."""
+"""Text output.
+
+``plain_text``: escapes, times, and lines that are safe on a terminal.
+``tables``: aligned tables and lists of fields.
+``progress``: progress bars on standard error.
+``audit_text``: findings of ``roost audit``.
+``comparison_text``: the comparison of ``roost replay``.
+``decide_text``: the answer of ``roost decide``.
+``instance_text``: instances and operations.
+``replay_text``: the report of ``roost replay``.
+``why_text``: the explanation of ``roost why``.
+"""

@@ -27,7 +27,7 @@ def _remarks(comparison: Comparison) -> list[str]:
     seeds = ", ".join(str(seed) for seed in comparison.seeds if seed is not None)
     remarks = []
     if count > 1:
-        remarks.append(f"mean and least..most of {count} seeds: {seeds}")
+        remarks.append(f"mean and minimum..maximum of {count} seeds: {seeds}")
     elif seeds:
         remarks.append(f"seed {seeds}")
     if any(figure.best for figure in comparison.figures):

@@ -20,7 +20,7 @@ def to_text(report: ReplayReport) -> str:
     ]
     if report.gpu_fragmentation is not None:
         share = f"{report.gpu_fragmentation:.1%}"
-        rows.append(("GPU fragmentation", share, "of all GPUs, free but expected to be of no use"))
+        rows.append(("GPU fragmentation", share, "of all GPUs, free but unusable for expected requests"))
     parts = [f"replay of {report.workload}"]
     parts += [f"  ({note})" for note in report.notes]
     parts += ["", *align(rows, right={1})]

@@ -11,7 +11,8 @@ from roost.model.evidence.summary import RefusedRequests, Summary
 from roost.model.names import amount_text
 from roost.model.request import Request
 
-_TIED = 1e-9
+# Difference of two multipliers that count as equal.
+_TIE_TOLERANCE = 1e-9
 _REQUESTS_SHOWN = 3
 
 
@@ -137,18 +138,17 @@ def _ranking(explanation: Explanation) -> Iterator[str]:
 
 
 def _tipping_text(multiplier: float, tipping: float) -> str:
-    return "any other" if abs(tipping - multiplier) < _TIED else f"{tipping:.4g}"
+    return "any other" if abs(tipping - multiplier) < _TIE_TOLERANCE else f"{tipping:.4g}"
 
 
 def replay_text(replayed: ReplayResult, *, top: int) -> str:
     """Return the comparison of a stored decision with its replay."""
-    past, present = replayed.stored, replayed.again
-    lines = list(_heading(past))
+    lines = list(_heading(replayed.stored))
     if replayed.is_same:
         lines.append("the replay is identical, to the last bit")
         return paragraph(lines)
     lines.append(f"the replay differs in: {', '.join(replayed.fields)}")
-    for label, decision in (("then", past), ("now", present)):
+    for label, decision in (("then", replayed.stored), ("now", replayed.again)):
         lines += [f"{label:5} {line}" for line in _answer(decision)]
     if replayed.differences:
         lines += ["", f"{len(replayed.differences):,} hosts differ:"]
@@ -198,7 +198,7 @@ def summary_text(summary: Summary, *, top: int) -> str:
 
 def _request_counts(requests: list[RefusedRequests]) -> str:
     parts = [
-        f"{each.flavor or 'a flavor no longer kept'}{f' in {each.zone}' if each.zone else ''} ({each.refusals:,})"
+        f"{each.flavor or 'a flavor no longer stored'}{f' in {each.zone}' if each.zone else ''} ({each.refusals:,})"
         for each in requests[:_REQUESTS_SHOWN]
     ]
     more = len(requests) - _REQUESTS_SHOWN

@@ -22,7 +22,7 @@ def test_comparison_text_has_a_column_per_policy_and_a_legend():
     assert text == (
         "comparison of pods\n"
         "  (a note)\n"
-        "  (mean and least..most of 2 seeds: 1, 2)\n"
+        "  (mean and minimum..maximum of 2 seeds: 1, 2)\n"
         "  (* is better than the others, with every seed)\n"
         "  (up to 2 runs at a time, which disturb each other's durations)\n"
         "  (3 of 4 runs were finished earlier)\n"

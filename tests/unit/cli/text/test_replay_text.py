@@ -13,7 +13,7 @@ replay of pods
   decision p50          182 µs  search and rank, before the commit
   decision p99        1,402 µs
   decisions a second     5,120  durable, 1.59 s in all
-  GPU fragmentation       4.6%  of all GPUs, free but expected to be of no use
+  GPU fragmentation       4.6%  of all GPUs, free but unusable for expected requests
 
 refused
   40  lack thing 0
