@@ -1,4 +1,21 @@
-"""The composition root: chooses implementations by settings and environment. The entry point of the library."""
+"""The composition root: chooses implementations by settings and environment. The entry point of the library.
+
+``database_choice``: the settings of a command, and the database they select.
+``open_roost``: opens the product, to serve, to read, offline or for a trial.
+``up``: serves the whole product on one port.
+``placement_server``: serves the Placement API; merges server settings; imports.
+``server_process``: what all servers share: store, deciding thread, serving loop.
+``conductor_thread``: the conductor and the periodic jobs, in one thread.
+``conductor_process``: a conductor without a server.
+``local_conductors``: conductors for builders in this process.
+``agent_process``: the agents of one or more hosts.
+``adopt_host``: a new journal for an agent that lost its own.
+``reader_process``: answers slow questions beside the server, in forked children.
+``remote_placement``: claims at a remote Placement, and follows its hosts.
+``story_events``: publishes stories as events.
+``reload``: reloads the settings of a running server.
+``authenticator``: the authenticators that the settings select.
+"""
 
 from roost.app.database_choice import (
     audit_database,

@@ -115,22 +115,22 @@ class SharedHttp:
     def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
         """Send one request; see ``Http``."""
         with self._lock:
-            own = self._idle.pop() if self._idle else None
-        own = own or self._connect()
+            connection = self._idle.pop() if self._idle else None
+        connection = connection or self._connect()
         try:
-            answer = own.ask(method, path, body, version=version)
+            answer = connection.ask(method, path, body, version=version)
         except PlacementGone:
-            own.close()
+            connection.close()
             raise
         with self._lock:
-            self._idle.append(own)
+            self._idle.append(connection)
         return answer
 
     def close(self) -> None:
         """Close the idle connections."""
         with self._lock:
-            for each in self._idle:
-                each.close()
+            for connection in self._idle:
+                connection.close()
 
 
 def _pace(settings: AgentSettings) -> Pace:
@@ -158,7 +158,7 @@ def _build_resident(
         warn=lambda problem: log.event("provider_config", host=host, problem=problem),
     )
     devices = DeviceProviders(report, is_on=settings.pci_in_placement, specs=settings.device_specs)
-    bringing = Reshaper(
+    reshaper = Reshaper(
         driver,
         report,
         configs=configs,
@@ -175,7 +175,7 @@ def _build_resident(
         host,
         driver=driver,
         report=report,
-        bringing=bringing,
+        bringing=reshaper,
         book=journal,
         monitors=Monitors(settings.compute_monitors),
         periodic_reshape=settings.reshape.periodic_reshape,
@@ -195,9 +195,9 @@ def _build_resident(
         sync_s=settings.sync_power_state_interval,
         spread=random.uniform(*_SPREAD),
     )
-    acting = OrderExecutor(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
+    executor = OrderExecutor(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
     images = SavedImages(host, driver=driver, instances=instances)
-    return Resident(agent, driver, acting, tracker, images)
+    return Resident(agent, driver, executor, tracker, images)
 
 
 def report_client(placement: Http, settings: AgentSettings, *, clock: Clock) -> ReportClient:
@@ -223,12 +223,12 @@ def _fresh_uuid() -> str:
 
 @contextmanager
 def _stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    def ask(number: int, _frame: object) -> None:
+    def request_stop(number: int, _frame: object) -> None:
         if stop.is_set():
             os._exit(128 + number)
         stop.set()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, request_stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:

@@ -72,7 +72,7 @@ def run_conductor(
         return [Site(Probes(health), listener)]
 
     with open_events(config.settings.notifications) as events:
-        conductor = ConductorThread(cells=cells, is_hearing=False)
+        conductor = ConductorThread(cells=cells, is_polled=False)
         roost, serving = open_product(config.url, config.settings, events=events, heed=conductor.heed)
         on_tick = start_reloader(roost, serving, config=config, tls=None)
         names = "all" if cells is None else ", ".join(repr(cell) for cell in cells)

@@ -28,22 +28,22 @@ class ConductorThread:
 
     Args:
         cells: cells to work for; None: all; empty: only periodic jobs.
-        is_hearing: whether agents poll this process.
+        is_polled: whether agents poll this process.
         poll_s: seconds between polls of the database.
     """
 
-    def __init__(self, *, cells: Sequence[str] | None = None, is_hearing: bool = True, poll_s: float = _POLL_S) -> None:
+    def __init__(self, *, cells: Sequence[str] | None = None, is_polled: bool = True, poll_s: float = _POLL_S) -> None:
         self._cells = cells
-        self._is_hearing = is_hearing
+        self._is_polled = is_polled
         self._poll_s = poll_s
         self._is_stopped = False
-        self._news = Event()
+        self._wakeup = Event()
         self._thread: Thread | None = None
 
     def heed(self, work: Iterable[Put]) -> None:
         """Wake the thread if a commit has an operation without an owner. Safe in any thread."""
         if any(isinstance(put.row, OperationRow) and not (put.row.owner or put.row.outcome) for put in work):
-            self._news.set()
+            self._wakeup.set()
 
     def start(self, roost: Roost, serving: Serving) -> None:
         """Start the thread.
@@ -66,7 +66,7 @@ class ConductorThread:
             reader=reader,
             down_time_s=lambda: down_time_of(roost.settings),
             offload_s=lambda: roost.settings.conductor.shelved_offload_time_s,
-            is_hearing=self._is_hearing,
+            is_hearing=self._is_polled,
         )
         self._thread = Thread(
             target=self._work,
@@ -80,7 +80,7 @@ class ConductorThread:
     def stop(self) -> None:
         """Start no further steps."""
         self._is_stopped = True
-        self._news.set()
+        self._wakeup.set()
 
     def join(self) -> None:
         """Stop, and wait for the thread."""
@@ -91,7 +91,7 @@ class ConductorThread:
     def _work(self, conductor: Conductor, jobs: Jobs, reader: WorkReader, *, is_alone: bool) -> None:
         try:
             while not self._is_stopped:
-                self._news.clear()
+                self._wakeup.clear()
                 try:
                     if is_alone:
                         conductor.take_over()
@@ -104,7 +104,7 @@ class ConductorThread:
                     log.fault("conductor", error)
                     step_count = 0
                 if not step_count:
-                    self._news.wait(self._poll_s)
+                    self._wakeup.wait(self._poll_s)
         finally:
             reader.close()
 

@@ -70,8 +70,8 @@ def resolve_server_config(
         BadSettings: a setting is unknown, wrong or unsupported.
         BadFile: ``placement.conf`` cannot be parsed.
     """
-    sourced = settings_with_sources(config, environ)
-    settings, notes = sourced.settings, list(sourced.dropped)
+    loaded = settings_with_sources(config, environ)
+    settings, notes = loaded.settings, list(loaded.dropped)
     url = database or settings.store.url
     placement_conf = None if conf is None else read_placement_conf(conf)
     if placement_conf is not None:
@@ -221,12 +221,10 @@ def import_placement(
         Conflict: the same data changed on both sides; nothing was written.
         Unavailable: one side cannot be used.
     """
-    from roost.compat.upstream import (
-        import_run,  # SQLAlchemy is slow to import
-        read_source,  # SQLAlchemy is slow to import
-    )
+    # Imported here, because SQLAlchemy is slow to import.
+    from roost.compat.upstream import import_run, read_source
 
-    read = read_source.reader_of(source, headers=headers, progress=progress)
+    read_world = read_source.reader_of(source, headers=headers, progress=progress)
     store: Store
     if is_dry_run:
         store = backends.open_reader(database) if exists(database) else MemoryStore()
@@ -237,6 +235,6 @@ def import_placement(
         if not is_dry_run:
             Placement(current)
         source_name = read_source.without_password(source)
-        return import_run.run_import(current, read(), source=source_name, is_dry_run=is_dry_run)
+        return import_run.run_import(current, read_world(), source=source_name, is_dry_run=is_dry_run)
     finally:
         store.close()

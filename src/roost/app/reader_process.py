@@ -92,11 +92,11 @@ class _Columns:
         self.store: ReadingStore = open_follower(start.url, settings=start.settings.store)
         self.current = Current(self.store, clock=SystemClock())
         self._roost = Roost(self.store, start.settings, current=self.current) if start.has_own_api else None
-        self.apis = self._apis()
+        self.apis = self._build_apis()
         gc.collect()
         gc.freeze()
 
-    def _apis(self) -> dict[bool, Api]:
+    def _build_apis(self) -> dict[bool, Api]:
         settings = self._placement_settings
         allows = placement_policy(settings).allows
         placement = PlacementApplication(identify=_no_identity, allows=allows, options=options_of(settings))
@@ -147,15 +147,15 @@ class Reader:
         ends = [child.end_s - time.monotonic() for child in self._children.values()]
         return max(0.0, min([*ends, _IDLE_S]))
 
-    def _poll(self, patience_s: float) -> bool:
+    def _poll(self, timeout_s: float) -> bool:
         """Wait for the next message or result; return whether the server is connected."""
         channel = self._channel.fileno()
-        ready, _, _ = select.select([channel, *self._children], [], [], patience_s)
+        ready, _, _ = select.select([channel, *self._children], [], [], timeout_s)
         if not ready and not self._children and self._columns is not None:
             with suppress(RoostError):  # The next question reports it.
                 self._columns.current.refresh()
-        for each in ready:
-            if each == channel:
+        for ready_fd in ready:
+            if ready_fd == channel:
                 data = self._channel.recv(_CHUNK)
                 if not data:
                     return False
@@ -163,7 +163,7 @@ class Reader:
                 for message in self._messages():
                     self._dispatch(message)
             else:
-                self._read_child(self._children[each])
+                self._read_child(self._children[ready_fd])
         return True
 
     def _messages(self) -> Iterator[ToReader]:
@@ -192,21 +192,21 @@ class Reader:
             case Ask():
                 self._start_child(message)
 
-    def _start_child(self, ask: Ask) -> None:
+    def _start_child(self, question: Ask) -> None:
         """Fork a child for a question, on the current columns."""
         assert self._columns is not None, "questions come after the start"
         try:
             self._columns.current.refresh()
-            reading, writing = os.pipe()
+            read_end, write_end = os.pipe()
             pid = os.fork()
         except (RoostError, OSError) as error:
-            self._send(Failure(number=ask.number, problem=error_text(error)))
+            self._send(Failure(number=question.number, problem=error_text(error)))
             return
         if pid == 0:
-            _run_child(self._columns, ask, writing)
-        os.close(writing)
-        end_s = time.monotonic() + ask.budget_s + _GRACE_S
-        self._children[reading] = _Child(pid=pid, number=ask.number, pipe=reading, end_s=end_s)
+            _run_child(self._columns, question, write_end)
+        os.close(write_end)
+        end_s = time.monotonic() + question.budget_s + _GRACE_S
+        self._children[read_end] = _Child(pid=pid, number=question.number, pipe=read_end, end_s=end_s)
 
     def _read_child(self, child: _Child) -> None:
         data = os.read(child.pipe, _CHUNK)
@@ -216,7 +216,7 @@ class Reader:
         if child.parts:
             self._send_frame(b"".join(child.parts))
         else:
-            self._send(Failure(number=child.number, problem="the question ended its process; the log has details"))
+            self._send(Failure(number=child.number, problem="the process for the question died; the log has details"))
         self._kill_child(child)
 
     def _kill_overdue(self) -> None:
@@ -245,27 +245,27 @@ def _no_identity(_headers: Mapping[str, str]) -> Identity | None:
     return None
 
 
-def _run_child(columns: _Columns, ask: Ask, pipe: int) -> None:
+def _run_child(columns: _Columns, question: Ask, pipe: int) -> None:
     """Answer one question in a forked child, then end it."""
     status = 1
     try:
         memory_max = columns.settings.placement.question_memory_mib * 2**20
-        _limit_resources(memory_max, seconds=ask.budget_s)
+        _limit_resources(memory_max, seconds=question.budget_s)
         try:
             columns.leave_parent()
-            message: FromReader = _answer(columns, ask)
+            message: FromReader = _answer(columns, question)
         except MemoryError:
             text = f"the question needs more than {memory_max >> 20:,} MiB (limit placement.question_memory_mib)"
-            message = Failure(number=ask.number, problem=text)
+            message = Failure(number=question.number, problem=text)
         except RoostError as error:
-            message = Failure(number=ask.number, problem=error_text(error))
+            message = Failure(number=question.number, problem=error_text(error))
         body = memoryview(msgspec.msgpack.encode(message))
         assert len(body) <= FRAME_MAX, "answers are limited"
         while body:
             body = body[os.write(pipe, body) :]
         status = 0
     except BaseException as error:  # noqa: BLE001  # the parent's stack must not run in the child
-        log.fault(ask.request_id, error)
+        log.fault(question.request_id, error)
     finally:
         os._exit(status)
 
@@ -278,30 +278,30 @@ def _limit_resources(memory: int, *, seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (end_s, end_s))
 
 
-def _answer(columns: _Columns, ask: Ask) -> Answer:
-    api = columns.apis[ask.is_own_api]
+def _answer(columns: _Columns, question: Ask) -> Answer:
+    api = columns.apis[question.is_own_api]
     request = Request(
-        method=ask.method,
-        path=ask.path,
-        query_string=ask.query_string,
-        headers=ask.headers,
-        body=ask.body,
-        prefix=ask.prefix,
-        host_url=ask.host_url,
-        request_id=ask.request_id,
-        identity=Identity(**msgspec.structs.asdict(ask.asker)),
+        method=question.method,
+        path=question.path,
+        query_string=question.query_string,
+        headers=question.headers,
+        body=question.body,
+        prefix=question.prefix,
+        host_url=question.host_url,
+        request_id=question.request_id,
+        identity=Identity(**msgspec.structs.asdict(question.asker)),
     )
-    response = _response(columns, api, request, budget_s=ask.budget_s)
-    return Answer(number=ask.number, status=response.status, headers=dict(response.headers), body=response.body)
+    response = _response(columns, api, request, budget_s=question.budget_s)
+    return Answer(number=question.number, status=response.status, headers=dict(response.headers), body=response.body)
 
 
 def _response(columns: _Columns, api: Api, request: Request, *, budget_s: float) -> Response:
-    entered = api.enter(request)
-    if isinstance(entered, Response):
-        return entered
-    slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
+    work = api.enter(request)
+    if isinstance(work, Response):
+        return work
+    over_budget = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
     try:
-        result = request.with_budget(_WORK_PART * budget_s, entered, too_slow=slow)(columns.current)
+        result = request.with_budget(_WORK_PART * budget_s, work, too_slow=over_budget)(columns.current)
         if isinstance(result, Plan | Act | Again):
             return api.fail(request, Unavailable("the reader process cannot answer requests that write"))
         return api.finish(request, result)
@@ -313,8 +313,8 @@ def _response(columns: _Columns, api: Api, request: Request, *, budget_s: float)
 
 def main() -> None:
     """Answer questions on the socket whose file descriptor is the first argument."""
-    for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)  # The server ends it by closing the socket.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # The server ends it by closing the socket.
     os.nice(_NICENESS)
     with socket.socket(fileno=int(sys.argv[1])) as channel:
         Reader(channel).run()

@@ -55,7 +55,7 @@ class RemoteFollower:
 
     def start(self, serving: Serving) -> None:
         """Start to copy the hosts periodically."""
-        self._thread = Thread(target=self._work, args=(serving,), name="following", daemon=True)
+        self._thread = Thread(target=self._work, args=(serving,), name="remote_placement", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -86,7 +86,7 @@ class RemoteFollower:
             except RoostError as error:
                 problem = str(error)
             except Exception as error:  # noqa: BLE001  # the next copy may succeed
-                log.fault("following", error)
+                log.fault("remote_placement", error)
             if problem != self._problem:
                 self._problem = problem
                 log.event(

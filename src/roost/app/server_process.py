@@ -137,7 +137,7 @@ def serve_sites(
             if serving.problem:
                 raise RoostError(serving.problem)
             call_listener("measure", serving.measure)
-            call_listener("look", on_tick)
+            call_listener("tick", on_tick)
             if parent is not None:
                 parent.report(await health())
 

@@ -45,8 +45,8 @@ class StoryPublisher:
         """
         clock = SystemClock()
         reader: WorkReader = serving.run(lambda current: current.store.work_reader(clock))
-        tail = StoryFeed(reader)
-        self._thread = Thread(target=self._work, args=(tail, reader), name="telling", daemon=True)
+        feed = StoryFeed(reader)
+        self._thread = Thread(target=self._work, args=(feed, reader), name="stories", daemon=True)
         self._thread.start()
 
     def join(self) -> None:
@@ -55,16 +55,16 @@ class StoryPublisher:
         if self._thread is not None:
             self._thread.join()
 
-    def _work(self, tail: StoryFeed, reader: WorkReader) -> None:
+    def _work(self, feed: StoryFeed, reader: WorkReader) -> None:
         try:
             while not self._is_stopped.wait(self._poll_s):
                 try:
-                    self._pending.extend(tail.news())
+                    self._pending.extend(feed.news())
                     self._publish_all(reader)
                 except Unavailable:  # Retry at the next poll; the committing thread logs it.
                     continue
                 except Exception as error:  # noqa: BLE001  # the thread must live on
-                    log.fault("telling", error)
+                    log.fault("stories", error)
         finally:
             reader.close()
 
@@ -76,7 +76,7 @@ class StoryPublisher:
             except Unavailable:
                 raise
             except Exception as error:  # noqa: BLE001  # publish the others
-                log.fault("telling", error)
+                log.fault("stories", error)
             self._pending.popleft()
 
     def _publish(self, row: EventRow, reader: WorkReader) -> None:

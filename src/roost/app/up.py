@@ -105,16 +105,16 @@ def _serve(
     roost, serving = open_product(config.url, config.settings, events=events, remote=remote, heed=heed)
     reader = None if remote is not None else build_reader(config.url, config.settings, product=roost)
     agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())
-    own = v1.Application(roost, agents=agents, identify=identify, allows=allows, events=events)
+    own_api = v1.Application(roost, agents=agents, identify=identify, allows=allows, events=events)
 
     def sites(serving: Serving, health: "Health") -> list[Site]:
-        apis: list[tuple[str, Api]] = [(v1.PREFIX, own)]
+        apis: list[tuple[str, Api]] = [(v1.PREFIX, own_api)]
         if remote is None:
             apis.insert(0, (PLACEMENT, placement))
         outages = Outages()
-        below = _http_edges(apis, serving, settings=settings, authenticate=authenticate, reader=reader, outages=outages)
-        probes = Probes(health, serving, others=tuple(below), note=outages.note)
-        return [Site(Mount(below, otherwise=probes), listener, tls)]
+        edges = _http_edges(apis, serving, settings=settings, authenticate=authenticate, reader=reader, outages=outages)
+        probes = Probes(health, serving, others=tuple(edges), note=outages.note)
+        return [Site(Mount(edges, otherwise=probes), listener, tls)]
 
     reload = start_reloader(roost, serving, config=config, tls=tls)
     on_tick = call_each(reload, agents.note_heard)
@@ -170,11 +170,11 @@ def _http_edges(
 def call_each(*acts: Callable[[], None]) -> Callable[[], None]:
     """Combine functions into one that calls them all, even if some fail."""
 
-    def act() -> None:
-        for each in acts:
-            call_listener("look", each)
+    def call_all() -> None:
+        for act in acts:
+            call_listener("tick", act)
 
-    return act
+    return call_all
 
 
 def heed_each(*heeds: Heed) -> Heed:
@@ -201,12 +201,12 @@ def start_reloader(
             reload_certificate(tls, config.settings.placement)
         reloader.reload_if_requested()
 
-    def look() -> None:
+    def request_reload() -> None:
         if reloader.is_requested:
             with suppress(Unavailable):  # The queue is full: retry in a second.
                 serving.submit(reload, Future())
 
-    return look
+    return request_reload
 
 
 def open_product(

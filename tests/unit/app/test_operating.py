@@ -80,7 +80,7 @@ def test_only_the_process_that_hears_agents_takes_the_watch_lease(tmp_path):
     with server(SqliteStore(tmp_path / "roost.db"), ladder(2), clock=SystemClock()) as here:
         h0 = hand(here, "h0")
         here.build("one")
-        watcher, conductor = ConductorThread(cells=(), poll_s=0.01), ConductorThread(is_hearing=False, poll_s=0.01)
+        watcher, conductor = ConductorThread(cells=(), poll_s=0.01), ConductorThread(is_polled=False, poll_s=0.01)
         watcher.start(here.roost, here.serving)
         until(lambda: here.reader.lease("watch") is not None)
         watcher.join()

@@ -39,7 +39,7 @@ def test_unreadable_line_does_not_block_the_others(capfd):
     publisher, events = publisher_of(*rows)
     publisher._publish_all(Reader())
     assert [kind.rpartition(".")[2] for kind in kinds(events)] == ["kind1", "kind3"]
-    assert [json.loads(line)["request_id"] for line in capfd.readouterr().err.splitlines()] == ["telling"]
+    assert [json.loads(line)["request_id"] for line in capfd.readouterr().err.splitlines()] == ["stories"]
 
 
 def test_agent_ready_event_keeps_its_kind_within_an_operation():
