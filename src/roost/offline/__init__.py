@@ -1,1 +1,11 @@
-"""Decisions from documents, without a database: read, load, decide; and export of a live fleet."""
+"""Decisions from documents, without a database. Read ``decide`` first.
+
+``decide``: decides a request document on a fleet document.
+``read_document``: reads JSON documents; errors name file and position.
+``load``: loads a fleet document into a temporary Roost.
+``request_names``: resolves the names of a request document.
+``document_names``: finds parts of a document by uuid or name.
+``refusals``: the refused hosts of each stage, with reasons.
+``export``: exports a live fleet to a document.
+``document_schemas``: the JSON Schemas of the documents.
+"""

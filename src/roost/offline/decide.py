@@ -60,16 +60,20 @@ def decide(
         ComputeHostMetricNotFound: a host lacks a metric that the settings require.
     """
     moment = find_moment(fleet) if now_s is None else now_s
-    world = DocumentFleet(fleet, file=fleet_name, settings=settings, clock=FixedClock(moment), random=FixedRandom(seed))
-    asked = resolve_request(request, world, file=request_name)
-    evidence = _Evidence(world.roost)
+    loaded = DocumentFleet(
+        fleet, file=fleet_name, settings=settings, clock=FixedClock(moment), random=FixedRandom(seed)
+    )
+    resolved = resolve_request(request, loaded, file=request_name)
+    evidence = _Evidence(loaded.roost)
     try:
-        decision = world.roost.decide(asked)
+        decision = loaded.roost.decide(resolved)
     except ComputeHostMetricNotFound:
         raise
     except (BadRequest, NotFound, Conflict) as error:
         raise BadFile(request_name, str(error)) from None
-    return evidence.answer(decision, is_searched=world.is_searched, has_uuids=bool(asked.instance_uuids), now_s=moment)
+    return evidence.build_answer(
+        decision, is_searched=loaded.is_searched, has_uuids=bool(resolved.instance_uuids), now_s=moment
+    )
 
 
 class _Evidence:
@@ -99,7 +103,7 @@ class _Evidence:
             return [()] * len(ranked.rows)
         scales = shape.evidence.scales(ranked)
         scores = shape.evidence.table(ranked, most=len(ranked.rows))
-        known = [{cell.weigher: cell for cell in cells(scales, score)} for score in scores]
+        tables = [{cell.weigher: cell for cell in cells(scales, score)} for score in scores]
         for weigher in self._roost.rules.weighers:
             if any(weigher.name == scale.weigher for scale in scales):
                 continue
@@ -111,14 +115,14 @@ class _Evidence:
             scale = ranks.scale_of(
                 raws, weigher=weigher.name, minval=weigher.minval, maxval=weigher.maxval, multiplier=weigher.multiplier
             )
-            for found, raw in zip(known, raws.tolist(), strict=True):
-                (found[weigher.name],) = cells([scale], HostScore("", 0.0, [raw]))
-        return [tuple(found[weigher.name] for weigher in self._roost.rules.weighers) for found in known]
+            for table, raw in zip(tables, raws.tolist(), strict=True):
+                (table[weigher.name],) = cells([scale], HostScore("", 0.0, [raw]))
+        return [tuple(table[weigher.name] for weigher in self._roost.rules.weighers) for table in tables]
 
-    def answer(self, decision: Decision, *, is_searched: bool, has_uuids: bool, now_s: float) -> Answer:
+    def build_answer(self, decision: Decision, *, is_searched: bool, has_uuids: bool, now_s: float) -> Answer:
         """Return the decision with its evidence."""
         settings, rules = self._roost.settings, self._roost.rules
-        chosen = settings.filter_scheduler
+        section = settings.filter_scheduler
         return Answer(
             roost=__version__,
             outcome=decision.outcome,
@@ -137,8 +141,8 @@ class _Evidence:
             settings=AnswerSettings(
                 filters=tuple(rule.name for rule in rules.filters),
                 weighers=tuple(rule.name for rule in rules.weighers),
-                host_subset_size=chosen.host_subset_size,
-                shuffle_best_same_weighed_hosts=chosen.shuffle_best_same_weighed_hosts,
+                host_subset_size=section.host_subset_size,
+                shuffle_best_same_weighed_hosts=section.shuffle_best_same_weighed_hosts,
                 max_attempts=settings.scheduler.max_attempts,
                 fingerprint=settings.fingerprint().hex(),
             ),

@@ -37,7 +37,7 @@ class PartIndex(Generic[_Part]):
             BadFile: another part has the uuid.
         """
         if uuid_text in self._by_uuid:
-            raise BadFile(self._file, f"{at}: there are two {self._kind}s of uuid {uuid_text}")
+            raise BadFile(self._file, f"{at}: two {self._kind}s have the uuid {uuid_text}")
         self._by_uuid[uuid_text] = part
         for rank, name in enumerate(names):
             if rank == len(self._by_name):
@@ -57,15 +57,15 @@ class PartIndex(Generic[_Part]):
             BadFile: no part matches, or more than one.
         """
         file = self._file if file is None else file
-        found = self._by_uuid.get(uuid_form(name))
-        if found is not None:
-            return found
-        for named in self._by_name:
-            parts = named.get(name, ())
+        part = self._by_uuid.get(uuid_form(name))
+        if part is not None:
+            return part
+        for by_name in self._by_name:
+            parts = by_name.get(name, ())
             if len(parts) == 1:
                 return parts[0]
             if parts:
-                problem = f"{len(parts)} {self._kind}s are called {name[:70]!r}; say which by its uuid"
+                problem = f"{len(parts)} {self._kind}s are called {name[:70]!r}; use a uuid"
                 raise BadFile(file, f"{at}: {problem}")
         raise BadFile(file, f"{at}: there is no {self._kind} {name[:70]!r}")
 
@@ -74,7 +74,7 @@ class PartIndex(Generic[_Part]):
         part = self._by_uuid[uuid_text]
         for name in names:
             if name and uuid_form(name) not in self._by_uuid:
-                ranks = [named[name] for named in self._by_name if name in named]
+                ranks = [by_name[name] for by_name in self._by_name if name in by_name]
                 if ranks and len(ranks[0]) == 1 and ranks[0][0] is part:
                     return name
         return uuid_text

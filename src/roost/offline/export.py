@@ -38,7 +38,7 @@ def export_fleet(state: State, *, now_s: float) -> FleetDocument:
         state: the fleet.
         now_s: the moment, in seconds since the epoch.
     """
-    return _Export(state).document(now_s)
+    return _Export(state).build(now_s)
 
 
 class _Export:
@@ -49,29 +49,29 @@ class _Export:
         hosts = state.hosts
         self._rows = [row for row in range(len(hosts)) if hosts.alive.view[row]]
         self._uuids = HostView(state).uuids()
-        self._directory: PartIndex[int] = PartIndex("host", file="")
+        self._host_names: PartIndex[int] = PartIndex("host", file="")
         for row in self._rows:
-            self._directory.add(row, self._uuids[row], [hosts.nodes[row], hosts.names[row]], at="$")
-        self._instances: dict[int, list[UUID]] = {}  # by host row
-        self._members: dict[int, dict[int, list[UUID]]] = {}  # by group id and host row
-        self._booted: dict[int, list[UUID]] = {}  # by image
+            self._host_names.add(row, self._uuids[row], [hosts.nodes[row], hosts.names[row]], at="$")
+        self._instances_by_host: dict[int, list[UUID]] = {}  # by host row
+        self._members_by_group: dict[int, dict[int, list[UUID]]] = {}  # by group id and host row
+        self._instances_by_image: dict[int, list[UUID]] = {}  # by image
         for holder in state.holders.values():
             if holder.instance is not None:
                 row, uuid = hosts.row_of_id[holder.instance.host_id], UUID(bytes=holder.uuid)
-                self._instances.setdefault(row, []).append(uuid)
+                self._instances_by_host.setdefault(row, []).append(uuid)
                 if holder.instance.image_id in state.images:
-                    self._booted.setdefault(holder.instance.image_id, []).append(uuid)
+                    self._instances_by_image.setdefault(holder.instance.image_id, []).append(uuid)
                 if holder.instance.group_id:
-                    self._members.setdefault(holder.instance.group_id, {}).setdefault(row, []).append(uuid)
+                    self._members_by_group.setdefault(holder.instance.group_id, {}).setdefault(row, []).append(uuid)
 
-    def document(self, now_s: float) -> FleetDocument:
+    def build(self, now_s: float) -> FleetDocument:
         state = self._state
         return FleetDocument(
             now=now_s,
             hosts=tuple(self._host(row) for row in self._rows),
             aggregates=tuple(self._aggregate(label) for label in sorted(state.metadata)),
             server_groups=tuple(self._group(group) for group in state.groups.values()),
-            images=tuple(self._image(number) for number in sorted(self._booted)),
+            images=tuple(self._image(number) for number in sorted(self._instances_by_image)),
             providers=tuple(self._provider(row) for row in sorted(state.providers.row_of_id.values())),
             resource_classes=_custom(state.class_ids, standard_resource_classes()),
             traits=_custom(state.trait_ids, standard_traits()),
@@ -79,12 +79,12 @@ class _Export:
 
     def _name(self, row: int) -> str:
         hosts = self._state.hosts
-        return self._directory.name_of(self._uuids[row], [hosts.nodes[row], hosts.names[row]])
+        return self._host_names.name_of(self._uuids[row], [hosts.nodes[row], hosts.names[row]])
 
     def _host(self, row: int) -> HostEntry:
         hosts = self._state.hosts
         facts, name, node = hosts.facts[row], hosts.names[row], hosts.nodes[row]
-        has = {column: float(values.view[row]) for column, values in hosts.columns.items()}
+        columns = {column: float(values.view[row]) for column, values in hosts.columns.items()}
         return HostEntry(
             host=name,
             nodename=None if node == name else node,
@@ -101,29 +101,29 @@ class _Export:
             metrics=facts.metrics,
             pci_pools=facts.pci_pools,
             numa_topology=facts.numa,
-            vcpus_total=int(has["vcpus_total"]),
-            vcpus_used=int(has["vcpus_used"]),
-            total_usable_ram_mb=int(has["total_usable_ram_mb"]),
-            free_ram_mb=int(has["free_ram_mb"]),
-            total_usable_disk_gb=int(has["total_usable_disk_gb"]),
-            free_disk_mb=int(has["free_disk_mb"]),
-            disk_mb_used=int(has["used_disk_gb"] * 1024),
-            cpu_allocation_ratio=has["cpu_allocation_ratio"],
-            instances=tuple(self._instances.get(row, ())),
-            num_instances=int(has["num_instances"]),
-            num_io_ops=int(has["num_io_ops"]),
+            vcpus_total=int(columns["vcpus_total"]),
+            vcpus_used=int(columns["vcpus_used"]),
+            total_usable_ram_mb=int(columns["total_usable_ram_mb"]),
+            free_ram_mb=int(columns["free_ram_mb"]),
+            total_usable_disk_gb=int(columns["total_usable_disk_gb"]),
+            free_disk_mb=int(columns["free_disk_mb"]),
+            disk_mb_used=int(columns["used_disk_gb"] * 1024),
+            cpu_allocation_ratio=columns["cpu_allocation_ratio"],
+            instances=tuple(self._instances_by_host.get(row, ())),
+            num_instances=int(columns["num_instances"]),
+            num_io_ops=int(columns["num_io_ops"]),
             failed_builds=facts.failed_builds,
         )
 
     def _aggregate(self, label: int) -> AggregateEntry:
         state = self._state
-        inside = state.membership.mask_of(label)
+        is_member = state.membership.mask_of(label)
         roots = state.hosts.provider_row.view
         return AggregateEntry(
             name=state.aggregate_names[label],
             uuid=UUID(state.aggregates.name_of(label)),
             metadata=state.metadata[label],
-            hosts=tuple(self._name(row) for row in self._rows if inside[roots[row]]),
+            hosts=tuple(self._name(row) for row in self._rows if is_member[roots[row]]),
         )
 
     def _group(self, group: Group) -> ServerGroupEntry:
@@ -134,7 +134,7 @@ class _Export:
             uuid=UUID(group.uuid),
             policy=group.policy,  # type: ignore[arg-type]  # checked when stored
             rules=ONE_EACH if group.limit == 1 else GroupRules(max_server_per_host=group.limit),
-            members={self._name(row): tuple(uuids) for row, uuids in self._members.get(group.id, {}).items()},
+            members={self._name(row): tuple(uuids) for row, uuids in self._members_by_group.get(group.id, {}).items()},
             fault_domains=tuple(
                 FaultDomainEntry(
                     rack=racks.get(scope, scope), domain="" if holder == no_domain else holder, members=members
@@ -151,7 +151,7 @@ class _Export:
             id=image.id,
             disk_format=image.disk_format,
             properties=image.properties,
-            instances=tuple(self._booted[number]),
+            instances=tuple(self._instances_by_image[number]),
         )
 
     def _provider(self, row: int) -> ProviderEntry:

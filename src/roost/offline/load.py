@@ -54,10 +54,10 @@ class DocumentFleet:
         fleet = self._fleet()
         self._check_names(document.resource_classes, document.traits, at="$")
         try:
-            names = self.roost.placement.ensure_names
+            ensure_names = self.roost.placement.ensure_names
             for name in document.resource_classes:  # one by one, since their order counts
-                names(resource_classes=(name,))
-            names(traits=document.traits)
+                ensure_names(resource_classes=(name,))
+            ensure_names(traits=document.traits)
             self.roost.install(fleet)
         except RoostError as error:
             raise BadFile(file, str(error)) from None
@@ -68,7 +68,7 @@ class DocumentFleet:
     def _error(self, at: str, problem: str) -> BadFile:
         return BadFile(self._file, f"{at}: {problem}")
 
-    # --- who is who --------------------------------------------------------------------------------------------------
+    # --- names -------------------------------------------------------------------------------------------------------
 
     def _name_hosts(self) -> list[str]:
         """Register the names of hosts; return the uuid of each host's root provider."""
@@ -80,11 +80,11 @@ class DocumentFleet:
         for row, entry in enumerate(self._document.hosts):
             at, node = f"$.hosts[{row}]", node_of(entry)
             if entry.nodename and entry.hypervisor_hostname and entry.nodename != entry.hypervisor_hostname:
-                raise self._error(at, "its nodename and its hypervisor_hostname are not the same")
+                raise self._error(at, "nodename and hypervisor_hostname differ")
             first = seen.setdefault((entry.host, node), row)
             if first != row:
                 raise self._error(
-                    at, f"the host {entry.host!r} with the node {node!r} is there already, as $.hosts[{first}]"
+                    at, f"the host {entry.host!r} with the node {node!r} is a duplicate of $.hosts[{first}]"
                 )
             uuid = self._provider_of(entry, at) if self.is_searched else str(entry.uuid or uuid_for(entry.host, node))
             self.hosts.add(row, uuid, [node, entry.host], at=at)
@@ -98,10 +98,10 @@ class DocumentFleet:
             raise self._error(at, f"its provider {provider.name!r} is not the root of a tree")
         return str(provider.uuid or uuid_for("provider", provider.name))
 
-    # --- what there is -----------------------------------------------------------------------------------------------
+    # --- fleet -------------------------------------------------------------------------------------------------------
 
     def _fleet(self) -> Fleet:
-        aggregates, joined = self._aggregates()
+        aggregates, memberships = self._aggregates()
         groups = []
         for at, entry in enumerate(self._document.server_groups):
             if not entry.name and entry.uuid is None:
@@ -115,11 +115,11 @@ class DocumentFleet:
             for row, (entry, uuid) in enumerate(zip(self._document.hosts, self._uuids, strict=True))
         ]
         if self.is_searched:
-            providers = self._trees(joined)
+            providers = self._trees(memberships)
         else:
             providers = [
                 # Names of providers must be unique; these are never shown.
-                ProviderSpec(uuid=uuid, name=uuid, aggregates=frozenset(joined.get(uuid, ())))
+                ProviderSpec(uuid=uuid, name=uuid, aggregates=frozenset(memberships.get(uuid, ())))
                 for uuid in self._uuids
             ]
         return Fleet(providers=providers, hosts=hosts, aggregates=aggregates, groups=groups)
@@ -132,19 +132,19 @@ class DocumentFleet:
         for zone, hosts in self._document.zones.items():
             entry = AggregateEntry(name=zone, metadata={ZONE: zone}, hosts=hosts)
             entries.append((f"$.zones.{zone}", entry, "zone"))
-        made = []
-        joined: dict[str, set[str]] = {}
+        aggregates = []
+        memberships: dict[str, set[str]] = {}
         for at, entry, kind in entries:
             if not entry.name and entry.uuid is None:
                 raise self._error(at, "it has neither a name nor a uuid")
             uuid = str(entry.uuid or uuid_for(kind, entry.name))
             self.aggregates.add(uuid, uuid, [entry.name], at=at)
-            made.append(Aggregate(uuid=uuid, name=entry.name, metadata=entry.metadata))
-            members = f"{at}.hosts" if kind == "aggregate" else at
-            for number, name in enumerate(entry.hosts):
-                row = self.hosts.find(name, at=f"{members}[{number}]")
-                joined.setdefault(self._uuids[row], set()).add(uuid)
-        return made, joined
+            aggregates.append(Aggregate(uuid=uuid, name=entry.name, metadata=entry.metadata))
+            path = f"{at}.hosts" if kind == "aggregate" else at
+            for index, name in enumerate(entry.hosts):
+                row = self.hosts.find(name, at=f"{path}[{index}]")
+                memberships.setdefault(self._uuids[row], set()).add(uuid)
+        return aggregates, memberships
 
     def _facts(self, entry: HostEntry, row: int) -> HostFacts:
         service = entry.service
@@ -174,9 +174,9 @@ class DocumentFleet:
         try:
             return msgspec.json.decode(info, type=dict[str, object])
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            raise self._error(at, "its text is no JSON object") from None
+            raise self._error(at, "is not a JSON object") from None
 
-    def _trees(self, joined: Mapping[str, set[str]]) -> list[ProviderSpec]:
+    def _trees(self, memberships: Mapping[str, set[str]]) -> list[ProviderSpec]:
         """Return the providers, each after its parent."""
         entries = self._document.providers or ()
         parents = [
@@ -189,23 +189,28 @@ class DocumentFleet:
             at: int | None = start
             while at is not None and at not in specs:
                 if at in path:
-                    raise self._error(f"$.providers[{at}].parent", f"the provider {entries[at].name!r} is above itself")
+                    raise self._error(
+                        f"$.providers[{at}].parent", f"the provider {entries[at].name!r} is its own ancestor"
+                    )
                 path.append(at)
                 at = parents[at]
             for row in reversed(path):
-                above = parents[row]
+                parent = parents[row]
                 specs[row] = self._spec(
-                    entries[row], row, parent_uuid=None if above is None else specs[above].uuid, joined=joined
+                    entries[row],
+                    row,
+                    parent_uuid=None if parent is None else specs[parent].uuid,
+                    memberships=memberships,
                 )
         return list(specs.values())
 
     def _spec(
-        self, entry: ProviderEntry, row: int, *, parent_uuid: str | None, joined: Mapping[str, set[str]]
+        self, entry: ProviderEntry, row: int, *, parent_uuid: str | None, memberships: Mapping[str, set[str]]
     ) -> ProviderSpec:
         uuid, at = str(entry.uuid or uuid_for("provider", entry.name)), f"$.providers[{row}]"
         self._check_names(entry.inventories, entry.traits, at=at)
-        own = [self.aggregates.find(name, at=f"{at}.aggregates[{n}]") for n, name in enumerate(entry.aggregates)]
-        offers = {
+        aggregates = [self.aggregates.find(name, at=f"{at}.aggregates[{n}]") for n, name in enumerate(entry.aggregates)]
+        inventories = {
             name: Inventory(
                 total=each.total,
                 reserved=each.reserved,
@@ -220,9 +225,9 @@ class DocumentFleet:
             uuid=uuid,
             name=entry.name,
             parent_uuid=parent_uuid,
-            inventories=offers,
+            inventories=inventories,
             traits=frozenset(entry.traits),
-            aggregates=frozenset(own) | joined.get(uuid, set()),
+            aggregates=frozenset(aggregates) | memberships.get(uuid, set()),
         )
 
     def _check_names(self, resource_classes: Iterable[str], traits: Iterable[str], *, at: str) -> None:
@@ -234,7 +239,7 @@ class DocumentFleet:
             if not is_trait(name):
                 raise self._error(f"{at}.traits", f"{name[:70]!r} is neither a standard trait nor CUSTOM_[A-Z0-9_]+")
 
-    # --- what is in use ----------------------------------------------------------------------------------------------
+    # --- use ---------------------------------------------------------------------------------------------------------
 
     def _use_providers(self) -> None:
         """Assign all use to one consumer; the actual consumers do not matter here."""
@@ -253,20 +258,20 @@ class DocumentFleet:
 
     def _put_instances(self) -> None:
         """Place the instances that hosts and server groups list."""
-        homes: dict[bytes, tuple[int, str]] = {}  # uuid -> host row, path in the document
+        locations: dict[bytes, tuple[int, str]] = {}  # uuid -> host row, path in the document
         for row, host in enumerate(self._document.hosts):
             for number, uuid in enumerate(host.instances):
                 at = f"$.hosts[{row}].instances[{number}]"
-                if uuid.bytes in homes:
-                    raise self._error(at, f"the instance {uuid} is there already, as {homes[uuid.bytes][1]}")
-                homes[uuid.bytes] = (row, at)
-        grouped: dict[bytes, tuple[int, Group | None]] = {}
+                if uuid.bytes in locations:
+                    raise self._error(at, f"the instance {uuid} is a duplicate of {locations[uuid.bytes][1]}")
+                locations[uuid.bytes] = (row, at)
+        members: dict[bytes, tuple[int, Group | None]] = {}
         for number, entry in enumerate(self._document.server_groups):
-            self._put_members(entry, f"$.server_groups[{number}]", homes=homes, grouped=grouped)
-        everyone = {body: (row, None) for body, (row, _) in homes.items()} | grouped
-        images = self._images(everyone)
+            self._put_members(entry, f"$.server_groups[{number}]", locations=locations, placed_members=members)
+        instance_homes = {body: (row, None) for body, (row, _) in locations.items()} | members
+        images = self._images(instance_homes)
         state, consumers, instances = self.roost.state, [], []
-        for body, (row, group) in everyone.items():
+        for body, (row, group) in instance_homes.items():
             consumer_id = self.roost.placement.new_id("consumer")
             consumers.append(ConsumerRow(consumer_id, body, "", ""))
             instances.append(
@@ -275,39 +280,39 @@ class DocumentFleet:
         if consumers:
             occupy(state, Claim(consumers, [], instances))
 
-    def _images(self, known: Container[bytes]) -> dict[bytes, int]:
+    def _images(self, instances: Container[bytes]) -> dict[bytes, int]:
         """Store the images; return the image of each instance: uuid -> number."""
-        found: dict[bytes, int] = {}
+        images: dict[bytes, int] = {}
         for number, entry in enumerate(self._document.images, start=1):
             image = Image(id=entry.id, disk_format=entry.disk_format, properties=entry.properties)
             # No lookup uses the fingerprint, so any unique value will do.
             fingerprint = number.to_bytes(16, "big")
             apply(self.roost.state, PutDocument(number, "image", fingerprint, msgspec.json.encode(image)))
-            for place, uuid in enumerate(entry.instances):
-                at = f"$.images[{number - 1}].instances[{place}]"
-                if uuid.bytes not in known:
+            for index, uuid in enumerate(entry.instances):
+                at = f"$.images[{number - 1}].instances[{index}]"
+                if uuid.bytes not in instances:
                     raise self._error(at, f"the instance {uuid} is on no host")
-                if uuid.bytes in found:
-                    raise self._error(at, f"the instance {uuid} has an image already")
-                found[uuid.bytes] = number
-        return found
+                if uuid.bytes in images:
+                    raise self._error(at, f"the instance {uuid} already has an image")
+                images[uuid.bytes] = number
+        return images
 
     def _put_members(
         self,
         entry: ServerGroupEntry,
         at: str,
         *,
-        homes: dict[bytes, tuple[int, str]],
-        grouped: dict[bytes, tuple[int, Group | None]],
+        locations: dict[bytes, tuple[int, str]],
+        placed_members: dict[bytes, tuple[int, Group | None]],
     ) -> None:
         state = self.roost.state
         group = state.groups_by_uuid[str(entry.uuid or uuid_for("group", entry.name))]
         if entry.fault_domains and entry.policy != "fault-domain":
-            raise self._error(f"{at}.fault_domains", f"they go with policy fault-domain, not with {entry.policy}")
+            raise self._error(f"{at}.fault_domains", f"they require policy fault-domain, not {entry.policy}")
         places = [
             Place(group.id, _number(each.rack), _number(each.domain), each.members, 0) for each in entry.fault_domains
         ]
-        told = {place.scope for place in places}
+        known_scopes = {place.scope for place in places}
         for name, members in entry.members.items():
             where = f"{at}.members.{name}"
             row = self.hosts.find(name, at=where)
@@ -318,29 +323,29 @@ class DocumentFleet:
                 else [uuid.bytes for uuid in members]
             )
             for number, uuid in enumerate(uuids):
-                if uuid in grouped:
-                    raise self._error(f"{where}[{number}]", "the instance is a member already")
-                if uuid in homes and homes[uuid][0] != row:
-                    raise self._error(f"{where}[{number}]", f"the instance is on another host, by {homes[uuid][1]}")
-                grouped[uuid] = (row, group)
+                if uuid in placed_members:
+                    raise self._error(f"{where}[{number}]", "the instance is already a member")
+                if uuid in locations and locations[uuid][0] != row:
+                    raise self._error(f"{where}[{number}]", f"the instance is on another host, at {locations[uuid][1]}")
+                placed_members[uuid] = (row, group)
             rack = state.hosts.facts[row].rack
             place = place_of(group, host_id=state.hosts.ids[row], rack=rack, domain="")
-            if uuids and place is not None and not (entry.policy == "fault-domain" and place.scope in told):
+            if uuids and place is not None and not (entry.policy == "fault-domain" and place.scope in known_scopes):
                 places.append(Place(place.group_id, place.scope, place.holder, len(uuids), 0))
         occupy(state, Claim([], [], [], places))
 
-    # --- what hosts say ----------------------------------------------------------------------------------------------
+    # --- host columns ------------------------------------------------------------------------------------------------
 
     def _override_hosts(self) -> None:
         state = self.roost.state
         state.hosts.are_self_reported = not self.is_searched
         for row, entry in enumerate(self._document.hosts):
-            has = {name: float(column.view[row]) for name, column in state.hosts.columns.items()}
-            told = _host_columns(entry, has)
+            current = {name: float(column.view[row]) for name, column in state.hosts.columns.items()}
+            columns = _host_columns(entry, current)
             ratios = {"MEMORY_MB": entry.ram_allocation_ratio, "DISK_GB": entry.disk_allocation_ratio}
-            given = {name: ratio for name, ratio in ratios.items() if ratio is not None}
-            if told != has or given:
-                override_host(state, row, told, ratios=given)
+            overrides = {name: ratio for name, ratio in ratios.items() if ratio is not None}
+            if columns != current or overrides:
+                override_host(state, row, columns, ratios=overrides)
 
 
 def node_of(entry: HostEntry) -> str:
@@ -352,9 +357,9 @@ def _number(name: str | int) -> int:
     return name if isinstance(name, int) else place_number(name)
 
 
-def _host_columns(entry: HostEntry, has: Mapping[str, float]) -> dict[str, float]:
+def _host_columns(entry: HostEntry, current: Mapping[str, float]) -> dict[str, float]:
     """Return the columns of a host: values of the document, else current ones; free amounts follow if missing."""
-    columns = dict(has)
+    columns = dict(current)
     values = {
         "vcpus_total": entry.vcpus_total,
         "vcpus_used": entry.vcpus_used,

@@ -80,17 +80,17 @@ def parse_document(body: bytes, kind: type[_Document], *, name: str) -> _Documen
         raise BadFile(name, _describe_error(locate_error(str(error), body, kind), kind)) from None
     except msgspec.DecodeError as error:
         problem, at = str(error).removeprefix("JSON is malformed: "), len(body)
-        found = _BYTE.search(problem)
-        if found is not None:
-            problem, at = problem[: found.start()], int(found[1])
+        match = _BYTE.search(problem)
+        if match is not None:
+            problem, at = problem[: match.start()], int(match[1])
             at -= problem == "trailing characters"  # msgspec reports the position after the first.
         elif problem == "Input data was truncated":
             problem = "it ends too early"
-        raise _json_error(body, at, name=name, problem=f"is no JSON: {problem}") from None
+        raise _json_error(body, at, name=name, problem=f"is not JSON: {problem}") from None
     except UnicodeDecodeError:
         raise _not_utf8(body, name) from None
     except RecursionError:
-        raise BadFile(name, "lists and objects in it are nested too deep") from None
+        raise BadFile(name, "its lists and objects are nested too deeply") from None
 
 
 def _json_error(body: bytes, at: int, *, name: str, problem: str) -> BadFile:
@@ -105,7 +105,7 @@ def _not_utf8(body: bytes, name: str) -> BadFile:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
         return _json_error(body, error.start, name=name, problem="is not UTF-8 text")
-    return BadFile(name, "holds half a character")
+    return BadFile(name, "contains a lone surrogate")
 
 
 def _describe_error(text: str, kind: type) -> str:
@@ -118,15 +118,15 @@ def _describe_error(text: str, kind: type) -> str:
     if missing is not None:
         return f"{place}: the key {missing[1]!r} is missing"
     if wrong is not None:
-        return f"{place}: must be {_kinds(wrong[1])}{_but(wrong[2])}"
+        return f"{place}: must be {_describe_kinds(wrong[1])}{_describe_found(wrong[2])}"
     return f"{place}: {problem[:1].lower()}{problem[1:]}"
 
 
-def _kinds(text: str) -> str:
+def _describe_kinds(text: str) -> str:
     return " or ".join(_KINDS.get(part, part) for part in text.split(" | "))
 
 
-def _but(text: str) -> str:
+def _describe_found(text: str) -> str:
     got = re.fullmatch(r", got `(\w+)`", text)
     return text if got is None else f", got {_KINDS.get(got[1], got[1])}"
 

@@ -13,23 +13,22 @@ from roost.scheduler.shape.shape import Shape
 def find_stages(state: State, shape: Shape) -> tuple[AnswerStage, ...]:
     """Find the stages of a shape in the current state, with all refused hosts."""
     hosts = state.hosts
-    left = hosts.alive.view.copy()
+    remaining = hosts.alive.view.copy()
     stages = []
     for at, (mask, (rule, reason)) in enumerate(zip(shape.verdicts.masks(), shape.evidence.checks.rules, strict=True)):
         check = shape.fit.checks[at] if at < len(shape.fit.checks) else None
-        before = int(np.count_nonzero(left))
-        rows = np.flatnonzero(left & ~mask)
-        shape.verdicts.host_reasons(at, rows)
+        before = int(np.count_nonzero(remaining))
+        rows = np.flatnonzero(remaining & ~mask)
         refused = tuple(
-            RefusedHost(host=hosts.names[row], nodename=hosts.nodes[row], reason=short or own or reason)
-            for row, short, own in zip(
+            RefusedHost(host=hosts.names[row], nodename=hosts.nodes[row], reason=shortfall or host_reason or reason)
+            for row, shortfall, host_reason in zip(
                 rows.tolist(),
                 _describe_shortfalls(state, check, rows),
                 shape.verdicts.host_reasons(at, rows),
                 strict=True,
             )
         )
-        left &= mask
+        remaining &= mask
         stages.append(
             AnswerStage(rule=rule, reason=reason, before=before, after=before - len(refused), refused=refused)
         )
@@ -41,8 +40,8 @@ def _describe_shortfalls(state: State, check: Check | None, rows: Rows) -> list[
     name_of = state.class_ids.name_of
     if isinstance(check, AmountCheck):
         return [
-            _describe_free(name_of(check.class_id), most, check.amount)
-            for most in check.largest_free(state)[rows].tolist()
+            _describe_free(name_of(check.class_id), free_amount, check.amount)
+            for free_amount in check.largest_free(state)[rows].tolist()
         ]
     if isinstance(check, GroupCheck) and check.group_count > 1:
         counts = check.count_by_host(state)[rows].tolist()
@@ -50,16 +49,18 @@ def _describe_shortfalls(state: State, check: Check | None, rows: Rows) -> list[
     if isinstance(check, GroupCheck) and len(check.amounts) == 1:
         ((class_id, amount),) = check.amounts
         free = state.inventory(class_id).free.each
-        found = [max((free[each] for each in check.find_rows(row)), default=NO_INVENTORY) for row in rows.tolist()]
-        return [_describe_free(name_of(class_id), most, amount) for most in found]
+        free_amounts = [
+            max((free[each] for each in check.find_rows(row)), default=NO_INVENTORY) for row in rows.tolist()
+        ]
+        return [_describe_free(name_of(class_id), free_amount, amount) for free_amount in free_amounts]
     return [""] * len(rows)
 
 
-def _describe_free(name: str, most: int, amount: int) -> str:
+def _describe_free(name: str, free: int, amount: int) -> str:
     """Describe the free amount on the best provider of a host; ``NO_INVENTORY``: none offers the class."""
-    if most == NO_INVENTORY:
+    if free == NO_INVENTORY:
         return f"offers no {name}"
-    wanted = amount_text(name, amount)
-    if most >= amount:
-        return f"has {most:,} of {wanted}, but its unit bounds do not allow that amount"
-    return f"has {max(most, 0):,} of {wanted}"
+    required = amount_text(name, amount)
+    if free >= amount:
+        return f"has {free:,} of {required}, but its unit bounds do not allow that amount"
+    return f"has {max(free, 0):,} of {required}"

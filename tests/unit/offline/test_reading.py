@@ -26,20 +26,20 @@ def error_of(body: bytes, kind: type = FleetDocument) -> str:
 @pytest.mark.parametrize(
     ("body", "error"),
     [
-        (b'{"hosts": [{"host": "a"},\n  {"host": "b",}]}', ":2: column 16: is no JSON: trailing comma in object"),
-        ('{"hosts":\n[{"host": "ä",}]}'.encode(), ":2: column 15: is no JSON: trailing comma in object"),
-        (b'{"hosts": [', ":1: column 12: is no JSON: it ends too early"),
-        (b"", ":1: column 1: is no JSON: it ends too early"),
-        (b'{"hosts": [{"host": "a"}]} x', ":1: column 28: is no JSON: trailing characters"),
+        (b'{"hosts": [{"host": "a"},\n  {"host": "b",}]}', ":2: column 16: is not JSON: trailing comma in object"),
+        ('{"hosts":\n[{"host": "ä",}]}'.encode(), ":2: column 15: is not JSON: trailing comma in object"),
+        (b'{"hosts": [', ":1: column 12: is not JSON: it ends too early"),
+        (b"", ":1: column 1: is not JSON: it ends too early"),
+        (b'{"hosts": [{"host": "a"}]} x', ":1: column 28: is not JSON: trailing characters"),
         (b'{"hosts": [{"host": "\xff"}]}', ":1: column 22: is not UTF-8 text"),
-        (b'{"now": NaN, "hosts": []}', ":1: column 9: is no JSON: invalid character"),
+        (b'{"now": NaN, "hosts": []}', ":1: column 9: is not JSON: invalid character"),
         (b"[]", ": $: must be an object, got a list"),
         (b'{"version": 2, "hosts": []}', ": $.version: invalid enum value 2"),
         (b'{"hosts": [{"host": "a", "stats": {"x": 1}}]}', ": $.hosts[0].stats['x']: must be text, got a whole number"),
         (b'{"hosts": [{"host": "a", "stats": {"x": 1}', ": $.hosts[0].stats[...]: must be text, got a whole number"),
         (
             b'{"hosts": [{"host": "a", "cpu_info": {"a": ' + b"[" * 100_000 + b"}]}",
-            ": lists and objects in it are nested too deep",
+            ": its lists and objects are nested too deeply",
         ),
     ],
 )
@@ -73,24 +73,30 @@ def test_invalid_host_error_names_the_path(host, error):
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [
-        ({"hosts": [{"host": "a"}, {"host": "a"}]}, "$.hosts[1]: the host 'a' with the node 'a' is there already"),
+        (
+            {"hosts": [{"host": "a"}, {"host": "a"}]},
+            "$.hosts[1]: the host 'a' with the node 'a' is a duplicate of $.hosts[0]",
+        ),
         (
             {"hosts": [{"host": "a", "uuid": ONE}, {"host": "b", "uuid": ONE}]},
-            f"$.hosts[1]: there are two hosts of uuid {ONE}",
+            f"$.hosts[1]: two hosts have the uuid {ONE}",
         ),
-        ({"hosts": [{"host": "a", "nodename": "x", "hypervisor_hostname": "y"}]}, "$.hosts[0]: its nodename and its"),
-        ({"hosts": [{"host": "a", "cpu_info": "[]"}]}, "$.hosts[0].cpu_info: its text is no JSON object"),
+        (
+            {"hosts": [{"host": "a", "nodename": "x", "hypervisor_hostname": "y"}]},
+            "$.hosts[0]: nodename and hypervisor_hostname differ",
+        ),
+        ({"hosts": [{"host": "a", "cpu_info": "[]"}]}, "$.hosts[0].cpu_info: is not a JSON object"),
         (
             {"hosts": [{"host": "a", "instances": [ONE]}, {"host": "b", "instances": [ONE]}]},
-            f"$.hosts[1].instances[0]: the instance {ONE} is there already, as $.hosts[0].instances[0]",
+            f"$.hosts[1].instances[0]: the instance {ONE} is a duplicate of $.hosts[0].instances[0]",
         ),
         ({"aggregates": [{"name": "x", "hosts": ["a", "nope"]}]}, "$.aggregates[0].hosts[1]: there is no host 'nope'"),
         ({"aggregates": [{"hosts": []}]}, "$.aggregates[0]: it has neither a name nor a uuid"),
-        ({"aggregates": [{"name": "x", "hosts": []}] * 2}, "$.aggregates[1]: there are two aggregates of uuid"),
+        ({"aggregates": [{"name": "x", "hosts": []}] * 2}, "$.aggregates[1]: two aggregates have the uuid"),
         ({"zones": {"z": ["nope"]}}, "$.zones.z[0]: there is no host 'nope'"),
         (
             {"hosts": [{"host": "s", "nodename": "1"}, {"host": "s", "nodename": "2"}], "zones": {"z": ["s"]}},
-            "$.zones.z[0]: 2 hosts are called 's'; say which by its uuid",
+            "$.zones.z[0]: 2 hosts are called 's'; use a uuid",
         ),
         ({"server_groups": [{"policy": "affinity"}]}, "$.server_groups[0]: it has neither a name nor a uuid"),
         (
@@ -99,21 +105,21 @@ def test_invalid_host_error_names_the_path(host, error):
         ),
         (
             {"server_groups": [{"name": "g", "policy": "affinity", "members": {"a": [ONE], "b": [ONE]}}]},
-            "$.server_groups[0].members.b[0]: the instance is a member already",
+            "$.server_groups[0].members.b[0]: the instance is already a member",
         ),
         (
             {
                 "hosts": [{"host": "a", "instances": [ONE]}, {"host": "b"}],
                 "server_groups": [{"name": "g", "policy": "affinity", "members": {"b": [ONE]}}],
             },
-            "$.server_groups[0].members.b[0]: the instance is on another host, by $.hosts[0].instances[0]",
+            "$.server_groups[0].members.b[0]: the instance is on another host, at $.hosts[0].instances[0]",
         ),
         (
             {"server_groups": [{"name": "g", "policy": "affinity", "fault_domains": [{"rack": "r", "domain": "d"}]}]},
-            "$.server_groups[0].fault_domains: they go with policy fault-domain, not with affinity",
+            "$.server_groups[0].fault_domains: they require policy fault-domain, not affinity",
         ),
         ({"providers": []}, "$.hosts[0]: there is no provider 'a'"),
-        ({"providers": [provider("a"), provider("a")]}, "$.providers[1]: there are two providers of uuid"),
+        ({"providers": [provider("a"), provider("a")]}, "$.providers[1]: two providers have the uuid"),
         (
             {"hosts": [{"host": "a"}], "providers": [provider("a", parent="nope")]},
             "$.hosts[0]: its provider 'a' is not the root of a tree",
@@ -127,7 +133,7 @@ def test_invalid_host_error_names_the_path(host, error):
                 "hosts": [{"host": "a"}],
                 "providers": [provider("a"), provider("x", parent="y"), provider("y", parent="x")],
             },
-            "$.providers[1].parent: the provider 'x' is above itself",
+            "$.providers[1].parent: the provider 'x' is its own ancestor",
         ),
         (
             {"hosts": [{"host": "a"}], "providers": [provider("a", aggregates=["nope"])]},
@@ -144,7 +150,7 @@ def test_invalid_host_error_names_the_path(host, error):
         ({"images": [{"instances": [ONE]}]}, f"$.images[0].instances[0]: the instance {ONE} is on no host"),
         (
             {"hosts": [{"host": "a", "instances": [ONE]}], "images": [{"instances": [ONE]}, {"instances": [ONE]}]},
-            f"$.images[1].instances[0]: the instance {ONE} has an image already",
+            f"$.images[1].instances[0]: the instance {ONE} already has an image",
         ),
         ({"resource_classes": ["x"]}, "$.resource_classes: 'x' is neither a standard resource class"),
     ],

@@ -104,7 +104,7 @@ def test_empty_fleet_has_no_capacity(run, tmp_path):
         (["--flavor", "vcpus=1, vcpus=2"], 2, "flavor 'vcpus=1, vcpus=2': vcpus is repeated"),
         (["--flavor", "vcpus=0"], 2, "the request is not a valid query to Placement: at least one resource group must"),
         (["--flavor", "no.json"], 2, "no.json: cannot be read: No such file or directory"),
-        (["--flavor", "bad.json"], 2, "bad.json:1: column 2: is no JSON: it ends too early"),
+        (["--flavor", "bad.json"], 2, "bad.json:1: column 2: is not JSON: it ends too early"),
         (["--flavor", "key.json"], 2, "key.json: $[0]: there is no key 'ram'"),
         (["--flavor", "none.json"], 2, "none.json: contains no flavor"),
         (["--request", "less.json"], 2, "less.json: $.flavor: vcpus must be 0..2147483647, got -4"),
