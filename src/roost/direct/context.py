@@ -44,14 +44,14 @@ class PlacementDirect:
             BadRequest: the context is already open.
         """
         if self._api is not None:
-            raise BadRequest("this PlacementDirect is entered already: make another one")
+            raise BadRequest("this PlacementDirect is already open: create another one")
         api = self._api = open_in_process(*resolve_config(self._config))
         version = "latest" if self._latest_microversion else None
         try:
-            from roost.direct.keystone_adapter import adapter  # keystoneauth1 may not be installed
+            from roost.direct.keystone_adapter import open_adapter  # keystoneauth1 may not be installed
         except ModuleNotFoundError:
             return Client(api, microversion=version)
-        session = adapter(api, microversion=version)
+        session = open_adapter(api, microversion=version)
         self._close_client = session.close
         return session.adapter
 

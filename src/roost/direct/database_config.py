@@ -11,7 +11,7 @@ from roost.model.settings.placement_settings import Placement as PlacementSettin
 from roost.model.settings.roost_settings import Settings
 from roost.scheduler.framework.rule_options import read_section
 
-_SQLITE_BEGINS = b"SQLite format 3\0"
+_SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 class DatabaseConfig(NamedTuple):
@@ -48,8 +48,10 @@ def _resolve_name(name: str | bytes) -> DatabaseConfig:
     path = Path(text)
     if path.suffix in (".toml", ".conf"):
         is_conf = path.suffix == ".conf"
-        served = resolve_server_config(None if is_conf else path, None, os.environ, conf=path if is_conf else None)
-        return DatabaseConfig(served.url, served.settings)
+        server_config = resolve_server_config(
+            None if is_conf else path, None, os.environ, conf=path if is_conf else None
+        )
+        return DatabaseConfig(server_config.url, server_config.settings)
     if path.is_file() and path.stat().st_size and not _is_sqlite(path):
         raise BadSettings(text, "is neither a SQLite database, nor a .toml or .conf file with settings")
     return DatabaseConfig(text, Settings())
@@ -57,9 +59,9 @@ def _resolve_name(name: str | bytes) -> DatabaseConfig:
 
 def _read_options(config: object) -> Settings:
     """Read the options of the Placement API from a loaded configuration."""
-    own, policy = getattr(config, "placement", None), getattr(config, "oslo_policy", None)
+    section, policy = getattr(config, "placement", None), getattr(config, "oslo_policy", None)
     names = PlacementSettings.__struct_fields__
-    values = {name: getattr(own, name) for name in names if getattr(own, name, None) is not None}
+    values = {name: getattr(section, name) for name in names if getattr(section, name, None) is not None}
     file = getattr(policy, "policy_file", None)
     if file and Path(file).is_file():  # The default names a file that may be missing.
         values["policy_file"] = str(file)
@@ -70,4 +72,4 @@ def _read_options(config: object) -> Settings:
 
 def _is_sqlite(path: Path) -> bool:
     with path.open("rb") as file:
-        return file.read(len(_SQLITE_BEGINS)) == _SQLITE_BEGINS
+        return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC

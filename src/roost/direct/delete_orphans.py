@@ -26,31 +26,31 @@ def find(url: str, *, provider: str | None, is_audited: Callable[[str], bool]) -
             if uuid_bytes(provider) is None:
                 raise NotFound("provider", provider)
             report.get_allocations_for_resource_provider(uuid_form(provider))
-        found = orphans(url)
-    audited = {each.consumer for each in found if is_audited(each.resource_class)}
+        rows = orphans(url)
+    audited_consumers = {row.consumer for row in rows if is_audited(row.resource_class)}
     return [
-        each
-        for each in found
-        if each.consumer in audited and (provider is None or each.provider == uuid_form(provider))
+        row
+        for row in rows
+        if row.consumer in audited_consumers and (provider is None or row.provider == uuid_form(provider))
     ]
 
 
-def delete(url: str, found: Sequence[Orphan]) -> str:
+def delete(url: str, orphan_rows: Sequence[Orphan]) -> str:
     """Delete orphaned allocations; return the first problem, or nothing.
 
     An unknown consumer loses all its allocations; an instance or a migration loses only the orphaned ones.
     """
     by_consumer: dict[str, list[Orphan]] = {}
-    for orphan in found:
+    for orphan in orphan_rows:
         by_consumer.setdefault(orphan.consumer, []).append(orphan)
     with open_report(url) as report:
-        for consumer, own in by_consumer.items():
+        for consumer, rows in by_consumer.items():
             try:
-                if own[0].holder == "nobody":
+                if rows[0].holder == "nobody":
                     report.delete_allocation_for_instance(consumer, force=True)
                 else:
-                    known = report.get_allocs_for_consumer(consumer)
-                    report.remove_providers_from_allocation(consumer, known, {each.provider for each in own})
+                    allocations = report.get_allocs_for_consumer(consumer)
+                    report.remove_providers_from_allocation(consumer, allocations, {row.provider for row in rows})
             except RoostError as error:
                 return f"consumer {consumer}: {error}"
     return ""

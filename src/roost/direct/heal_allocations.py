@@ -36,7 +36,7 @@ class HealOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     instance: str | None = None  # uuid; None: all
     cell: str | None = None  # only its instances; None: all
-    most: int | None = None  # upper bound of healed instances; None: no bound
+    max_count: int | None = None  # upper bound of healed instances; None: no bound
     is_forced: bool = False  # whether to replace existing allocations by those of the flavor
     is_dry_run: bool = False
 
@@ -47,7 +47,7 @@ class HealResult(NamedTuple):
     verdict: Verdict
     healed: int  # healed instances; of a dry run, instances to heal
     problem: str = ""  # of the instance at the stop
-    left: int = 0  # unchecked instances after it
+    unchecked: int = 0  # later instances that were not checked
 
 
 class _Stop(NamedTuple):
@@ -76,16 +76,16 @@ def heal(url: str, settings: Settings, options: HealOptions, *, echo: Echo) -> H
     count = 0
     opened = open_reader(url, settings=settings.store)
     with closing(opened) as store, closing(store.work_reader(SystemClock())) as reader:
-        found = _read_one(reader, options.instance) if options.instance else _read_all(reader)
-        rows = (row for row in found if options.cell is None or row.cell == options.cell)
+        statuses = _read_one(reader, options.instance) if options.instance else _read_all(reader)
+        rows = (row for row in statuses if options.cell is None or row.cell == options.cell)
         with open_offline(url, settings) as roost:
-            healing = _Healer(store, roost, options=options, echo=echo)
+            healer = _Healer(store, roost, options=options, echo=echo)
             for row in rows:
-                done = healing.heal(row)
-                if isinstance(done, _Stop):
-                    return HealResult(done.verdict, count, done.problem, sum(1 for _ in rows))
-                count += done
-                if options.most is not None and count >= options.most:
+                outcome = healer.heal(row)
+                if isinstance(outcome, _Stop):
+                    return HealResult(outcome.verdict, count, outcome.problem, sum(1 for _ in rows))
+                count += outcome
+                if options.max_count is not None and count >= options.max_count:
                     return HealResult("limit", count)
     return HealResult("healed" if count else "nothing", count)
 
@@ -93,7 +93,7 @@ def heal(url: str, settings: Settings, options: HealOptions, *, echo: Echo) -> H
 class _Healer:
     def __init__(self, store: Store, roost: Roost, *, options: HealOptions, echo: Echo) -> None:
         self._roost, self._options, self._echo = roost, options, echo
-        self._reclaiming = ClaimPlanner(roost, store.document)
+        self._planner = ClaimPlanner(roost, store.document)
 
     def heal(self, status: StatusRow) -> bool | _Stop:
         """Heal one instance; return whether it changed, or why healing must stop."""
@@ -102,70 +102,70 @@ class _Healer:
         if reason:
             self._echo(f"instance {uuid} is skipped: {reason}")
             return False
-        row, holder = self._reclaiming.find_row(status), self._reclaiming.state.holders.get(status.uuid)
-        is_whole = (
+        row, holder = self._planner.find_row(status), self._planner.state.holders.get(status.uuid)
+        is_complete = (
             holder is not None and self._is_owned(holder, status) and (holder.instance is not None or row is None)
         )
-        if is_whole and not self._options.is_forced:
-            self._echo(f"instance {uuid} holds what it needs")
+        if is_complete and not self._options.is_forced:
+            self._echo(f"instance {uuid} already has its allocations")
             return False
         if row is None:
-            return _Stop("no node", f"instance {uuid} is on node {status.node}, of which there is no host")
-        request = self._reclaiming.read_request(status)
+            return _Stop("no node", f"instance {uuid} is on node {status.node}, which has no host")
+        request = self._planner.read_request(status)
         try:
-            return self._reclaim(status, row, request, is_whole=is_whole)
+            return self._reclaim(status, row, request, is_complete=is_complete)
         except (BadRequest, NotFound) as error:
             return _Stop("refused", f"instance {uuid}: {error}")
 
-    def _reclaim(self, status: StatusRow, row: int, request: Request, *, is_whole: bool) -> bool | _Stop:
-        uuid, state = uuid_text(status.uuid), self._reclaiming.state
+    def _reclaim(self, status: StatusRow, row: int, request: Request, *, is_complete: bool) -> bool | _Stop:
+        uuid, state = uuid_text(status.uuid), self._planner.state
         shape = self._roost.scheduler.shape(request)
         holder = state.holders.get(status.uuid)
-        held: Allocations = {} if holder is None else self._reclaiming.read_allocations(holder)
+        held: Allocations = {} if holder is None else self._planner.read_allocations(holder)
         if held and not self._options.is_forced:
-            return self._put(shape, status, row, wanted=held)
+            return self._put(shape, status, row, allocations=held)
         device = _find_device(request, shape)
         if device:
-            return _Stop("device", f"instance {uuid} has {device}, and only its host knows which device that is")
-        wanted = self._reclaiming.find_allocations(shape, status, row)
-        if isinstance(wanted, str):
-            return _Stop("refused", f"instance {uuid} cannot hold what it asks for: {wanted}")
-        if wanted == held and is_whole:
+            return _Stop("device", f"instance {uuid} has {device}, and only its host knows the device")
+        allocations = self._planner.find_allocations(shape, status, row)
+        if isinstance(allocations, str):
+            return _Stop("refused", f"instance {uuid} cannot hold what it requests: {allocations}")
+        if allocations == held and is_complete:
             return False
-        return self._put(shape, status, row, wanted=wanted)
+        return self._put(shape, status, row, allocations=allocations)
 
-    def _put(self, shape: Shape, status: StatusRow, row: int, *, wanted: Allocations) -> bool | _Stop:
-        uuid, amounts = uuid_text(status.uuid), _describe_amounts(wanted)
-        found = self._reclaiming.plan(shape, status, row, allocations=wanted)
-        if isinstance(found, str):
-            return _Stop("refused", f"instance {uuid} cannot hold {amounts}: {found}")
-        refusal = None if self._options.is_dry_run else self._roost.placement.commit([found.item])[0]
+    def _put(self, shape: Shape, status: StatusRow, row: int, *, allocations: Allocations) -> bool | _Stop:
+        uuid, amounts = uuid_text(status.uuid), _describe_amounts(allocations)
+        planned = self._planner.plan(shape, status, row, allocations=allocations)
+        if isinstance(planned, str):
+            return _Stop("refused", f"instance {uuid} cannot hold {amounts}: {planned}")
+        refusal = None if self._options.is_dry_run else self._roost.placement.commit([planned.item])[0]
         if refusal is not None:
             reason = refusal.work or refusal.table or refusal.kind
-            return _Stop("refused", f"instance {uuid} cannot hold {amounts}: {reason} was changed meanwhile")
-        outside = f", outside of its server group: {found.outside}" if found.outside else ""
+            return _Stop("refused", f"instance {uuid} cannot hold {amounts}: {reason} was changed concurrently")
+        outside = f", outside of its server group: {planned.outside}" if planned.outside else ""
         self._echo(f"instance {uuid} {'would hold' if self._options.is_dry_run else 'holds'} {amounts}{outside}")
         return True
 
     def _is_owned(self, holder: Holder, status: StatusRow) -> bool:
         """Return whether a consumer has the project and user of the instance."""
         placement = self._roost.settings.placement
-        nobody = (placement.incomplete_consumer_project_id, placement.incomplete_consumer_user_id)
-        owners = ((each.project_id or nobody[0], each.user_id or nobody[1]) for each in (holder, status))
-        return next(owners) == next(owners)
+        defaults = (placement.incomplete_consumer_project_id, placement.incomplete_consumer_user_id)
+        owner_pairs = ((row.project_id or defaults[0], row.user_id or defaults[1]) for row in (holder, status))
+        return next(owner_pairs) == next(owner_pairs)
 
 
 def _find_device(request: Request, shape: Shape) -> str:
     """Find the first resource of a request with a device known only to the host; empty: none."""
     groups = () if shape.query is None else shape.query.groups
-    found = sorted({name for group in groups for name in group.resources} & _DEVICES)
-    return (found or [_DEVICE_PROFILE] * (_DEVICE_PROFILE in request.flavor.extra_specs) or [""])[0]
+    classes = sorted({name for group in groups for name in group.resources} & _DEVICES)
+    return (classes or [_DEVICE_PROFILE] * (_DEVICE_PROFILE in request.flavor.extra_specs) or [""])[0]
 
 
 def _describe_amounts(amounts: Mapping[str, Mapping[str, int]]) -> str:
     return "; ".join(
-        f"{', '.join(f'{amount} {name}' for name, amount in each.items())} of provider {provider}"
-        for provider, each in amounts.items()
+        f"{', '.join(f'{amount} {name}' for name, amount in resources.items())} of provider {provider}"
+        for provider, resources in amounts.items()
     )
 
 

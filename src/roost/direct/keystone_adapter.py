@@ -66,22 +66,22 @@ def _text(value: str | bytes) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
-def adapter(api: InProcess, *, microversion: str | None) -> AdapterSession:
-    """Return an adapter with a random address for this API only.
+def open_adapter(api: InProcess, *, microversion: str | None) -> AdapterSession:
+    """Open an adapter with a random address for this API only.
 
     Args:
         microversion: of requests without one.
     """
     address = f"http://{uuid.uuid4()}"
-    opened = requests.Session()
-    opened.trust_env = False  # No proxy stands in between.
-    opened.mount(address, _Transport(api))
-    made = Adapter(
-        Session(session=opened),
+    requests_session = requests.Session()
+    requests_session.trust_env = False  # No proxy stands in between.
+    requests_session.mount(address, _Transport(api))
+    adapter = Adapter(
+        Session(session=requests_session),
         service_type="placement",
         endpoint_override=address,
         additional_headers={"x-auth-token": "admin"},
         default_microversion=microversion,
         raise_exc=False,
     )
-    return AdapterSession(made, opened)
+    return AdapterSession(adapter, requests_session)

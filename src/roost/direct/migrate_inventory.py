@@ -90,7 +90,7 @@ def migrate_inventory(url: str, options: MigrateOptions, *, warn: Callable[[str]
         ReshapeFailed: a node cannot be reshaped; earlier nodes were.
         DriverNotReady: try again later.
         Unavailable: the driver failed, or conflicts with the provider config files; the node was not reshaped.
-        StoreBusy, Unavailable: see ``offline``.
+        StoreBusy, Unavailable: see ``open_report``.
     """
     if options.driver == _BARE_METAL:
         return
@@ -98,24 +98,26 @@ def migrate_inventory(url: str, options: MigrateOptions, *, warn: Callable[[str]
     configs = ProviderConfigs(provider_config.read(options.provider_config), warn=warn)
     with _report_driver_error(f"host {options.host}"):
         driver.start(options.host)
-        known = check_nodes(driver.nodes())
+        driver_nodes = check_nodes(driver.nodes())
     for node in options.nodes:
-        if node not in known:
-            raise NotFound("node", node, message=f"host {options.host} has no node {node}, only {', '.join(known)}")
+        if node not in driver_nodes:
+            raise NotFound(
+                "node", node, message=f"host {options.host} has no node {node}, only {', '.join(driver_nodes)}"
+            )
     with open_report(url) as report:
-        names = options.nodes or known
-        found = {node: report.get_provider_by_name(node)["uuid"] for node in names}
-        bringing = Reshaper(
+        names = options.nodes or driver_nodes
+        root_uuids = {node: report.get_provider_by_name(node)["uuid"] for node in names}
+        reshaper = Reshaper(
             driver, report, configs=configs, terms=options.reshape, sleep=time.sleep, uniform=Random().uniform
         )
-        for node, uuid in found.items():
+        for node, uuid in root_uuids.items():
             with _report_driver_error(f"node {node}"):
-                is_reshaped = bringing.reshape(node, uuid)
+                is_reshaped = reshaper.reshape(node, uuid)
             yield NodeResult(node, is_reshaped)
 
 
 @contextmanager
-def _report_driver_error(what: str) -> Iterator[None]:
+def _report_driver_error(subject: str) -> Iterator[None]:
     """Convert unexpected errors of a driver to one sentence, with the traceback in the log.
 
     Raises:
@@ -126,23 +128,23 @@ def _report_driver_error(what: str) -> Iterator[None]:
     except RoostError:
         raise
     except Exception as error:
-        log.fault(what, error)
-        raise Unavailable(f"{what}: {error_text(error)}") from error
+        log.fault(subject, error)
+        raise Unavailable(f"{subject}: {error_text(error)}") from error
 
 
-def _read_pairs(what: str, pairs: Sequence[str]) -> dict[str, str]:
+def _read_pairs(option: str, pairs: Sequence[str]) -> dict[str, str]:
     """Read pairs ``KEY=VALUE`` into a dict.
 
     Raises:
         BadSettings: a pair is invalid.
     """
-    found = {}
+    values = {}
     for pair in pairs:
-        key, sign, value = pair.partition("=")
-        if not key or not sign:
-            raise BadSettings(what, f"must be KEY=VALUE, got {pair!r}")
-        found[key] = value
-    return found
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise BadSettings(option, f"must be KEY=VALUE, got {pair!r}")
+        values[key] = value
+    return values
 
 
 def _read_terms(pairs: Mapping[str, str], *, otherwise: HostTerms) -> HostTerms:

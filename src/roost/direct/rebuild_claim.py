@@ -58,17 +58,17 @@ class ClaimPlanner:
     def find_row(self, status: StatusRow) -> int | None:
         """Find the row of an instance's host; None if it does not exist."""
         hosts = self.state.hosts
-        found = (row for row in hosts.rows_of_name.get(status.host.lower(), ()) if hosts.alive.each[row])
-        return next((row for row in found if hosts.nodes[row] == status.node), None)
+        rows = (row for row in hosts.rows_of_name.get(status.host.lower(), ()) if hosts.alive.each[row])
+        return next((row for row in rows if hosts.nodes[row] == status.node), None)
 
     def read_allocations(self, holder: Holder) -> Allocations:
         """Read the allocations of a consumer, by uuids and names."""
         providers, name_of = self.state.providers, self.state.class_ids.name_of
-        found: Allocations = {}
+        allocations: Allocations = {}
         for inventory_id, amount in holder.takes:
             uuid = providers.uuids[providers.row_of_id[inventory_id >> CLASS_BITS]]
-            found.setdefault(uuid, {})[name_of(inventory_id & CLASS_MASK)] = amount
-        return found
+            allocations.setdefault(uuid, {})[name_of(inventory_id & CLASS_MASK)] = amount
+        return allocations
 
     def find_allocations(self, shape: Shape, status: StatusRow, row: int) -> Allocations | str:
         """Find the allocations of an instance on a host in place of its current ones, or the reason for failure.
@@ -77,14 +77,14 @@ class ClaimPlanner:
         refusal.
         """
         state, placement = self.state, self._placement
-        left = placement.leave(status.uuid) if status.uuid in state.holders else None
+        released = placement.leave(status.uuid) if status.uuid in state.holders else None
         try:
-            found = find_allocation(state, shape, row)
+            candidate = find_allocation(state, shape, row)
         finally:
-            if left is not None:
-                placement.withdraw([], left)
-        if found is not None:
-            return found.allocations
+            if released is not None:
+                placement.withdraw([], released)
+        if candidate is not None:
+            return candidate.allocations
         groups = () if shape.query is None else shape.query.groups
         if [group.suffix for group in groups] == [""]:
             return {state.providers.uuids[state.hosts.provider_row.each[row]]: dict(groups[0].resources)}
@@ -97,18 +97,20 @@ class ClaimPlanner:
         state, hosts = self.state, self.state.hosts
         holder = state.holders.get(status.uuid)
         pick = Pick(hosts.names[row], hosts.nodes[row], hosts.facts[row].cell, uuid_text(status.uuid), allocations, {})
-        found = takes_of(state, holder, pick)
-        if isinstance(found, str):
-            return found
+        takes = takes_of(state, holder, pick)
+        if isinstance(takes, str):
+            return takes
         number = self._placement.new_id("consumer")
         instance, places, outside = self._build_instance(shape, status, row, number=number)
         image_id, documents = store_image(state, shape.spec.request.image)
         if holder is None or holder.instance is None:
             instance = msgspec.structs.replace(instance, flavor_id=status.flavor_id, image_id=image_id)
-        freed: tuple[Release, ...] = () if holder is None else (release_of(state, [holder]),)
-        taken = [(number, inventory_id, amount) for inventory_id, amount in found[1]]
-        claim = Claim([_consumer(holder, status, number)], taken, [instance], places)
-        return PlannedClaim(Item((*documents, *freed, claim), work=(require_unchanged(status),)), allocations, outside)
+        releases: tuple[Release, ...] = () if holder is None else (release_of(state, [holder]),)
+        consumer_takes = [(number, inventory_id, amount) for inventory_id, amount in takes[1]]
+        claim = Claim([_consumer(holder, status, number)], consumer_takes, [instance], places)
+        return PlannedClaim(
+            Item((*documents, *releases, claim), work=(require_unchanged(status),)), allocations, outside
+        )
 
     def _build_instance(
         self, shape: Shape, status: StatusRow, row: int, *, number: int
@@ -118,17 +120,17 @@ class ClaimPlanner:
         holder = state.holders.get(status.uuid)
         if holder is not None and holder.instance is not None:
             return msgspec.structs.replace(holder.instance, consumer_id=number), places_of(state, holder.instance), ""
-        alone, group = InstanceRow(number, state.hosts.ids[row], 0), shape.spec.group
+        bare, group = InstanceRow(number, state.hosts.ids[row], 0), shape.spec.group
         if group is None:
-            return alone, [], ""
+            return bare, [], ""
         place = self._find_place(shape, status, row, number=number)
         if place is None:
-            return msgspec.structs.replace(alone, group_id=group.id), [], ""
-        holds, members = group.places.get(place.scope, (place.holder, 0))
-        if members and (holds != place.holder or members >= place.limit):
+            return msgspec.structs.replace(bare, group_id=group.id), [], ""
+        place_holder, members = group.places.get(place.scope, (place.holder, 0))
+        if members and (place_holder != place.holder or members >= place.limit):
             node = state.hosts.nodes[row]
-            return alone, [], f"the policy {group.policy} of its server group has no place for it on {node}"
-        member = msgspec.structs.replace(alone, group_id=group.id, scope=place.scope, holder=place.holder)
+            return bare, [], f"the policy {group.policy} of its server group has no place for it on {node}"
+        member = msgspec.structs.replace(bare, group_id=group.id, scope=place.scope, holder=place.holder)
         return member, [place], ""
 
     def _find_place(self, shape: Shape, status: StatusRow, row: int, *, number: int) -> Place | None:
@@ -138,14 +140,14 @@ class ClaimPlanner:
         place = place_of(
             group, host_id=hosts.ids[row], rack=hosts.facts[row].rack, domain=shape.spec.hint("fault_domain") or ""
         )
-        kept = None if status.migration_uuid is None else state.holders.get(status.migration_uuid)
-        if place is None or kept is None or group.policy != "affinity":
+        migration = None if status.migration_uuid is None else state.holders.get(status.migration_uuid)
+        if place is None or migration is None or group.policy != "affinity":
             return place
         providers, root = state.providers, hosts.provider_row.each[row]
-        rows = (providers.row_of_id[inventory_id >> CLASS_BITS] for inventory_id, _ in kept.takes)
+        rows = (providers.row_of_id[inventory_id >> CLASS_BITS] for inventory_id, _ in migration.takes)
         return (
             place
-            if any(providers.root.each[each] == root for each in rows)
+            if any(providers.root.each[provider_row] == root for provider_row in rows)
             else place_during_move(place, number=number)
         )
 

@@ -19,7 +19,7 @@ class SyncResult(NamedTuple):
     """The result of a synchronization."""
 
     verdict: Verdict
-    joined: int  # pairs of host and aggregate
+    added: int  # pairs of host and aggregate
     problem: str = ""
 
 
@@ -33,9 +33,9 @@ def sync_aggregates(url: str, *, echo: Callable[[str], None]) -> SyncResult:
     Raises:
         StoreBusy, Unavailable: see ``open_report``.
     """
-    joined = read_hosts(url)
+    nodes_by_aggregate = read_hosts(url)
     with open_report(url) as report:
-        return add_hosts(joined, report, echo=echo)
+        return add_hosts(nodes_by_aggregate, report, echo=echo)
 
 
 def read_hosts(url: str) -> dict[str, list[str]]:
@@ -43,25 +43,27 @@ def read_hosts(url: str) -> dict[str, list[str]]:
     with closing(open_reader(url)) as store:
         state = Current(store, clock=SystemClock()).state
         hosts = state.hosts
-        found: dict[str, list[str]] = {}
+        nodes_by_aggregate: dict[str, list[str]] = {}
         for number in [number for number, name in state.aggregate_names.items() if name]:
             rows = [hosts.row_of_root[row] for row in members(state, number) if row in hosts.row_of_root]
-            found[state.aggregates.name_of(number)] = [
+            nodes_by_aggregate[state.aggregates.name_of(number)] = [
                 state.providers.names[hosts.provider_row.each[row]] for row in rows
             ]
-        return found
+        return nodes_by_aggregate
 
 
-def add_hosts(joined: Mapping[str, Sequence[str]], report: ReportClient, *, echo: Callable[[str], None]) -> SyncResult:
+def add_hosts(
+    nodes_by_aggregate: Mapping[str, Sequence[str]], report: ReportClient, *, echo: Callable[[str], None]
+) -> SyncResult:
     """Add the providers of nodes to aggregates.
 
     Args:
-        joined: names of nodes by the uuid of their aggregate.
+        nodes_by_aggregate: names of nodes by the uuid of their aggregate.
         report: client of their Placement.
         echo: called with one sentence per node.
     """
     count = 0
-    for uuid, nodes in joined.items():
+    for uuid, nodes in nodes_by_aggregate.items():
         for node in nodes:
             try:
                 report.aggregate_add_host(uuid, node)

@@ -203,7 +203,7 @@ def test_context_is_reusable_but_not_reentrant():
     context = roost.PlacementDirect("sqlite://", latest_microversion=True)
     with context as client:
         client.post("/resource_providers", json={"name": "one", "uuid": UUID})
-        with pytest.raises(BadRequest, match="entered already"):
+        with pytest.raises(BadRequest, match="already open"):
             context.__enter__()
         assert client.get(f"/resource_providers/{UUID}").status_code == 200
     context.__exit__(None, None, None)

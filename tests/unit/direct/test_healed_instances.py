@@ -91,7 +91,7 @@ def test_heal_restores_allocations_and_a_second_heal_changes_nothing(url):
     before = build_unallocated(url, hosts(1))
     assert run_heal(url)[0] == HealResult("healed", 1)
     assert allocations(url) == before
-    assert run_heal(url) == (HealResult("nothing", 0), [f"instance {uuid_named('one')} holds what it needs"])
+    assert run_heal(url) == (HealResult("nothing", 0), [f"instance {uuid_named('one')} already has its allocations"])
 
 
 def test_configured_project_placeholder_means_no_owner(url):
@@ -319,7 +319,7 @@ def test_heal_refuses_groups_that_the_host_cannot_serve(url):
     result, _ = run_heal(url)
     assert (result.verdict, result.healed) == ("refused", 0)
     assert result.problem == (
-        f"instance {uuid_named('one')} cannot hold what it asks for: "
+        f"instance {uuid_named('one')} cannot hold what it requests: "
         "h0 is among the hosts that lack 1 CUSTOM_CARD or more on 2 providers"
     )
     assert allocations(url) is None
