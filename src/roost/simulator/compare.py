@@ -90,7 +90,7 @@ def compare(
         raise BadRequest(f"there must be 1 job or more, got {jobs}")
     for name, values in (("policy", [policy.name for policy in policies]), ("seed", list(seeds))):
         if not values or len(set(values)) < len(values):
-            raise BadRequest(f"a {name} is missing, or there twice: {', '.join(map(str, values))}")
+            raise BadRequest(f"a {name} is missing or repeated: {', '.join(map(str, values))}")
     with (
         nullcontext(str(results))
         if results is not None
@@ -98,9 +98,9 @@ def compare(
     ):
         with translate_write_errors(folder):
             Path(folder).mkdir(parents=True, exist_ok=True)
-        place = None if data is None else str(data)
+        data_folder = None if data is None else str(data)
         runs = [
-            Run(source=source, policy=policy, seed=seed, results=folder, data=place)
+            Run(source=source, policy=policy, seed=seed, results=folder, data=data_folder)
             for policy in policies
             for seed in seeds
         ]
@@ -114,12 +114,12 @@ def compare(
     )
 
 
-def build_figures(policies: Sequence[PolicyRuns], *, is_alone: bool) -> list[Figure]:
+def build_figures(policies: Sequence[PolicyRuns], *, is_sequential: bool) -> list[Figure]:
     """Build the figures of policies from replays with the same seeds.
 
     Args:
         policies: one or more, each with the same number of reports.
-        is_alone: whether the replays ran one at a time.
+        is_sequential: whether the replays ran one at a time.
     """
     first = policies[0].reports[0]
     figures: list[tuple[str, Unit, Better, Callable[[ReplayReport], float | None]]] = [
@@ -145,13 +145,13 @@ def build_figures(policies: Sequence[PolicyRuns], *, is_alone: bool) -> list[Fig
     ]
     # Durations are comparable only if measured several times, and one run at a time.
     comparable: set[Unit] = {"count", "share"}
-    if is_alone and len(policies[0].reports) > 1:
+    if is_sequential and len(policies[0].reports) > 1:
         comparable |= {"us", "per_s"}
-    done = [
-        _build_figure(name, unit, better if unit in comparable else "no", policies=policies, of=of)
-        for name, unit, better, of in figures
+    built = [
+        _build_figure(name, unit, better if unit in comparable else "no", policies=policies, value_of=value_of)
+        for name, unit, better, value_of in figures
     ]
-    return [figure for figure in done if figure is not None]
+    return [figure for figure in built if figure is not None]
 
 
 def policy_names(paths: Sequence[Path]) -> list[str]:
@@ -198,7 +198,7 @@ def _build_comparison(
         seeds=list(seeds),
         jobs=jobs,
         runs_found=done,
-        figures=build_figures(policy_runs, is_alone=jobs == 1),
+        figures=build_figures(policy_runs, is_sequential=jobs == 1),
         policies=policy_runs,
     )
 
@@ -213,10 +213,10 @@ def _count_empty_hosts(report: ReplayReport) -> float | None:
 
 
 def _class_share(name: str, share: Callable[[ClassUse], float | None]) -> Callable[[ReplayReport], float | None]:
-    def of(report: ReplayReport) -> float | None:
+    def value_of(report: ReplayReport) -> float | None:
         return next((share(use) for use in report.classes if use.resource_class == name and use.capacity), None)
 
-    return of
+    return value_of
 
 
 def _build_figure(
@@ -225,12 +225,12 @@ def _build_figure(
     better: Better,
     *,
     policies: Sequence[PolicyRuns],
-    of: Callable[[ReplayReport], float | None],
+    value_of: Callable[[ReplayReport], float | None],
 ) -> Figure | None:
     """Return a figure; None if a run lacks it."""
     spreads: list[Spread] = []
     for policy in policies:
-        values = [value for report in policy.reports if (value := of(report)) is not None]
+        values = [value for report in policy.reports if (value := value_of(report)) is not None]
         if len(values) < len(policy.reports):
             return None
         spreads.append(Spread(mean=statistics.fmean(values), least=min(values), most=max(values)))
@@ -242,10 +242,10 @@ def _build_figure(
 
 def _find_best(spreads: Sequence[Spread], better: Better) -> int | None:
     """Return the index of the spread that is better than all others without overlap."""
-    for place, spread in enumerate(spreads):
-        others = [other for number, other in enumerate(spreads) if number != place]
+    for index, spread in enumerate(spreads):
+        others = [other for other_index, other in enumerate(spreads) if other_index != index]
         if better == "more" and all(spread.least > other.most for other in others):
-            return place
+            return index
         if better == "less" and all(spread.most < other.least for other in others):
-            return place
+            return index
     return None

@@ -12,8 +12,8 @@ class Curve:
 
     requests: np.ndarray
     mean: np.ndarray
-    least: np.ndarray
-    most: np.ndarray
+    minimum: np.ndarray
+    maximum: np.ndarray
     runs: int
 
 
@@ -39,5 +39,5 @@ def build_curve(runs: Sequence[tuple[Sequence[int], Sequence[float | None]]]) ->
     at = at[at <= min(points[-1, 0] for points in points)]
     table = np.array([np.interp(at, points[:, 0], points[:, 1]) for points in points])
     return Curve(
-        requests=at, mean=table.mean(axis=0), least=table.min(axis=0), most=table.max(axis=0), runs=len(points)
+        requests=at, mean=table.mean(axis=0), minimum=table.min(axis=0), maximum=table.max(axis=0), runs=len(points)
     )

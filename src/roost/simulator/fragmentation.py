@@ -62,16 +62,16 @@ class GpuFragmentation:
         # Frequency of each pair of VCPU and MEMORY_MB, by the GPUs of the same need.
         self._needs: dict[_GpuNeed, Counter[tuple[int, int]]] = {}
         for request in () if self._fleet is None else _requests(workload):
-            beside = self._needs.setdefault(_gpu_need(request), Counter())
-            beside[request.flavor.vcpus, request.flavor.memory_mb] += request.count
+            sizes = self._needs.setdefault(_gpu_need(request), Counter())
+            sizes[request.flavor.vcpus, request.flavor.memory_mb] += request.count
 
     def share(self, free: FreeByProvider) -> float | None:
         """Return the fragment as a share of the capacity of all GPUs; None for a fleet without ``CUSTOM_GPU_MILLI``."""
         if self._fleet is None or not self._needs:
             return None
         nodes = _read_free(self._fleet, free)
-        fragments = sum(_sum_fragments(nodes, gpus, beside) for gpus, beside in self._needs.items())
-        request_count = sum(beside.total() for beside in self._needs.values())
+        fragments = sum(_sum_fragments(nodes, gpus, sizes) for gpus, sizes in self._needs.items())
+        request_count = sum(sizes.total() for sizes in self._needs.values())
         return float(fragments / request_count / self._fleet.capacity)
 
 
@@ -124,8 +124,8 @@ def _find_gpu_nodes(fleet: Fleet) -> _Fleet | None:
 
 
 def _find_rows(fleet: Fleet, rows: Mapping[str, int], resource_class: str) -> Amounts:
-    offering = (provider for provider in fleet.providers if resource_class in provider.inventories)
-    return np.array([rows[provider.parent_uuid or provider.uuid] for provider in offering], dtype=np.int64)
+    providers = (provider for provider in fleet.providers if resource_class in provider.inventories)
+    return np.array([rows[provider.parent_uuid or provider.uuid] for provider in providers], dtype=np.int64)
 
 
 def _read_free(fleet: _Fleet, free: FreeByProvider) -> _Nodes:
@@ -138,27 +138,27 @@ def _read_free(fleet: _Fleet, free: FreeByProvider) -> _Nodes:
     return _Nodes(vcpus=own["VCPU"], memory_mb=own["MEMORY_MB"], gpus=gpus, kinds=fleet.kinds, traits=fleet.traits)
 
 
-def _sum_fragments(nodes: _Nodes, gpus: _GpuNeed, beside: Counter[tuple[int, int]]) -> int:
+def _sum_fragments(nodes: _Nodes, gpus: _GpuNeed, sizes: Counter[tuple[int, int]]) -> int:
     """Return the sum of the fragments of all needs for these GPUs, weighted by frequency."""
     idle = int(nodes.gpus.sum())
     if not gpus:
-        return idle * beside.total()
+        return idle * sizes.total()
     # All GPUs of a need are equal, as in the pods of the trace, so the first one suffices.
     amount, required = gpus[0]
     allowed = np.array([all(traits & any_of for any_of in required) for traits in nodes.traits])
-    serving = (nodes.gpus >= amount) & allowed[nodes.kinds]
-    useful: Amounts = np.where(serving, nodes.gpus, 0).sum(axis=1)
-    has_enough = serving.sum(axis=1) >= len(gpus)
+    usable = (nodes.gpus >= amount) & allowed[nodes.kinds]
+    useful: Amounts = np.where(usable, nodes.gpus, 0).sum(axis=1)
+    has_enough = usable.sum(axis=1) >= len(gpus)
     fragments = 0
-    for (vcpus, memory_mb), count in beside.items():
+    for (vcpus, memory_mb), count in sizes.items():
         fits = has_enough & (nodes.vcpus >= vcpus) & (nodes.memory_mb >= memory_mb)
         fragments += count * (idle - int(useful[fits].sum()))
     return fragments
 
 
 def _gpu_need(request: Request) -> _GpuNeed:
-    asking = (group for group in request.groups if GPU_MILLI in group.resources)
-    return tuple((group.resources[GPU_MILLI], group.required) for group in asking)
+    groups = (group for group in request.groups if GPU_MILLI in group.resources)
+    return tuple((group.resources[GPU_MILLI], group.required) for group in groups)
 
 
 def _requests(workload: Workload) -> list[Request]:
@@ -168,13 +168,13 @@ def _requests(workload: Workload) -> list[Request]:
 def _pieces(request: Request) -> list[dict[str, int]]:
     flavor = request.flavor
     swap_gb = -(-flavor.swap // 1024)
-    own = {
+    flavor_amounts = {
         "VCPU": flavor.vcpus,
         "MEMORY_MB": flavor.memory_mb,
         "DISK_GB": flavor.root_gb + flavor.ephemeral_gb + swap_gb,
     }
     return [
-        {resource_class: amount for resource_class, amount in own.items() if amount},
+        {resource_class: amount for resource_class, amount in flavor_amounts.items() if amount},
         *(group.resources for group in request.groups),
     ]
 

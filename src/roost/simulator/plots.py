@@ -111,7 +111,7 @@ def _draw_fragmentation(reports: Reports, title: str) -> "Figure | None":
     first = next(iter(reports.values()))[0]
     panels: dict[str, _Value] = {}
     if first.gpu_fragmentation is not None:
-        panels["GPUs free but expected to be of no use, % of all GPUs"] = lambda _, series: _percent_of(
+        panels["GPUs free but unusable for expected requests, % of all GPUs"] = lambda _, series: _percent_of(
             series.gpu_fragmentation, 1
         )
     for use in first.classes:
@@ -186,7 +186,7 @@ def _draw_line(panel: "Axes", curve: Curve, *, number: int, width: float) -> Non
     colour, dashes = _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
     panel.plot(curve.requests, curve.mean, color=colour, linestyle=dashes, linewidth=width, zorder=3)
     if curve.runs > 1:
-        panel.fill_between(curve.requests, curve.least, curve.most, color=colour, alpha=0.22, linewidth=0)
+        panel.fill_between(curve.requests, curve.minimum, curve.maximum, color=colour, alpha=0.22, linewidth=0)
 
 
 def _format_axes(panel: "Axes", *, top: float | None, is_log: bool) -> None:
@@ -202,8 +202,8 @@ def _format_axes(panel: "Axes", *, top: float | None, is_log: bool) -> None:
         panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         panel.yaxis.set_minor_formatter(NullFormatter())
     else:
-        most = panel.get_ylim()[1] if top is None else top
-        panel.set_ylim(-0.02 * most, most)  # A line at 0 must not hide behind the axis.
+        upper = panel.get_ylim()[1] if top is None else top
+        panel.set_ylim(-0.02 * upper, upper)  # A line at 0 must not hide behind the axis.
     if top is None or is_log:
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
 
@@ -243,7 +243,7 @@ def _add_legend(figure: "Figure", reports: Reports) -> None:
         for number in range(len(reports))
     ]
     runs = max(len(each) for each in reports.values())
-    note = f"line: mean of {runs} seeds, band: least to most" if runs > 1 else None
+    note = f"line: mean of {runs} seeds, band: minimum to maximum" if runs > 1 else None
     figure.legend(
         handles,
         list(reports),
@@ -265,7 +265,6 @@ def _draw_hosts(reports: Reports, title: str) -> "Figure | None":
         return None
     first = next(iter(drawn.values()))
     classes = list(first.used_share)
-    cell = "one cell a host" if first.hosts_per_cell == 1 else f"one cell {first.hosts_per_cell} hosts"
     figure = _new_figure(f"{title}: how full each of {first.hosts:,} hosts is at the end")
     panels = figure.subplots(len(drawn), len(classes), squeeze=False)
     shape = _SIZE_INCHES[0] / len(classes) / (_SIZE_INCHES[1] / len(drawn))
@@ -276,7 +275,7 @@ def _draw_hosts(reports: Reports, title: str) -> "Figure | None":
     scale = ScalarMappable(norm=Normalize(0, 100), cmap=_COLOUR_MAP)
     bar = figure.colorbar(scale, ax=panels, shrink=0.8, pad=0.02)
     bar.set_label("in use, % of the host's capacity")
-    cell = "one cell a host" if first.hosts_per_cell == 1 else f"one cell for {first.hosts_per_cell} hosts"
+    cell = "one cell per host" if first.hosts_per_cell == 1 else f"one cell for {first.hosts_per_cell} hosts"
     notes = [f"{cell}, from left to right and down; the hosts of a policy are in the same order in each class"]
     if any(len(each) > 1 for each in reports.values()):
         notes.append("first seed")

@@ -83,25 +83,25 @@ def json_file(path: str | None) -> Iterator[Callable[[msgspec.Struct], None]]:
         yield lambda _: None
         return
     target = Path(path)
-    beside = target
+    temporary = target
 
     def write(report: msgspec.Struct) -> None:
         body = to_json(report)
         with translate_write_errors(path):
-            beside.write_bytes(body)
-            beside.replace(target)
+            temporary.write_bytes(body)
+            temporary.replace(target)
 
     with translate_write_errors(path):
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not target.exists() or target.is_file():  # A device or a pipe is written directly.
-            beside = target.with_name(f"{target.name}.new")
-            beside.touch()
+            temporary = target.with_name(f"{target.name}.new")
+            temporary.touch()
     try:
         yield write
     finally:
-        if beside != target:
-            beside.unlink(missing_ok=True)
+        if temporary != target:
+            temporary.unlink(missing_ok=True)
 
 
 def _join_lines(match: "re.Match[bytes]") -> bytes:

@@ -158,9 +158,9 @@ def execute(run: Run, progress: Progress | None = None) -> None:
     from roost.app import open_scratch
 
     workload = load_workload(run.source, run.seed)
-    chance = SeededRandom(1 if run.seed is None else run.seed)
+    rng = SeededRandom(1 if run.seed is None else run.seed)
     folder = None if run.data is None else _empty_folder(run)
-    with open_scratch(run.policy.settings, folder, random=chance) as roost:
+    with open_scratch(run.policy.settings, folder, random=rng) as roost:
         report = replay(workload, roost, chunk=run.source.chunk, progress=progress)
     if folder is not None:
         folder.replace(_data_folder(run))
@@ -178,14 +178,14 @@ def write_atomically(path: Path, body: bytes) -> None:
     Raises:
         BadFile: it cannot be written.
     """
-    beside = path.with_name(f"{path.name}.{os.getpid()}.new")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
     with translate_write_errors(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            beside.write_bytes(body)
-            beside.replace(path)
+            temporary.write_bytes(body)
+            temporary.replace(path)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 def _digest(path: str) -> str:
@@ -195,12 +195,12 @@ def _digest(path: str) -> str:
         raise BadFile(path, f"cannot be read: {error.strerror or error}") from None
 
 
-def _shuffle_hosts(fleet: Fleet, chance: random.Random) -> Fleet:
+def _shuffle_hosts(fleet: Fleet, rng: random.Random) -> Fleet:
     """Return the fleet with its provider trees and hosts in random order."""
     roots: dict[str, str] = {}
     for provider in fleet.providers:  # Parents come before children.
         roots[provider.uuid] = provider.uuid if provider.parent_uuid is None else roots[provider.parent_uuid]
-    places = {uuid: chance.random() for uuid in dict.fromkeys(roots.values())}
+    places = {uuid: rng.random() for uuid in dict.fromkeys(roots.values())}
     return msgspec.structs.replace(
         fleet,
         providers=sorted(fleet.providers, key=lambda provider: places[roots[provider.uuid]]),
@@ -217,7 +217,7 @@ def _empty_folder(run: Run) -> Path:
     """Return an empty folder for the database of a run, without the remains of an unfinished run."""
     folder = _data_folder(run)
     if folder.exists():
-        raise BadFile(str(folder), "is there already, with the database of another run: name another folder")
+        raise BadFile(str(folder), "already exists, with the database of another run: use another folder")
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     with translate_write_errors(str(unfinished)):
         shutil.rmtree(unfinished, ignore_errors=True)

@@ -151,23 +151,23 @@ class Sampler:
 
     def _main_classes(self, rows: Sequence[int]) -> list[str]:
         """Return the requested classes offered by the most hosts, in the usual order."""
-        offering: dict[str, set[int]] = {}
+        hosts_by_class: dict[str, set[int]] = {}
         for provider, row in zip(self._workload.fleet.providers, rows, strict=True):
             for resource_class in provider.inventories if row >= 0 else ():
                 if resource_class in self.typical:
-                    offering.setdefault(resource_class, set()).add(row)
+                    hosts_by_class.setdefault(resource_class, set()).add(row)
         usual = {name: place for place, name in enumerate(_CLASS_ORDER)}
-        first = sorted(offering, key=lambda name: (-len(offering[name]), name))[:_HOST_CLASSES_MAX]
+        first = sorted(hosts_by_class, key=lambda name: (-len(hosts_by_class[name]), name))[:_HOST_CLASSES_MAX]
         return sorted(first, key=lambda name: (usual.get(name, len(usual)), name))
 
     def _shares(self, resource_class: str, rows: Sequence[int]) -> np.ndarray:
         """Return the used share of a class; float64, shape (hosts,), NaN if not offered."""
-        offering = [
+        rows_and_capacities = [
             (row, provider.inventories[resource_class].capacity)
             for provider, row in zip(self._workload.fleet.providers, rows, strict=True)
             if resource_class in provider.inventories
         ]
-        at, capacity = (np.array(column, dtype=np.int64) for column in zip(*offering, strict=True))
+        at, capacity = (np.array(column, dtype=np.int64) for column in zip(*rows_and_capacities, strict=True))
         free = self._target.free_by_provider(resource_class)
         has_host = at >= 0
         totals = np.zeros((2, len(self._workload.fleet.hosts)))

@@ -76,7 +76,7 @@ def test_agents_are_listed_and_shown(folder, run):
         assert server.ask("PUT", "/v1/agents/host-1", body, headers={"x-auth-token": "admin"})[0] == 200
         place = ("--url", server.address)
         lines = run("agent", "list", *place)[1].splitlines()
-        assert re.fullmatch(r"host +state +heard +driver +cell +nodes", lines[0])
+        assert re.fullmatch(r"host +state +last contact +driver +cell +nodes", lines[0])
         assert re.fullmatch(r"host-1  ready, up  20\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ  fake    -     host-1", lines[1])
         (entry,) = json.loads(run("agent", "list", "--json", *place)[1])
         assert json.loads(run("agent", "show", "HOST-1", "--json", *place)[1]) == entry

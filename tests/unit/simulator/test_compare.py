@@ -14,8 +14,8 @@ from tests.unit.simulator.traces.files import VMS, write
 pytestmark = pytest.mark.long
 
 
-def figure(name, *policies_with_runs, is_alone=True):
-    return next(each for each in build_figures(policies_with_runs, is_alone=is_alone) if each.name == name)
+def figure(name, *policies_with_runs, is_sequential=True):
+    return next(each for each in build_figures(policies_with_runs, is_sequential=is_sequential) if each.name == name)
 
 
 @pytest.fixture
@@ -60,12 +60,12 @@ def test_durations_are_compared_only_for_undisturbed_repeated_runs():
     once = policy_runs(1, decision_us_p50=1.0), policy_runs(1, name="b", decision_us_p50=2.0)
     twice = policy_runs(1, 1, decision_us_p50=1.0), policy_runs(1, 1, name="b", decision_us_p50=2.0)
     assert figure("decision p50, µs", *once).best is None
-    assert figure("decision p50, µs", *twice, is_alone=False).best is None
+    assert figure("decision p50, µs", *twice, is_sequential=False).best is None
     assert figure("decision p50, µs", *twice).best == "a"
 
 
 def test_figure_missing_from_a_run_is_left_out():
-    names = [each.name for each in build_figures([policy_runs(1, gpu_fragmentation=None)], is_alone=True)]
+    names = [each.name for each in build_figures([policy_runs(1, gpu_fragmentation=None)], is_sequential=True)]
     assert "GPU fragmentation" not in names
     assert "hosts empty at the end" not in names  # REPORT has none.
     assert "PGPU, peak" in names

@@ -92,7 +92,7 @@ def test_unwritable_folder_is_an_error_before_any_work(tmp_path):
 def test_curve_has_mean_and_spread_where_all_runs_have_values():
     curve = build_curve([([1, 3, 5], [10.0, None, 30.0]), ([1, 2, 5, 9], [20.0, 20.0, 50.0, 0.0])])
     assert curve.requests.tolist() == [1, 5]
-    assert (curve.mean.tolist(), curve.least.tolist(), curve.most.tolist()) == ([15, 40], [10, 30], [20, 50])
+    assert (curve.mean.tolist(), curve.minimum.tolist(), curve.maximum.tolist()) == ([15, 40], [10, 30], [20, 50])
     assert build_curve([([1, 9], [0.0, 8.0]), ([1, 5], [4.0, 4.0])]).requests.tolist() == [1]
     assert build_curve([([1], [None])]) is None
     assert build_curve([]) is None

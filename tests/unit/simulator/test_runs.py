@@ -142,7 +142,7 @@ def test_each_run_has_its_own_database(tmp_path):
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["old-pack-seed1"]
     database = tmp_path / "data" / "old-pack-seed1" / "roost.db"
     before = database.read_bytes()
-    with pytest.raises(BadFile, match="is there already, with the database of another run"):
+    with pytest.raises(BadFile, match="already exists, with the database of another run"):
         execute(run)
     assert database.read_bytes() == before
 

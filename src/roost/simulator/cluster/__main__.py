@@ -22,19 +22,19 @@ def parse_seeds(text: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run seeds and print their totals and failures."""
     parser = argparse.ArgumentParser(prog="python -m roost.simulator.cluster", description=__doc__)
     parser.add_argument("--seeds", type=parse_seeds, default="0-1499", help="a seed, or a range: 0-1499")
     parser.add_argument("--kinds", default="", help="kinds of operations to request, separated by commas; empty: all")
     parser.add_argument("--jobs", type=int, default=2, help="parallel processes")
-    options = parser.parse_args(words)
-    began_s = time.perf_counter()
+    options = parser.parse_args(arguments)
+    start_s = time.perf_counter()
     kinds = tuple(filter(None, options.kinds.split(",")))
     total = sum_results(
         run_seeds(options.seeds, jobs=options.jobs, kinds=kinds), on_result=_progress_bar(len(options.seeds))
     )
-    elapsed_s = time.perf_counter() - began_s
+    elapsed_s = time.perf_counter() - start_s
     sys.stdout.writelines(f"{line}\n" for line in format_total(total, elapsed_s=elapsed_s))
     for result in total.failures:
         sys.stdout.writelines(f"{line}\n" for line in format_failure(result, kinds=options.kinds))

@@ -16,7 +16,7 @@ def audit_shelves(shelves: Shelves) -> list[Finding]:
     """Audit rows and return the findings."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.db"
-        path.write_bytes(_empty())
+        path.write_bytes(_empty_database())
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA synchronous = OFF")
             for name, shelf in shelves.by_table().items():
@@ -26,7 +26,7 @@ def audit_shelves(shelves: Shelves) -> list[Finding]:
 
 
 @cache
-def _empty() -> bytes:
+def _empty_database() -> bytes:
     """Return a database file without rows; a copy is cheaper than a new database."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "empty.db"
@@ -36,6 +36,6 @@ def _empty() -> bytes:
 
 def _fill(connection: sqlite3.Connection, name: str, rows: list[tuple[object, ...]]) -> None:
     columns = CODECS[name].table.columns
-    marks = ", ".join("?" * len(columns))
+    placeholders = ", ".join("?" * len(columns))
     connection.execute(f"DELETE FROM {name}")  # noqa: S608  # names of our own tables
-    connection.executemany(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks})", rows)  # noqa: S608  # as above
+    connection.executemany(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({placeholders})", rows)  # noqa: S608  # as above

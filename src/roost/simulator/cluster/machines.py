@@ -190,7 +190,7 @@ class AgentProcess:
             instances=machine.journal.instances(node),
             migrations=machine.journal.migrations(node),
         )
-        self.acting = OrderExecutor(
+        self.executor = OrderExecutor(
             self.host, run=self.run, driver=self.driver, journal=machine.journal, use_of={node: self.use}.__getitem__
         )
         self._world = world
@@ -256,7 +256,7 @@ class AgentProcess:
         return _SLOW_S if faults.strikes("slow") else _QUICK_S
 
     def _execute(self, task: Work | Undo | Clean) -> None:
-        answer = self.acting.carry_out(task)
+        answer = self.executor.carry_out(task)
         # The effects exist before the agent learns of the outcome.
         self._schedule(
             self._draw_span(), f"{_describe_task(task)} {answer.outcome}", lambda: self._finish_task(task, answer)

@@ -115,7 +115,7 @@ class Process:
         self._world.events.schedule(delay_s, "look", self._make_turn(self._turns), detail=self.name)
 
     def _make_turn(self, number: int) -> Callable[[], None]:
-        def look() -> None:
+        def take_turn() -> None:
             if not self.is_up or number != self._turns:
                 return
             if self.take_turn():
@@ -123,7 +123,7 @@ class Process:
             elif number == self._turns:  # A wake-up during the turn has scheduled the next one.
                 self._schedule_turn(self._world.chance.uniform(*_IDLE_S))
 
-        return look
+        return take_turn
 
     def _wake_for(self, work: Sequence[Put]) -> None:
         if any(isinstance(put.row, OperationRow) and not (put.row.owner or put.row.outcome) for put in work):

@@ -23,7 +23,7 @@ FAULTS_S = 150.0
 # After the last fault the simulation must come to rest within this time.
 REST_S = 600.0
 _CHECK_S = 2.0
-_ASK_S, _STROKE_S = (0.2, 4.0), 1.0
+_REQUEST_S, _DISTURB_S = (0.2, 4.0), 1.0
 _CUT_S, _LOST_HOSTS = (2.0, 40.0), 0.15
 _INJECTED = "was to go wrong"  # text of the fake driver's injected errors
 _GUEST_ERRORS = ("NotFound(", "Conflict(")  # of a guest that is missing or in another state
@@ -91,7 +91,7 @@ class Simulation:
         for machine in self.world.machines:
             self._events.schedule(self._chance.uniform(0, 3), "agent begins", machine.start, detail=machine.host)
         self._events.schedule(1.0, "ask", self._send_request)
-        self._events.schedule(_STROKE_S, "stroke", self._disturb_hosts)
+        self._events.schedule(_DISTURB_S, "stroke", self._disturb_hosts)
         if self.world.rare.is_on:
             self._events.schedule(WAKE_S, "wake", self._disturb_operations)
 
@@ -139,19 +139,19 @@ class Simulation:
             self.world.send_request(
                 f"ask {kind.kind}", action, on_accepted=lambda: self.world.accepted_counts.update([kind.kind])
             )
-        self._events.schedule(self._chance.uniform(*_ASK_S), "ask", self._send_request)
+        self._events.schedule(self._chance.uniform(*_REQUEST_S), "ask", self._send_request)
 
     def _disturb_hosts(self) -> None:
         """Partition hosts, and let operators disable and enable them."""
         if self._faults.is_over:
             return
         for machine in self.world.machines:
-            if self._faults.strikes("partitioned", per=_STROKE_S):
+            if self._faults.strikes("partitioned", per=_DISTURB_S):
                 self.world.cut_until_s[machine.host] = self.world.clock.time_s + self._chance.uniform(*_CUT_S)
                 self._events.note(f"{machine.host} is cut off")
-            if self._faults.strikes("disabled", per=_STROKE_S):
+            if self._faults.strikes("disabled", per=_DISTURB_S):
                 self.world.disable(machine.host, is_disabled=self._chance.random() < 0.5)
-        self._events.schedule(_STROKE_S, "stroke", self._disturb_hosts)
+        self._events.schedule(_DISTURB_S, "stroke", self._disturb_hosts)
 
     def _disturb_operations(self) -> None:
         """Make a waiting operation due before its time, or let a host of one sign off; schedule the next time."""

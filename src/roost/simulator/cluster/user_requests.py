@@ -170,10 +170,10 @@ def _revert(world: World, _kind: str) -> Action | None:
     """Return a request to revert a resize; some claim that the host is lost, rightly or not."""
     is_lost, status = world.chance.random() < _LOST_SHARE, _pick_instance(world, "revert")
     agents = world.store.shelves.work[AgentRow]
-    moved = [row for row in world.statuses() if row.status == "VERIFY_RESIZE"]
-    left = [row for row in moved if (agent := agents.get(row.host.lower())) is not None and agent.state == "gone"]
-    if is_lost and left:
-        status = world.chance.choice(left)
+    resized = [row for row in world.statuses() if row.status == "VERIFY_RESIZE"]
+    gone = [row for row in resized if (agent := agents.get(row.host.lower())) is not None and agent.state == "gone"]
+    if is_lost and gone:
+        status = world.chance.choice(gone)
     if status is None:
         return None
     key, uuid = world.new_uuid(), uuid_text(status.uuid)
@@ -199,43 +199,43 @@ def _change(submit: Change) -> Callable[[World, str], Action | None]:
         status = _pick_instance(world, request)
         if status is None:
             return None
-        names = RequestIds(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
-        return _as_action(lambda current, process: submit(current, process, names))
+        ids = RequestIds(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
+        return _as_action(lambda current, process: submit(current, process, ids))
 
     return make
 
 
-def _rebuild(current: Current, process: Process, names: RequestIds) -> Acceptance:
+def _rebuild(current: Current, process: Process, ids: RequestIds) -> Acceptance:
     return accept_changes.rebuild(
         current,
         process.reader,
-        names.instance,
+        ids.instance,
         image=None,
         filters=process.roost.rules.filters,
-        operation_uuid=names.operation,
+        operation_uuid=ids.operation,
         now_s=process.reader.now_s(),
     )
 
 
-def _shelve(current: Current, process: Process, names: RequestIds) -> Acceptance:
+def _shelve(current: Current, process: Process, ids: RequestIds) -> Acceptance:
     return accept_changes.shelve(
-        current, process.reader, names.instance, operation_uuid=names.operation, now_s=process.reader.now_s()
+        current, process.reader, ids.instance, operation_uuid=ids.operation, now_s=process.reader.now_s()
     )
 
 
-def _offload(current: Current, process: Process, names: RequestIds) -> Acceptance:
+def _offload(current: Current, process: Process, ids: RequestIds) -> Acceptance:
     return accept_changes.offload(
-        current, process.reader, names.instance, operation_uuid=names.operation, now_s=process.reader.now_s()
+        current, process.reader, ids.instance, operation_uuid=ids.operation, now_s=process.reader.now_s()
     )
 
 
-def _unshelve(current: Current, process: Process, names: RequestIds) -> Acceptance:
+def _unshelve(current: Current, process: Process, ids: RequestIds) -> Acceptance:
     return accept_changes.unshelve(
         current,
         process.reader,
-        names.instance,
-        operation_uuid=names.operation,
-        decision_uuid=names.decision,
+        ids.instance,
+        operation_uuid=ids.operation,
+        decision_uuid=ids.decision,
         now_s=process.reader.now_s(),
     )
 
@@ -246,27 +246,27 @@ def _move(world: World, kind: str) -> Action | None:
     status = _pick_instance(world, move_kind)
     if status is None or not status.host:
         return None
-    names = RequestIds(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
+    ids = RequestIds(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
     request = _move_query(world, kind, status)
     is_verified = kind == "resize" or (kind == "migrate" and world.chance.random() < _UNCHECKED_SHARE)
 
     def submit(current: Current, process: Process) -> Acceptance:
-        now = process.reader.status(status.uuid)
-        assert now is not None, "statuses are never deleted"
-        query = msgspec.structs.replace(request, ignore_hosts=(now.host,)) if request.ignore_hosts else request
+        latest = process.reader.status(status.uuid)
+        assert latest is not None, "statuses are never deleted"
+        query = msgspec.structs.replace(request, ignore_hosts=(latest.host,)) if request.ignore_hosts else request
         plan = accept.move(
             current,
             process.reader,
-            names.instance,
+            ids.instance,
             kind=move_kind,
             wanted=query,
             is_verified=is_verified,
-            operation_uuid=names.operation,
-            decision_uuid=names.decision,
+            operation_uuid=ids.operation,
+            decision_uuid=ids.decision,
             now_s=process.reader.now_s(),
         )
         if kind == "evacuate" and isinstance(plan, Plan):
-            return require_gone_agent(plan, process.reader, now)
+            return require_gone_agent(plan, process.reader, latest)
         return plan
 
     return _as_action(submit)

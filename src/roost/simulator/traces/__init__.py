@@ -1,1 +1,11 @@
-"""Workloads from files and seeds, one module per format; ``formats`` recognises the files of a trace."""
+"""Workloads from files and seeds. Read ``formats`` first.
+
+``formats``: recognises the files of a trace by their headers.
+``table``: CSV files as tables.
+``openb``: Alibaba's GPU cluster trace.
+``cospot``: Azure's packing trace, with concrete sizes.
+``huawei``: Huawei's dataset for topology-aware placement.
+``generated_workload``: workloads from a seed.
+``generated_fleet``: its hosts.
+``generated_requests``: its requests.
+"""

@@ -22,7 +22,7 @@ from roost.simulator.workload import Options, Stay, Workload, build_workload
 
 VMS = ("vmId", "tenantId", "cores", "ram", "starttime", "endtime")
 
-HOSTS_SYNTAX = "COUNTxCORESc/RAMm, as in 400x9600c/2300m, several split on commas"
+HOSTS_SYNTAX = "COUNTxCORESc/RAMm, as in 400x9600c/2300m, several separated by commas"
 _KIND = re.compile(r"([0-9]{1,10})x([0-9]{1,10})c/([0-9]{1,10})m")
 _HOSTS_MAX = 1_000_000
 _DAY_S = 86_400.0
@@ -42,9 +42,9 @@ def read(tables: dict[str, Table], options: Options) -> Workload:
     for row in vms.rows:
         vm_id = row.text("vmId")
         if vm_id in ids:
-            raise row.error("vmId", f"{vm_id} is there twice")
+            raise row.error("vmId", f"{vm_id} is repeated")
         ids.add(vm_id)
-        size = row.integer("cores", least=1), row.integer("ram", least=1)
+        size = row.integer("cores", minimum=1), row.integer("ram", minimum=1)
         if size not in flavors:
             flavors[size] = Flavor(name=f"{size[0]}c-{size[1]}m", vcpus=size[0], memory_mb=size[1])
         request = Request(
@@ -80,10 +80,10 @@ def build_fleet(hosts: tuple[str, ...]) -> Fleet:
             raise BadRequest(f"cores and ram of a host must be 1..{AMOUNT_MAX}, got {kind}")
         if not 1 <= count <= _HOSTS_MAX - len(providers):
             raise BadRequest(f"there must be 1..{_HOSTS_MAX:,} hosts in all, 1 or more of each kind, got {kind}")
-        offers = {"VCPU": Inventory(total=cores), "MEMORY_MB": Inventory(total=ram)}
+        inventories = {"VCPU": Inventory(total=cores), "MEMORY_MB": Inventory(total=ram)}
         for index in range(len(providers), len(providers) + count):
             name = f"host-{index}"
-            providers.append(ProviderSpec(uuid=uuid_of("cospot", "host", name), name=name, inventories=offers))
+            providers.append(ProviderSpec(uuid=uuid_of("cospot", "host", name), name=name, inventories=inventories))
     return Fleet(
         providers=providers,
         hosts=[HostSpec(provider_uuid=root.uuid, host=root.name, node=root.name) for root in providers],

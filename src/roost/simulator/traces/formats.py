@@ -49,7 +49,7 @@ def open_workload(paths: Sequence[Path], options: Options) -> Workload:
         table = read_table(path)
         trace, role = _recognise(table)
         if chosen is not None and trace is not chosen:
-            raise BadRequest(f"{path} is of {trace.name}, the files before it of {chosen.name}")
+            raise BadRequest(f"{path} is a file of {trace.name}, the files before it are of {chosen.name}")
         if role in tables:
             raise BadRequest(f"{path} and {tables[role].path} are both {role} of {trace.name}")
         table.require_columns(trace.files[role])
@@ -84,5 +84,5 @@ def _recognise(table: Table) -> tuple[Format, str]:
         key=lambda entry: entry[0],
     )
     if share <= _HEADER_SHARE_MIN:
-        raise BadFile(table.path, f"is of no known format; known are {list_formats()}", line=1)
+        raise BadFile(table.path, f"has an unknown format; known formats: {list_formats()}", line=1)
     return trace, role

@@ -69,7 +69,7 @@ def generate_fleet(hosts: int, *, rng: random.Random, groups: list[ServerGroup])
 def _tree(name: str, generation: Generation, *, zone: frozenset[str], rng: random.Random) -> list[ProviderSpec]:
     root_uuid = uuid_of("generated", "host", name)
     numa_nodes = 2 if rng.random() < _NUMA_SHARE else 1
-    offers = {
+    inventories = {
         "VCPU": Inventory(total=generation.vcpus // numa_nodes, allocation_ratio=generation.cpu_ratio),
         "MEMORY_MB": Inventory(total=generation.memory_mb // numa_nodes, reserved=_MEMORY_RESERVED_MB // numa_nodes),
     }
@@ -80,24 +80,27 @@ def _tree(name: str, generation: Generation, *, zone: frozenset[str], rng: rando
         # against the traits of that node.
         traits = generation.traits | {"HW_NUMA_ROOT"}
         children += [
-            _child(f"{name}-numa{node}", root_uuid, offers=offers, traits=traits) for node in range(numa_nodes)
+            _child(f"{name}-numa{node}", root_uuid, inventories=inventories, traits=traits)
+            for node in range(numa_nodes)
         ]
     if rng.random() < _GPU_SHARE:
         gpu_count, model = rng.choice((4, 8)), rng.choice(GPU_TRAITS)
         children += [
-            _child(f"{name}-gpu{gpu}", root_uuid, offers={GPU_CLASS: Inventory(total=1)}, traits=frozenset({model}))
+            _child(
+                f"{name}-gpu{gpu}", root_uuid, inventories={GPU_CLASS: Inventory(total=1)}, traits=frozenset({model})
+            )
             for gpu in range(gpu_count)
         ]
     root = ProviderSpec(
         uuid=root_uuid,
         name=name,
-        inventories=disk if numa_nodes > 1 else offers | disk,
+        inventories=disk if numa_nodes > 1 else inventories | disk,
         traits=generation.traits,
         aggregates=zone,
     )
     return [root, *children]
 
 
-def _child(name: str, parent_uuid: str, *, offers: dict[str, Inventory], traits: frozenset[str]) -> ProviderSpec:
+def _child(name: str, parent_uuid: str, *, inventories: dict[str, Inventory], traits: frozenset[str]) -> ProviderSpec:
     uuid = uuid_of("generated", "provider", name)
-    return ProviderSpec(uuid=uuid, name=name, parent_uuid=parent_uuid, inventories=offers, traits=traits)
+    return ProviderSpec(uuid=uuid, name=name, parent_uuid=parent_uuid, inventories=inventories, traits=traits)

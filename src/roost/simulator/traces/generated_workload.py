@@ -30,9 +30,9 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     mix: str = "mixed"
 
     def __post_init__(self) -> None:
-        for name, most in (("hosts", _HOSTS_MAX), ("requests", _REQUESTS_MAX)):
-            if not 1 <= getattr(self, name) <= most:
-                raise BadRequest(f"there must be 1..{most:,} {name}, got {getattr(self, name)}")
+        for name, maximum in (("hosts", _HOSTS_MAX), ("requests", _REQUESTS_MAX)):
+            if not 1 <= getattr(self, name) <= maximum:
+                raise BadRequest(f"there must be 1..{maximum:,} {name}, got {getattr(self, name)}")
         if self.mix not in MIXES:
             raise BadRequest(f"the mix must be one of {', '.join(MIXES)}, got {self.mix!r}")
 

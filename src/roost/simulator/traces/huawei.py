@@ -65,7 +65,7 @@ def _racks(table: Table) -> dict[str, str]:
     for row in table.rows:
         name = row.text("host_id")
         if name in racks:
-            raise row.error("host_id", f"{name} is there twice")
+            raise row.error("host_id", f"{name} is repeated")
         racks[name] = f"rack-{row.text('rack_id').removesuffix('.0')}"
     return racks
 
@@ -75,7 +75,7 @@ def _tree(row: Row, name: str) -> list[ProviderSpec]:
     tree = [ProviderSpec(uuid=root_uuid, name=name)]
     for node in (0, 1):
         cores = row.integer(f"CPU{node + 1}")
-        memory_mib = row.integer(f"RAM{node + 1}", most=AMOUNT_MAX // _GIB) * _GIB
+        memory_mib = row.integer(f"RAM{node + 1}", maximum=AMOUNT_MAX // _GIB) * _GIB
         amounts = {"VCPU": cores, "MEMORY_MB": memory_mib}
         tree.append(
             ProviderSpec(
@@ -110,9 +110,9 @@ def _stays(vms: Table, groups: dict[tuple[str, str], ServerGroup]) -> list[Stay]
 
 
 def _shape(row: Row) -> tuple[int, int, int]:
-    numa = row.integer("numa", least=1, most=2)
-    cores = row.integer("flavor_vcpus", least=numa)
-    return cores, row.integer("flavor_ram", least=numa, most=AMOUNT_MAX // _GIB), numa
+    numa = row.integer("numa", minimum=1, maximum=2)
+    cores = row.integer("flavor_vcpus", minimum=numa)
+    return cores, row.integer("flavor_ram", minimum=numa, maximum=AMOUNT_MAX // _GIB), numa
 
 
 def _build_query(cores: int, ram_gb: int, numa: int) -> tuple[Flavor, tuple[ResourceGroup, ...]]:
@@ -137,7 +137,7 @@ def _group(row: Row, sequence: str, groups: dict[tuple[str, str], ServerGroup]) 
     if not strategy:
         for column in ("group", "domain"):
             if row.text(column, default=""):
-                raise row.error(column, "a VM without strategy has none")
+                raise row.error(column, "a VM without a strategy has none")
         return None, {}
     if strategy not in _POLICIES:
         raise row.error("strategy", f"must be empty or one of {', '.join(_POLICIES)}, got {strategy[:40]!r}")

@@ -75,12 +75,12 @@ def gpu_trait(model: str) -> str:
 def _tree(row: Row, names: set[str]) -> list[ProviderSpec]:
     name = _fresh_name(row, "sn", names)
     root_uuid = uuid_of("openb", "node", name)
-    offers = {
-        "VCPU": Inventory(total=row.integer("cpu_milli", least=1)),
-        "MEMORY_MB": Inventory(total=row.integer("memory_mib", least=1)),
+    inventories = {
+        "VCPU": Inventory(total=row.integer("cpu_milli", minimum=1)),
+        "MEMORY_MB": Inventory(total=row.integer("memory_mib", minimum=1)),
     }
-    gpu_count = row.integer("gpu", most=_GPUS_MAX)
-    root = ProviderSpec(uuid=root_uuid, name=name, inventories=offers)
+    gpu_count = row.integer("gpu", maximum=_GPUS_MAX)
+    root = ProviderSpec(uuid=root_uuid, name=name, inventories=inventories)
     if not gpu_count:
         return [root]
     traits = frozenset({gpu_trait(row.text("model"))})
@@ -127,15 +127,15 @@ def _stays(pods: Table) -> list[Stay]:
 
 def _shape(row: Row) -> _Shape:
     cpu_milli, memory_mib = row.integer("cpu_milli"), row.integer("memory_mib")
-    gpu_count = row.integer("num_gpu", most=_GPUS_MAX)
-    gpu_milli = row.integer("gpu_milli", most=GPU_WHOLE)
+    gpu_count = row.integer("num_gpu", maximum=_GPUS_MAX)
+    gpu_milli = row.integer("gpu_milli", maximum=GPU_WHOLE)
     if bool(gpu_count) != bool(gpu_milli):
-        raise row.error("gpu_milli", f"{gpu_milli} does not go with num_gpu {gpu_count}")
+        raise row.error("gpu_milli", f"{gpu_milli} does not match num_gpu {gpu_count}")
     if not (cpu_milli or memory_mib or gpu_count):
-        raise row.error(None, "the pod asks for nothing")
-    models = row.text("gpu_spec", default="", most=_MODELS_LENGTH_MAX) if gpu_count else ""
+        raise row.error(None, "the pod requests nothing")
+    models = row.text("gpu_spec", default="", maximum=_MODELS_LENGTH_MAX) if gpu_count else ""
     if models and not all(1 <= len(model.strip()) <= TEXT_MAX for model in models.split("|")):
-        raise row.error("gpu_spec", f"must be models split on a bar, got {models[:40]!r}")
+        raise row.error("gpu_spec", f"must be models separated by bars, got {models[:40]!r}")
     return _Shape(cpu_milli, memory_mib, gpu_count, gpu_milli, models)
 
 
@@ -159,6 +159,6 @@ def _build_query(shape: _Shape) -> tuple[Flavor, tuple[ResourceGroup, ...]]:
 def _fresh_name(row: Row, column: str, names: set[str]) -> str:
     name = row.text(column)
     if name in names:
-        raise row.error(column, f"{name} is there twice")
+        raise row.error(column, f"{name} is repeated")
     names.add(name)
     return name

@@ -27,23 +27,23 @@ class Row:
     places: dict[str, int]  # column -> place
     cells: list[str]
 
-    def text(self, column: str, *, default: str | None = None, most: int = TEXT_MAX) -> str:
+    def text(self, column: str, *, default: str | None = None, maximum: int = TEXT_MAX) -> str:
         """Return a cell without surrounding blanks, or the default if the cell is empty or the column missing.
 
         Raises:
-            BadFile: the cell has more than ``most`` characters or a NUL, or is empty without a default.
+            BadFile: the cell has more than ``maximum`` characters or a NUL, or is empty without a default.
         """
         place = self.places.get(column)
         value = "" if place is None else self.cells[place].strip()
         if value:
-            if not is_text(value, length_max=most):
-                raise self.error(column, f"must be 1..{most} characters of text, got {value[:40]!r}")
+            if not is_text(value, length_max=maximum):
+                raise self.error(column, f"must be 1..{maximum} characters of text, got {value[:40]!r}")
             return value
         if default is None:
             raise self.error(column, "is empty")
         return default
 
-    def integer(self, column: str, *, least: int = 0, most: int = AMOUNT_MAX) -> int:
+    def integer(self, column: str, *, minimum: int = 0, maximum: int = AMOUNT_MAX) -> int:
         """Return a cell as a whole number; ``8.0`` is valid.
 
         Raises:
@@ -53,11 +53,11 @@ class Row:
         match = _INTEGER.fullmatch(text)
         if match is None:
             if _NUMBER.fullmatch(text) and abs(float(text)) > AMOUNT_MAX:
-                raise self.error(column, f"must be {least}..{most}, got {text[:40]}")
+                raise self.error(column, f"must be {minimum}..{maximum}, got {text[:40]}")
             raise self.error(column, f"must be a whole number, got {text[:40]!r}")
         value = int(match[1])
-        if not least <= value <= most:
-            raise self.error(column, f"must be {least}..{most}, got {text[:40]}")
+        if not minimum <= value <= maximum:
+            raise self.error(column, f"must be {minimum}..{maximum}, got {text[:40]}")
         return value
 
     def number(self, column: str, *, may_be_infinite: bool = False) -> float:
@@ -148,6 +148,6 @@ def _number_columns(path: str, header: list[str], *, line: int) -> dict[str, int
     places: dict[str, int] = {}
     for place, name in enumerate(header):
         if name.strip() in places:
-            raise BadFile(path, f"column {name.strip()} is there twice", line=line)
+            raise BadFile(path, f"column {name.strip()} is repeated", line=line)
         places[name.strip()] = place
     return places

@@ -16,7 +16,7 @@ def test_comparison_text_has_a_column_per_policy_and_a_legend():
             jobs=2,
             runs_found=3,
             policies=runs,
-            figures=build_figures(runs, is_alone=False)[:3],
+            figures=build_figures(runs, is_sequential=False)[:3],
         )
     )
     assert text == (

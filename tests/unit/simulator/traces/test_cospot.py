@@ -46,7 +46,7 @@ def test_malformed_fleet_is_refused(hosts):
         ("1,1,1,3,0,inf,inf", "starttime", "must be finite"),
         ("1,1,1,3,0,0,-inf", "endtime", "must be finite"),
         ("1,1,1,3,0,0,nan", "endtime", "must be a number"),
-        ("7,1,1,3,0,0,1", "vmId", "7 is there twice"),
+        ("7,1,1,3,0,0,1", "vmId", "7 is repeated"),
         (f"1,{'x' * 129},1,3,0,0,1", "tenantId", "1..128 characters of text"),
         ("1,a\0b,1,3,0,0,1", "tenantId", "1..128 characters of text"),
     ],

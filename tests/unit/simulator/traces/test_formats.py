@@ -15,7 +15,7 @@ def test_files_are_recognised_by_their_headers_in_any_order(tmp_path):
 
 
 def test_an_unknown_header_lists_the_formats(tmp_path):
-    with pytest.raises(BadFile, match=r"known are openb \(nodes, pods\), cospot") as caught:
+    with pytest.raises(BadFile, match=r"known formats: openb \(nodes, pods\), cospot") as caught:
         open_workload(write(tmp_path, a="colour,shape\nred,round\n"), Options())
     assert caught.value.line == 1
 
@@ -34,7 +34,7 @@ def test_a_missing_column_is_named(tmp_path):
         ([], "name the files"),
         ([NODES], r"openb also needs a file of pods \(name, cpu_milli"),
         ([NODES, NODES], "are both nodes of openb"),
-        ([NODES, VMS], "is of cospot, the files before it of openb"),
+        ([NODES, VMS], "is a file of cospot, the files before it are of openb"),
         ([VMS], "--hosts COUNTxCORESc/RAMm"),
     ],
 )

@@ -56,7 +56,7 @@ def test_strategy_and_group_become_a_server_group_and_domain_a_hint(tmp_path):
         ("8,4000000,1,,,", "flavor_ram", "must be 1.."),
         ("8,16,1,spread,0,", "strategy", "affinity, anti-affinity, fault_domain, got 'spread'"),
         ("8,16,1,affinity,,", "group", "is empty"),
-        ("8,16,1,,4,", "group", "without strategy"),
+        ("8,16,1,,4,", "group", "without a strategy"),
         ("8,16,1,fault_domain,4,", "domain", "is empty"),
         (f"8,16,1,affinity,{'x' * 129},", "group", "1..128 characters of text"),
         ("8,16,1,affinity,4,1", "domain", "only a VM of strategy fault_domain"),
@@ -72,7 +72,7 @@ def test_missing_and_duplicate_racks_are_named(tmp_path):
     with pytest.raises(BadFile, match="host-1 has no rack") as caught:
         load(tmp_path, racks="host_id,rack_id\nhost-0,0\n")
     assert caught.value.line == 3
-    with pytest.raises(BadFile, match="host-0 is there twice"):
+    with pytest.raises(BadFile, match="host-0 is repeated"):
         load(tmp_path, racks=RACKS + "host-0,4\n")
 
 

@@ -12,7 +12,7 @@ from roost.simulator.traces.table import Row, read_table
         (b"", "is empty", None),
         (b"\n\n", "is empty", None),
         (b"a,b\n", "has a header and no rows", None),
-        (b"a,a\n1,2\n", "column a is there twice", 1),
+        (b"a,a\n1,2\n", "column a is repeated", 1),
         (b"a,b\n1,2\n\xff,2\n", "is not UTF-8", 3),
         (b"a,b\n1,2,3\n", "3 cells where the header has 2", 2),
         (b'a,b\n"1"2,3\n', "is not CSV", 2),
@@ -43,7 +43,7 @@ def test_byte_order_mark_blank_lines_and_spaces_are_ignored(tmp_path):
 @given(st.text(max_size=12))
 def test_any_cell_is_a_number_in_bounds_or_an_error_with_its_place(cell):
     row = Row("trace.csv", 7, {"a": 0}, [cell])
-    for reading in (lambda: row.integer("a", most=100), lambda: row.number("a")):
+    for reading in (lambda: row.integer("a", maximum=100), lambda: row.number("a")):
         try:
             value = reading()
         except BadFile as error:

@@ -1,1 +1,8 @@
-"""State that all parts of a simulation share: time, chance, faults, and data that outlives a process."""
+"""State that all parts of a simulation share: time, chance, faults, and data that outlives a process.
+
+``event_queue``: pending events, the virtual clock, and the trace.
+``trouble``: injected faults and their rates.
+``troubled_store``: a store whose commits may fail.
+``guest_shelf``: the guests of the fake drivers.
+``shared_state``: all of these for one simulation.
+"""
