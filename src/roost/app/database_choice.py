@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from roost.compat.adapter import adapt
-from roost.compat.aliases import lend_names
+from roost.compat.aliases import install_aliases
 from roost.errors import BadSettings
 from roost.model.settings.roost_settings import Settings
 from roost.scheduler import registry
@@ -40,7 +40,7 @@ def settings_with_sources(
         BadSettings: a setting is unknown or wrong, or a requested file does not exist.
     """
     # Rules written for Nova import its modules.
-    lend_names()
+    install_aliases()
     # Unlike ``Path.exists``, ``os.path.exists`` does not raise for invalid names.
     return load_with_sources(
         find_settings(None if config is None else str(config), environ, os.path.exists),
@@ -77,7 +77,7 @@ def _validator_problems() -> list[BadSettings]:
 
 def nova_conf_notes(nova_conf: Path) -> tuple[str, ...]:
     """Describe the options of a ``nova.conf`` without effect, one sentence each. Empty if it cannot be read."""
-    lend_names()
+    install_aliases()
     return load_with_sources(None, nova_conf=nova_conf, adapt=adapt, is_lenient=True).notes
 
 

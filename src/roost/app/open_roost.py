@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from roost.app.database_choice import FILE, database_of, settings_of
-from roost.compat.aliases import lend_names
+from roost.compat.aliases import install_aliases
 from roost.engine.columns.state import State
 from roost.errors import StoreBroken
 from roost.model.settings.roost_settings import Settings
@@ -74,7 +74,7 @@ def open_offline(url: str, settings: Settings) -> Roost:
     """
     if not backends.exists(url):
         raise StoreBroken(f"there is no database {url}")
-    lend_names()
+    install_aliases()
     return _build(open_store(url, settings=settings.store), settings)
 
 
@@ -84,7 +84,7 @@ def open_scratch(settings: Settings, data: Path | None, *, random: Random) -> Ro
     Raises:
         Unavailable: the database cannot be used; the message has the reason.
     """
-    lend_names()
+    install_aliases()
     store: Store = MemoryStore() if data is None else open_store(data / FILE, settings=settings.store)
     return _build(store, settings, random=random)
 

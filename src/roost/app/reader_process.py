@@ -33,7 +33,7 @@ from roost.api.v1.agents.agent_registry import AgentRegistry
 from roost.api.v1.agents.wakeups import ENDS, ENDS_MAX, Wakeups
 from roost.api.v1.application import Application as OwnApplication
 from roost.app.placement_server import placement_policy
-from roost.compat.aliases import lend_names
+from roost.compat.aliases import install_aliases
 from roost.errors import OverBudget, RoostError, Unavailable, error_text
 from roost.machine import SystemClock
 from roost.model.question import (
@@ -85,7 +85,7 @@ class _Columns:
     """The columns of this process, and the APIs over them."""
 
     def __init__(self, start: Start) -> None:
-        lend_names()
+        install_aliases()
         self._url = start.url
         self._placement_settings = start.settings.placement
         self.settings = start.settings

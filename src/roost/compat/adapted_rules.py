@@ -7,12 +7,12 @@ from typing import Any, cast
 import numpy as np
 
 from roost.compat import installed_nova, weights
-from roost.compat.config_view import use
+from roost.compat.config_view import use_settings
 from roost.compat.host_rows import HostRow, rows_of
 from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.objects.current_fleet import use_fleet
 from roost.compat.objects.lookups import Fleet
-from roost.compat.plugin_log import listen
+from roost.compat.plugin_log import forward_log
 from roost.compat.scheduler.host_state import HostState
 from roost.compat.weights import WeighedObject, multiplier_of
 from roost.engine.columns.types import Mask, Scores
@@ -53,9 +53,9 @@ class _AdaptedRule:
 
     def __init__(self, options: NoOptions, settings: Settings | None = None) -> None:
         self._settings = settings
-        use(settings)
+        use_settings(settings)
         if settings is not None:
-            listen(self.kind.__module__, settings.scheduler.plugin_log_level)
+            forward_log(self.kind.__module__, settings.scheduler.plugin_log_level)
         installed_nova.objects()  # Import an installed Nova now, because it is too slow for the first decision.
         self._foreign = self.kind()
 
@@ -69,9 +69,9 @@ class _AdaptedRule:
         return True
 
     @contextmanager
-    def _decision(self, hosts: HostView, spec: Spec) -> Iterator[None]:
+    def _enter_decision(self, hosts: HostView, spec: Spec) -> Iterator[None]:
         """Make CONF and look-ups answer for the current decision."""
-        use(self._settings)
+        use_settings(self._settings)
         with use_fleet(Fleet(hosts, spec, rows_of)):
             yield
 
@@ -90,7 +90,7 @@ class _AdaptedFilter(_AdaptedRule):
         return list(map(_limits_of, self._evaluate(hosts, spec)[0]))
 
     def _evaluate(self, hosts: HostView, spec: Spec) -> tuple[Sequence[HostRow | HostState], Mask]:
-        with self._decision(hosts, spec):
+        with self._enter_decision(hosts, spec):
             rows, spec_obj = rows_of(hosts, spec), _request_spec(hosts, spec)
             passed = {id(row) for row in self._passing(rows, spec_obj)}
         return rows, np.array([id(row) in passed for row in rows], dtype=np.bool_)
@@ -131,12 +131,12 @@ class _OncePerRequest:
     def _find_verdicts(self, hosts: HostView, spec: Spec) -> list[tuple[bool, Limits]]:
         rows = hosts.rows.tolist()
         verdicts = {} if self._verdicts is None else self._verdicts
-        missing = [at for at, row in enumerate(rows) if row not in verdicts]
+        missing = [position for position, row in enumerate(rows) if row not in verdicts]
         if missing:
-            some = hosts if len(missing) == len(rows) else hosts.subset(np.array(missing, dtype=np.intp))
-            shown, passing = self._evaluate(some, spec)
-            for at, row, passes in zip(missing, shown, passing.tolist(), strict=True):
-                verdicts[rows[at]] = passes, _limits_of(row)
+            subset = hosts if len(missing) == len(rows) else hosts.subset(np.array(missing, dtype=np.intp))
+            judged, passing = self._evaluate(subset, spec)
+            for position, row, passes in zip(missing, judged, passing.tolist(), strict=True):
+                verdicts[rows[position]] = passes, _limits_of(row)
         return [verdicts[row] for row in rows]
 
 
@@ -147,7 +147,7 @@ class _AdaptedChoosingFilter(_AdaptedFilter):
         """Run the class on a host with a single candidate."""
         row: Any = rows_of(hosts.subset(np.array([at], dtype=np.intp)), spec)[0]
         row.allocation_candidates = [{"mappings": mappings}]
-        with self._decision(hosts, spec):
+        with self._enter_decision(hosts, spec):
             return bool(self._passing([row], _request_spec(hosts, spec)))
 
 
@@ -160,20 +160,20 @@ class _AdaptedWeigher(_AdaptedRule):
         """The multiplier for a host without aggregates."""
         if not hasattr(self._foreign, "weight_multiplier"):
             return 1.0
-        use(self._settings)
+        use_settings(self._settings)
         return multiplier_of(self._foreign, HostState("", ""))
 
     def multipliers(self, hosts: HostView, spec: Spec) -> Scores | None:
         """Return each host's multiplier, which its aggregates may set."""
         if not hasattr(self._foreign, "weight_multiplier"):
             return None
-        with self._decision(hosts, spec):
+        with self._enter_decision(hosts, spec):
             factors = [multiplier_of(self._foreign, row) for row in rows_of(hosts, spec)]
         return np.array(factors, dtype=np.float64)
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Weigh all hosts."""
-        with self._decision(hosts, spec):
+        with self._enter_decision(hosts, spec):
             return np.array(self._weights(hosts, spec), dtype=np.float64)
 
     def _weights(self, hosts: HostView, spec: Spec) -> Sequence[float]:
@@ -191,7 +191,7 @@ class _AdaptedWeigher(_AdaptedRule):
 
 
 def _limits_of(row: Any) -> Limits:
-    return {name: float(each) for name, each in row.limits.items() if isinstance(each, int | float)}
+    return {name: float(value) for name, value in row.limits.items() if isinstance(value, int | float)}
 
 
 def _request_spec(hosts: HostView, spec: Spec) -> RequestSpec:

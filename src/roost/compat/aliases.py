@@ -8,10 +8,10 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-_OURS = "roost.compat"
+_PACKAGE = "roost.compat"
 # Packages that plug-ins import, with the stand-in for each that is not installed.
-_LENT = {"nova": _OURS} | {
-    name: f"{_OURS}.{name}" for name in ("netaddr", "oslo_config", "oslo_log", "oslo_serialization", "oslo_utils")
+_STAND_INS = {"nova": _PACKAGE} | {
+    name: f"{_PACKAGE}.{name}" for name in ("netaddr", "oslo_config", "oslo_log", "oslo_serialization", "oslo_utils")
 }
 # Modules with another place or name than in Nova.
 _MOVED = {
@@ -26,7 +26,7 @@ _MOVED = {
 }
 
 
-def lend_names() -> None:
+def install_aliases() -> None:
     """Make later imports of ``nova`` and its libraries find the modules here.
 
     Installed packages take precedence, both Nova and the libraries of its plug-ins.
@@ -40,7 +40,7 @@ def is_installed(package: str) -> bool:
     """Return whether a package is installed, and not a stand-in."""
     loaded = sys.modules.get(package)
     if loaded is not None:
-        return not loaded.__name__.startswith(_OURS)
+        return not loaded.__name__.startswith(_PACKAGE)
     spec = PathFinder.find_spec(package)
     # A plain folder of this name has no origin.
     return spec is not None and spec.origin is not None
@@ -54,19 +54,19 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         """Return the spec of a stand-in; None: the module has none."""
         top, _, rest = fullname.partition(".")
-        if top not in _LENT or is_installed(top):
+        if top not in _STAND_INS or is_installed(top):
             return None
-        ours = f"{_LENT[top]}.{_MOVED.get(rest, rest)}" if rest else _LENT[top]
+        stand_in = f"{_STAND_INS[top]}.{_MOVED.get(rest, rest)}" if rest else _STAND_INS[top]
         try:
-            is_ours = importlib.util.find_spec(ours) is not None
+            has_stand_in = importlib.util.find_spec(stand_in) is not None
         except ModuleNotFoundError:
-            is_ours = False
-        return ModuleSpec(fullname, _Loader(ours)) if is_ours else None
+            has_stand_in = False
+        return ModuleSpec(fullname, _Loader(stand_in)) if has_stand_in else None
 
 
 class _Loader(Loader):
-    def __init__(self, ours: str) -> None:
-        self._ours = ours
+    def __init__(self, stand_in: str) -> None:
+        self._stand_in = stand_in
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """Return None, so that Python creates the module."""
@@ -74,4 +74,4 @@ class _Loader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Replace the empty module by the stand-in."""
-        sys.modules[module.__name__] = importlib.import_module(self._ours)
+        sys.modules[module.__name__] = importlib.import_module(self._stand_in)

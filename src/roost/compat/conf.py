@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from roost.compat.aliases import lend_names
+from roost.compat.aliases import install_aliases
 from roost.compat.config_view import fill
 
-lend_names()
+install_aliases()
 # The installed library, or else the stand-in.
 from oslo_config import cfg  # type: ignore[import-not-found,unused-ignore]  # noqa: E402
 

@@ -44,7 +44,7 @@ _current: list[Settings] = [Settings()]
 _of_plug_ins: set[tuple[str, str]] = set()  # section and name of their options
 
 
-def use(settings: Settings | None) -> None:
+def use_settings(settings: Settings | None) -> None:
     """Make CONF show some settings; None: do nothing."""
     if settings is None or settings is _current[0]:
         return
@@ -100,18 +100,20 @@ def list_plugin_options() -> list[tuple[str, type[msgspec.Struct]]]:
     cfg = _cfg()
     if cfg is None:
         return []
-    own = _defaults()
-    found: dict[str, list[tuple[str, Any, Any]]] = {}
-    of_libraries = _library_options()
+    built_in = _defaults()
+    fields_by_section: dict[str, list[tuple[str, Any, Any]]] = {}
+    library_options = _library_options()
     for group, opt in _options(cfg.CONF):
-        is_own = opt.dest in own.get(group, {}) or group in _RESERVED or group.startswith("oslo_")
-        is_library_s = (group, opt.dest) in of_libraries or (group, "") in of_libraries
-        if (group, opt.dest) in _of_plug_ins and not is_own and not is_library_s:
+        is_built_in = opt.dest in built_in.get(group, {}) or group in _RESERVED or group.startswith("oslo_")
+        is_of_library = (group, opt.dest) in library_options or (group, "") in library_options
+        if (group, opt.dest) in _of_plug_ins and not is_built_in and not is_of_library:
             kind = _kind(opt)
             default = opt.default if opt.default is None else _plain(opt.default)
             field = msgspec.field(default_factory=functools.partial(_copy, default)) if kind is list else default
-            found.setdefault(group, []).append((opt.dest, kind, field))
-    return [(group, msgspec.defstruct("PluginOptions", fields, frozen=True)) for group, fields in found.items()]
+            fields_by_section.setdefault(group, []).append((opt.dest, kind, field))
+    return [
+        (group, msgspec.defstruct("PluginOptions", fields, frozen=True)) for group, fields in fields_by_section.items()
+    ]
 
 
 def list_repeated_options() -> Iterator[tuple[str, str]]:
@@ -144,34 +146,34 @@ def _cfg() -> Any:
 
 def _values(settings: Settings) -> dict[str, dict[str, Any]]:
     """Return all values by section and name: the defaults of the rules, overridden by the settings."""
-    found = {group: dict(table) for group, table in _defaults().items()}
+    values = {group: dict(table) for group, table in _defaults().items()}
     for group, part in _PARTS.items():
-        found.setdefault(group, {}).update(msgspec.structs.asdict(getattr(settings, part)))
+        values.setdefault(group, {}).update(msgspec.structs.asdict(getattr(settings, part)))
     for group, table in settings.tables.items():
-        found.setdefault(group, {}).update(table)
+        values.setdefault(group, {}).update(table)
     if not is_installed("nova"):  # It has only the current names, and would refuse other options with old ones.
-        for name, value in found["filter_scheduler"].items():
-            found["DEFAULT"].setdefault(name, value)  # their section in Icehouse
-        found["DEFAULT"]["scheduler_host_subset_size"] = found["filter_scheduler"]["host_subset_size"]
+        for name, value in values["filter_scheduler"].items():
+            values["DEFAULT"].setdefault(name, value)  # their section in Icehouse
+        values["DEFAULT"]["scheduler_host_subset_size"] = values["filter_scheduler"]["host_subset_size"]
     # A text with an empty default is unset, which is None in Nova.
     unset = {(group, name) for group, table in _defaults().items() for name, value in table.items() if value == ""}
     return {
         group: {
             name: None if value == "" and (group, name) in unset else _plain(value) for name, value in table.items()
         }
-        for group, table in found.items()
+        for group, table in values.items()
     }
 
 
 @functools.cache
 def _defaults() -> Mapping[str, Mapping[str, Any]]:
     """Return the defaults of Roost's own options, by section and name."""
-    found: dict[str, dict[str, Any]] = {}
+    defaults: dict[str, dict[str, Any]] = {}
     for rule in (*registry.builtin_filters(), *registry.builtin_weighers()):
-        found.setdefault(rule.section, {}).update(msgspec.structs.asdict(rule.options()))
+        defaults.setdefault(rule.section, {}).update(msgspec.structs.asdict(rule.options()))
     for group, part in _PARTS.items():
-        found.setdefault(group, {}).update(msgspec.structs.asdict(getattr(Settings(), part)))
-    return found
+        defaults.setdefault(group, {}).update(msgspec.structs.asdict(getattr(Settings(), part)))
+    return defaults
 
 
 def _plain(value: Any) -> Any:
@@ -197,14 +199,14 @@ def _options(conf: Any) -> Iterator[tuple[str, Any]]:
 @functools.cache
 def _library_options() -> frozenset[tuple[str, str]]:
     """Return section and name of the options of libraries; an empty name is the whole section."""
-    found = {("DEFAULT", name) for name in ("config_file", "config_dir", "config_source", "shell_completion")}
+    options = {("DEFAULT", name) for name in ("config_file", "config_dir", "config_source", "shell_completion")}
     if is_installed("nova"):
         from nova.conf import opts  # type: ignore[import-not-found,unused-ignore]
 
-        for group, some in opts.list_opts():
+        for group, group_options in opts.list_opts():
             name = str(getattr(group, "name", group))
-            found |= {(name, opt.dest) for opt in some} if name in _SHARED else {(name, "")}
-    return frozenset(found)
+            options |= {(name, opt.dest) for opt in group_options} if name in _SHARED else {(name, "")}
+    return frozenset(options)
 
 
 def _kind(opt: Any) -> type:
@@ -228,24 +230,26 @@ def _problem(opt: Any, value: Any) -> str:
 def _override(conf: Any, group: str, name: str, value: Any) -> None:
     """Set one value in the CONF of the library."""
     cfg: Any = _cfg()
-    place = None if group == "DEFAULT" else group
+    section = None if group == "DEFAULT" else group
     try:
         if value is None:
-            conf.clear_override(name, place)
+            conf.clear_override(name, section)
         else:
-            conf.set_override(name, value, place)
+            conf.set_override(name, value, section)
     except (cfg.NoSuchOptError, cfg.NoSuchGroupError):
-        conf.register_opt(_option(cfg, name, value), place)
+        conf.register_opt(_option(cfg, name, value), section)
         if value is not None:
-            conf.set_override(name, value, place)
+            conf.set_override(name, value, section)
     except ValueError as error:
         # An empty value is unset there.
         if value:
             raise BadSettings(f"{group}.{name}", f"is invalid: {error}") from None
-        conf.clear_override(name, place)
+        conf.clear_override(name, section)
 
 
 def _option(cfg: Any, name: str, value: Any) -> Any:
     """Return an option of the library for a setting."""
-    made = {bool: cfg.BoolOpt, int: cfg.IntOpt, float: cfg.FloatOpt, list: cfg.ListOpt}.get(type(value), cfg.StrOpt)
-    return made(name, default=value)
+    option_class = {bool: cfg.BoolOpt, int: cfg.IntOpt, float: cfg.FloatOpt, list: cfg.ListOpt}.get(
+        type(value), cfg.StrOpt
+    )
+    return option_class(name, default=value)

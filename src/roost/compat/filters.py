@@ -37,28 +37,28 @@ class BaseFilterHandler:
         Returns:
             In the order of ``objs``; None if a filter stopped the filtering.
         """
-        left = list(objs)
+        remaining = list(objs)
         survivors: list[tuple[str, int]] = []
-        start = len(left)
+        start = len(remaining)
         for each in _instantiate(filters):
             if not each.run_filter_for_index(index):
                 continue
             name = type(each).__name__
-            passed = each.filter_all(left, spec_obj)
+            passed = each.filter_all(remaining, spec_obj)
             if passed is None:
                 _log.debug("filter %s stopped the filtering", name)
                 return None
-            left = list(passed)
-            survivors.append((name, len(left)))
-            if not left:
+            remaining = list(passed)
+            survivors.append((name, len(remaining)))
+            if not remaining:
                 _log.info("filter %s returned 0 hosts; of %d, in order: %s", name, start, survivors)
                 break
-            _log.debug("filter %s returned %d host(s)", name, len(left))
-        return left
+            _log.debug("filter %s returned %d host(s)", name, len(remaining))
+        return remaining
 
     get_filted_objects = get_filtered_objects
 
 
 def _instantiate(filters: Iterable[Any]) -> Iterator[Any]:
-    for each in filters:
-        yield each() if inspect.isclass(each) else each
+    for entry in filters:
+        yield entry() if inspect.isclass(entry) else entry

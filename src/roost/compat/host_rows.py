@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from roost.compat import installed_nova
@@ -69,16 +70,16 @@ class _Table:
             return [CpuInfo(json.dumps(facts.cpu_info)) if facts.cpu_info else None for facts in hosts.all_facts()]
         if name in FACTS:
             return [FACTS[name](facts) for facts in hosts.all_facts()]
-        make = _OTHERS.get(name)
-        return None if make is None else make(hosts, self._spec)
+        build = _OTHERS.get(name)
+        return None if build is None else build(hosts, self._spec)
 
 
 def _aggregates(hosts: HostView, _spec: Spec) -> list[list[Aggregate]]:
     by_uuid: dict[str, Aggregate] = {}
-    for each in (one for some in hosts.aggregates() for one in some):
+    for each in chain.from_iterable(hosts.aggregates()):
         if each.uuid not in by_uuid:
             by_uuid[each.uuid] = Aggregate(name=each.name, uuid=each.uuid, metadata=dict(each.metadata))
-    return [[by_uuid[each.uuid] for each in some] for some in hosts.aggregates()]
+    return [[by_uuid[each.uuid] for each in aggregates] for aggregates in hosts.aggregates()]
 
 
 def _instances(hosts: HostView, _spec: Spec) -> list[dict[str, Any]]:

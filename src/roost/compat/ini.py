@@ -36,13 +36,13 @@ class Ini:
         values = self.sections.get(section, {}).get(option)
         return None if not values else self._expand(values[-1], section, option)
 
-    def each(self, section: str, option: str) -> list[str]:
+    def get_all(self, section: str, option: str) -> list[str]:
         """Return all values of an option in order, with expanded references."""
         return [self._expand(value, section, option) for value in self.sections.get(section, {}).get(option, ())]
 
-    def all(self, section: str, option: str) -> list[str]:
+    def get_list(self, section: str, option: str) -> list[str]:
         """Return all values of an option, repeated or separated by commas."""
-        return [part for value in self.each(section, option) for part in split_list(value)]
+        return [part for value in self.get_all(section, option) for part in split_list(value)]
 
     def options(self) -> Iterator[tuple[str, str]]:
         """Yield every section and option."""
@@ -55,11 +55,11 @@ class Ini:
             name = match["plain"] or match["braced"]
             if name is None or match[0].startswith("\\"):
                 return match[0].removeprefix("\\").replace("$$", "$")
-            place, _, key = name.rpartition(".")
-            for where in (place,) if place else (section, "DEFAULT"):
-                values = self.sections.get(where, {}).get(key)
+            named_section, _, key = name.rpartition(".")
+            for target in (named_section,) if named_section else (section, "DEFAULT"):
+                values = self.sections.get(target, {}).get(key)
                 if values and depth < _DEPTH_MAX:
-                    return self._expand(values[-1], where, key, depth=depth + 1)
+                    return self._expand(values[-1], target, key, depth=depth + 1)
             raise BadFile(self.path, f"[{section}] {option} refers to ${name}, which is not set")
 
         return _SUBSTITUTE.sub(value, text)

@@ -27,12 +27,12 @@ def objects() -> Any:
         from nova import context  # type: ignore[import-not-found,unused-ignore]
         from nova import objects as nova_objects
     nova_objects.register_all()
-    _answer_look_ups(nova_objects, context)
+    _redirect_lookups(nova_objects, context)
     return nova_objects
 
 
-def _answer_look_ups(nova_objects: Any, context: Any) -> None:
-    """Redirect the look-ups of Nova's classes to Roost's columns, because there is no database of Nova."""
+def _redirect_lookups(nova_objects: Any, context: Any) -> None:
+    """Redirect the look-ups of Nova's classes to Roost's columns, because Nova has no database here."""
     for kind, names in (
         ("AggregateList", ("get_all", "get_by_host", "get_by_metadata_key", "get_by_metadata")),
         ("InstanceList", ("get_by_host", "get_by_host_and_node", "get_uuids_by_host", "get_all")),
@@ -87,15 +87,15 @@ def pci_stats_of(facts: HostFacts) -> Any:
     from nova.pci import stats  # type: ignore[import-not-found,unused-ignore]
 
     nova = objects()
-    own = ("product_id", "vendor_id", "numa_node", "count")
+    field_names = ("product_id", "vendor_id", "numa_node", "count")
     pools = []
     for pool in pools_of(facts):
-        tags = {name: value for name, value in pool.items() if name not in (*own, "rp_uuids", "address")}
+        tags = {name: value for name, value in pool.items() if name not in (*field_names, "rp_uuids", "address")}
         if pool["rp_uuids"]:
             tags["rp_uuid"] = pool["rp_uuids"][0]
         if pool["address"]:
             tags["address"] = pool["address"]
-        pools.append(nova.PciDevicePool(**{name: pool[name] for name in own}, tags=tags))
+        pools.append(nova.PciDevicePool(**{name: pool[name] for name in field_names}, tags=tags))
     return stats.PciDeviceStats(topology_of(facts), nova.PciDevicePoolList(objects=pools))
 
 

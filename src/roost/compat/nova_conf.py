@@ -32,22 +32,22 @@ _DEFAULTS: Mapping[tuple[str, str], Any] = {
     ("agent", "provider_config_location"): "/etc/nova/provider_config/",
 }
 # Sections with another meaning in the file: their settings are read only from the places in ``_RENAMED``.
-_OTHERWISE = ("conductor",)
+_OTHER_MEANING = ("conductor",)
 # Options with one value per line; of others the last line counts.
 _REPEATED = {("filter_scheduler", "available_filters"), ("pci", "alias"), ("agent", "device_spec")}
 # Sections with a note for each option without effect; other sections have one note.
-_CLOSE = ("filter_scheduler", "scheduler", "metrics", "pci", "workarounds", "compute")
+_RELATED = ("filter_scheduler", "scheduler", "metrics", "pci", "workarounds", "compute")
 # Reasons why options have no effect; the default is that nothing needs them.
 _REASONS: Mapping[tuple[str, str], str] = {
-    ("DEFAULT", "metrics_weight_setting"): "it is weight_setting of the section [metrics]",
-    ("filter_scheduler", "metrics_weight_setting"): "it is weight_setting of the section [metrics]",
+    ("DEFAULT", "metrics_weight_setting"): "it is weight_setting in section [metrics]",
+    ("filter_scheduler", "metrics_weight_setting"): "it is weight_setting in section [metrics]",
     ("filter_scheduler", "track_instance_changes"): "the instances of a host are always known",
     ("DEFAULT", "scheduler_tracks_instance_changes"): "the instances of a host are always known",
     ("scheduler", "discover_hosts_in_cells_interval"): "a host is known once it is registered",
-    ("scheduler", "workers"): "start as many processes as you want, on PostgreSQL",
-    ("scheduler", "host_manager"): "there is one",
-    ("DEFAULT", "scheduler_host_manager"): "there is one",
-    ("DEFAULT", "scheduler_manager"): "there is one",
+    ("scheduler", "workers"): "start several processes, on PostgreSQL",
+    ("scheduler", "host_manager"): "there is only one",
+    ("DEFAULT", "scheduler_host_manager"): "there is only one",
+    ("DEFAULT", "scheduler_manager"): "there is only one",
     ("DEFAULT", "scheduler_json_config_location"): "options come from the settings alone",
 }
 _DRIVERS: Mapping[str, str] = {
@@ -108,13 +108,13 @@ class NovaConf:
         """The source of ``defaults``."""
         return f"{self._ini.path}, by default"
 
-    def notes(self, known: Mapping[str, Iterable[str]]) -> Iterator[str]:
-        """Yield sentences on options without effect: one each in sections near to settings, then the rest.
+    def notes(self, keys_by_section: Mapping[str, Iterable[str]]) -> Iterator[str]:
+        """Yield sentences on options without effect: one each in related sections, then one for each other group.
 
         Args:
-            known: the settings of each section.
+            keys_by_section: the settings of each section.
         """
-        used = {self._place(section, key) for section, keys in known.items() for key in keys}
+        used = {self._place(section, key) for section, keys in keys_by_section.items() for key in keys}
         rest: dict[str, list[str]] = {}
         for place in self._ini.options():
             section, option = place
@@ -122,20 +122,20 @@ class NovaConf:
                 continue
             if place in _REASONS:
                 yield f"{self._where(place)}: [{section}] {option} has no effect: {_REASONS[place]}"
-            elif section in _CLOSE:
-                near = difflib.get_close_matches(option, known.get(section, ()), n=1, cutoff=0.8)
-                why = f"the nearest known name is {near[0]}" if near else "nothing here needs it"
-                yield f"{self._where(place)}: [{section}] {option} has no effect: {why}"
+            elif section in _RELATED:
+                matches = difflib.get_close_matches(option, keys_by_section.get(section, ()), n=1, cutoff=0.8)
+                reason = f"the nearest known name is {matches[0]}" if matches else "nothing here needs it"
+                yield f"{self._where(place)}: [{section}] {option} has no effect: {reason}"
             else:
                 rest.setdefault(section, []).append(option)
         if "DEFAULT" in rest:
-            yield f"{self._ini.path}: of [DEFAULT] these have no effect: {', '.join(rest.pop('DEFAULT'))}"
+            yield f"{self._ini.path}: these options of [DEFAULT] have no effect: {', '.join(rest.pop('DEFAULT'))}"
         if rest:
             yield f"{self._ini.path}: these sections have no effect: {', '.join(rest)}"
 
     def _place(self, section: str, key: str) -> tuple[str, str] | None:
         """Return section and option of a setting in the file, current names before older ones."""
-        places = [] if section in _OTHERWISE else [(section, key)]
+        places = [] if section in _OTHER_MEANING else [(section, key)]
         if (section, key) in _RENAMED:
             places.append(_RENAMED[section, key])
         if section == "filter_scheduler":
@@ -150,7 +150,7 @@ class NovaConf:
     def _value(self, section: str, key: str, kind: str, place: tuple[str, str]) -> Any:
         try:
             if (section, key) in self._repeated:
-                return self._ini.each(*place)
+                return self._ini.get_all(*place)
             text = self._ini.get(*place) or ""
         except BadFile as error:
             raise BadSettings(self._where(place), error.problem) from None

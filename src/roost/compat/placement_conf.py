@@ -14,7 +14,7 @@ _FALSE = {"false", "0", "off", "no"}
 _POSTGRESQL = ("postgresql", "postgres")
 # Reasons why options have no effect; the default is that nothing needs them.
 _REASONS: Mapping[tuple[str, str], str] = {
-    ("workarounds", "optimize_for_wide_provider_trees"): "wide trees are no trouble here",
+    ("workarounds", "optimize_for_wide_provider_trees"): "wide trees need no workaround here",
     ("placement_database", "slave_connection"): "reads come from memory",
     ("oslo_policy", "enforce_scope"): "a token for the whole system is always refused",
     ("oslo_policy", "policy_dirs"): "name one file with policy_file",
@@ -116,15 +116,15 @@ def _connection(url: str) -> tuple[str | None, str | None]:
     if separator and kind == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return f"sqlite://{rest.partition('?')[0]}", None
     return None, (
-        f"a database of the kind {kind or 'none'} cannot be served: give an own one with --database (a PostgreSQL URL, "
-        "or the path of a SQLite file), and copy what there is with `roost import placement --from URL`"
+        f"a database of the kind {kind or 'none'} cannot be served: name Roost's own with --database (a PostgreSQL "
+        "URL, or the path of a SQLite file), and import the data with `roost import placement --from URL`"
     )
 
 
 def _notes(ini: Ini, *, has_keystone: bool) -> Iterator[str]:
-    read = {*_SETTINGS, ("placement_database", "connection")}
+    supported = {*_SETTINGS, ("placement_database", "connection")}
     for section, option in ini.options():
-        if (section, option) in read or (section == "keystone_authtoken" and has_keystone):
+        if (section, option) in supported or (section == "keystone_authtoken" and has_keystone):
             continue
         reason = _REASONS.get((section, option), "nothing here needs it")
         yield f"{ini.path}: [{section}] {option} has no effect: {reason}"
@@ -150,7 +150,7 @@ def _truth(ini: Ini, section: str, option: str) -> bool:
 
 
 def _list(ini: Ini, section: str, option: str) -> list[str]:
-    return ini.all(section, option)
+    return ini.get_list(section, option)
 
 
 # Supported options: their settings and conversions.

@@ -18,7 +18,7 @@ class _Lines(logging.Handler):
         log.event("plugin_log", logger=record.name, level=record.levelname, message=message[:_MESSAGE_MAX])
 
 
-def listen(module: str, level: str) -> None:
+def forward_log(module: str, level: str) -> None:
     """Forward the log of a module's package from a level on, unless the program has configured that logger."""
     package = module.partition(".")[0]
     logger = logging.getLogger(package)

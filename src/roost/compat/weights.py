@@ -83,12 +83,12 @@ class BaseWeightHandler:
             return weighed
         for each in weighers:
             weigher: Any = each() if inspect.isclass(each) else each
-            is_spelled_otherwise = type(weigher).weight_objects is not BaseWeigher.weight_objects
-            weigh = weigher.weight_objects if is_spelled_otherwise else weigher.weigh_objects
+            has_other_spelling = type(weigher).weight_objects is not BaseWeigher.weight_objects
+            weigh = weigher.weight_objects if has_other_spelling else weigher.weigh_objects
             scaled = normalize(weigh(weighed, weighing_properties), minval=weigher.minval, maxval=weigher.maxval)
-            for one, weight in zip(weighed, scaled, strict=True):
-                one.weight += multiplier_of(weigher, one.obj) * weight
-        return sorted(weighed, key=lambda one: one.weight, reverse=True)
+            for weighed_object, weight in zip(weighed, scaled, strict=True):
+                weighed_object.weight += multiplier_of(weigher, weighed_object.obj) * weight
+        return sorted(weighed, key=lambda weighed_object: weighed_object.weight, reverse=True)
 
     get_weighted_objects = get_weighed_objects
 

@@ -19,14 +19,14 @@ import msgspec  # noqa: E402
 import numpy as np  # noqa: E402
 
 from roost.compat.adapter import adapt  # noqa: E402
-from roost.compat.aliases import lend_names  # noqa: E402
+from roost.compat.aliases import install_aliases  # noqa: E402
 from roost.engine.ranking import ranks  # noqa: E402
 from roost.model.names import uuid_text  # noqa: E402
 from roost.model.settings.roost_settings import Settings  # noqa: E402
 from roost.scheduler.framework.plugin import JudgesCandidates, implements  # noqa: E402
 from tests.differential.scheduler import subject  # noqa: E402
 
-lend_names()
+install_aliases()
 import datetime as dt  # noqa: E402
 
 from nova.scheduler import filters as nova_filters  # noqa: E402

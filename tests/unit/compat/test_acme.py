@@ -41,9 +41,9 @@ def register():
 TESTS = """
 import unittest
 
-from roost.compat.aliases import lend_names
+from roost.compat.aliases import install_aliases
 
-lend_names()
+install_aliases()
 
 from acmefilter import AcmeFilter
 from nova import objects

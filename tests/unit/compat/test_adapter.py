@@ -137,11 +137,11 @@ class AcmeFilter(filters.BaseHostFilter):
 USE = """
 import sys
 from roost.compat.adapter import adapt
-from roost.compat.aliases import lend_names
+from roost.compat.aliases import install_aliases
 from roost.settings import read_settings
 from roost.scheduler.registry import build
-lend_names()
-lend_names()
+install_aliases()
+install_aliases()
 text = '''[filter_scheduler]
 available_filters = ["nova.scheduler.filters.all_filters", "acmefilter.AcmeFilter"]
 enabled_filters = ["ComputeFilter", "AcmeFilter"]'''
@@ -180,8 +180,8 @@ WHERE = {
 @pytest.mark.shows("S182")
 def test_modules_are_importable_from_their_packages_as_in_openstack():
     script = """
-from roost.compat.aliases import lend_names
-lend_names()
+from roost.compat.aliases import install_aliases
+install_aliases()
 from nova.scheduler import manager, utils
 import nova.scheduler.utils
 from nova.scheduler.filters import utils as filter_utils
@@ -199,7 +199,7 @@ print(manager.SchedulerManager.__name__, base.ExtraSpecValidator.__name__, timeu
 @pytest.mark.shows("S218")
 def test_each_class_is_importable_from_its_nova_module():
     lines = [f"from {module} import {name}; print({name}.__name__)" for module, name in WHERE.items()]
-    script = "\n".join(["from roost.compat.aliases import lend_names", "lend_names()", *lines])
+    script = "\n".join(["from roost.compat.aliases import install_aliases", "install_aliases()", *lines])
     environ = {"PYTHONPATH": ":".join(sys.path)}
     run = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=False)
     assert run.stdout.split() == list(WHERE.values()), run.stderr

@@ -314,7 +314,7 @@ def test_metrics_option_of_the_document_works_only_in_section_metrics(tmp_path, 
     write(tmp_path, {"nova.conf": conf, "fleet.json": fleet, "request.json": small_request()})
     result = run_roost(tmp_path, *DECIDE)
     assert result.stdout.startswith(f"granted: {first}\n"), result.stderr
-    message = "metrics_weight_setting has no effect: it is weight_setting of the section [metrics]"
+    message = "metrics_weight_setting has no effect: it is weight_setting in section [metrics]"
     assert (message in result.stderr) == (section == "DEFAULT")
 
 

@@ -98,7 +98,7 @@ def test_live_migration_without_a_destination_tries_hosts_in_turn():
         ("b", "b", ComputeServiceUnavailable, "Compute service of a is unavailable"),
         ("c", "abc", MigrationPreCheckError, "c has 99 MiB of memory free, and instance i0 needs 100 MiB"),
         ("d", "abd", MigrationPreCheckError, "d cannot"),
-        ("e", "abe", MigrationPreCheckError, "nothing is known of the memory of e"),
+        ("e", "abe", MigrationPreCheckError, "the memory of e is unknown"),
     ],
 )
 def test_impossible_live_migration_leaves_the_instance_running(dest, up, error, text):
@@ -128,5 +128,5 @@ def test_live_migration_ends_if_the_driver_repeats_an_ignored_host():
         def select_destinations(self, *_):
             return [{"host": "b", "nodename": "b", "limits": {}}]
 
-    with pytest.raises(NoValidHost, match="The scheduler chose b, which is to be ignored"):
+    with pytest.raises(NoValidHost, match="The scheduler chose b, which must be ignored"):
         migrate(filtering(World(cannot="b"), Stubborn, a=900))

@@ -233,12 +233,12 @@ shutdown_retry_interval = 10
 """)
     conf, near = f"{tmp_path}/nova.conf", "the nearest known name is ram_weight_multiplier"
     assert list(result.notes) == [
-        f"{conf}:4: [DEFAULT] scheduler_host_manager has no effect: there is one",
+        f"{conf}:4: [DEFAULT] scheduler_host_manager has no effect: there is only one",
         f"{conf}:6: [filter_scheduler] ram_weight_multiplyer has no effect: {near}",
         f"{conf}:7: [filter_scheduler] track_instance_changes has no effect: the instances of a host are always known",
-        f"{conf}:9: [scheduler] workers has no effect: start as many processes as you want, on PostgreSQL",
+        f"{conf}:9: [scheduler] workers has no effect: start several processes, on PostgreSQL",
         f"{conf}:15: [compute] shutdown_retry_interval has no effect: nothing here needs it",
-        f"{conf}: of [DEFAULT] these have no effect: transport_url, state_path",
+        f"{conf}: these options of [DEFAULT] have no effect: transport_url, state_path",
         f"{conf}: these sections have no effect: database, placement",
     ]
     assert result.settings == default_settings()

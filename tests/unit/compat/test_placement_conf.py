@@ -38,7 +38,7 @@ other = 1
 more = 2
 """)
     )
-    assert ini.all("a", "list") == ["one", "two", "three"]
+    assert ini.get_list("a", "list") == ["one", "two", "three"]
     assert ini.get("a", "list") == "three"
     assert ini.get("a", "long") == "first\nsecond\nthird"
     assert ini.get("a", "quoted") == "  x "

@@ -47,7 +47,7 @@ def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json:
 
 def _remaining(operation: dict[str, Any]) -> list[str]:
     """Return the uuids of the instances that are still on the host."""
-    host = _drained_host(operation["story"])
+    host = _find_drained_host(operation["story"])
     return [
         each["uuid"]
         for each in operation["instances"]
@@ -55,7 +55,7 @@ def _remaining(operation: dict[str, Any]) -> list[str]:
     ]
 
 
-def _drained_host(story: Iterable[dict[str, Any]]) -> str:
+def _find_drained_host(story: Iterable[dict[str, Any]]) -> str:
     return next((str(each["told"]["host"]) for each in story if each["kind"] == "drain.asked"), "")
 
 

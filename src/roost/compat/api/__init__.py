@@ -1,1 +1,4 @@
-"""Counterpart of ``nova.api``, for plug-ins."""
+"""Counterpart of ``nova.api``, for plug-ins.
+
+``validation``: validators of extra specs.
+"""

@@ -1,1 +1,4 @@
-"""Counterpart of ``nova.compute``, for third-party drivers."""
+"""Counterpart of ``nova.compute``, for third-party drivers.
+
+``provider_tree``: the tree for drivers to edit.
+"""

@@ -32,10 +32,10 @@ class ChanceScheduler(Scheduler):
         up = self.hosts_up(context, topic)
         if not up:
             raise NoValidHost("Is the appropriate service running?")
-        left = self._filter_hosts(up, filter_properties)
-        if not left:
+        remaining = self._filter_hosts(up, filter_properties)
+        if not remaining:
             raise NoValidHost("Could not find another compute")
-        return self._chance.choice(left)
+        return self._chance.choice(remaining)
 
     def select_destinations(
         self, context: object, request_spec: Mapping[str, Any], filter_properties: Mapping[str, Any]

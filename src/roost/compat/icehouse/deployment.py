@@ -152,7 +152,7 @@ class Deployment:
             "Failed to %s instance %s: %s", method, instance_uuid, error, exc_info=None if is_refused else error
         )
         with _log_failure("The failure of instance %s could not be recorded.", instance_uuid):
-            self._note(context, error, instance_uuid, vm_state=vm_state)
+            self._record_failure(context, error, instance_uuid, vm_state=vm_state)
         if self._notifier is not None:
             payload = {
                 "request_spec": request_spec,
@@ -171,7 +171,7 @@ class Deployment:
             with _log_failure("The quota reservations could not be released."):
                 self._quotas.rollback(context, reservations)
 
-    def _note(self, context: object, error: Exception, instance_uuid: str, *, vm_state: str) -> None:
+    def _record_failure(self, context: object, error: Exception, instance_uuid: str, *, vm_state: str) -> None:
         try:
             self.instances.set_state(context, instance_uuid, vm_state=vm_state, task_state=None)
             self.instances.add_fault(context, instance_uuid, error)

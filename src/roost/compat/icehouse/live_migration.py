@@ -63,10 +63,10 @@ def _check_destination(context: object, driver: Scheduler, instance: Mapping[str
     states = driver.host_manager.get_all_host_states(context)
     free_mib = max((state.free_ram_mb for state in states if state.host == dest), default=None)
     if free_mib is None:
-        raise MigrationPreCheckError(reason=f"nothing is known of the memory of {dest}")
-    wanted_mib = instance["instance_type"].get("memory_mb", 0)
-    if free_mib < wanted_mib:
-        reason = f"{dest} has {free_mib} MiB of memory free, and instance {instance['uuid']} needs {wanted_mib} MiB"
+        raise MigrationPreCheckError(reason=f"the memory of {dest} is unknown")
+    required_mib = instance["instance_type"].get("memory_mb", 0)
+    if free_mib < required_mib:
+        reason = f"{dest} has {free_mib} MiB of memory free, and instance {instance['uuid']} needs {required_mib} MiB"
         raise MigrationPreCheckError(reason=reason)
 
 
@@ -92,7 +92,7 @@ def _find_destination(
         host: str = chosen[0]["host"]
         if host in ignored:
             # A driver that does not ignore hosts would cause an endless loop.
-            raise NoValidHost(f"The scheduler chose {host}, which is to be ignored")
+            raise NoValidHost(f"The scheduler chose {host}, which must be ignored")
         try:
             return host, computes.check_can_live_migrate_destination(
                 context, instance, host, block_migration, disk_over_commit

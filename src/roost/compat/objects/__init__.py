@@ -1,4 +1,20 @@
-"""Counterpart of ``nova.objects``: the records for filters and weighers."""
+"""Counterpart of ``nova.objects``: the records for filters and weighers.
+
+``request_spec``: requests.
+``filter_properties``: requests as tables of Icehouse.
+``flavor_view``: flavors.
+``image_meta``: images.
+``numa_topology``: requested NUMA cells, and their fit.
+``devices``: requests for PCI devices.
+``placement_target``: destinations and cells.
+``server_group``: server groups.
+``host_records``: instances, aggregates, metrics and devices of a host.
+``current_fleet``: the fleet of the current decision.
+``lookups``: look-ups in it, under Nova's names.
+``selection``: chosen hosts, for Nova's conductor.
+``fields``: names of architectures and policies.
+``record``: the base of these objects.
+"""
 
 from roost.compat.objects.devices import InstancePCIRequest, InstancePCIRequests
 from roost.compat.objects.flavor_view import Flavor

@@ -27,10 +27,10 @@ class _Names:
         Raises:
             InvalidName: the name is unknown.
         """
-        found = cls._spell(name)
-        if found is not None and not cls._is_known(found):
+        spelling = cls._spell(name)
+        if spelling is not None and not cls._is_known(spelling):
             raise exception.InvalidName(what=cls.__name__, name=name)
-        return found
+        return spelling
 
     @classmethod
     def _is_known(cls, name: str) -> bool:

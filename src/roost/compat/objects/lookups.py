@@ -31,21 +31,21 @@ class Fleet:
     @functools.cached_property
     def by_host(self) -> dict[str, list[Any]]:
         """The nodes of each service."""
-        found: dict[str, list[Any]] = {}
+        rows_by_host: dict[str, list[Any]] = {}
         for row in self.rows:
-            found.setdefault(row.host, []).append(row)
-        return found
+            rows_by_host.setdefault(row.host, []).append(row)
+        return rows_by_host
 
     @functools.cached_property
     def aggregates(self) -> dict[str, Aggregate]:
         """All aggregates with hosts, by uuid, with the names of the hosts."""
-        found: dict[str, Aggregate] = {}
+        by_uuid: dict[str, Aggregate] = {}
         for row in self.rows:
             for each in row.aggregates:
-                known = found.setdefault(each.uuid, each)
-                if row.host not in known.hosts:
-                    known.hosts.append(row.host)
-        return found
+                aggregate = by_uuid.setdefault(each.uuid, each)
+                if row.host not in aggregate.hosts:
+                    aggregate.hosts.append(row.host)
+        return by_uuid
 
     @functools.cached_property
     def instances(self) -> dict[str, Instance]:
@@ -90,15 +90,15 @@ class AggregateList(_List):
     @classmethod
     def get_by_host(cls, context: object, host: str, key: str | None = None) -> "AggregateList":
         """Return the aggregates of a host, optionally only those with a metadata key."""
-        found = (each for each in current_fleet().aggregates.values() if host in each.hosts)
-        return cls(context, (each for each in found if key is None or key in each.metadata))
+        aggregates = (each for each in current_fleet().aggregates.values() if host in each.hosts)
+        return cls(context, (each for each in aggregates if key is None or key in each.metadata))
 
     @classmethod
     def get_by_metadata_key(cls, context: object, key: str, hosts: Iterable[str] | None = None) -> "AggregateList":
         """Return the aggregates with a metadata key, optionally only those with one of some hosts."""
-        wanted = None if hosts is None else set(hosts)
-        found = (each for each in current_fleet().aggregates.values() if key in each.metadata)
-        return cls(context, (each for each in found if wanted is None or wanted & set(each.hosts)))
+        host_names = None if hosts is None else set(hosts)
+        aggregates = (each for each in current_fleet().aggregates.values() if key in each.metadata)
+        return cls(context, (each for each in aggregates if host_names is None or host_names & set(each.hosts)))
 
     @classmethod
     def get_by_metadata(cls, context: object, key: str | None = None, value: str | None = None) -> "AggregateList":

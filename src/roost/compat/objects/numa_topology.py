@@ -30,7 +30,7 @@ class NUMATopologyLimits(Record):
 class InstanceNUMATopology(Record):
     """The requested NUMA cells of an instance."""
 
-    wanted: InstanceTopology
+    requested: InstanceTopology
     cells: list[SimpleNamespace] = field(default_factory=list)
 
 
@@ -43,9 +43,9 @@ def numa_get_constraints(flavor: Any, image_meta: Any) -> InstanceNUMATopology |
     return show_topology(topology_of(Request(flavor=flavor, image=image_meta)))
 
 
-def show_topology(wanted: InstanceTopology | None) -> InstanceNUMATopology | None:
+def show_topology(requested: InstanceTopology | None) -> InstanceNUMATopology | None:
     """Return the NUMA cells of an instance under Nova's names."""
-    if wanted is None:
+    if requested is None:
         return None
     cells = [
         SimpleNamespace(
@@ -57,9 +57,9 @@ def show_topology(wanted: InstanceTopology | None) -> InstanceNUMATopology | Non
             cpu_policy=cell.policy,
             cpu_thread_policy=cell.threads,
         )
-        for cell in wanted.cells
+        for cell in requested.cells
     ]
-    return InstanceNUMATopology(wanted=wanted, cells=cells)
+    return InstanceNUMATopology(requested=requested, cells=cells)
 
 
 def numa_fit_instance_to_host(
@@ -74,7 +74,7 @@ def numa_fit_instance_to_host(
     networks = None if limits is None else limits.network_metadata
     placed = place(
         HostFacts(numa=topology_from(host_topology), pci_pools=() if pci_stats is None else pci_stats.facts.pci_pools),
-        instance_topology.wanted,
+        instance_topology.requested,
         overcommit=None
         if limits is None
         else Overcommit(cpu=limits.cpu_allocation_ratio, memory=limits.ram_allocation_ratio),

@@ -1,1 +1,4 @@
-"""A stand-in for oslo.config, for plug-ins on machines without it."""
+"""A stand-in for oslo.config, for plug-ins on machines without it.
+
+``cfg``: options and their values.
+"""

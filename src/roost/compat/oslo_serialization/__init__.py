@@ -1,1 +1,4 @@
-"""A stand-in for oslo.serialization, for plug-ins on machines without it."""
+"""A stand-in for oslo.serialization, for plug-ins on machines without it.
+
+``jsonutils``: JSON.
+"""

@@ -1,1 +1,6 @@
-"""A stand-in for oslo.utils, for plug-ins on machines without it."""
+"""A stand-in for oslo.utils, for plug-ins on machines without it.
+
+``strutils``: truth values of texts.
+``timeutils``: times.
+``versionutils``: versions.
+"""

@@ -1,4 +1,16 @@
-"""Counterpart of ``nova.scheduler``."""
+"""Counterpart of ``nova.scheduler``.
+
+``host_manager``: filters and weighs all hosts.
+``filters``: the base of filters, and all filters.
+``weights``: the base of weighers, and all weighers.
+``host_state``: the state of one host.
+``host_list``: host states in place of columns, for Roost's rules.
+``aggregates``: metadata of a host's aggregates.
+``rule_inputs``: Nova's ``utils``: options and multipliers.
+``selections``: results in the forms of Nova's releases.
+``module_table``: Nova's module names for the classes.
+``client``: Nova's report client.
+"""
 
 from importlib import import_module
 from types import ModuleType

@@ -63,8 +63,8 @@ class HostList(HostView):
 
     def column(self, name: str) -> Scores:
         """Return an attribute of every host: float64."""
-        ask = _COLUMNS.get(name)
-        values = [getattr(host, name) if ask is None else ask(host) for host in self._states]
+        read = _COLUMNS.get(name)
+        values = [getattr(host, name) if read is None else read(host) for host in self._states]
         return np.array(values, dtype=np.float64)
 
     def facts(self, position: int) -> HostFacts:
@@ -154,28 +154,28 @@ class HostList(HostView):
 
     def aggregate_members(self) -> list[tuple[Mapping[str, str], Mask]]:
         """Return the metadata of each aggregate with metadata, and a mask of its hosts: bool."""
-        found: dict[int, tuple[Mapping[str, str], Mask]] = {}
+        by_identity: dict[int, tuple[Mapping[str, str], Mask]] = {}
         for position, host in enumerate(self._states):
             for each in host.aggregates:
                 if each.metadata:
-                    _, inside = found.setdefault(id(each), (each.metadata, np.zeros(len(self), dtype=np.bool_)))
-                    inside[position] = True
-        return list(found.values())
+                    _, mask = by_identity.setdefault(id(each), (each.metadata, np.zeros(len(self), dtype=np.bool_)))
+                    mask[position] = True
+        return list(by_identity.values())
 
     def aggregate_metadata(self) -> Iterator[tuple[str, Mapping[str, str]]]:
         """Yield the name of each aggregate, or else its uuid, and its metadata."""
-        found = {id(each): each for host in self._states for each in host.aggregates}
-        for each in found.values():
+        by_identity = {id(each): each for host in self._states for each in host.aggregates}
+        for each in by_identity.values():
             yield str(getattr(each, "name", "") or getattr(each, "uuid", "")), each.metadata
 
     def aggregate_values(self, key: str) -> Mapping[int, list[str]]:
         """Return the values of a metadata key for each host in an aggregate with the key."""
-        found: dict[int, list[str]] = {}
+        values_by_position: dict[int, list[str]] = {}
         for position, host in enumerate(self._states):
             values = [each.metadata[key] for each in host.aggregates if key in each.metadata]
             if values:
-                found[position] = values
-        return found
+                values_by_position[position] = values
+        return values_by_position
 
 
 def spec_for(spec_obj: RequestSpec, states: Sequence[HostState]) -> Spec:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from roost.compat.config_view import use
+from roost.compat.config_view import use_settings
 from roost.compat.numa import topology_for
 from roost.compat.objects import as_request_spec
 from roost.compat.scheduler.filters import HostFilterHandler, filter_for
@@ -60,17 +60,17 @@ class HostManager:
         self, context: object, compute_uuids: Iterable[str] | None, spec_obj: Any = None
     ) -> Iterator[HostState]:
         """Return the hosts with these uuids; None: all hosts."""
-        wanted = None if compute_uuids is None else set(compute_uuids)
-        return (host for host in self._hosts() if wanted is None or host.uuid in wanted)
+        uuids = None if compute_uuids is None else set(compute_uuids)
+        return (host for host in self._hosts() if uuids is None or host.uuid in uuids)
 
     def get_filtered_hosts(self, hosts: Iterable[HostState], spec_obj: Any, index: int = 0) -> list[HostState]:
         """Return the hosts that the request allows by name and the filters accept; forced hosts skip the filters."""
         spec = as_request_spec(spec_obj)
-        left = _filter_by_name(list(hosts), spec)
+        remaining = _filter_by_name(list(hosts), spec)
         is_forced = bool(spec.force_hosts or spec.force_nodes)
-        if not left or (is_forced and "_nova_check_type" not in spec.scheduler_hints):
-            return left
-        return self.filter_handler.get_filtered_objects(self.enabled_filters, left, spec, index) or []
+        if not remaining or (is_forced and "_nova_check_type" not in spec.scheduler_hints):
+            return remaining
+        return self.filter_handler.get_filtered_objects(self.enabled_filters, remaining, spec, index) or []
 
     get_filters_hosts = get_filtered_hosts
 
@@ -86,7 +86,7 @@ def _filter(rule: RuleClass, settings: Settings) -> Any:
     """Make a filter of host states; a class for Nova is used directly."""
     kind = getattr(rule, "kind", None)
     if kind is not None and hasattr(kind, "filter_all"):
-        use(settings)
+        use_settings(settings)
         return kind()
     return filter_for(rule)(registry.options_of(rule, settings.tables))
 
@@ -95,7 +95,7 @@ def _weigher(rule: RuleClass, settings: Settings) -> Any:
     """Make a weigher of host states; a class for Nova is used directly."""
     kind = getattr(rule, "kind", None)
     if kind is not None and hasattr(kind, "weigh_objects"):
-        use(settings)
+        use_settings(settings)
         return kind()
     return weigher_for(rule)(registry.options_of(rule, settings.tables))
 

@@ -96,7 +96,7 @@ class HostState:
         self.vcpus_total = compute["vcpus"]
         self.vcpus_used = compute["vcpus_used"]
         self.updated = reported_at
-        plain = (
+        copied = (
             "uuid",
             "hypervisor_hostname",
             "hypervisor_type",
@@ -111,7 +111,7 @@ class HostState:
             "pci_stats",
             "numa_topology",
         )
-        for name in plain:
+        for name in copied:
             if compute.get(name) is not None:
                 setattr(self, name, compute[name])
         self.stats = dict(compute.get("stats") or {})

@@ -13,21 +13,21 @@ def parse_options(
     opts: Iterable[str], sep: str = "=", converter: Callable[[str], Any] = str, name: str = ""
 ) -> list[tuple[str, Any]]:
     """Parse entries ``name=value``; invalid entries are logged and skipped."""
-    good: list[tuple[str, Any]] = []
-    bad: list[str] = []
+    entries: list[tuple[str, Any]] = []
+    invalid: list[str] = []
     for entry in opts:
-        key, seen, text = entry.partition(sep)
+        key, separator, text = entry.partition(sep)
         try:
             value = converter(text)
         except ValueError:
             value = None
-        if key and seen and value is not None:
-            good.append((key, value))
+        if key and separator and value is not None:
+            entries.append((key, value))
         else:
-            bad.append(entry)
-    if bad:
-        _log.warning("elements of %s cannot be read and do not count: %s", name, ", ".join(bad))
-    return good
+            invalid.append(entry)
+    if invalid:
+        _log.warning("invalid entries of %s are ignored: %s", name, ", ".join(invalid))
+    return entries
 
 
 def get_weight_multiplier(host_state: Any, multiplier_name: str, multiplier_config: float) -> float:

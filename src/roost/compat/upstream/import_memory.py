@@ -22,24 +22,24 @@ class CopyDigests(msgspec.Struct, frozen=True, array_like=True):
     here: bytes
 
 
-Things = dict[str, CopyDigests | None]  # by uuid; None: deleted
+DigestsByUuid = dict[str, CopyDigests | None]  # by uuid; None: deleted
 
 
 class _Body(msgspec.Struct, frozen=True):
     source: str
     position: int  # of the columns, so that every body is unique
-    providers: Things
-    consumers: Things
+    providers: DigestsByUuid
+    consumers: DigestsByUuid
 
 
 class Memory(NamedTuple):
     """All digests of one source."""
 
-    providers: Things
-    consumers: Things
+    providers: DigestsByUuid
+    consumers: DigestsByUuid
 
 
-def recall(current: Current, source: str) -> Memory:
+def read_memory(current: Current, source: str) -> Memory:
     """Return the newest digests of everything copied from a source."""
     memory = Memory({}, {})
     numbers = sorted(number for (kind, _), number in current.state.documents.items() if kind == KIND)
@@ -54,7 +54,7 @@ def recall(current: Current, source: str) -> Memory:
     return memory
 
 
-def remember(current: Current, number: int, source: str, changed: Memory) -> PutDocument:
+def build_memory_write(current: Current, number: int, source: str, changed: Memory) -> PutDocument:
     """Return the write that stores the digests of an import."""
     body = _encoder.encode(_Body(source, current.state.position, changed.providers, changed.consumers))
     return PutDocument(number, KIND, hashlib.blake2b(body, digest_size=16).digest(), body)

@@ -5,7 +5,7 @@ from itertools import count
 
 import msgspec
 
-from roost.compat.upstream.import_memory import recall
+from roost.compat.upstream.import_memory import read_memory
 from roost.compat.upstream.import_writes import writes_of
 from roost.compat.upstream.merge import ImportPlan, merge
 from roost.compat.upstream.placement_world import World, world_of
@@ -57,22 +57,22 @@ def run_import(current: Current, there: World, *, source: str, is_dry_run: bool)
         numbers = count(_UNUSED)
         writes_of(current, plan, there, source=source, first_id=next(numbers), new_id=lambda _: next(numbers))
         return _build_report(plan, source, None, is_dry_run=True)
-    new = len(plan.providers.create)
-    if new:
-        with current.creating("provider", new) as first:
+    create_count = len(plan.providers.create)
+    if create_count:
+        with current.creating("provider", create_count) as first:
             plan = _plan(current, there, source)  # Another process may have written meanwhile.
-            if len(plan.providers.create) != new:
-                raise Conflict("others create providers at the same time; nothing was imported: try again")
+            if len(plan.providers.create) != create_count:
+                raise Conflict("nothing was imported: another process creates providers at the same time; try again")
             _commit(current, plan, there, source=source, first_id=first)
     else:
         _commit(current, plan, there, source=source, first_id=0)
-    again = Current(current.store)  # Read from the database, not from the updated columns.
-    but = [*plan.providers.ahead, *plan.consumers.ahead]
-    return _build_report(plan, source, verify(there, world_of(again.state), but=but), is_dry_run=False)
+    stored = Current(current.store)  # Read from the database, not from the updated columns.
+    skip = [*plan.providers.ahead, *plan.consumers.ahead]
+    return _build_report(plan, source, verify(there, world_of(stored.state), skip=skip), is_dry_run=False)
 
 
 def _plan(current: Current, there: World, source: str) -> ImportPlan:
-    plan = merge(there, world_of(current.state), recall(current, source))
+    plan = merge(there, world_of(current.state), read_memory(current, source))
     if plan.conflicts:
         more = len(plan.conflicts) - _CONFLICTS_MAX
         text = "; ".join(plan.conflicts[:_CONFLICTS_MAX]) + (f"; and {more:,} more" if more > 0 else "")
@@ -94,7 +94,7 @@ def _commit(current: Current, plan: ImportPlan, there: World, *, source: str, fi
 
 
 def _build_report(plan: ImportPlan, source: str, verified: ImportCheck | None, *, is_dry_run: bool) -> ImportReport:
-    done = [
+    counts = [
         ImportCounts(
             created=len(work.create),
             changed=len(work.change),
@@ -104,4 +104,6 @@ def _build_report(plan: ImportPlan, source: str, verified: ImportCheck | None, *
         )
         for work in (plan.providers, plan.consumers)
     ]
-    return ImportReport(source=source, is_dry_run=is_dry_run, providers=done[0], consumers=done[1], verified=verified)
+    return ImportReport(
+        source=source, is_dry_run=is_dry_run, providers=counts[0], consumers=counts[1], verified=verified
+    )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from roost.compat.upstream.import_memory import CopyDigests, Memory, remember
+from roost.compat.upstream.import_memory import CopyDigests, Memory, build_memory_write
 from roost.compat.upstream.merge import ImportPlan
 from roost.compat.upstream.placement_world import Offer, Provider, World, digest
 from roost.errors import BadRequest
@@ -85,7 +85,7 @@ class _WriteBuilder:
         body = [*self._structure(), *self._offers(), *self._claims(), *self._finals(), *self._drops(), *self._raises()]
         changed = self._new_memory()
         if any(changed):
-            body.append(remember(self._current, self._new_id("document"), source, changed))
+            body.append(build_memory_write(self._current, self._new_id("document"), source, changed))
         return (*self._names(), *body)
 
     def _check(self) -> None:
@@ -96,13 +96,13 @@ class _WriteBuilder:
             for text in (consumer.project_id, consumer.user_id):
                 if not names.is_text(text, length_max=_TEXT_MAX):
                     raise BadRequest(
-                        f"consumer {consumer.uuid}: its project or user is no text of {_TEXT_MAX} characters"
+                        f"consumer {consumer.uuid}: its project or user must be text of up to {_TEXT_MAX} characters"
                     )
 
     def _names(self) -> Iterator[Write]:
         """Yield writes of new names: those used by other writes, and unused ones of the source."""
-        for kind, wanted in (("resource_class", self._there.classes), ("trait", self._there.traits)):
-            for name in wanted:
+        for kind, known_names in (("resource_class", self._there.classes), ("trait", self._there.traits)):
+            for name in known_names:
                 self._number(kind, name)
         for symbols in self._symbols.values():
             yield from symbols.values()
@@ -131,9 +131,9 @@ class _WriteBuilder:
         providers = self._state.providers
         put = {each.uuid: each for each in self._put}
         parents: dict[str, str | None] = {}
-        for uuid, known in providers.row_of_uuid.items():
-            above = providers.parent.each[known]
-            parents[uuid] = None if above < 0 else providers.uuids[above]
+        for uuid, provider_row in providers.row_of_uuid.items():
+            parent_row = providers.parent.each[provider_row]
+            parents[uuid] = None if parent_row < 0 else providers.uuids[parent_row]
         parents |= {uuid: each.parent_uuid for uuid, each in put.items()}
         for uuid, path in sorted(_paths(parents).items(), key=lambda each: (len(each[1]), self._ids[each[0]])):
             row = providers.row_of_uuid.get(uuid)
@@ -146,19 +146,19 @@ class _WriteBuilder:
 
     def _current_place(self, row: int) -> tuple[str, int | None, int]:
         providers = self._state.providers
-        above = providers.parent.each[row]
-        parent_id = None if above < 0 else providers.ids[above]
+        parent_row = providers.parent.each[row]
+        parent_id = None if parent_row < 0 else providers.ids[parent_row]
         return providers.names[row], parent_id, providers.ids[providers.root.each[row]]
 
     def _offers(self) -> Iterator[Write]:
         """Yield writes of inventories (maybe interim ones), traits and aggregates."""
         for provider in self._put:
             before = self._before.get(provider.uuid)
-            old = {} if before is None else before.inventories
-            now = self._interim_offers(provider, old)
-            if now != old:
-                yield self._inventories(provider.uuid, now)
-            if now != provider.inventories:
+            current = {} if before is None else before.inventories
+            new = self._interim_offers(provider, current)
+            if new != current:
+                yield self._inventories(provider.uuid, new)
+            if new != provider.inventories:
                 self._later.append(provider)
             number, generation = self._ids[provider.uuid], self._generations[provider.uuid]
             if provider.traits != ([] if before is None else before.traits):
@@ -252,17 +252,17 @@ class _WriteBuilder:
 
     def _raises(self) -> Iterator[Write]:
         for provider in self._put:
-            known = self._generations[provider.uuid]
-            if provider.generation > known:
-                yield RaiseGeneration(self._ids[provider.uuid], known, provider.generation - known)
+            generation = self._generations[provider.uuid]
+            if provider.generation > generation:
+                yield RaiseGeneration(self._ids[provider.uuid], generation, provider.generation - generation)
                 self._generations[provider.uuid] = provider.generation
 
     def _new_memory(self) -> Memory:
         """Return the digests to store."""
         providers, consumers = dict(self._plan.providers.known), dict(self._plan.consumers.known)
         for provider in self._put:
-            ours = msgspec.structs.replace(provider, generation=self._generations[provider.uuid])
-            providers[provider.uuid] = CopyDigests(digest(provider), digest(ours))
+            copy = msgspec.structs.replace(provider, generation=self._generations[provider.uuid])
+            providers[provider.uuid] = CopyDigests(digest(provider), digest(copy))
         for consumer in self._consumers:
             consumers[consumer.uuid] = CopyDigests(digest(consumer), digest(consumer))
         providers |= dict.fromkeys((each.uuid for each in self._plan.providers.remove), None)
@@ -289,16 +289,16 @@ def _paths(parents: Mapping[str, str | None]) -> dict[str, list[str]]:
     Raises:
         BadRequest: a provider is its own ancestor.
     """
-    found: dict[str, list[str]] = {}
+    paths: dict[str, list[str]] = {}
     for uuid in parents:
         path, at = [], uuid
         while True:
             path.append(at)
             if len(path) > len(parents):
-                raise BadRequest(f"provider {uuid} is above itself")
-            above = parents[at]
-            if above is None or above not in parents:
+                raise BadRequest(f"provider {uuid} is its own ancestor")
+            parent = parents[at]
+            if parent is None or parent not in parents:
                 break
-            at = above
-        found[uuid] = path
-    return found
+            at = parent
+        paths[uuid] = path
+    return paths

@@ -3,22 +3,22 @@
 from collections.abc import Callable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from roost.compat.upstream.import_memory import CopyDigests, Memory, Things
+from roost.compat.upstream.import_memory import CopyDigests, DigestsByUuid, Memory
 from roost.compat.upstream.placement_world import Consumer, Provider, World, digest
 
-Thing = TypeVar("Thing", Provider, Consumer)
+Record = TypeVar("Record", Provider, Consumer)
 
 
-class Work(Generic[Thing]):
+class Work(Generic[Record]):
     """The planned changes of the providers, or of the consumers."""
 
     def __init__(self) -> None:
-        self.create: list[Thing] = []
-        self.change: list[tuple[Thing, Thing]] = []  # here, there
-        self.remove: list[Thing] = []  # as here
+        self.create: list[Record] = []
+        self.change: list[tuple[Record, Record]] = []  # here, there
+        self.remove: list[Record] = []  # as here
         self.same = 0
-        self.ahead: list[str] = []  # uuids of things changed or deleted here only
-        self.known: Things = {}  # new digests of things equal without a copy, or deleted on both sides
+        self.ahead: list[str] = []  # uuids of records changed or deleted only here
+        self.known: DigestsByUuid = {}  # new digests of records equal without a copy, or deleted on both sides
 
 
 class ImportPlan(NamedTuple):
@@ -32,7 +32,7 @@ class ImportPlan(NamedTuple):
 def merge(there: World, here: World, memory: Memory) -> ImportPlan:
     """Plan the changes that bring the local data up to date with the source, and collect conflicts.
 
-    A thing is imported if it did not change here since it was copied. Things that exist only here stay.
+    A provider or consumer is imported if its copy did not change here. Those that exist only here stay.
     """
     conflicts: list[str] = []
     providers = _compare(there.providers, here.providers, memory.providers, _format_provider, conflicts)
@@ -50,85 +50,89 @@ def _format_consumer(consumer: Consumer) -> str:
 
 
 def _compare(
-    there: Mapping[str, Thing],
-    here: Mapping[str, Thing],
-    copied: Things,
-    format_thing: Callable[[Thing], str],
+    there: Mapping[str, Record],
+    here: Mapping[str, Record],
+    copies: DigestsByUuid,
+    format_record: Callable[[Record], str],
     conflicts: list[str],
-) -> Work[Thing]:
-    work: Work[Thing] = Work()
-    for uuid, theirs in there.items():
-        problem = _plan_thing(work, theirs, here.get(uuid), copied.get(uuid))
+) -> Work[Record]:
+    work: Work[Record] = Work()
+    for uuid, source_record in there.items():
+        problem = _plan_record(work, source_record, here.get(uuid), copies.get(uuid))
         if problem:
-            conflicts.append(f"{format_thing(theirs)} {problem}")
-    for uuid, base in copied.items():
-        ours = here.get(uuid)
-        if uuid in there or base is None:
+            conflicts.append(f"{format_record(source_record)} {problem}")
+    for uuid, copy in copies.items():
+        local_record = here.get(uuid)
+        if uuid in there or copy is None:
             continue
-        if ours is None:
+        if local_record is None:
             work.known[uuid] = None
-        elif digest(ours) == base.here:
-            work.remove.append(ours)
+        elif digest(local_record) == copy.here:
+            work.remove.append(local_record)
         else:
-            conflicts.append(f"{format_thing(ours)} has gone there, and changed here")
+            conflicts.append(f"{format_record(local_record)} was deleted in the source, and changed here")
     return work
 
 
-def _plan_thing(work: Work[Thing], theirs: Thing, ours: Thing | None, base: CopyDigests | None) -> str:
-    """Plan the change of one thing of the source; return the conflict; empty: none."""
-    there = digest(theirs)
-    has_changed = base is None or base.there != there
-    if ours is None:
-        if base is None:
-            work.create.append(theirs)
+def _plan_record(
+    work: Work[Record], source_record: Record, local_record: Record | None, copy: CopyDigests | None
+) -> str:
+    """Plan the change of one provider or consumer of the source; return the conflict; empty: none."""
+    source_digest = digest(source_record)
+    has_changed = copy is None or copy.there != source_digest
+    if local_record is None:
+        if copy is None:
+            work.create.append(source_record)
         elif has_changed:
-            return "was removed here, and has changed there"
+            return "was deleted here, and changed in the source"
         else:
-            work.ahead.append(theirs.uuid)
+            work.ahead.append(source_record.uuid)
         return ""
-    here = digest(ours)
-    if here == there:
+    local_digest = digest(local_record)
+    if local_digest == source_digest:
         work.same += 1
         if has_changed:
-            work.known[theirs.uuid] = CopyDigests(there, here)
-    elif base is None:
-        return "is here already, and differs from what is there"
+            work.known[source_record.uuid] = CopyDigests(source_digest, local_digest)
+    elif copy is None:
+        return "exists here, and differs from the source"
     elif not has_changed:
-        if here == base.here:
+        if local_digest == copy.here:
             work.same += 1
         else:
-            work.ahead.append(theirs.uuid)
-    elif here == base.here:
-        work.change.append((ours, theirs))
+            work.ahead.append(source_record.uuid)
+    elif local_digest == copy.here:
+        work.change.append((local_record, source_record))
     else:
-        return "has changed there and here"
+        return "changed on both sides"
     return ""
 
 
 def _problems(here: World, providers: Work[Provider], consumers: Work[Consumer]) -> list[str]:
     """Return the conflicts between the planned changes and the local data."""
     gone = {each.uuid for each in providers.remove}
-    coming = {each.uuid: each for each in (*providers.create, *(now for _, now in providers.change))}
-    after = {uuid: each for uuid, each in here.providers.items() if uuid not in gone} | coming
-    found = []
+    upserted = {each.uuid: each for each in (*providers.create, *(new for _, new in providers.change))}
+    after = {uuid: each for uuid, each in here.providers.items() if uuid not in gone} | upserted
+    problems = []
     owners: dict[str, str] = {}
     for provider in after.values():
         owner = owners.setdefault(provider.name, provider.uuid)
         if owner != provider.uuid:
-            found.append(f"providers {owner} and {provider.uuid} would both be called {provider.name!r}")
+            problems.append(f"providers {owner} and {provider.uuid} would both be called {provider.name!r}")
         if provider.parent_uuid is not None and provider.parent_uuid not in after:
-            found.append(f"{_format_provider(provider)} has a parent that is not here: {provider.parent_uuid}")
-    leaving = {each.uuid for each in consumers.remove} | {ours.uuid for ours, _ in consumers.change}
+            problems.append(f"{_format_provider(provider)} has a parent that is missing here: {provider.parent_uuid}")
+    released = {each.uuid for each in consumers.remove} | {local_record.uuid for local_record, _ in consumers.change}
     for consumer in here.consumers.values():
-        if consumer.uuid not in leaving:
-            found += [
-                f"provider {uuid} has gone there, and consumer {consumer.uuid} holds some of it here"
+        if consumer.uuid not in released:
+            problems += [
+                f"provider {uuid} was deleted in the source, and consumer {consumer.uuid} holds some of it here"
                 for uuid in gone.intersection(consumer.amounts)
             ]
-    for consumer in (*consumers.create, *(now for _, now in consumers.change)):
+    for consumer in (*consumers.create, *(new for _, new in consumers.change)):
         for uuid, amounts in consumer.amounts.items():
-            offered = after[uuid].inventories if uuid in after else {}
-            missing = [name for name in amounts if name not in offered]
+            inventories = after[uuid].inventories if uuid in after else {}
+            missing = [name for name in amounts if name not in inventories]
             if missing:
-                found.append(f"{_format_consumer(consumer)} holds {missing[0]} of provider {uuid}, which offers none")
-    return found
+                problems.append(
+                    f"{_format_consumer(consumer)} holds {missing[0]} of provider {uuid}, which offers none"
+                )
+    return problems

@@ -91,12 +91,12 @@ class World(msgspec.Struct, kw_only=True):
         return used
 
 
-def digest(one: Provider | Consumer) -> bytes:
+def digest(record: Provider | Consumer) -> bytes:
     """Return a digest of the content."""
-    return hashlib.blake2b(_encoder.encode(one), digest_size=_DIGEST_BYTES).digest()
+    return hashlib.blake2b(_encoder.encode(record), digest_size=_DIGEST_BYTES).digest()
 
 
-def same_uuid(text: str, what: str) -> str:
+def canonical_uuid(text: str, noun: str) -> str:
     """Return a uuid in canonical spelling.
 
     Raises:
@@ -105,7 +105,7 @@ def same_uuid(text: str, what: str) -> str:
     try:
         return str(uuid.UUID(text))
     except (ValueError, AttributeError):
-        raise BadRequest(f"the source has a {what} with an invalid uuid: {text!r}") from None
+        raise BadRequest(f"the source has a {noun} with an invalid uuid: {text!r}") from None
 
 
 def provider_at(state: State, row: int) -> Provider:

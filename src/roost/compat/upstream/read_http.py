@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from roost.compat.upstream.placement_world import Consumer, Offer, Progress, Provider, World, offer_of, same_uuid
+from roost.compat.upstream.placement_world import Consumer, Offer, Progress, Provider, World, canonical_uuid, offer_of
 from roost.errors import BadRequest, Conflict, Unavailable
 from roost.model.placement.microversions import CONSUMER_GENERATIONS, NEWEST
 from roost.model.placement.placement_api import newest_minor
@@ -17,7 +17,7 @@ from roost.placement.writes.claims import UNKNOWN_TYPE
 
 _CONNECTIONS = 4
 _TIMEOUT_S = 60
-_READ_AGAIN = 3
+_READS_MAX = 3
 _OLDEST = CONSUMER_GENERATIONS.minor  # microversion 1.x with generations of consumers
 _TYPES = 38
 _FIELDS = Offer.__struct_fields__
@@ -41,10 +41,10 @@ def read_http(url: str, *, headers: Mapping[str, str], progress: Progress) -> Wo
         Unavailable: the source does not answer.
     """
     with closing(_Client(url, headers)) as client, ThreadPoolExecutor(_CONNECTIONS) as pool:
-        for _ in range(_READ_AGAIN):
-            listed = client.providers()
-            world = _read(client, pool, listed, progress)
-            if world is not None and client.providers() == listed:
+        for _ in range(_READS_MAX):
+            listing = client.providers()
+            world = _read(client, pool, listing, progress)
+            if world is not None and client.providers() == listing:
                 return world
     raise Conflict("the source is being written while it is read: stop its writers, or read its database instead")
 
@@ -57,25 +57,25 @@ class _Client:
         if parts.hostname is None:
             raise BadRequest("the URL of the source has no host")
         self._prefix = parts.path.rstrip("/")
-        secure = parts.scheme == "https"
+        is_tls = parts.scheme == "https"
         self._connect: Callable[[], http.client.HTTPConnection] = lambda: (
-            http.client.HTTPSConnection if secure else http.client.HTTPConnection
+            http.client.HTTPSConnection if is_tls else http.client.HTTPConnection
         )(parts.hostname or "", parts.port, timeout=_TIMEOUT_S)
         self._idle: queue.SimpleQueue[http.client.HTTPConnection] = queue.SimpleQueue()
         self._headers = {"accept": "application/json", **headers}
         try:
-            self.minor = self._newest()
+            self.minor = self._find_newest_minor()
         except BaseException:
             self.close()
             raise
         self._headers["openstack-api-version"] = f"placement 1.{self.minor}"
 
-    def _newest(self) -> int:
-        found = self.get("/")
+    def _find_newest_minor(self) -> int:
+        versions = self.get("/")
         try:
-            newest = newest_minor(found)
+            newest = newest_minor(versions)
         except ValueError as error:
-            raise BadRequest(f"the source is no Placement API: {error}") from None
+            raise BadRequest(f"the source is not a Placement API: {error}") from None
         if newest < _OLDEST:
             raise BadRequest(f"the source has microversions up to 1.{newest}, and 1.{_OLDEST} is needed")
         return min(newest, NEWEST.minor)
@@ -108,24 +108,24 @@ class _Client:
 
     def providers(self) -> list[dict[str, Any]]:
         """Return the list of all providers."""
-        found = self.get("/resource_providers")["resource_providers"]
-        return sorted(found, key=lambda each: str(each["uuid"]))
+        listing = self.get("/resource_providers")["resource_providers"]
+        return sorted(listing, key=lambda each: str(each["uuid"]))
 
 
 def _decode(path: str, status: int, body: bytes) -> Any:
     if status == 404 and path != "/":
         return None
     if status in (401, 403):
-        raise BadRequest(f"the source does not let us read {path}: status {status}; give --token or --header")
+        raise BadRequest(f"the source denies access to {path}: status {status}; give --token or --header")
     if status >= 500:
         raise Unavailable(f"the source answers {path} with status {status}")
     try:
-        found = json.loads(body)
+        content = json.loads(body)
     except ValueError:
-        found = None
-    if status != 200 or not isinstance(found, dict):
-        raise BadRequest(f"the source is no Placement API: it answers {path} with status {status}")
-    return found
+        content = None
+    if status != 200 or not isinstance(content, dict):
+        raise BadRequest(f"the source is not a Placement API: it answers {path} with status {status}")
+    return content
 
 
 class _SourceChanged(Exception):  # never leaves this file
@@ -133,26 +133,26 @@ class _SourceChanged(Exception):  # never leaves this file
 
 
 def _read(
-    client: _Client, pool: ThreadPoolExecutor, listed: Sequence[Mapping[str, Any]], progress: Progress
+    client: _Client, pool: ThreadPoolExecutor, listing: Sequence[Mapping[str, Any]], progress: Progress
 ) -> World | None:
-    done, total = 0, len(listed)
+    done, total = 0, len(listing)
 
-    def each(act: Callable[[T], R], of: Iterable[T]) -> Iterable[R]:
+    def map_with_progress(act: Callable[[T], R], items: Iterable[T]) -> Iterable[R]:
         nonlocal done
-        for result in pool.map(act, of):
+        for result in pool.map(act, items):
             yield result
             done += 1
             progress(done, total)
 
     try:
-        found = list(each(lambda listing: _read_provider(client, listing), listed))
-        uuids = sorted({uuid for _, consumers in found for uuid in consumers})
+        results = list(map_with_progress(lambda entry: _read_provider(client, entry), listing))
+        uuids = sorted({uuid for _, consumers in results for uuid in consumers})
         total += len(uuids)
-        consumers = list(each(lambda uuid: _read_consumer(client, uuid), uuids))
+        consumers = list(map_with_progress(lambda uuid: _read_consumer(client, uuid), uuids))
     except _SourceChanged:
         return None
     return World(
-        providers={provider.uuid: provider for provider, _ in found},
+        providers={provider.uuid: provider for provider, _ in results},
         consumers={consumer.uuid: consumer for consumer in consumers},
         classes=sorted(each["name"] for each in client.get("/resource_classes")["resource_classes"]),
         traits=sorted(client.get("/traits")["traits"]),
@@ -162,37 +162,39 @@ def _read(
 def _read_provider(client: _Client, listing: Mapping[str, Any]) -> tuple[Provider, list[str]]:
     """Return a provider, and the uuids of its consumers."""
 
-    def part(name: str) -> Any:
+    def read_part(name: str) -> Any:
         found = client.get(f"/resource_providers/{listing['uuid']}/{name}")
         if found is None or found["resource_provider_generation"] != listing["generation"]:
             raise _SourceChanged
         return found[name]
 
-    offers = {name: offer_of([fields[field] for field in _FIELDS]) for name, fields in part("inventories").items()}
+    inventories = {
+        name: offer_of([fields[field] for field in _FIELDS]) for name, fields in read_part("inventories").items()
+    }
     parent = listing["parent_provider_uuid"]
     provider = Provider(
-        same_uuid(listing["uuid"], "provider"),
+        canonical_uuid(listing["uuid"], "provider"),
         listing["name"],
-        None if parent is None else same_uuid(parent, "provider"),
+        None if parent is None else canonical_uuid(parent, "provider"),
         listing["generation"],
-        offers,
-        sorted(part("traits")),
-        sorted(same_uuid(each, "aggregate") for each in part("aggregates")),
+        inventories,
+        sorted(read_part("traits")),
+        sorted(canonical_uuid(each, "aggregate") for each in read_part("aggregates")),
     )
-    return provider, list(part("allocations"))
+    return provider, list(read_part("allocations"))
 
 
 def _read_consumer(client: _Client, uuid: str) -> Consumer:
-    found = client.get(f"/allocations/{uuid}")
-    if not found or not found["allocations"]:
+    answer = client.get(f"/allocations/{uuid}")
+    if not answer or not answer["allocations"]:
         raise _SourceChanged
-    kind = found["consumer_type"] if client.minor >= _TYPES else UNKNOWN_TYPE
-    amounts = {same_uuid(each, "provider"): held["resources"] for each, held in found["allocations"].items()}
+    kind = answer["consumer_type"] if client.minor >= _TYPES else UNKNOWN_TYPE
+    amounts = {canonical_uuid(each, "provider"): held["resources"] for each, held in answer["allocations"].items()}
     return Consumer(
-        same_uuid(uuid, "consumer"),
-        found["project_id"],
-        found["user_id"],
+        canonical_uuid(uuid, "consumer"),
+        answer["project_id"],
+        answer["user_id"],
         None if kind == UNKNOWN_TYPE else kind,
-        found["consumer_generation"],
+        answer["consumer_generation"],
         amounts,
     )

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, column, func, select, table
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.sql import Select, TableClause
 
-from roost.compat.upstream.placement_world import Consumer, Progress, Provider, World, offer_of, same_uuid
+from roost.compat.upstream.placement_world import Consumer, Progress, Provider, World, canonical_uuid, offer_of
 from roost.errors import BadRequest, BadSettings, Unavailable, first_line
 from roost.model.settings.placement_settings import NOBODY
 
@@ -132,11 +132,11 @@ class _Reader:
         self._connection = connection
         self._progress = progress
         self._done = 0
-        found = set(sqlalchemy.inspect(connection).get_table_names())
-        missing = [each.name for each in _REQUIRED if each.name not in found]
+        tables = set(sqlalchemy.inspect(connection).get_table_names())
+        missing = [each.name for each in _REQUIRED if each.name not in tables]
         if missing:
             raise BadRequest(f"the source is not the database of a Placement: it has no table {missing[0]}")
-        self._has_types = _TYPES.name in found
+        self._has_types = _TYPES.name in tables
         self._total = sum(connection.execute(select(func.count()).select_from(each)).scalar_one() for each in _REQUIRED)
 
     def world(self) -> World:
@@ -163,7 +163,7 @@ class _Reader:
 
     def _uuids(self) -> dict[int, str]:
         statement = select(_PROVIDERS.c.id, _PROVIDERS.c.uuid)
-        return {number: same_uuid(text, "provider") for number, text in self._rows(statement, counts=False)}
+        return {number: canonical_uuid(text, "provider") for number, text in self._rows(statement, counts=False)}
 
     def _providers(self, uuids: dict[int, str], classes: dict[int, str], traits: dict[int, str]) -> dict[str, Provider]:
         provider = "resource_provider_id"
@@ -171,26 +171,28 @@ class _Reader:
             number: {classes[row[1]]: offer_of(row[2:]) for row in rows}
             for number, rows in groupby(self._rows(select(*_INVENTORIES.c).order_by(_INVENTORIES.c[provider])), _FIRST)
         }
-        worn = self._labels(_PROVIDER_TRAITS, traits)
-        aggregates = {number: same_uuid(text, "aggregate") for number, text in self._names(_AGGREGATES).items()}
-        joined = self._labels(_PROVIDER_AGGREGATES, aggregates)
-        found = (
+        traits_by_provider = self._labels(_PROVIDER_TRAITS, traits)
+        aggregates = {number: canonical_uuid(text, "aggregate") for number, text in self._names(_AGGREGATES).items()}
+        aggregates_by_provider = self._labels(_PROVIDER_AGGREGATES, aggregates)
+        read_providers = (
             Provider(
                 uuids[number],
                 name or "",
                 None if parent is None else uuids[parent],
                 int(generation or 0),
                 offers.get(number, {}),
-                worn.get(number, []),
-                joined.get(number, []),
+                traits_by_provider.get(number, []),
+                aggregates_by_provider.get(number, []),
             )
             for number, _, name, generation, parent in self._rows(select(*_PROVIDERS.c))
         )
-        return {each.uuid: each for each in found}
+        return {each.uuid: each for each in read_providers}
 
     def _labels(self, of: TableClause, names: dict[int, str]) -> dict[int, list[str]]:
         rows = self._rows(select(*of.c).order_by(of.c.resource_provider_id))
-        return {number: sorted(names[row[1]] for row in own) for number, own in groupby(rows, _FIRST)}
+        return {
+            number: sorted(names[row[1]] for row in provider_rows) for number, provider_rows in groupby(rows, _FIRST)
+        }
 
     def _consumers(self, uuids: dict[int, str], classes: dict[int, str]) -> Iterator[Consumer]:
         projects, users = self._names(_PROJECTS), self._names(_USERS)
@@ -198,14 +200,14 @@ class _Reader:
         columns = [each for each in _CONSUMERS.c if self._has_types or each.name != "consumer_type_id"]
         owners = {row[0]: row[1:] for row in self._rows(select(*columns))}
         rows = self._rows(select(*_ALLOCATIONS.c).order_by(_ALLOCATIONS.c.consumer_id))
-        for text, own in groupby(rows, _FIRST):
+        for text, allocation_rows in groupby(rows, _FIRST):
             amounts: dict[str, dict[str, int]] = {}
-            for _, provider, resource_class, used in own:
-                held = amounts.setdefault(uuids[provider], {})
-                held[classes[resource_class]] = held.get(classes[resource_class], 0) + int(used)
+            for _, provider, resource_class, used in allocation_rows:
+                provider_amounts = amounts.setdefault(uuids[provider], {})
+                provider_amounts[classes[resource_class]] = provider_amounts.get(classes[resource_class], 0) + int(used)
             project, user, generation, *kind = owners.get(text, (None, None, 0))
             yield Consumer(
-                same_uuid(text, "consumer"),
+                canonical_uuid(text, "consumer"),
                 projects.get(project, NOBODY),
                 users.get(user, NOBODY),
                 types.get(kind[0]) if kind else None,

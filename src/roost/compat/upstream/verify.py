@@ -1,4 +1,4 @@
-"""Compares the imported data (here), read again, with the source (there)."""
+"""Compares the imported data (here), as stored, with the source (there)."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -49,30 +49,30 @@ class ImportCheck(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def verify(there: World, here: World, *, but: Iterable[str]) -> ImportCheck:
+def verify(there: World, here: World, *, skip: Iterable[str]) -> ImportCheck:
     """Compare all data of the source with the data here.
 
     Args:
-        but: uuids of things changed here since they were copied; these are skipped.
+        skip: uuids of providers and consumers that changed here after the copy.
     """
-    passed = set(but)
+    skipped = set(skip)
     return ImportCheck(
         counts=[
-            CountCheck(what=what, there=len(mine), here=len(mine & theirs))
-            for what, mine, theirs in (
-                ("providers", set(there.providers) - passed, set(here.providers)),
-                ("consumers", set(there.consumers) - passed, set(here.consumers)),
+            CountCheck(what=what, there=len(source_items), here=len(source_items & local_items))
+            for what, source_items, local_items in (
+                ("providers", set(there.providers) - skipped, set(here.providers)),
+                ("consumers", set(there.consumers) - skipped, set(here.consumers)),
                 (
                     "allocations",
-                    _list_allocations(there) - _list_allocations_of(there, passed),
+                    _list_allocations(there) - _list_allocations_of(there, skipped),
                     _list_allocations(here),
                 ),
                 ("resource classes", set(there.classes), set(here.classes)),
                 ("traits", set(there.traits), set(here.traits)),
             )
         ],
-        classes=_compare_classes(there, here, passed),
-        differing=list(_find_differences(there, here, passed)),
+        classes=_compare_classes(there, here, skipped),
+        differing=list(_find_differences(there, here, skipped)),
     )
 
 
@@ -89,21 +89,21 @@ def _list_allocations_of(world: World, consumers: set[str]) -> set[tuple[str, st
     return {each for each in _list_allocations(world) if each[0] in consumers}
 
 
-def _compare_classes(there: World, here: World, passed: set[str]) -> list[ClassCheck]:
+def _compare_classes(there: World, here: World, skipped: set[str]) -> list[ClassCheck]:
     rows: dict[str, list[int]] = defaultdict(lambda: [0] * 5)
     for uuid, provider in there.providers.items():
-        if uuid in passed:
+        if uuid in skipped:
             continue
-        ours = here.providers.get(uuid)
-        for name, offer in provider.inventories.items():
+        local = here.providers.get(uuid)
+        for name, inventory in provider.inventories.items():
             row = rows[name]
             row[0] += 1
-            row[1] += offer.total
-            if ours is not None and name in ours.inventories:
-                row[2] += ours.inventories[name].total
+            row[1] += inventory.total
+            if local is not None and name in local.inventories:
+                row[2] += local.inventories[name].total
     for column, world in ((3, there), (4, here)):
         for consumer, _, name, amount in _list_allocations(world):
-            if consumer in there.consumers and consumer not in passed:
+            if consumer in there.consumers and consumer not in skipped:
                 rows[name][column] += amount
     return [
         ClassCheck(
@@ -118,17 +118,17 @@ def _compare_classes(there: World, here: World, passed: set[str]) -> list[ClassC
     ]
 
 
-def _find_differences(there: World, here: World, passed: set[str]) -> Iterable[str]:
+def _find_differences(there: World, here: World, skipped: set[str]) -> Iterable[str]:
     for uuid, provider in there.providers.items():
-        ours = here.providers.get(uuid)
-        if uuid in passed or ours == provider:
+        local = here.providers.get(uuid)
+        if uuid in skipped or local == provider:
             continue
-        if ours is None:
-            yield f"provider {uuid} is not here"
-        elif msgspec.structs.replace(ours, generation=provider.generation) == provider:
-            yield f"provider {uuid} has generation {ours.generation} here, and {provider.generation} there"
+        if local is None:
+            yield f"provider {uuid} is missing here"
+        elif msgspec.structs.replace(local, generation=provider.generation) == provider:
+            yield f"provider {uuid} has generation {local.generation} here, and {provider.generation} in the source"
         else:
-            yield f"provider {uuid} differs from what is there"
+            yield f"provider {uuid} differs from the source"
     for uuid, consumer in there.consumers.items():
-        if uuid not in passed and here.consumers.get(uuid) != consumer:
-            yield f"consumer {uuid} differs from what is there"
+        if uuid not in skipped and here.consumers.get(uuid) != consumer:
+            yield f"consumer {uuid} differs from the source"

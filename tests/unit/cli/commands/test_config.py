@@ -36,7 +36,7 @@ def test_every_setting_is_shown_with_its_source(run, tmp_path):
     assert ["scheduler.claim_rounds", "3", "default"] in lines
     assert ["store.url", '"postgresql://u:***@h/d"', "roost.toml:2"] in lines
     assert "secret" not in output
-    assert error == "roost: nova.conf: of [DEFAULT] these have no effect: state_path\n"
+    assert error == "roost: nova.conf: these options of [DEFAULT] have no effect: state_path\n"
 
 
 def test_json_shows_settings_from_files_or_one_section(run):
@@ -109,4 +109,4 @@ def test_replay_of_a_decision_reads_the_nova_conf(run):
     assert run(*generate)[0] == 0
     assert run("why", "last", "--replay", *data)[0] == 0
     code, _, error = run("why", "last", "--replay", "--nova-conf", "nova.conf", *data)
-    assert (code, error) == (0, "roost: nova.conf: of [DEFAULT] these have no effect: state_path\n")
+    assert (code, error) == (0, "roost: nova.conf: these options of [DEFAULT] have no effect: state_path\n")

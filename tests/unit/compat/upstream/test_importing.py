@@ -198,13 +198,13 @@ def test_change_on_both_sides_is_refused(current):
     copy(current, START)
     release(current, "two")
     reason = refusal(current, world(HOST, GPU, ONE, replace(TWO, generation=2)))
-    assert reason == f"nothing was imported: consumer {uuid_of('two')} was removed here, and has changed there"
+    assert reason == f"nothing was imported: consumer {uuid_of('two')} was deleted here, and changed in the source"
     row = current.state.providers.row_of_uuid[uuid_of("host")]
     current.write([PutTraits(current.state.providers.ids[row], 7, [])])
     reason = refusal(current, world(replace(HOST, generation=9), GPU, ONE, TWO))
-    assert reason == f"nothing was imported: provider {uuid_of('host')} (host) has changed there and here"
+    assert reason == f"nothing was imported: provider {uuid_of('host')} (host) changed on both sides"
     reason = refusal(current, world(GPU, ONE, TWO))
-    assert f"provider {uuid_of('host')} (host) has gone there, and changed here" in reason
+    assert f"provider {uuid_of('host')} (host) was deleted in the source, and changed here" in reason
 
 
 def test_allocation_without_an_inventory_is_refused(current):
@@ -216,7 +216,7 @@ def test_allocation_without_an_inventory_is_refused(current):
 
 def test_existing_different_provider_is_refused(current):
     copy(current, world(replace(HOST, generation=5)), source="elsewhere")
-    with pytest.raises(Conflict, match="is here already, and differs"):
+    with pytest.raises(Conflict, match="exists here, and differs"):
         copy(current, START)
 
 

@@ -1,1 +1,4 @@
-"""Counterpart of ``nova.api.validation``: validators of extra specs."""
+"""Counterpart of ``nova.api.validation``.
+
+``extra_specs``: validators of extra specs, by namespace.
+"""

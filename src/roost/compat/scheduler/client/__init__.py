@@ -1,1 +1,4 @@
-"""Counterpart of ``nova.scheduler.client``: access of services to Placement."""
+"""Counterpart of ``nova.scheduler.client``: access of services to Placement.
+
+``report``: the report client.
+"""

@@ -1,4 +1,12 @@
-"""Counterpart of ``nova.scheduler.filters``: the base of host filters, and all filters under Nova's names."""
+"""Counterpart of ``nova.scheduler.filters``: the base of host filters, and all filters under Nova's names.
+
+``core_filter``: enough virtual CPUs.
+``ram_filter``: enough memory.
+``disk_filter``: enough disk.
+``num_instances_filter``: fewer instances than a limit.
+``extra_specs_ops``: operators of extra specs.
+``aggregate_values``: Nova's ``utils``: aggregates and instances of a host.
+"""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -107,7 +115,7 @@ class RuleFilter(BaseHostFilter):
         return self._rule
 
     def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
-        """Say whether one host passes."""
+        """Return whether one host passes."""
         return bool(self._find_passing([host_state], spec_obj))
 
 
@@ -121,14 +129,14 @@ class HookedFilter(RuleFilter):
     def __init__(self, options: msgspec.Struct | None = None) -> None:
         if options is None and self.rule_name:
             options = options_of(
-                next(each.rule_class for each in _OURS.values() if each.rule_class.name == self.rule_name)
+                next(each.rule_class for each in _BUILT_IN.values() if each.rule_class.name == self.rule_name)
             )
         for name in () if options is None else options.__struct_fields__:
             setattr(self, name, getattr(options, name))
 
     def _rule_for(self, states: list[HostState], spec_obj: RequestSpec) -> Judge:
-        ask = getattr(self, self.hook)
-        return self.judge_class.of_hosts(np.array([ask(state, spec_obj) for state in states], dtype=np.float64))
+        read_number = getattr(self, self.hook)
+        return self.judge_class.of_hosts(np.array([read_number(state, spec_obj) for state in states], dtype=np.float64))
 
 
 class CandidateFilterMixin:
@@ -160,17 +168,21 @@ def _over_host_states(rule: RuleClass) -> type[RuleFilter]:
     return type(name, (RuleFilter,), attributes)
 
 
-_OURS = {made.__name__: made for made in map(_over_host_states, builtin_filters())}
+_BUILT_IN = {filter_class.__name__: filter_class for filter_class in map(_over_host_states, builtin_filters())}
 
 
 def __getattr__(name: str) -> Any:
     """Return the filter or module with this name in Nova."""
     if name == "utils":
         return import_module(f"{__name__}.aggregate_values")
-    found = next((made for made in _classes().values() if made.__name__ == name), None) if name in _OURS else None
-    if found is None:
+    match = (
+        next((filter_class for filter_class in _classes().values() if filter_class.__name__ == name), None)
+        if name in _BUILT_IN
+        else None
+    )
+    if match is None:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    return found
+    return match
 
 
 def filter_for(rule: RuleClass) -> type[RuleFilter]:
@@ -188,12 +200,15 @@ def _classes() -> dict[RuleClass, type[RuleFilter]]:
     from roost.compat.scheduler.filters import core_filter, disk_filter, num_instances_filter, ram_filter
 
     hooked = {
-        made.rule_name: made
+        filter_class.rule_name: filter_class
         for module in (core_filter, disk_filter, num_instances_filter, ram_filter)
-        for made in vars(module).values()
-        if isinstance(made, type) and issubclass(made, HookedFilter) and made.rule_name
+        for filter_class in vars(module).values()
+        if isinstance(filter_class, type) and issubclass(filter_class, HookedFilter) and filter_class.rule_name
     }
-    return {made.rule_class: hooked.get(made.rule_class.name, made) for made in _OURS.values()}
+    return {
+        filter_class.rule_class: hooked.get(filter_class.rule_class.name, filter_class)
+        for filter_class in _BUILT_IN.values()
+    }
 
 
-place_modules(__name__, FILTER_MODULES, _OURS.__getitem__)
+place_modules(__name__, FILTER_MODULES, _BUILT_IN.__getitem__)

@@ -91,31 +91,33 @@ def _over_host_states(rule: RuleClass) -> type[RuleWeigher]:
     return type(rule.nova_name or f"{rule.name}Weigher", (RuleWeigher,), attributes)
 
 
-_OURS = {made.__name__: made for made in map(_over_host_states, builtin_weighers())}
+_BUILT_IN = {weigher_class.__name__: weigher_class for weigher_class in map(_over_host_states, builtin_weighers())}
 
-BuildFailureWeigher = _OURS["BuildFailureWeigher"]
-CPUWeigher = _OURS["CPUWeigher"]
-CrossCellWeigher = _OURS["CrossCellWeigher"]
-DiskWeigher = _OURS["DiskWeigher"]
-HypervisorVersionWeigher = _OURS["HypervisorVersionWeigher"]
-ImagePropertiesWeigher = _OURS["ImagePropertiesWeigher"]
-IoOpsWeigher = _OURS["IoOpsWeigher"]
-MetricsWeigher = _OURS["MetricsWeigher"]
-NumInstancesWeigher = _OURS["NumInstancesWeigher"]
-PCIWeigher = _OURS["PCIWeigher"]
-RAMWeigher = _OURS["RAMWeigher"]
-ServerGroupSoftAffinityWeigher = _OURS["ServerGroupSoftAffinityWeigher"]
-ServerGroupSoftAntiAffinityWeigher = _OURS["ServerGroupSoftAntiAffinityWeigher"]
+BuildFailureWeigher = _BUILT_IN["BuildFailureWeigher"]
+CPUWeigher = _BUILT_IN["CPUWeigher"]
+CrossCellWeigher = _BUILT_IN["CrossCellWeigher"]
+DiskWeigher = _BUILT_IN["DiskWeigher"]
+HypervisorVersionWeigher = _BUILT_IN["HypervisorVersionWeigher"]
+ImagePropertiesWeigher = _BUILT_IN["ImagePropertiesWeigher"]
+IoOpsWeigher = _BUILT_IN["IoOpsWeigher"]
+MetricsWeigher = _BUILT_IN["MetricsWeigher"]
+NumInstancesWeigher = _BUILT_IN["NumInstancesWeigher"]
+PCIWeigher = _BUILT_IN["PCIWeigher"]
+RAMWeigher = _BUILT_IN["RAMWeigher"]
+ServerGroupSoftAffinityWeigher = _BUILT_IN["ServerGroupSoftAffinityWeigher"]
+ServerGroupSoftAntiAffinityWeigher = _BUILT_IN["ServerGroupSoftAntiAffinityWeigher"]
 
 
 def weigher_for(rule: RuleClass) -> type[RuleWeigher]:
     """Return the class that runs a weigher of Roost over host states."""
-    return next((made for made in _OURS.values() if made.rule_class is rule), None) or _over_host_states(rule)
+    return next(
+        (weigher_class for weigher_class in _BUILT_IN.values() if weigher_class.rule_class is rule), None
+    ) or _over_host_states(rule)
 
 
 def all_weighers() -> list[type[BaseHostWeigher]]:
     """Return every weigher of this package."""
-    return list(_OURS.values())
+    return list(_BUILT_IN.values())
 
 
-place_modules(__name__, WEIGHER_MODULES, _OURS.__getitem__)
+place_modules(__name__, WEIGHER_MODULES, _BUILT_IN.__getitem__)

@@ -1,4 +1,4 @@
-"""Counterpart of ``nova.api.validation.extra_specs``: one module per namespace, and their base."""
+"""Counterpart of ``nova.api.validation.extra_specs``: one file per namespace, and their base."""
 
 from roost.compat.api.validation.extra_specs import extra_spec as base
 

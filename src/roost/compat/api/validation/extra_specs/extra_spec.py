@@ -47,7 +47,7 @@ class ExtraSpecValidator:
         value_pattern = self.value.get("pattern")
         self.value_regex = re.compile(value_pattern) if self.value["type"] is str and value_pattern else None
 
-    def names(self, name: str) -> bool:
+    def matches(self, name: str) -> bool:
         """Return whether this validator matches a name."""
         if self.name_regex is None:
             return name == self.name
@@ -68,7 +68,7 @@ class ExtraSpecValidator:
         try:
             number = int(value)
         except ValueError:
-            return "is no whole number"
+            return "is not a whole number"
         low, high = self.value.get("min"), self.value.get("max")
         if low is not None and number < low:
             return f"is less than {low}"

@@ -57,8 +57,8 @@ def register() -> list[ExtraSpecValidator]:
 
 def _choices() -> list[ExtraSpecValidator]:
     return [
-        ExtraSpecValidator(name=f"hw:{name}", description=text, value={"type": str, "enum": known.split()})
-        for name, (text, known) in _CHOICES.items()
+        ExtraSpecValidator(name=f"hw:{name}", description=text, value={"type": str, "enum": values.split()})
+        for name, (text, values) in _CHOICES.items()
     ]
 
 
@@ -71,8 +71,8 @@ def _switches() -> list[ExtraSpecValidator]:
 
 def _counts() -> list[ExtraSpecValidator]:
     return [
-        ExtraSpecValidator(name=f"hw:{name}", description=text, value={"type": int, "min": least})
-        for name, (text, least) in _COUNTS.items()
+        ExtraSpecValidator(name=f"hw:{name}", description=text, value={"type": int, "min": minimum})
+        for name, (text, minimum) in _COUNTS.items()
     ]
 
 

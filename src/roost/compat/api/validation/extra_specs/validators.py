@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any
 
-from roost.compat.aliases import lend_names
+from roost.compat.aliases import install_aliases
 from roost.compat.api.validation.extra_specs import (
     accel,
     aggregate_instance_extra_specs,
@@ -27,7 +27,7 @@ from roost.compat.api.validation.extra_specs.extra_spec import ExtraSpecValidato
 from roost.compat.exception import ValidationError
 
 NAMESPACE = "nova.api.extra_spec_validators"  # group of entry points of third-party validators
-_OURS: tuple[ModuleType, ...] = (
+_BUILT_IN: tuple[ModuleType, ...] = (
     accel,
     aggregate_instance_extra_specs,
     capabilities,
@@ -52,7 +52,9 @@ def validate(name: str, value: str) -> None:
         ValidationError: the name is unknown in its namespace, or the value is invalid.
     """
     validators = _load_all()
-    validator = validators.by_name.get(name) or next((each for each in validators.patterned if each.names(name)), None)
+    validator = validators.by_name.get(name) or next(
+        (each for each in validators.patterned if each.matches(name)), None
+    )
     if validator is not None:
         validator.validate(name, value)
     elif ":" in name and _namespace(name) in validators.namespaces:
@@ -86,14 +88,14 @@ class _Validators:
 @functools.cache
 def _load_all() -> _Validators:
     """Load all validators; log failures."""
-    lend_names()
+    install_aliases()
     problems: list[tuple[str, str]] = []
-    by_name = {each.name: each for module in _OURS for each in module.register()}
+    by_name = {each.name: each for module in _BUILT_IN for each in module.register()}
     for entry in sorted(entry_points(group=NAMESPACE), key=lambda entry: entry.name):
         if entry.value.startswith("nova."):
             continue  # The namespaces of an installed Nova are built in here.
         try:
-            by_name.update({each.name: _ours(each) for each in entry.load().register()})
+            by_name.update({each.name: _convert(each) for each in entry.load().register()})
         except (Exception, SystemExit) as error:  # noqa: BLE001  # A plug-in may fail in any way.
             _log.warning("the extra spec validators of %s cannot be loaded: %s", entry.name, error)
             problems.append((entry.name, str(error)))
@@ -105,7 +107,7 @@ def _load_all() -> _Validators:
     )
 
 
-def _ours(validator: Any) -> ExtraSpecValidator:
+def _convert(validator: Any) -> ExtraSpecValidator:
     """Convert a validator of an installed Nova to the class here."""
     if isinstance(validator, ExtraSpecValidator):
         return validator

@@ -92,7 +92,7 @@ def test_validator_checks_type_bounds_pattern_and_choices():
         for value in bad:
             with pytest.raises(ValidationError):
                 each.validate(each.name, value)
-    assert [family.names(name) for name in ("acme:1.a", "acme:x.a", "acme:1xa", "acme:1.ab")] == [
+    assert [family.matches(name) for name in ("acme:1.a", "acme:x.a", "acme:1xa", "acme:1.ab")] == [
         True,
         False,
         False,
