@@ -82,8 +82,8 @@ def set_(
 ) -> None:
     """Change the name, zone, metadata or hosts of an aggregate, and show it.
 
-    Changes are made one by one: name, zone and metadata, then added hosts, then removed hosts. An error keeps the
-    changes before it.
+    Changes are made one by one: name, zone and metadata, then added hosts, then removed hosts. If one fails, the
+    earlier ones stay.
     """
     pairs: dict[str, str | None] = {**parse_pairs(metadata), **dict.fromkeys(unset)}
     changes = {"name": new_name, "availability_zone": zone, "metadata": pairs or None}

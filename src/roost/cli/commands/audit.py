@@ -16,7 +16,7 @@ from roost.cli.text.audit_text import print_findings
 def audit(*, config: Path | None, data: Path | None, is_json: bool) -> None:
     """Check a database for exceeded capacity, orphaned or duplicate allocations, and broken group rules.
 
-    Read only the tables; a server may run meanwhile. Print one line per finding, and their number. End with exit code
+    Read the tables only; servers can keep running. Print one line per finding, and their number. End with exit code
     8 if there are findings. Inventories lowered below their use are findings too.
     """
     from roost.app import audit_database

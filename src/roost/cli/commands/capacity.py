@@ -28,7 +28,9 @@ _ZONES_SHOWN = 6  # columns of a table, to fit a screen
     metavar="NAME|FILE|AMOUNTS",
     help="A stored flavor, a JSON file, or amounts like vcpus=4,memory_mb=8192,root_gb=20; repeatable.",
 )
-@click.option("--known-flavors", "is_for_known", is_flag=True, help="All stored and previously requested flavors.")
+@click.option(
+    "--known-flavors", "is_for_known", is_flag=True, help="Count all stored and previously requested flavors."
+)
 @click.option("--request", "requests", multiple=True, metavar="FILE", help="A request as JSON; - is standard input.")
 @click.option(
     "--by",
@@ -69,8 +71,8 @@ def capacity(
     """Count how many more instances could be placed one after another on the current fleet.
 
     The count respects all rules of a decision. Each zone, aggregate or host is counted as if it were the whole fleet.
-    Print the count, the resource that runs out first, and a table of parts. Only read the database; a server may run
-    meanwhile.
+    Print the count, the resource that runs out first, and a table of parts. Read the database only; servers can keep
+    running.
     """
     from roost.app import open_reader
     from roost.cli.capacity_request import parse_flavors, read_request

@@ -79,7 +79,7 @@ def version(*, database: str | None, config: Path | None, data: Path | None) -> 
 def check(*, database: str | None, config: Path | None, data: Path | None, is_json: bool) -> None:
     """Check that the database has the schema of this program and is consistent, as `roost audit` does.
 
-    Only read the database; a server may run meanwhile. Print the findings. End with exit code 7 for another schema,
+    Read the database only; servers can keep running. Print the findings. End with exit code 7 for another schema,
     and 8 if there are findings.
     """
     from roost.app import audit
@@ -92,7 +92,7 @@ def check(*, database: str | None, config: Path | None, data: Path | None, is_js
 @click.argument("file", type=click.Path(path_type=Path))
 @_database_options
 def backup(*, file: Path, database: str | None, config: Path | None, data: Path | None) -> None:
-    """Write a consistent backup of the database to FILE, which must not exist. Servers may run meanwhile."""
+    """Write a consistent backup of the database to FILE, which must not exist. Servers can keep running."""
     from roost import app
     from roost.cli.text.progress import progress_bar
 

@@ -22,7 +22,7 @@ def fleet() -> None:
 def export(*, config: Path | None, data: Path | None, output: str | None) -> None:
     """Write the current fleet as a JSON document, on which `roost decide` decides as a live server does.
 
-    Only read the database; a server may run meanwhile.
+    Read the database only; servers can keep running.
     """
     from roost.app import open_reader
     from roost.offline.export import export_fleet

@@ -53,7 +53,7 @@ def placement(
 ) -> None:
     """Import all data of an OpenStack Placement, with uuids and generations, and compare it afterwards.
 
-    The source is only read, and may run meanwhile. The import is one commit. Repeating it imports later changes. Print
+    The source is only read, and can keep running. The import is one commit. Repeating it imports later changes. Print
     the number of changes and the comparison. End with exit code 5 if the same data changed on both sides, and 8 if the
     comparison finds a difference.
     """
