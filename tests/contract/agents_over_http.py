@@ -17,7 +17,7 @@ from roost.client.agent_server import HttpServer
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
-from roost.compute.agent.runtime import Resident, Running
+from roost.compute.agent.runtime import AgentRuntime, RunningAgent
 from roost.compute.agent.state_machine import Agent
 from roost.compute.driver import load
 from roost.machine import SystemClock
@@ -67,7 +67,7 @@ def running_agent(url, *, life=1, host=HOST, options=None, journal=None, track=P
     tracker = track(driver, journal)
     executor = OrderExecutor(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
     agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=60.0)
-    runtime = Running([Resident(agent, driver, executor, tracker)], server, clock=SystemClock())
+    runtime = AgentRuntime([RunningAgent(agent, driver, executor, tracker)], server, clock=SystemClock())
     thread = threading.Thread(target=runtime.run, args=(stop,))
     thread.start()
     try:

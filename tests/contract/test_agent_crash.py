@@ -12,7 +12,7 @@ import pytest
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
-from roost.compute.agent.runtime import Pace, Resident, Running
+from roost.compute.agent.runtime import AgentRuntime, Pace, RunningAgent
 from roost.compute.agent.state_machine import Agent
 from roost.compute.driver import load
 from roost.machine import SystemClock
@@ -64,7 +64,7 @@ def run_agent(folder, moments):
     journal = KillingJournal(Journal(folder / "journal"), moments)
     driver = load("fake", {"state": str(folder / "guests")})
     tracker, run = PlainTracker(driver, journal), uuid_named(f"run {os.getpid()}")
-    resident = Resident(
+    resident = RunningAgent(
         Agent(Identity(host=HOST, run=run, driver="fake"), journal, driver_timeout_s=600.0),
         driver,
         OrderExecutor(HOST, run=run, driver=driver, journal=journal, use_of=tracker.use),
@@ -83,7 +83,7 @@ def run_agent(folder, moments):
         stop.set()
 
     threading.Thread(target=watch, daemon=True).start()
-    Running([resident], server, clock=SystemClock(), pace=Pace(update_s=-1.0)).run(stop)
+    AgentRuntime([resident], server, clock=SystemClock(), pace=Pace(update_s=-1.0)).run(stop)
 
 
 def run_in_child(folder, moments):

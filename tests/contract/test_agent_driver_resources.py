@@ -47,7 +47,7 @@ def test_agent_does_not_start_without_a_resource_in_use(host):
     assert host.agent.stop() == 0
     host.start(SCRIPT.replace('"ns0"', '"ns2"'))
     assert host.agent.ended() == 3
-    assert f"node {HOST}: {first} has ns0, which is not there any more" in host.agent.log.read_text()
+    assert f"node {HOST}: {first} has ns0, which is missing now" in host.agent.log.read_text()
     host.start(SCRIPT)
     second = build_one(host)
     assert pieces(host) == {first: ["ns0"], second: ["ns1"]}

@@ -105,7 +105,7 @@ def test_guest_that_ignores_a_shutdown_request_is_stopped(driver, qemu):
 
 def test_failed_spawn_on_qemu_leaves_nothing_behind(driver, qemu):
     driver_without_network = start_driver({**qemu, "network": "nowhere"})
-    with pytest.raises(BuildFailed, match=f"guest {GUEST} cannot be had on host-a: .*network"):
+    with pytest.raises(BuildFailed, match=f"guest {GUEST} cannot be built or moved on host-a: .*network"):
         driver_without_network.spawn(spec(), "op-1")
     assert driver.guests() == []
 

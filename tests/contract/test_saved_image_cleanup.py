@@ -119,7 +119,7 @@ def test_hung_image_cleanup_is_logged_once_and_does_not_block_the_agent(action, 
         until(lambda: one.driver.saved_images() == [])
     assert agent_errors == []
     log += capfd.readouterr().err
-    assert [line["problem"] for line in events(log, "hangs")] == ["look at the saved images of host host-a"]
+    assert [line["problem"] for line in events(log, "hangs")] == ["check of the saved images of host host-a"]
 
 
 @pytest.mark.parametrize("action", ["saved_images", "drop_saved_image"])

@@ -78,7 +78,7 @@ class Walk:
             self.restart(draw(st.permutations(sorted(self.host.uses))))
         else:
             holder = guest if act == "give" else migration
-            self.host.give_back(holder)
+            self.host.release(holder)
             self.plain.guests.pop(holder, None)
 
     def hand_over(self, holder, successor):
@@ -125,5 +125,5 @@ def test_host_use_matches_plain_list_of_guests(data):
         assert walk.host.uses == walk.plain.guests
         assert walk.host.facts == walk.plain.facts()
     for holder in GUESTS + MIGRATIONS:
-        walk.host.give_back(holder)
+        walk.host.release(holder)
     assert walk.host.facts == bare

@@ -84,7 +84,7 @@ def unclean_return(monkeypatch):
 
 def missing_return_of_use(monkeypatch):
     """Keep the use of a removed guest in the agent's count."""
-    monkeypatch.setattr(OrderExecutor, "_give_back", lambda _self, _instance: None)
+    monkeypatch.setattr(OrderExecutor, "_release", lambda _self, _instance: None)
 
 
 def concurrent_operations(monkeypatch):

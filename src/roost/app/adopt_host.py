@@ -20,7 +20,7 @@ def adopt(path: Path, nodes: Mapping[str, str]) -> None:
     """
     journal = Journal(path)
     try:
-        if journal.entries() or journal.holders() or journal.paused_guests():
+        if journal.entries() or journal.holders() or journal.list_paused():
             raise Conflict(f"the journal {path} has orders or guests: it is not lost, so start the agent with it")
         for node in journal.node_uuids().keys() - nodes.keys():
             journal.forget_node(node)

@@ -20,7 +20,7 @@ from roost.client.report_http import ReportHttp
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
-from roost.compute.agent.runtime import Pace, Resident, Running
+from roost.compute.agent.runtime import AgentRuntime, Pace, RunningAgent
 from roost.compute.agent.saved_images import SavedImages
 from roost.compute.agent.state_machine import Agent
 from roost.compute.driver import load
@@ -97,7 +97,7 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
             _build_resident(options, host, server=server, placement=placement, stack=stack) for host in options.hosts
         ]
         on_ready()
-        Running(residents, server, clock=SystemClock(), pace=_pace(options.settings)).run(stop)
+        AgentRuntime(residents, server, clock=SystemClock(), pace=_pace(options.settings)).run(stop)
 
 
 class SharedHttp:
@@ -146,7 +146,7 @@ def _pace(settings: AgentSettings) -> Pace:
 
 def _build_resident(
     options: AgentOptions, host: str, *, server: HttpServer, placement: SharedHttp, stack: ExitStack
-) -> Resident:
+) -> RunningAgent:
     path = None if options.state is None else journal_path(options.state, host)
     journal = Journal(path)
     stack.callback(journal.close)
@@ -175,8 +175,8 @@ def _build_resident(
         host,
         driver=driver,
         report=report,
-        bringing=reshaper,
-        book=journal,
+        reshaper=reshaper,
+        journal=journal,
         monitors=Monitors(settings.compute_monitors),
         periodic_reshape=settings.reshape.periodic_reshape,
         instances=instances,
@@ -197,7 +197,7 @@ def _build_resident(
     )
     executor = OrderExecutor(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
     images = SavedImages(host, driver=driver, instances=instances)
-    return Resident(agent, driver, executor, tracker, images)
+    return RunningAgent(agent, driver, executor, tracker, images)
 
 
 def report_client(placement: Http, settings: AgentSettings, *, clock: Clock) -> ReportClient:

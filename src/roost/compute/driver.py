@@ -15,10 +15,10 @@ from roost.errors import BadRequest, BadSettings, RoostError, quote_value
 from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
 from roost.model.work.guest import GuestReport, GuestSpec, TransferTarget
 
-# What a driver may raise, itself or through its libraries. A simulation ends processes by other errors.
-RAISED = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit, CancelledError)
+# All errors that a driver may raise, itself or through its libraries. A simulation ends processes by others.
+DRIVER_ERRORS = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit, CancelledError)
 GROUP = "roost.drivers"  # entry points: functions or classes called with options and terms
-_OWN = {"fake": "roost.compute.drivers.fake.driver:make", "libvirt": "roost.compute.drivers.libvirt.driver:make"}
+_BUILT_IN = {"fake": "roost.compute.drivers.fake.driver:make", "libvirt": "roost.compute.drivers.libvirt.driver:make"}
 _Options = TypeVar("_Options", bound=msgspec.Struct)
 
 
@@ -145,11 +145,11 @@ def drivers() -> Mapping[str, EntryPoint]:
     Raises:
         BadSettings: two have the same name.
     """
-    found = {name: EntryPoint(name=name, value=value, group=GROUP) for name, value in _OWN.items()}
+    found = {name: EntryPoint(name=name, value=value, group=GROUP) for name, value in _BUILT_IN.items()}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
-        known = found.setdefault(entry.name, entry)
-        if known.value != entry.value:
-            raise BadSettings(f"driver {entry.name}", f"is both {known.value} and {entry.value}")
+        first = found.setdefault(entry.name, entry)
+        if first.value != entry.value:
+            raise BadSettings(f"driver {entry.name}", f"is both {first.value} and {entry.value}")
     return found
 
 
@@ -164,23 +164,23 @@ def load(name: str, options: Mapping[str, str], terms: HostTerms | None = None) 
     Raises:
         BadSettings: there is no such driver, it cannot be imported or created, or it lacks a part of the contract.
     """
-    known = drivers()
+    available = drivers()
     subject = f"driver {name}"
-    if name not in known:
-        raise BadSettings(subject, f"is none of {', '.join(sorted(known))}")
+    if name not in available:
+        raise BadSettings(subject, f"is none of {', '.join(sorted(available))}")
     try:
-        make: Maker = known[name].load()
-    except (Exception, SystemExit) as error:  # A third-party driver may fail to import in any way.
+        make: Maker = available[name].load()
+    except (Exception, SystemExit) as error:  # A third-party driver may fail in any way.
         raise BadSettings(subject, f"cannot be imported: {type(error).__name__}: {error}") from error
     try:
         driver = make(options, terms or HostTerms())
     except RoostError:
         raise
-    except (Exception, SystemExit) as error:  # And to be created.
-        raise BadSettings(subject, f"cannot be made: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # As above.
+        raise BadSettings(subject, f"cannot be created: {type(error).__name__}: {error}") from error
     problems = list(_problems(driver))
     if problems:
-        raise BadSettings(subject, f"({known[name].value}) is no driver: {'; '.join(problems)}")
+        raise BadSettings(subject, f"({available[name].value}) is not a driver: {'; '.join(problems)}")
     return driver
 
 
@@ -192,8 +192,8 @@ def read_options(name: str, kind: type[_Options], options: Mapping[str, str]) ->
     """
     unknown = [key for key in options if key not in kind.__struct_fields__]
     if unknown:
-        told = ", ".join(kind.__struct_fields__)
-        raise BadSettings(f"driver {name}", f"has no option {', '.join(unknown)}; it has {told}")
+        available = ", ".join(kind.__struct_fields__)
+        raise BadSettings(f"driver {name}", f"has no option {', '.join(unknown)}; it has {available}")
     try:
         return msgspec.convert(dict(options), kind, strict=False)
     except msgspec.ValidationError as error:
@@ -201,17 +201,17 @@ def read_options(name: str, kind: type[_Options], options: Mapping[str, str]) ->
         raise BadSettings(f"driver {name}, option {key}" if key else f"driver {name}", problem) from None
 
 
-def read_resources(node: str, told: object) -> NodeResources:
-    """Return the resources of a node from a driver, which may be a third party's; check them.
+def read_resources(node: str, reported: object) -> NodeResources:
+    """Check the resources of a node as a driver reported them, and return them.
 
     Raises:
         BadRequest: a key is missing, or of another type.
     """
-    if isinstance(told, NodeResources):
-        return told
-    if not isinstance(told, Mapping):
-        raise BadRequest(f"the resources of node {node} must be a table, got {quote_value(told)}")
-    fields = {**told}
+    if isinstance(reported, NodeResources):
+        return reported
+    if not isinstance(reported, Mapping):
+        raise BadRequest(f"the resources of node {node} must be a table, got {quote_value(reported)}")
+    fields = {**reported}
     if fields.get("cpu_info", {}) is None:
         fields["cpu_info"] = {}
     missing = [each.name for each in msgspec.structs.fields(NodeResources) if each.required and each.name not in fields]
@@ -221,35 +221,35 @@ def read_resources(node: str, told: object) -> NodeResources:
         return msgspec.convert(fields, NodeResources)
     except msgspec.ValidationError as error:
         problem, _, key = str(error).replace("`", "").partition(" - at $.")
-        told_as = f"{key}: {problem}" if key else problem
-        raise BadRequest(f"the resources of node {node} cannot be meant: {told_as}") from None
+        detail = f"{key}: {problem}" if key else problem
+        raise BadRequest(f"the resources of node {node} are invalid: {detail}") from None
 
 
 def _problems(driver: Any) -> list[str]:
     """Describe the methods that a driver lacks, or has with another signature."""
     methods = {name: each for name, each in vars(Driver).items() if inspect.isfunction(each) and name[0] != "_"}
     found = []
-    lacking = [name for name in methods if not callable(getattr(driver, name, None))]
-    if lacking:
-        found.append(f"it lacks {', '.join(lacking)}")
+    missing = [name for name in methods if not callable(getattr(driver, name, None))]
+    if missing:
+        found.append(f"it lacks {', '.join(missing)}")
     if not isinstance(getattr(driver, "capabilities", None), Capabilities):
-        found.append("its capabilities are none")
+        found.append("its capabilities are not Capabilities")
     for name, method in methods.items():
-        wanted = list(inspect.signature(method).parameters.values())[1:]
-        by_place = [each.name for each in wanted if each.kind is not inspect.Parameter.KEYWORD_ONLY]
-        by_name = {each.name: None for each in wanted if each.kind is inspect.Parameter.KEYWORD_ONLY}
-        if name not in lacking and not _takes(getattr(driver, name), by_place, by_name):
-            found.append(f"{name} does not take {', '.join((*by_place, *by_name)) or 'nothing'}")
+        parameters = list(inspect.signature(method).parameters.values())[1:]
+        positional = [each.name for each in parameters if each.kind is not inspect.Parameter.KEYWORD_ONLY]
+        keywords = {each.name: None for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
+        if name not in missing and not _accepts(getattr(driver, name), positional, keywords):
+            found.append(f"{name} does not take {', '.join((*positional, *keywords)) or 'nothing'}")
     return found
 
 
-def _takes(method: Callable[..., object], by_place: list[str], by_name: Mapping[str, object]) -> bool:
+def _accepts(method: Callable[..., object], positional: list[str], keywords: Mapping[str, object]) -> bool:
     try:
         signature = inspect.signature(method)
     except ValueError:  # The signature of an extension module may be unknown.
         return True
     try:
-        signature.bind(*by_place, **by_name)
+        signature.bind(*positional, **keywords)
     except TypeError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""Checks of the values that drivers return: third-party values that are sent to the server."""
+"""Checks of the values that drivers return, before they are sent to the server."""
 
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ def check_guests(value: object) -> list[GuestReport]:
         TypeError: the value is not a list of ``GuestReport``.
     """
     if not isinstance(value, (list, tuple)) or not all(isinstance(each, GuestReport) for each in value):
-        raise TypeError("guests of the driver returned no list of GuestReport")
+        raise TypeError("guests of the driver did not return a list of GuestReport")
     return [_check(each, GuestReport, of="guests") for each in value]
 
 
@@ -27,15 +27,15 @@ def check_nodes(value: object) -> list[str]:
     """Return the names of the nodes that a driver listed.
 
     Raises:
-        TypeError: the value is not a list of names, a name has a slash, or a name is there twice.
+        TypeError: the value is not a list of names, a name has a slash, or a name is a duplicate.
     """
     if not isinstance(value, (list, tuple)) or len(value) > AGENTS_MAX:
-        raise TypeError(f"nodes of the driver returned no list of {AGENTS_MAX} names or fewer")
+        raise TypeError(f"nodes of the driver did not return a list of {AGENTS_MAX} names or fewer")
     for each in value:
         is_name = isinstance(each, str) and bool(each) and is_text(each, length_max=255)
         if not is_name or "/" in each or value.count(each) > 1:
             raise TypeError(
-                f"nodes of the driver returned {quote_value(each)}, which is no name, has a slash, or is there twice"
+                f"nodes of the driver returned {quote_value(each)}, which is not a name, has a slash, or is a duplicate"
             )
     return [*value]
 
@@ -50,14 +50,14 @@ def check_guest(value: object) -> GuestReport | None:
 
 
 def check_prepared(value: object, guest: GuestSpec) -> TransferTarget:
-    """Return where a guest will arrive, as a driver prepared it.
+    """Return the address of a guest's arrival, as a driver prepared it.
 
     Raises:
         TypeError: the value is not ``TransferTarget``, or for another guest or node.
     """
     prepared = _check(value, TransferTarget, of="prepare")
     if (prepared.uuid, prepared.node) != (guest.uuid, guest.node):
-        raise TypeError(f"prepare of the driver returned room for {prepared.uuid} on {prepared.node}")
+        raise TypeError(f"prepare of the driver returned an address for {prepared.uuid} on {prepared.node}")
     return prepared
 
 
@@ -68,8 +68,8 @@ def _check(value: object, kind: type[T], *, of: str) -> T:
         TypeError: it cannot.
     """
     if not isinstance(value, kind):
-        raise TypeError(f"{of} of the driver returned {type(value).__name__}, no {kind.__name__}")
+        raise TypeError(f"{of} of the driver returned {type(value).__name__}, not {kind.__name__}")
     try:
         return msgspec.json.decode(msgspec.json.encode(value), type=kind)
     except (msgspec.MsgspecError, TypeError, ValueError) as error:
-        raise TypeError(f"{of} of the driver returned no {kind.__name__}: {first_line(error)}") from None
+        raise TypeError(f"{of} of the driver returned an invalid {kind.__name__}: {first_line(error)}") from None

@@ -10,7 +10,7 @@ from roost.client.report_http import ReportHttp
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
-from roost.compute.agent.runtime import Resident
+from roost.compute.agent.runtime import RunningAgent
 from roost.compute.agent.state_machine import Agent
 from roost.model.work.orders import Destroy, Power, Spawn
 from tests.support.agents.driver_doubles import spec_of
@@ -42,7 +42,7 @@ def resident(machine, layout):
     driver, journal, tracker = machine.driver, machine.book, machine.tracker
     run = uuid_named(f"{layout} {next(_NUMBERS)}")
     agent = Agent(Identity(host=machine.host, run=run, driver="fake"), journal, driver_timeout_s=60.0)
-    return Resident(
+    return RunningAgent(
         agent, driver, OrderExecutor(machine.host, run=run, driver=driver, journal=journal, use_of=tracker.use), tracker
     )
 

@@ -190,7 +190,7 @@ def test_consumer_adds_and_removes_resources(world, hosts):
 @pytest.mark.parametrize("less", [{"a": {"VCPU": 3}}, {"b": ONE}, {"a": {"MEMORY_MB": 1}}])
 def test_removing_more_than_is_held_is_refused(world, hosts, less):
     world.hold("i", a=TWO)
-    with pytest.raises(BadRequest, match="cannot be given back"):
+    with pytest.raises(BadRequest, match="cannot be released"):
         hosts.remove_resources_from_instance_allocation(world.u("i"), world.amounts(**less))
     assert world.held("i") == world.amounts(a=TWO)
 
@@ -212,7 +212,7 @@ def test_change_that_loses_every_race_is_a_conflict(world, hosts):
     world.hold("i", a=ONE)
     for _ in range(4):
         world.network.first("PUT", "/allocations/", rival_change(world, a=ONE))
-    with pytest.raises(Conflict, match="change all the time"):
+    with pytest.raises(Conflict, match="changed during each attempt"):
         hosts.add_resources_to_instance_allocation(world.u("i"), world.amounts(a=ONE))
 
 

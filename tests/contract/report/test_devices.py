@@ -130,8 +130,8 @@ def test_device_spec_selects_devices_their_class_and_traits(machine):
             ('{"address": "*:81:10.1", "resource_class": "a"}', "{}"),
             f"gives functions 0000:81:10.1 and 0000:81:10.2 of device {NIC} different resource classes",
         ),
-        (DEVICES, (f'{{"traits": "{"a" * 300}"}}',), "which is no trait"),
-        (DEVICES, (f'{{"resource_class": "{"a" * 300}"}}',), "which is no resource class"),
+        (DEVICES, (f'{{"traits": "{"a" * 300}"}}',), "which is not a trait"),
+        (DEVICES, (f'{{"resource_class": "{"a" * 300}"}}',), "which is not a resource class"),
     ],
 )
 def test_device_settings_that_conflict_on_one_provider_fail_the_start(machine, world, devices, specs, problem):

@@ -190,7 +190,7 @@ def test_invalid_class_or_trait_name_fails_the_update(world, part):
         tree.update_inventory(world.u("host"), {"NONSENSE": {"total": 1}})
     else:
         tree.update_traits(world.u("host"), {"NONSENSE"})
-    with pytest.raises(SyncFailed, match=r"only a part of what the host offers: Placement refuses PUT .*NONSENSE"):
+    with pytest.raises(SyncFailed, match=r"only a part of the host's resources: Placement refuses PUT .*NONSENSE"):
         client.update_from_provider_tree(tree)
     assert world.totals("host") == {"VCPU": 8, "MEMORY_MB": 1024}
 
@@ -237,6 +237,6 @@ def test_provider_with_another_parent_is_refused_before_any_request(world):
     tree.remove(world.u("device"))
     tree.new_child(world.n("device"), world.u("other cell"), world.u("device"))
     world.network.asked.clear()
-    with pytest.raises(SyncFailed, match="cannot hang below another parent"):
+    with pytest.raises(SyncFailed, match="cannot move below another parent"):
         client.update_from_provider_tree(tree)
     assert world.network.asked == []

@@ -145,7 +145,7 @@ def test_facts_combine_driver_data_with_guest_devices(machine):
     assert (facts.vcpus_total, facts.memory_mb, facts.local_gb, facts.host_ip) == (8, 8192, 500, "10.0.0.1")
     assert [cell.id for cell in facts.numa.cells] == [0, 1]
     assert [(pool.numa_node, pool.count) for pool in facts.pci_pools] == [(0, 1), (1, 0)]
-    machine.tracker.use(machine.host).give_back("a")
+    machine.tracker.use(machine.host).release("a")
     assert [pool.count for pool in machine.update(is_startup=False).facts.pci_pools] == [1, 1]
 
 
@@ -162,7 +162,7 @@ def test_missing_driver_resource_of_a_guest_fails_only_the_start(machine):
     machine.script = {"node": (FakeNode(pieces={"CUSTOM_PMEM": ("ns0", "ns1")}),)}
     machine.book.of_instances = {"a": GuestUse(pieces=("ns1", "ns9"))}
     machine.start()
-    with pytest.raises(BadSettings, match="host: a has ns9, which is not there any more"):
+    with pytest.raises(BadSettings, match="host: a has ns9, which is missing now"):
         machine.update()
     assert machine.update(is_startup=False) is not None
     machine.book.of_instances = {"a": GuestUse(pieces=("ns1",))}
@@ -270,7 +270,7 @@ def test_cleanup_is_skipped_when_the_driver_cannot_list_guests(machine, world, c
     machine.start()
     machine.driver.guests = lambda: [None]
     assert machine.update(is_startup=False).released == ()
-    assert "TypeError: guests of the driver returned no list of GuestReport" in capfd.readouterr().err
+    assert "TypeError: guests of the driver did not return a list of GuestReport" in capfd.readouterr().err
     assert world.held("gone")
 
 

@@ -72,7 +72,7 @@ def test_start_that_loses_every_race_fails_and_changes_nothing(machine, world, l
     machine.claim_before("POST", "/reshaper", times=2, DISK_GB=1)
     providers = [each["uuid"] for each in machine.records()]
     before = machine.usages()
-    with pytest.raises(ReshapeFailed, match="others came before each of 2 tries, the last time so: the reshape is ref"):
+    with pytest.raises(ReshapeFailed, match="each of 2 attempts met a concurrent change, the last time: the reshape"):
         machine.update()
     assert [each["uuid"] for each in machine.records()] == providers
     assert machine.usages() == with_claims(before, 2)
@@ -102,7 +102,7 @@ def test_failed_cleanup_of_new_providers_is_reported(machine, world):
         world.network.lose("GET", "in_tree=", is_done=False, times=8)
 
     world.network.first("POST", "/reshaper", interfere)
-    with pytest.raises(ReshapeFailed, match="; new providers may be left, since the remote Placement cannot be used"):
+    with pytest.raises(ReshapeFailed, match="; new providers may remain, since the remote Placement cannot be used"):
         machine.update()
     assert len(world.children(HOST)) == 3
 

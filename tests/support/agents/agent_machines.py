@@ -3,7 +3,7 @@
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.identity import Identity
 from roost.compute.agent.state_machine import Agent
-from roost.compute.agent.tasks import Look, Register, Tell
+from roost.compute.agent.tasks import Register, Reply, Scan
 from roost.model.work.guest import GuestReport
 from roost.model.work.orders import OrderAnswer, OwnNode, RegistrationAnswer
 from tests.support.agents.scripted_agents import HOST, RUN
@@ -22,7 +22,7 @@ def agent(journal=None, *, run=RUN, timeout_s=600.0, sync_s=0.0):
 
 def arrived(one, *guests, now_s=0.0, is_ready=True, fence=1, **lists):
     """Scan and register an agent. The fence rises with each run of the agent, and when the server gives it up."""
-    assert one.due(now_s) == [Look()]
+    assert one.due(now_s) == [Scan()]
     one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], guests)
     (register,) = one.due(now_s)
     assert isinstance(register, Register)
@@ -51,4 +51,4 @@ def found(name="guest", state="running"):
 
 def outcomes(tasks):
     """Return the order and outcome of each answer that the agent has to send."""
-    return [(task.order.id, task.answer.outcome) for task in tasks if isinstance(task, Tell)]
+    return [(task.order.id, task.answer.outcome) for task in tasks if isinstance(task, Reply)]

@@ -221,7 +221,7 @@ class LibvirtRig:
         return spec_of(name, host, **more)
 
     def _libvirt_driver(self, connection):
-        link = Link(self._libvirt, self._options["uri"], opened=lambda _: connection)
+        link = Link(self._libvirt, self._options["uri"], connect=lambda _: connection)
         return Libvirt(read_libvirt_options(self._options), terms=HostTerms(), link=link, wait=lambda _: None)
 
 

@@ -25,11 +25,11 @@ class Host:
         facts = HostFacts(pci_pools=(pool(count=2),), numa=CELLS)
         self.tracker = PlainTracker(self.driver, self.journal, facts=facts)
         self.tracker.update(name, is_startup=True)
-        self.acting = OrderExecutor(name, run=RUN, driver=self.driver, journal=self.journal, use_of=self.tracker.use)
+        self.executor = OrderExecutor(name, run=RUN, driver=self.driver, journal=self.journal, use_of=self.tracker.use)
 
-    def do(self, act, number=1, *, is_again=False, **more):
+    def do(self, act, number=1, *, is_resumed=False, **more):
         """Carry out an order, and return its answer."""
-        return self.acting.carry_out(Work(order(act, number, **more), is_again))
+        return self.executor.carry_out(Work(order(act, number, **more), is_resumed))
 
     @property
     def free(self):

@@ -9,7 +9,7 @@ import msgspec
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
-from roost.compute.agent.runtime import Pace, Resident, Running
+from roost.compute.agent.runtime import AgentRuntime, Pace, RunningAgent
 from roost.compute.agent.state_machine import Agent
 from roost.compute.inventory.host_use import HostUse
 from roost.errors import Conflict, NotFound, RoostError
@@ -215,7 +215,7 @@ def living(server, *residents, pace=PATIENT):
 
     def run():
         try:
-            Running(residents, server, clock=SystemClock(), pace=pace).run(stop)
+            AgentRuntime(residents, server, clock=SystemClock(), pace=pace).run(stop)
         except RoostError as error:
             ends.append(error)
 
@@ -236,7 +236,7 @@ def resident(host="host-a", *, driver=None, journal=None, tracker=None, images=N
     run = uuid_named(f"{host} {run}")
     agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=pace.driver_timeout_s)
     executor = OrderExecutor(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
-    return Resident(agent, driver, executor, tracker, images)
+    return RunningAgent(agent, driver, executor, tracker, images)
 
 
 def spawn(name="guest", host="host-a", **more):

@@ -15,7 +15,7 @@ PIECES = {uuid_named(HOST): {PIECE: ["ns0", "ns1"]}}
 def host_with_pieces(journal=None):
     """Return a host whose agent has just started."""
     host = Host(journal=journal)
-    host.tracker.use(HOST).tell(HostFacts(numa=CELLS), providers=PIECES)
+    host.tracker.use(HOST).update_facts(HostFacts(numa=CELLS), providers=PIECES)
     return host
 
 
@@ -36,7 +36,7 @@ def test_guest_beyond_the_limits_of_its_order_is_refused_after_restart_too():
     for _ in range(2):
         assert outcome(host.do(Spawn(spec(**fields)))) == refusal
         host = host_with_pieces(host.journal)
-    assert outcome(host.do(Spawn(spec("other", **fields)), of="other", is_again=True)) == DONE
+    assert outcome(host.do(Spawn(spec("other", **fields)), of="other", is_resumed=True)) == DONE
     assert outcome(host.do(Prepare(spec("other", **fields)), 2, of="other", turn=2)) == refusal
     host.do(Destroy(), 3, of="other", turn=2)
     assert outcome(host.do(Spawn(spec(**fields)))) == DONE

@@ -136,17 +136,20 @@ def test_driver_offered_twice_with_one_target_is_listed_once(offer):
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("half", "is no driver: it lacks save, guests"),
+        ("half", "is not a driver: it lacks save, guests"),
         (
             "old",
-            "is no driver: update_provider_tree does not take tree, node, allocations; power does not take uuid, is_on",
+            (
+                "is not a driver: update_provider_tree does not take tree, node, allocations; "
+                "power does not take uuid, is_on"
+            ),
         ),
-        ("upgrade", "is no driver: it lacks update_provider_tree"),
-        ("capital", "is no driver: it lacks update_provider_tree"),
-        ("mute", "is no driver: its capabilities are none"),
-        ("broken", "cannot be made: RuntimeError: no such hypervisor"),
+        ("upgrade", "is not a driver: it lacks update_provider_tree"),
+        ("capital", "is not a driver: it lacks update_provider_tree"),
+        ("mute", "is not a driver: its capabilities are not Capabilities"),
+        ("broken", "cannot be created: RuntimeError: no such hypervisor"),
         ("picky", "needs the option url"),
-        ("nothing", "is no driver: it lacks start, nodes"),
+        ("nothing", "is not a driver: it lacks start, nodes"),
         ("absent", "cannot be imported: AttributeError"),
     ],
 )
@@ -203,7 +206,7 @@ def test_resources_may_be_a_dict_and_null_cpu_info_becomes_empty():
     [
         (None, "the resources of node n must be a table, got None"),
         ({}, "lack vcpus, memory_mb, local_gb, vcpus_used, memory_mb_used, local_gb_used, cpu_info, numa_topology"),
-        (RESOURCES | {"vcpus": -1}, "cannot be meant: vcpus: Expected int >= 0"),
+        (RESOURCES | {"vcpus": -1}, "are invalid: vcpus: Expected int >= 0"),
         (RESOURCES | {"numa_topology": {"cells": [{"id": 0}]}}, "missing required field memory_mb"),
     ],
 )

@@ -14,9 +14,9 @@ from roost.errors import JournalLost, first_line
 from roost.model.work.guest_use import GuestUse
 from roost.model.work.orders import Order, OrderAnswer
 
-# Answered orders and turns to keep, in case they are delivered again: the newest.
+# The newest answered orders, and marks, are kept in case orders are delivered again.
 TAKEN_MAX, MARKS_MAX = 1_000, 20_000
-_SLACK = 100  # Entries beyond that before the oldest are deleted together.
+_SURPLUS = 100  # further ones until the oldest are deleted together
 _VERSION = 1
 _TABLES = """
     CREATE TABLE entry (
@@ -41,7 +41,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     order: Order
     state: Literal["begun", "done", "taken"]
-    answer: OrderAnswer | None = None  # None: it has only begun
+    answer: OrderAnswer | None = None  # None: it has begun, and not ended
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ class Journal:
             for order in orders:
                 self._put(write, Entry(order=order, state="begun"))
                 if order.instance is not None:
-                    self._raise(write, order.instance, (order.turn, order.number))
+                    self._raise_mark(write, order.instance, (order.turn, order.number))
 
     def finish(self, order: Order, answer: OrderAnswer) -> None:
         """Record the answer to an order before it is sent; durable."""
@@ -116,7 +116,7 @@ class Journal:
             if known is not None:
                 self._put(write, msgspec.structs.replace(known, state="taken"))
             taken = [key for key, entry in self._entries.items() if entry.state == "taken"]
-            if len(taken) > TAKEN_MAX + _SLACK:
+            if len(taken) > TAKEN_MAX + _SURPLUS:
                 self._drop(write, taken[:-TAKEN_MAX])
 
     def forget(self, key: Key) -> None:
@@ -124,7 +124,7 @@ class Journal:
         with self._writing() as write:
             self._drop(write, [key])
 
-    # --- what guests have ---
+    # --- resources of guests ---
 
     def holdings(self, instance: str) -> list[Holding]:
         """Return the resources of an instance, including those that operations keep for it."""
@@ -138,18 +138,18 @@ class Journal:
 
     def instances(self, node: str) -> Mapping[str, GuestUse]:
         """Return the resources of a node by instance uuid, for all instances known there."""
-        return self._on(node, is_own=True)
+        return self._uses_on(node, is_own=True)
 
     def migrations(self, node: str) -> Mapping[str, GuestUse]:
         """Return the resources of a node that operations keep for moving instances, by operation uuid."""
-        return self._on(node, is_own=False)
+        return self._uses_on(node, is_own=False)
 
     def hold(self, instance: str, holdings: Sequence[Holding]) -> None:
         """Replace the resources of an instance, including those that operations keep for it; durable."""
         with self._writing() as write:
-            stays = {(each.node, each.holder) for each in holdings}
+            remaining = {(each.node, each.holder) for each in holdings}
             for known in self.holdings(instance):
-                if (known.node, known.holder) not in stays:
+                if (known.node, known.holder) not in remaining:
                     del self._holdings[known.node, known.holder]
                     write("DELETE FROM holding WHERE node = ? AND holder = ?", known.node, known.holder)
             for each in holdings:
@@ -166,7 +166,7 @@ class Journal:
 
     # --- guests that wait for a decision ---
 
-    def paused_guests(self) -> frozenset[str]:
+    def list_paused(self) -> frozenset[str]:
         """Return the instances whose running guests were stopped until their host is known."""
         with self._lock:
             return frozenset(self._paused)
@@ -186,7 +186,7 @@ class Journal:
     # --- nodes ---
 
     def node_uuids(self) -> Mapping[str, str]:
-        """Return the uuids of all nodes ever seen, by name."""
+        """Return the uuids of all known nodes, by name."""
         with self._lock:
             return dict(self._nodes)
 
@@ -204,7 +204,7 @@ class Journal:
 
     # --- in memory and in the file ---
 
-    def _on(self, node: str, *, is_own: bool) -> dict[str, GuestUse]:
+    def _uses_on(self, node: str, *, is_own: bool) -> dict[str, GuestUse]:
         with self._lock:
             found = [each for each in self._holdings.values() if each.node == node]
         return {each.holder: each.use for each in found if (each.holder == each.instance) is is_own}
@@ -226,12 +226,12 @@ class Journal:
             self._entries.pop(key, None)
             write("DELETE FROM entry WHERE operation = ? AND number = ?", *key)
 
-    def _raise(self, write: "_Write", instance: str, mark: Mark) -> None:
+    def _raise_mark(self, write: "_Write", instance: str, mark: Mark) -> None:
         raised = max(mark, self._marks.pop(instance, mark))
         self._marks[instance] = raised
         self._changed += 1
         write("INSERT OR REPLACE INTO mark VALUES (?, ?, ?, ?)", instance, *raised, self._changed)
-        if len(self._marks) > MARKS_MAX + _SLACK:
+        if len(self._marks) > MARKS_MAX + _SURPLUS:
             for old in [*self._marks][:-MARKS_MAX]:
                 del self._marks[old]
                 write("DELETE FROM mark WHERE instance = ?", old)
@@ -289,9 +289,9 @@ class Journal:
         self._nodes = dict(_rows(file, "SELECT name, uuid FROM node", tuple[str, str]))
 
 
-def _rows(file: sqlite3.Connection, question: str, row: type[Row]) -> list[Row]:
+def _rows(file: sqlite3.Connection, query: str, row: type[Row]) -> list[Row]:
     """Return rows of a file that may be damaged; msgspec raises on a value of another type."""
-    return msgspec.convert(file.execute(question).fetchall(), list[row])  # type: ignore[valid-type]  # It is a type.
+    return msgspec.convert(file.execute(query).fetchall(), list[row])  # type: ignore[valid-type]  # It is a type.
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -345,4 +345,4 @@ def explain_file_errors(path: Path | None) -> Iterator[None]:
     except OSError as error:
         raise JournalLost(f"the agent's journal {path} cannot be used: {error.strerror}") from None
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise JournalLost(f"the agent's journal {path} cannot be understood: {first_line(error)}") from error
+        raise JournalLost(f"the agent's journal {path} is malformed: {first_line(error)}") from error

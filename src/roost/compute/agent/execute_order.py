@@ -7,9 +7,9 @@ from typing import Literal, TypeVar
 import msgspec
 
 from roost.compute.agent.agent_journal import Holding, Journal
-from roost.compute.agent.queues import coming_of
+from roost.compute.agent.queues import new_guest_of
 from roost.compute.agent.tasks import Clean, Undo, Work
-from roost.compute.driver import RAISED, Driver
+from roost.compute.driver import DRIVER_ERRORS, Driver
 from roost.compute.driver_values import check_guest, check_prepared
 from roost.compute.inventory.admission import change_of_pages
 from roost.compute.inventory.host_use import HostUse, Size
@@ -57,7 +57,7 @@ class OrderExecutor:
     ) -> None:
         self._host, self._run, self._driver, self._journal = host, run, driver, journal
         self._use_of = use_of
-        self._lock = threading.Lock()  # guards the resources of all guests: each admission looks at all others
+        self._lock = threading.Lock()  # guards the resources of all guests: each admission reads those of all others
 
     def carry_out(self, task: Work | Undo | Clean) -> OrderAnswer:
         """Carry out a task and return the answer; an error of the driver is an answer, too.
@@ -67,26 +67,26 @@ class OrderExecutor:
         """
         try:
             match task:
-                case Work(order, is_again):
-                    return self._work(order, is_again=is_again)
+                case Work(order, is_resumed):
+                    return self._carry_out_order(order, is_resumed=is_resumed)
                 case Undo(order):
                     if isinstance(order.act, Discard) and order.instance is not None:
-                        self._act(order, order.instance)  # It failed, and it was the order that undoes another one.
+                        self._perform(order, order.instance)  # The failed order itself undoes another one.
                     self._undo(order)
                 case Clean(instance, action):
                     self._clean(instance, action)
         except JournalLost:
             raise
-        except RAISED as error:
+        except DRIVER_ERRORS as error:
             if isinstance(task, Work):
                 return self._fail(task.order, error)
             log.fault(f"{type(task).__name__.lower()} on host {self._host}", error)
-            return self._says("aborted", f"{type(error).__name__}: {first_line(error)}")
-        return self._says("ok")
+            return self._make_answer("aborted", f"{type(error).__name__}: {first_line(error)}")
+        return self._make_answer("ok")
 
     # --- orders ---
 
-    def _work(self, order: Order, *, is_again: bool) -> OrderAnswer:
+    def _carry_out_order(self, order: Order, *, is_resumed: bool) -> OrderAnswer:
         instance = order.instance
         if instance is None:
             raise BadRequest("the order names no instance")
@@ -94,21 +94,21 @@ class OrderExecutor:
         if isinstance(act, (Spawn, Rebuild, Finish)) and act.guest.uuid != instance:
             raise BadRequest(f"the order is about instance {instance}, and its guest is {act.guest.uuid}")
         prepared, saved = None, ""
-        if not (is_again and self._is_done(order, instance)):
-            prepared, saved = self._act(order, instance)
+        if not (is_resumed and self._is_completed(order, instance)):
+            prepared, saved = self._perform(order, instance)
         if isinstance(act, Rebuild):
             self._settle(instance, order.operation)
-        found = self._find_guest(instance, is_asked=isinstance(act, Inspect))
+        found = self._find_guest(instance, is_required=isinstance(act, Inspect))
         return OrderAnswer(run=self._run, outcome="ok", found=found, prepared=prepared, saved=saved)
 
-    def _is_done(self, order: Order, instance: str) -> bool:
+    def _is_completed(self, order: Order, instance: str) -> bool:
         """Return whether an order of an earlier process was completed there."""
         if not isinstance(order.act, (Spawn, Rebuild, Finish)):
-            return False  # Guests carry no mark of these; repeating them does no harm.
+            return False  # Guests have no mark of other orders; these can be repeated.
         found = self._inspect(instance)
         return found is not None and found.operation == order.operation and found.state in ("running", "stopped")
 
-    def _act(self, order: Order, instance: str) -> tuple[TransferTarget | None, str]:
+    def _perform(self, order: Order, instance: str) -> tuple[TransferTarget | None, str]:
         driver, operation, act = self._driver, order.operation, order.act
         match act:
             case Spawn(guest):
@@ -116,14 +116,14 @@ class OrderExecutor:
             case Rebuild(guest):
                 driver.rebuild(self._readmit(guest, operation), operation)
             case Prepare(guest):
-                coming = self._admit(guest, operation, is_move=True)
-                told = check_prepared(driver.prepare(coming, operation), guest)
-                return msgspec.structs.replace(told, page_sizes=GuestUse(cells=coming.cells).page_sizes), ""
+                arriving = self._admit(guest, operation, is_move=True)
+                target = check_prepared(driver.prepare(arriving, operation), guest)
+                return msgspec.structs.replace(target, page_sizes=GuestUse(cells=arriving.cells).page_sizes), ""
             case Finish(guest):
-                driver.finish(self._had(guest, operation), operation)
+                driver.finish(self._with_prepared(guest, operation), operation)
             case Destroy():
                 driver.destroy(instance, operation)
-                self._give_back(instance)
+                self._release(instance)
             case Discard(of, is_sparing):
                 if not (is_sparing and self._runs(instance, of or operation)):
                     driver.discard(instance, of or operation)
@@ -143,7 +143,7 @@ class OrderExecutor:
                     raise BuildAborted(f"guests on {self._host} cannot move while they run")
                 self._check_pages(instance, to)
                 driver.live_migrate(instance, to)
-                self._give_back(instance)
+                self._release(instance)
             case AbortMigration():
                 driver.abort_migration(instance)
             case Save():
@@ -157,54 +157,54 @@ class OrderExecutor:
                 pass  # The answer always contains the guest.
         return None, ""
 
-    def _find_guest(self, instance: str, *, is_asked: bool) -> GuestReport | None:
+    def _find_guest(self, instance: str, *, is_required: bool) -> GuestReport | None:
         try:
             return self._inspect(instance)
-        except RAISED:
-            if is_asked:
+        except DRIVER_ERRORS:
+            if is_required:
                 raise
             return None  # The order is carried out anyway.
 
     def _fail(self, order: Order, error: BaseException) -> OrderAnswer:
-        """Undo what was begun, and return an error as an answer."""
-        told, found = isinstance(error, (BuildFailed, BuildAborted, DriverNotReady)), None
-        if not told:
+        """Undo a failed order, and return its error as an answer."""
+        is_expected, found = isinstance(error, (BuildFailed, BuildAborted, DriverNotReady)), None
+        if not is_expected:
             log.fault(f"order {order.id} on host {self._host}", error)
         try:
-            self._undo(order, is_left=not told)
+            self._undo(order, may_remain=not is_expected)
         except JournalLost:
             raise
-        except RAISED as other:
+        except DRIVER_ERRORS as other:
             log.fault(f"undoing order {order.id} on host {self._host}", other)
-            found = coming_of(order)
-        problem = str(error) if told else f"{type(error).__name__}: {first_line(error)}"
-        answer = self._says("failed" if isinstance(error, (BuildFailed, DriverNotReady)) else "aborted", problem)
+            found = new_guest_of(order)
+        problem = str(error) if is_expected else f"{type(error).__name__}: {first_line(error)}"
+        answer = self._make_answer("failed" if isinstance(error, (BuildFailed, DriverNotReady)) else "aborted", problem)
         return msgspec.structs.replace(answer, found=found)
 
-    def _undo(self, order: Order, *, is_left: bool = True) -> None:
+    def _undo(self, order: Order, *, may_remain: bool = True) -> None:
         """Undo the effects of an order, unless a later order has taken them over.
 
         Args:
             order: the one to undo.
-            is_left: whether the driver may have left anything.
+            may_remain: whether the driver may have left a guest.
         """
         instance = order.instance
         if instance is None:
             return
         if isinstance(order.act, Spawn):
-            found = self._inspect(instance) if is_left else None
+            found = self._inspect(instance) if may_remain else None
             if found is not None and found.operation == order.operation:
                 self._driver.destroy(instance, order.operation)
-        elif isinstance(order.act, (Prepare, Finish)) and is_left:
+        elif isinstance(order.act, (Prepare, Finish)) and may_remain:
             self._driver.discard(instance, order.operation)
         elif isinstance(order.act, (Destroy, LiveMigrate, Rebuild, Discard)):
             found = self._inspect(instance)
             if found is None:
-                self._give_back(instance)  # The agent may have died before it recorded that.
+                self._release(instance)  # The agent may have died before it recorded the release.
             elif isinstance(order.act, Rebuild):
                 is_rebuilt = found.operation == order.operation
                 (self._settle if is_rebuilt else self._revert)(instance, order.operation)
-        if isinstance(order.act, (Spawn, Prepare)) or (isinstance(order.act, Finish) and is_left):
+        if isinstance(order.act, (Spawn, Prepare)) or (isinstance(order.act, Finish) and may_remain):
             self._revert(instance, order.operation)
 
     def _runs(self, instance: str, operation: str) -> bool:
@@ -216,13 +216,13 @@ class OrderExecutor:
         """Return the driver's report of a guest."""
         found = check_guest(self._driver.inspect(instance))
         if found is not None and uuid_form(found.uuid) != uuid_form(instance):
-            raise TypeError(f"inspect of the driver returned guest {found.uuid}, and was asked for {instance}")
+            raise TypeError(f"inspect of the driver returned guest {found.uuid} instead of {instance}")
         return found
 
     def _clean(self, instance: str, action: str) -> None:
         if action == "destroy":
             self._driver.destroy(instance, self._run)
-            self._give_back(instance)
+            self._release(instance)
         elif action == "pause":
             self._journal.pause(instance)
             self._driver.power(instance, is_on=False)
@@ -231,7 +231,7 @@ class OrderExecutor:
         if action != "pause":
             self._journal.resume(instance)
 
-    # --- what guests have ---
+    # --- resources of guests ---
 
     def _admit(self, guest: GuestSpec, operation: str, *, is_move: bool = False, is_rebuild: bool = False) -> GuestSpec:
         """Give a guest the resources that it needs of its node, and return it with them.
@@ -248,7 +248,7 @@ class OrderExecutor:
             use, known = self._use_on(guest.node), self._journal.holdings(guest.uuid)
             mappings = {suffix: tuple(uuids) for suffix, uuids in use.mappings(guest).items()}
             needs = GuestNeeds(topology=guest.topology, pci=guest.pci, limits=guest.limits, mappings=mappings)
-            # Resources that an earlier process gave it for the same move are none that it could return to.
+            # It cannot return to resources that an earlier process gave it for the same move.
             is_first = not any((each.holder, each.operation) == (guest.uuid, operation) for each in known)
             rebuilding = operation if is_rebuild else ""
             if is_move and is_first:
@@ -269,17 +269,17 @@ class OrderExecutor:
                 ]
             for each in known:
                 if each.holder == guest.uuid and each.node != guest.node:
-                    self._forget(each)
+                    self._release_on_node(each)
             self._journal.hold(guest.uuid, [own, *others])
         return _with_resources(guest, admission.use)
 
     def _readmit(self, guest: GuestSpec, operation: str) -> GuestSpec:
-        """Keep the resources of a guest during a rebuild; other cells that it needs are added until it is done.
+        """Keep the resources of a guest during a rebuild, beside new cells if it needs others.
 
         Raises:
             BuildFailed: as for ``_admit``.
         """
-        own = self._own(guest.uuid, node=guest.node)
+        own = self._own_holding(guest.uuid, node=guest.node)
         if own is None or not self._use_on(guest.node).is_served(guest.uuid, guest.topology):
             return self._admit(guest, operation, is_move=True, is_rebuild=True)
         return _with_resources(guest, own.use)
@@ -290,69 +290,69 @@ class OrderExecutor:
         Raises:
             BuildFailed: the page sizes differ.
         """
-        own = self._own(instance)
+        own = self._own_holding(instance)
         if own is not None and to.page_sizes is not None:
             change = change_of_pages(own.use.page_sizes, to.page_sizes)
             if change:
                 raise BuildFailed(change)
 
-    def _own(self, instance: str, *, node: str = "") -> Holding | None:
-        """Return the resources of a guest itself."""
+    def _own_holding(self, instance: str, *, node: str = "") -> Holding | None:
+        """Return the resources of a guest, without those that operations keep for it."""
         known = self._journal.holdings(instance)
         return next((each for each in known if each.holder == instance and node in ("", each.node)), None)
 
-    def _had(self, guest: GuestSpec, operation: str) -> GuestSpec:
+    def _with_prepared(self, guest: GuestSpec, operation: str) -> GuestSpec:
         """Return a guest with the resources from its preparation."""
         for each in self._journal.holdings(guest.uuid):
             if each.holder == guest.uuid and each.node == guest.node and each.operation == operation:
                 return _with_resources(guest, each.use)
         return self._admit(guest, operation, is_move=True)  # Undoing an earlier attempt released them.
 
-    def _give_back(self, instance: str) -> None:
+    def _release(self, instance: str) -> None:
         """Release all resources of an instance, including those that operations keep for it."""
         with self._lock:
             known = self._journal.holdings(instance)
             self._journal.hold(instance, [])
             for each in known:
-                self._forget(each)
+                self._release_on_node(each)
 
     def _revert(self, instance: str, operation: str) -> None:
         """Release the resources that an operation gave to an instance, and return those that it kept."""
         with self._lock:
             known = self._journal.holdings(instance)
-            stays: list[Holding] = []
+            remaining: list[Holding] = []
             for each in known:
                 if each.holder == operation:
                     if (use := self._find_use(each.node)) is not None:
                         use.hand_over(operation, instance)
-                    stays.append(msgspec.structs.replace(each, holder=instance))
+                    remaining.append(msgspec.structs.replace(each, holder=instance))
                 elif each.operation == operation:  # A later move that found the guest there may keep them.
                     if not any(other.holder == operation and other.node == each.node for other in known):
-                        self._forget(each)
+                        self._release_on_node(each)
                 else:
-                    stays.append(each)
-            if stays != known:
-                self._journal.hold(instance, stays)
+                    remaining.append(each)
+            if remaining != known:
+                self._journal.hold(instance, remaining)
 
     def _settle(self, instance: str, operation: str) -> None:
         """Release the resources that an operation kept in order to be undone."""
         with self._lock:
             known = self._journal.holdings(instance)
-            stays = [each for each in known if each.holder != operation]
-            if stays != known:
+            remaining = [each for each in known if each.holder != operation]
+            if remaining != known:
                 for each in known:
                     if each.holder == operation:
-                        self._forget(each)
-                self._journal.hold(instance, stays)
+                        self._release_on_node(each)
+                self._journal.hold(instance, remaining)
 
-    def _forget(self, holding: Holding) -> None:
+    def _release_on_node(self, holding: Holding) -> None:
         """Release resources of a node, if this process counts them."""
         use = self._find_use(holding.node)
         if use is not None:
-            use.give_back(holding.holder)
+            use.release(holding.holder)
 
     def _find_use(self, node: str) -> HostUse | None:
-        """Return the use of a node; None: it was not updated yet, and will be counted from the journal."""
+        """Return the use of a node; None before its first update, which reads the journal."""
         try:
             return self._use_of(node)
         except KeyError:
@@ -364,7 +364,7 @@ class OrderExecutor:
             raise BuildFailed(f"host {self._host} has no node {node}")
         return use
 
-    def _says(self, outcome: Literal["ok", "failed", "aborted"], problem: str = "") -> OrderAnswer:
+    def _make_answer(self, outcome: Literal["ok", "failed", "aborted"], problem: str = "") -> OrderAnswer:
         text = problem[:PROBLEM_MAX].encode("utf-8", "replace").decode().replace("\0", "?")
         return OrderAnswer(run=self._run, outcome=outcome, problem=text)
 

@@ -1,4 +1,4 @@
-"""The identity of an agent."""
+"""The identity of an agent: its host, its process and its driver."""
 
 import msgspec
 

@@ -16,12 +16,12 @@ class OpenOrder:
     """An order that is not settled between agent and server yet."""
 
     order: Order
-    is_again: bool = False  # begun by an earlier process
+    is_resumed: bool = False  # begun by an earlier process
     is_unwanted: bool = False  # withdrawn during its execution
     is_settled: bool = False  # settled by the server during its execution
     answer: OrderAnswer | None = None  # None: it waits, or is under way
     begun_at_s: float | None = None  # None: it waits
-    is_being_told: bool = False
+    is_being_sent: bool = False
     refusals: int = 0  # failed deliveries of the answer
 
     @property
@@ -41,9 +41,9 @@ class Lane:
     current: Task | None = None
 
     @property
-    def coming(self) -> GuestReport | None:
+    def new_guest(self) -> GuestReport | None:
         """The guest that the present work may create."""
-        return coming_of(self.current.order) if isinstance(self.current, Work) else None
+        return new_guest_of(self.current.order) if isinstance(self.current, Work) else None
 
     def undoes(self, order: Order) -> bool:
         """Return whether an order is being undone, or will be."""
@@ -66,19 +66,19 @@ def is_building(order: Order) -> bool:
 
 
 def may_be_left(order: Order, answer: OrderAnswer) -> bool:
-    """Return whether a failed order may have left something: what it built, or was to discard."""
-    is_one = isinstance(order.act, Discard) or (is_building(order) and answer.found is not None)
-    return is_one and answer.outcome in ("failed", "aborted")
+    """Return whether a failed order may have left a guest that it built, or was to discard."""
+    may_fail_partly = isinstance(order.act, Discard) or (is_building(order) and answer.found is not None)
+    return may_fail_partly and answer.outcome in ("failed", "aborted")
 
 
-def undone_answer(order: Order, answer: OrderAnswer) -> OrderAnswer:
+def answer_after_undo(order: Order, answer: OrderAnswer) -> OrderAnswer:
     """Return the answer to a failed order whose effects are undone."""
     if isinstance(order.act, Discard):
         return OrderAnswer(run=answer.run, outcome="ok")
     return msgspec.structs.replace(answer, found=None)
 
 
-def coming_of(order: Order) -> GuestReport | None:
+def new_guest_of(order: Order) -> GuestReport | None:
     """Return the guest that an order may create; None: it creates none."""
     if not isinstance(order.act, (Spawn, Prepare, Finish)):
         return None
@@ -91,13 +91,13 @@ def coming_of(order: Order) -> GuestReport | None:
     )
 
 
-def _is_to_undo(earlier: Order, order: Order) -> bool:
-    """Return whether undoing an earlier order would undo the work of another one, or take it for the guest itself."""
+def _undo_affects(earlier: Order, order: Order) -> bool:
+    """Return whether undoing an earlier order would also undo the work of a later one."""
     if isinstance(earlier.act, Spawn) and isinstance(order.act, Prepare):
         return True
     mark = (isinstance(earlier.act, Discard) and earlier.act.of) or earlier.operation
-    may_go = isinstance(earlier.act, Discard) or is_building(earlier)
-    return may_go and is_building(order) and mark == order.operation
+    may_remove = isinstance(earlier.act, Discard) or is_building(earlier)
+    return may_remove and is_building(order) and mark == order.operation
 
 
 def key_of(order: Order) -> Key:
@@ -119,13 +119,13 @@ def refusal(order: Order, lane: Lane, *, hung: Collection[Order], host: str) -> 
     """
     if hung and isinstance(order.act, (Spawn, Prepare)):
         return f"the driver on host {host} hangs in {order_name(next(iter(hung)))}"
-    # The report would include a guest that is destroyed a moment later, and so would a new build.
-    if lane.undos and (isinstance(order.act, Inspect) or any(_is_to_undo(each.order, order) for each in lane.undos)):
-        return f"host {host} could not undo {order_name(lane.undos[0].order)} yet, which nobody wants"
+    # The report would include a guest that is about to be destroyed, and a new build would be destroyed, too.
+    if lane.undos and (isinstance(order.act, Inspect) or any(_undo_affects(each.order, order) for each in lane.undos)):
+        return f"host {host} could not undo {order_name(lane.undos[0].order)} yet"
     return ""
 
 
 def order_name(order: Order) -> str:
     """Return the name of an order in messages."""
-    what = type(order.act).__struct_config__.tag
-    return f"{what} of instance {order.instance}" if order.instance else f"{what}"
+    kind = type(order.act).__struct_config__.tag
+    return f"{kind} of instance {order.instance}" if order.instance else f"{kind}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from roost.compute.driver import RAISED, Driver
+from roost.compute.driver import DRIVER_ERRORS, Driver
 from roost.compute.inventory.stale_allocations import Instances
 from roost.errors import error_text, quote_value
 from roost.model.names import is_uuid_form
@@ -13,7 +13,7 @@ from roost.observe import log
 class SavedImages:
     """The saved images that the driver of a host keeps. One thread at a time uses this.
 
-    Hosts may share images, and look at them at the same moment.
+    Hosts may share images, and check them at the same moment.
 
     Args:
         host: name of the service.
@@ -23,35 +23,35 @@ class SavedImages:
 
     def __init__(self, host: str, *, driver: Driver, instances: Instances) -> None:
         self._host, self._driver, self._instances = host, driver, instances
-        self._told = ""  # problems of the last attempt
+        self._logged_problem = ""  # of the last attempt; empty: none
 
     def drop_deleted(self) -> list[str]:
         """Drop the images of deleted instances; return the uuids of these.
 
-        An image that cannot be dropped is left for later; the log gives the reason, once.
+        An image that cannot be dropped stays until the next call. The reason is logged once.
         """
         dropped, problem = [], ""
         try:
             kept = _check_images(self._driver.saved_images())
             for at in range(0, len(kept), STANDINGS_MAX):
-                asked = kept[at : at + STANDINGS_MAX]
+                batch = kept[at : at + STANDINGS_MAX]
                 # Drop the images of each answer before the next request, which another, older database may answer.
-                for uuid in find_deleted(asked, self._instances.standings(asked)):
-                    lost = self._drop(uuid)
-                    problem = problem or lost
-                    dropped += [] if lost else [uuid]
-        except RAISED as error:
+                for uuid in find_deleted(batch, self._instances.standings(batch)):
+                    failure = self._drop(uuid)
+                    problem = problem or failure
+                    dropped += [] if failure else [uuid]
+        except DRIVER_ERRORS as error:
             problem = error_text(error)
-        if problem and problem != self._told:
+        if problem and problem != self._logged_problem:
             log.event("saved_images_stay", host=self._host, problem=problem)
-        self._told = problem
+        self._logged_problem = problem
         return dropped
 
     def _drop(self, uuid: str) -> str:
         """Drop one image; return the problem, if any."""
         try:
             self._driver.drop_saved_image(uuid)
-        except RAISED as error:
+        except DRIVER_ERRORS as error:
             return error_text(error)
         log.event("saved_image_dropped", host=self._host, instance=uuid)
         return ""
@@ -65,15 +65,15 @@ def find_deleted(uuids: Collection[str], standings: Mapping[str, Standing]) -> l
     return [uuid for uuid in uuids if uuid in standings and standings[uuid].is_deleted]
 
 
-def _check_images(told: object) -> Sequence[str]:
-    """Return the uuids of instances whose images a driver keeps.
+def _check_images(value: object) -> Sequence[str]:
+    """Return the sorted uuids of instances with saved images, as a driver listed them.
 
     Raises:
-        TypeError: the driver returned no list of uuids.
+        TypeError: the value is not a list of uuids.
     """
-    if not isinstance(told, (list, tuple)):
-        raise TypeError(f"saved_images of the driver returned {type(told).__name__}, no list of uuids")
-    for each in told:
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"saved_images of the driver returned {type(value).__name__}, not a list of UUIDs")
+    for each in value:
         if not isinstance(each, str) or not is_uuid_form(each):
-            raise TypeError(f"saved_images of the driver returned {quote_value(each)}, which is no uuid")
-    return sorted(set(told))
+            raise TypeError(f"saved_images of the driver returned {quote_value(each)}, which is not a UUID")
+    return sorted(set(value))

@@ -14,7 +14,7 @@ from roost.compute.agent.guest_scans import GuestScans
 from roost.compute.agent.identity import Identity
 from roost.compute.agent.journal_port import OrderMemory
 from roost.compute.agent.queues import Lane, OpenOrder, key_of, lane_of
-from roost.compute.agent.tasks import Clean, Look, Register, Task, Tell, Undo, Work
+from roost.compute.agent.tasks import Clean, Register, Reply, Scan, Task, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, JournalLost, NotFound, RoostError
 from roost.model.work.guest import GuestReport
 from roost.model.work.orders import (
@@ -34,8 +34,8 @@ from roost.model.work.orders import (
     RegistrationAnswer,
 )
 
-_AGAIN_S, _AGAIN_MAX_S = 0.5, 15.0  # seconds between requests to the server: doubling, from the first to the last
-_UNDO_AGAIN_S = 5.0  # seconds between two attempts to undo
+_RETRY_S, _RETRY_MAX_S = 0.5, 15.0  # seconds between requests to the server: doubling, from the first to the last
+_UNDO_RETRY_S = 5.0  # seconds between two attempts to undo
 
 
 class Agent:
@@ -54,20 +54,20 @@ class Agent:
     ) -> None:
         self._identity, self._memory = identity, memory
         self._timeout_s, self._spread = driver_timeout_s, spread
-        self._phase: Literal["away", "looking", "seen", "registering", "cleaning", "ready"] = "away"
-        self._again_at_s, self._pause_s = 0.0, _AGAIN_S
-        self._seen: Registration | None = None
-        self._looking = GuestScans(every_s=sync_s, spread=spread)
+        self._phase: Literal["away", "scanning", "scanned", "registering", "cleaning", "ready"] = "away"
+        self._retry_at_s, self._pause_s = 0.0, _RETRY_S
+        self._registration: Registration | None = None
+        self._scans = GuestScans(every_s=sync_s, spread=spread)
         self._registered: RegistrationAnswer | None = None
         self._has_failed_to_clean = self._was_polled = self._is_tracked = self._is_stopping = False
         self._orders: dict[Key, OpenOrder] = {}
         self._lanes: dict[str, Lane] = {}
         self._overdue: dict[Key, Order] = {}
-        self._untold: dict[Key, OpenOrder] = {}
+        self._undelivered: dict[Key, OpenOrder] = {}
         self.end: RoostError | None = None  # Why the agent must end; None: it need not.
         self.is_disabled: bool | None = None  # Whether the service is disabled; None: unknown.
         for entry in memory.entries():
-            self._remember(entry)
+            self._restore(entry)
 
     @property
     def host(self) -> str:
@@ -88,7 +88,7 @@ class Agent:
     def is_idle(self) -> bool:
         """Whether no work is under way, and the server has all answers."""
         is_working = any(each.begun_at_s is not None and each.answer is None for each in self._orders.values())
-        return not (self._untold or is_working or any(lane.current for lane in self._lanes.values()))
+        return not (self._undelivered or is_working or any(lane.current for lane in self._lanes.values()))
 
     @property
     def is_undoing(self) -> bool:
@@ -96,8 +96,8 @@ class Agent:
         return any(lane.undos for lane in self._lanes.values())
 
     @property
-    def is_in_a_hurry(self) -> bool:
-        """Whether orders from before a restart, or before it was given up, wait until the server confirms them."""
+    def needs_prompt_poll(self) -> bool:
+        """Whether orders from before this registration wait until the server confirms them."""
         return bool(self._orders) and not self._was_polled
 
     @property
@@ -113,20 +113,20 @@ class Agent:
             return []
         tasks: list[Task] = []
         self._fail_overdue(now_s)
-        look_at_s = {"away": self._again_at_s, "ready": self._looking.due_at_s}.get(self._phase, float("inf"))
-        if now_s >= look_at_s and not (self._looking.is_going_on or self._is_stopping):
-            self._phase = "looking" if self._phase == "away" else "ready"
-            self._looking.begin(self._lanes, now_s=now_s)
-            tasks.append(Look())
-        if self._phase == "seen" and self._seen is not None:
+        scan_at_s = {"away": self._retry_at_s, "ready": self._scans.due_at_s}.get(self._phase, float("inf"))
+        if now_s >= scan_at_s and not (self._scans.is_running or self._is_stopping):
+            self._phase = "scanning" if self._phase == "away" else "ready"
+            self._scans.begin(self._lanes, now_s=now_s)
+            tasks.append(Scan())
+        if self._phase == "scanned" and self._registration is not None:
             self._phase = "registering"
-            tasks.append(Register(self._seen))
+            tasks.append(Register(self._registration))
         if self._phase in ("cleaning", "ready"):
             tasks += self._next_in_lanes(now_s)
-            tasks += self._answers(now_s)
+            tasks += self._due_replies(now_s)
         return tasks
 
-    def polling(self) -> PollingAgent | None:
+    def poll_part(self) -> PollingAgent | None:
         """Return its part of a poll; None: it takes no part now."""
         if self._phase != "ready" or self._registered is None or self._is_stopping or self.end is not None:
             return None
@@ -144,31 +144,31 @@ class Agent:
 
     def on_scan(self, nodes: Sequence[OwnNode], guests: Sequence[GuestReport]) -> None:
         """Take the result of a scan."""
-        self._looking.end()
-        if self._phase not in ("looking", "ready"):
+        self._scans.end()
+        if self._phase not in ("scanning", "ready"):
             return  # It must register again, and scan before that.
-        self._seen = Registration(
+        self._registration = Registration(
             run=self._identity.run,
             driver=self._identity.driver,
             software=self._identity.software,
             cell=self._identity.cell,
             nodes=tuple(nodes),
-            guests=self._looking.with_coming(guests),
-            paused=tuple(sorted(self._memory.paused_guests())),
+            guests=self._scans.add_new_guests(guests),
+            paused=tuple(sorted(self._memory.list_paused())),
         )
-        self._phase = "seen"
+        self._phase = "scanned"
 
     def on_registered(self, registered: RegistrationAnswer, now_s: float) -> None:
         """Take the answer to a registration: the fate of the guests."""
-        assert self._seen is not None, "it registers what it has seen"
+        assert self._registration is not None, "a registration was sent"
         self._was_polled &= self._registered is not None and registered.fence == self._registered.fence
         self._registered, self.is_disabled = registered, registered.is_disabled
-        running = {found.uuid for found in self._seen.guests if found.state == "running"}
+        running = {found.uuid for found in self._registration.guests if found.state == "running"}
         cleans = [Clean(uuid, "destroy") for uuid in registered.destroy]
         cleans += [Clean(uuid, "pause") for uuid in registered.hold if uuid in running]
-        cleans += [Clean(uuid, "resume") for uuid in registered.keep if uuid in self._memory.paused_guests()]
+        cleans += [Clean(uuid, "resume") for uuid in registered.keep if uuid in self._memory.list_paused()]
         # An earlier process may have ended after a guest was destroyed and before its resources were released.
-        gone = self._memory.holders() - {found.uuid for found in self._seen.guests} - self._looking.names
+        gone = self._memory.holders() - {found.uuid for found in self._registration.guests} - self._scans.lane_names
         cleans += [Clean(uuid, "destroy") for uuid in sorted(gone)]
         for lane in self._lanes.values():
             lane.cleans.clear()  # Earlier instructions no longer count.
@@ -176,20 +176,20 @@ class Agent:
             self._lane(clean.instance).cleans.append(clean)
         self._has_failed_to_clean = False
         self._phase = "ready" if registered.is_ready else "cleaning"
-        self._looking.look_later(now_s)
+        self._scans.schedule_regular(now_s)
         if registered.is_ready and not cleans:
-            self._pause_s = _AGAIN_S
+            self._pause_s = _RETRY_S
         elif not cleans:
-            self._come_again(now_s)
+            self._register_later(now_s)
 
     def on_refused(self, error: RoostError, now_s: float) -> None:
         """Take the failure of a scan or a registration."""
-        self._looking.end()
+        self._scans.end()
         is_later = self._phase == "ready"  # It was a scan, and the next one may succeed.
         if isinstance(error, JournalLost) or (isinstance(error, (BadSettings, Conflict)) and not is_later):
             self.end = error
-        elif self._phase in ("looking", "registering"):
-            self._come_again(now_s)
+        elif self._phase in ("scanning", "registering"):
+            self._register_later(now_s)
 
     def on_polled(
         self,
@@ -216,25 +216,25 @@ class Agent:
             self.end = Conflict(f"another agent of host {self.host} has registered, so this one ends")
             return
         if is_unknown:
-            self.unknown(now_s)
+            self.on_unknown(now_s)
             return
         self.is_disabled, self._was_polled = is_disabled, True
         for each in [*self._orders.values()]:
             if each.order.id in withdrawn:
                 self._withdraw(each)
             elif each.order.id in settled:
-                self._pass_over(each)
+                self._mark_settled(each)
         for order in orders:
             self._receive(order)
 
-    def has_heard(self, *, is_disabled: bool) -> bool:
-        """Return whether an answer with nothing but this switch would change nothing."""
+    def has_polled_state(self, *, is_disabled: bool) -> bool:
+        """Return whether an answer without orders would change nothing."""
         return self._was_polled and self.is_disabled is is_disabled
 
-    def unknown(self, now_s: float) -> None:
+    def on_unknown(self, now_s: float) -> None:
         """Register again: the server does not know this agent."""
         if self._phase == "ready":
-            self._come_again(now_s)
+            self._register_later(now_s)
 
     def on_tracked(self) -> None:
         """Allow orders: the server and Placement have the state of the host."""
@@ -242,44 +242,44 @@ class Agent:
 
     def on_worked(self, task: Work | Undo | Clean, answer: OrderAnswer, now_s: float) -> None:
         """Take the result of a task of the driver."""
-        is_done_in_vain = isinstance(task, Undo) or answer.outcome != "ok"
-        if not isinstance(task, Clean) and isinstance(task.order.act, (Power, Reboot)) and is_done_in_vain:
-            self._looking.look_soon(now_s)
+        is_state_unclear = isinstance(task, Undo) or answer.outcome != "ok"
+        if not isinstance(task, Clean) and isinstance(task.order.act, (Power, Reboot)) and is_state_unclear:
+            self._scans.schedule_soon(now_s)
         match task:
             case Clean():
-                self._leave(task.instance, task)
+                self._end_task(task.instance, task)
                 self._has_failed_to_clean |= answer.outcome != "ok"
                 is_open = self._phase == "cleaning" or (self._phase == "ready" and self._has_failed_to_clean)
                 if is_open and not any(map(queues.is_cleaning, self._lanes.values())):
-                    # At once, so that the host is up soon, unless something just failed.
-                    self._come_again(now_s, is_at_once=not self._has_failed_to_clean)
+                    # At once unless something failed, so that the host is up soon.
+                    self._register_later(now_s, is_at_once=not self._has_failed_to_clean)
             case Undo():
-                self._leave(lane_of(task.order), task)
+                self._end_task(lane_of(task.order), task)
                 self._end_undo(task, answer, now_s)
             case Work():
-                self._leave(lane_of(task.order), task)
+                self._end_task(lane_of(task.order), task)
                 self._finish(task.order, answer)
 
     def on_delivered(self, order: Order) -> None:
         """Note that the server has the answer to an order."""
         self._settle(key_of(order))
 
-    def untold(self, order: Order, error: RoostError, now_s: float) -> None:
-        """Note that the server refused the answer to an order, or was not reached."""
+    def on_undelivered(self, order: Order, error: RoostError, now_s: float) -> None:
+        """Note that the server refused the answer to an order, or could not be reached."""
         each = self._orders.get(key_of(order))
         if each is None or each.answer is None:
             return
-        each.is_being_told = False
+        each.is_being_sent = False
         match error:
             case BadSettings():
                 self.end = error
             case Conflict():
                 self._withdraw(each)
             case NotFound() | BadRequest() if each.refusals:
-                self._settle(key_of(order))  # Do not repeat it for ever.
+                self._settle(key_of(order))  # Do not repeat it forever.
             case NotFound():
                 each.refusals += 1
-                self.unknown(now_s)
+                self.on_unknown(now_s)
             case BadRequest():
                 each.refusals += 1
                 if each.answer.outcome == "ok" and queues.is_building(order):
@@ -287,20 +287,20 @@ class Agent:
                 problem = f"the server does not understand the answer: {error}"[:PROBLEM_MAX]
                 each.answer = OrderAnswer(run=self._identity.run, outcome="aborted", problem=problem)
             case _:
-                self._again_at_s = now_s + self._pause_s * self._spread
+                self._retry_at_s = now_s + self._pause_s * self._spread
 
     # --- orders ---
 
-    def _remember(self, entry: Entry) -> None:
+    def _restore(self, entry: Entry) -> None:
         """Resume an order of an earlier process."""
         if entry.state == "taken":
             return
-        each = OpenOrder(order=entry.order, is_again=True, answer=entry.answer)
+        each = OpenOrder(order=entry.order, is_resumed=True, answer=entry.answer)
         self._orders[key_of(entry.order)] = each
         if entry.answer is None:
             self._lane(lane_of(entry.order)).waiting.append(each)
         else:
-            self._untold[key_of(entry.order)] = each
+            self._undelivered[key_of(entry.order)] = each
             if queues.may_be_left(entry.order, entry.answer):
                 self._lane(lane_of(entry.order)).undos.append(Undo(entry.order))
 
@@ -310,7 +310,7 @@ class Agent:
             return
         known = self._memory.entry(key)
         if known is not None and known.answer is not None:
-            self._orders[key] = self._untold[key] = OpenOrder(order=order, answer=known.answer)  # send it again
+            self._orders[key] = self._undelivered[key] = OpenOrder(order=order, answer=known.answer)  # send it again
         else:
             self._orders[key] = each = OpenOrder(order=order)
             self._lane(lane_of(order)).waiting.append(each)
@@ -325,19 +325,19 @@ class Agent:
             lane.waiting.remove(each)
         if each.answer is None and each.begun_at_s is not None:
             each.is_unwanted = True
-        elif (is_waiting and each.is_again) or (each.answer is not None and each.answer.outcome == "ok"):
+        elif (is_waiting and each.is_resumed) or (each.answer is not None and each.answer.outcome == "ok"):
             each.is_unwanted = True
-            self._untold.pop(key, None)
+            self._undelivered.pop(key, None)
             lane.undos.append(Undo(each.order))
         else:
             self._settle(key)
-        self._tidy(lane_of(each.order))
+        self._drop_empty_lane(lane_of(each.order))
 
-    def _pass_over(self, each: OpenOrder) -> None:
+    def _mark_settled(self, each: OpenOrder) -> None:
         """Settle an order that the server has an answer to, or does not know; do not begin it."""
         if each.answer is None and each.begun_at_s is None:
             self._lane(lane_of(each.order)).waiting.remove(each)
-            self._tidy(lane_of(each.order))
+            self._drop_empty_lane(lane_of(each.order))
         if each.answer is not None or each.begun_at_s is None:
             self._settle(key_of(each.order))
         else:
@@ -349,13 +349,13 @@ class Agent:
         if queues.may_be_left(order, answer):
             self._lane(lane_of(order)).undos.append(Undo(order))
         if self._overdue.pop(key, None) is not None and (each is None or each.answer is not None):
-            # It was reported as failed, and the server acts on that already.
+            # It was reported as failed, and the server has acted on that.
             if answer.outcome == "ok":
                 self._lane(lane_of(order)).undos.append(Undo(order))
             if each is not None and each.is_unwanted:
                 self._settle(key)
             return
-        assert each is not None, "it is worked on until now"
+        assert each is not None, "an order under way is open"
         self._answer(each, answer)
         if each.is_settled:
             self._settle(key)
@@ -368,23 +368,23 @@ class Agent:
         lane = self._lane(lane_of(undo.order))
         if answer.outcome != "ok":
             lane.undos.append(undo)
-            lane.undo_at_s = now_s + _UNDO_AGAIN_S * self._spread
+            lane.undo_at_s = now_s + _UNDO_RETRY_S * self._spread
             return
         each = self._orders.get(key_of(undo.order))
         if each is None or each.is_unwanted:
             self._settle(key_of(undo.order))
         elif each.answer is not None and queues.may_be_left(each.order, each.answer):
-            self._answer(each, queues.undone_answer(each.order, each.answer))  # so that no later process repeats it
-        self._tidy(lane_of(undo.order))
+            self._answer(each, queues.answer_after_undo(each.order, each.answer))  # so that no later process repeats it
+        self._drop_empty_lane(lane_of(undo.order))
 
     def _answer(self, each: OpenOrder, answer: OrderAnswer) -> None:
         self._memory.finish(each.order, answer)
         each.answer = answer
-        self._untold[key_of(each.order)] = each
+        self._undelivered[key_of(each.order)] = each
 
     def _settle(self, key: Key) -> None:
         """Settle an order: nothing more is sent about it."""
-        self._untold.pop(key, None)
+        self._undelivered.pop(key, None)
         each = self._orders.get(key)
         if each is None:
             return
@@ -408,16 +408,16 @@ class Agent:
                 continue  # The server waits for no answer.
             late = f"did not end {queues.order_name(each.order)} in {self._timeout_s:g} s"
             problem = f"the driver on host {self.host} {late}"
-            self._answer(each, self._says("failed", problem, found=queues.coming_of(each.order)))
+            self._answer(each, self._make_answer("failed", problem, found=queues.new_guest_of(each.order)))
 
-    def _answers(self, now_s: float) -> Iterable[Tell]:
-        if now_s < self._again_at_s and self._phase == "ready":
+    def _due_replies(self, now_s: float) -> Iterable[Reply]:
+        if now_s < self._retry_at_s and self._phase == "ready":
             return
-        for each in self._untold.values():
-            if not each.is_being_told and each.answer is not None:
-                each.is_being_told = True
+        for each in self._undelivered.values():
+            if not each.is_being_sent and each.answer is not None:
+                each.is_being_sent = True
                 # This process answers an order that an earlier one took.
-                yield Tell(each.order, msgspec.structs.replace(each.answer, run=self._identity.run))
+                yield Reply(each.order, msgspec.structs.replace(each.answer, run=self._identity.run))
 
     # --- lanes ---
 
@@ -429,43 +429,43 @@ class Agent:
         may_work = self._phase == "ready" and self._is_tracked and self._was_polled
         for name, lane in [*self._lanes.items()]:
             if lane.current is not None:
-                begun += self._aborts(lane) if may_work else ()
+                begun += self._take_aborts(lane) if may_work else ()
             elif lane.cleans:
                 lane.current = lane.cleans.pop(0)
                 tasks.append(lane.current)
             elif may_work and lane.undos and now_s >= lane.undo_at_s:
                 lane.current = lane.undos.pop(0)
                 tasks.append(lane.current)
-            elif may_work and (each := self._first(name, lane)) is not None:
-                lane.current = Work(each.order, each.is_again)
+            elif may_work and (each := self._next_order(name, lane)) is not None:
+                lane.current = Work(each.order, each.is_resumed)
                 begun.append(each)
-                self._looking.note_work(name, lane)
-            self._tidy(name)
-        fresh = [each.order for each in begun if not each.is_again]
+                self._scans.note_work(name, lane)
+            self._drop_empty_lane(name)
+        fresh = [each.order for each in begun if not each.is_resumed]
         if fresh:
             self._memory.begin(fresh)  # Before any of them begins, so that they are known after a crash.
         for each in begun:
             each.begun_at_s = now_s
-            tasks.append(Work(each.order, each.is_again))
+            tasks.append(Work(each.order, each.is_resumed))
         return tasks
 
-    def _first(self, name: str, lane: Lane) -> OpenOrder | None:
+    def _next_order(self, name: str, lane: Lane) -> OpenOrder | None:
         """Take the next order of an instance; answer those that are out of date."""
-        lane.waiting.sort(key=lambda each: (not each.is_again, each.mark))
+        lane.waiting.sort(key=lambda each: (not each.is_resumed, each.mark))
         newest, hung = max((each.order.turn for each in lane.waiting), default=0), self._overdue.values()
         while lane.waiting:
             each = lane.waiting.pop(0)
-            # Undo first: the next order may fail, and then counts as nothing.
+            # Undo first: the next order may fail, and then does not replace this one.
             is_overtaken = each.order.turn < newest and not isinstance(each.order.act, (Destroy, Discard))
-            if not each.is_again and (is_overtaken or each.mark < self._memory.mark(name)):
-                self._answer(each, self._says("stale", f"a later order of instance {name} was here before it"))
-            elif problem := queues.refusal(each.order, lane, hung=() if each.is_again else hung, host=self.host):
-                self._answer(each, self._says("failed", problem))
+            if not each.is_resumed and (is_overtaken or each.mark < self._memory.mark(name)):
+                self._answer(each, self._make_answer("stale", f"a later order of instance {name} was here before it"))
+            elif problem := queues.refusal(each.order, lane, hung=() if each.is_resumed else hung, host=self.host):
+                self._answer(each, self._make_answer("failed", problem))
             else:
                 return each
         return None
 
-    def _aborts(self, lane: Lane) -> list[OpenOrder]:
+    def _take_aborts(self, lane: Lane) -> list[OpenOrder]:
         """Take the orders to abort the present move of a guest."""
         current = lane.current
         if not isinstance(current, Work) or not isinstance(current.order.act, LiveMigrate):
@@ -475,26 +475,28 @@ class Agent:
         return found
 
     def _lane(self, name: str) -> Lane:
-        if self._looking.is_going_on or self._phase in ("seen", "registering"):
-            self._looking.note(name)
+        if self._scans.is_running or self._phase in ("scanned", "registering"):
+            self._scans.note(name)
         return self._lanes.setdefault(name, Lane())
 
-    def _leave(self, name: str, task: Work | Undo | Clean) -> None:
+    def _end_task(self, name: str, task: Work | Undo | Clean) -> None:
         lane = self._lane(name)
-        if lane.current == task:  # The abort of a move is beside it.
+        if lane.current == task:  # The abort of a move runs beside the move.
             lane.current = None
-        self._tidy(name)
+        self._drop_empty_lane(name)
 
-    def _tidy(self, name: str) -> None:
+    def _drop_empty_lane(self, name: str) -> None:
         if name in self._lanes and self._lanes[name].is_empty:
             del self._lanes[name]
 
-    def _come_again(self, now_s: float, *, is_at_once: bool = False) -> None:
+    def _register_later(self, now_s: float, *, is_at_once: bool = False) -> None:
         """Register again, after a pause that grows each time."""
         self._phase = "away"
-        self._again_at_s = now_s if is_at_once else now_s + self._pause_s * self._spread
+        self._retry_at_s = now_s if is_at_once else now_s + self._pause_s * self._spread
         if not is_at_once:
-            self._pause_s = min(self._pause_s * 2, _AGAIN_MAX_S)
+            self._pause_s = min(self._pause_s * 2, _RETRY_MAX_S)
 
-    def _says(self, outcome: Literal["failed", "stale"], problem: str, found: GuestReport | None = None) -> OrderAnswer:
+    def _make_answer(
+        self, outcome: Literal["failed", "stale"], problem: str, found: GuestReport | None = None
+    ) -> OrderAnswer:
         return OrderAnswer(run=self._identity.run, outcome=outcome, problem=problem, found=found)

@@ -7,7 +7,7 @@ import msgspec
 from roost.model.work.orders import Order, OrderAnswer, Registration
 
 
-class Look(msgspec.Struct, frozen=True):
+class Scan(msgspec.Struct, frozen=True):
     """Start the driver, if it has not started, and scan its nodes and guests."""
 
 
@@ -17,7 +17,7 @@ class Register(msgspec.Struct, frozen=True):
     registration: Registration
 
 
-class Tell(msgspec.Struct, frozen=True):
+class Reply(msgspec.Struct, frozen=True):
     """Send the answer to an order."""
 
     order: Order
@@ -28,7 +28,7 @@ class Work(msgspec.Struct, frozen=True):
     """Carry out an order."""
 
     order: Order
-    is_again: bool = False  # An earlier process began it, and may have finished it.
+    is_resumed: bool = False  # An earlier process began it, and may have finished it.
 
 
 class Undo(msgspec.Struct, frozen=True):
@@ -38,10 +38,10 @@ class Undo(msgspec.Struct, frozen=True):
 
 
 class Clean(msgspec.Struct, frozen=True):
-    """Carry out the server's instruction for a guest, from the answer to the registration."""
+    """Carry out the server's instruction for a guest: part of the answer to a registration."""
 
     instance: str
     action: Literal["destroy", "pause", "resume"]
 
 
-Task = Look | Register | Tell | Work | Undo | Clean
+Task = Scan | Register | Reply | Work | Undo | Clean

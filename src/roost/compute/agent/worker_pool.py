@@ -1,4 +1,4 @@
-"""A pool of threads for calls that may hang; one that hangs does not block the others."""
+"""A pool of threads for calls that may hang; one that on_hang does not block the others."""
 
 import threading
 from collections import deque
@@ -7,25 +7,25 @@ from typing import NamedTuple
 
 
 class _Job(NamedTuple):
-    """A call, and its name in messages."""
+    """A call, and its name for the log."""
 
-    act: Callable[[], None]
-    about: str
+    run: Callable[[], None]
+    name: str
 
 
-class Crew:
+class WorkerPool:
     """A few threads that run jobs in order of arrival.
 
-    Each thread with a hanging job is supplemented by another one. An exception of a job ends no thread.
+    A thread with a hanging job gets another thread beside it. An exception of a job ends no thread.
 
     Args:
         name: prefix of the names of threads.
         count: number of threads.
-        patience_s: seconds after which a job counts as hanging.
-        most: maximum number of threads, including those that hang.
+        hang_after_s: seconds after which a job counts as hanging.
+        threads_max: maximum number of threads, including those that hang.
         now_s: returns the time of a monotonic clock.
-        broken: called with the exception of a job.
-        hangs: called once for each hanging job, with its name.
+        on_error: called with the exception of a job.
+        on_hang: called once for each hanging job, with its name.
     """
 
     def __init__(
@@ -33,41 +33,41 @@ class Crew:
         name: str,
         *,
         count: int,
-        patience_s: float,
-        most: int,
+        hang_after_s: float,
+        threads_max: int,
         now_s: Callable[[], float],
-        broken: Callable[[BaseException], None],
-        hangs: Callable[[str], None],
+        on_error: Callable[[BaseException], None],
+        on_hang: Callable[[str], None],
     ) -> None:
-        self._name, self._count, self._patience_s, self._most = name, count, patience_s, most
-        self._now_s, self._broken, self._hangs = now_s, broken, hangs
+        self._name, self._count, self._hang_after_s, self._threads_max = name, count, hang_after_s, threads_max
+        self._now_s, self._on_error, self._on_hang = now_s, on_error, on_hang
         self._jobs: deque[_Job] = deque()
         self._changed = threading.Condition()
         self._is_closed = False
         self._threads = 0
         self._since: dict[int, float] = {}  # thread -> start of its job
-        self._abouts: dict[int, str] = {}  # thread -> name of its job, until reported as hanging
+        self._unreported: dict[int, str] = {}  # thread -> name of its job, until reported as hanging
 
-    def put(self, job: Callable[[], None], about: str) -> None:
+    def put(self, job: Callable[[], None], name: str) -> None:
         """Queue a job under a name; after ``close`` it is dropped."""
         with self._changed:
             if self._is_closed:
                 return
-            self._jobs.append(_Job(job, about))
+            self._jobs.append(_Job(job, name))
             if self._threads < self._count and len(self._jobs) > self._threads - len(self._since):
-                self._start()
+                self._start_thread()
             self._changed.notify()
 
-    def look(self) -> None:
-        """Report hanging jobs, and start threads to supplement theirs."""
+    def check_hangs(self) -> None:
+        """Report hanging jobs, and start threads beside theirs."""
         with self._changed:
-            late = self._now_s() - self._patience_s
+            late = self._now_s() - self._hang_after_s
             hanging = [thread for thread, since in self._since.items() if since <= late]
-            abouts = [self._abouts.pop(thread) for thread in hanging if thread in self._abouts]
-            if self._jobs and self._threads < min(self._count + len(hanging), self._most):
-                self._start()
-        for about in abouts:
-            self._hangs(about)
+            names = [self._unreported.pop(thread) for thread in hanging if thread in self._unreported]
+            if self._jobs and self._threads < min(self._count + len(hanging), self._threads_max):
+                self._start_thread()
+        for name in names:
+            self._on_hang(name)
 
     def close(self) -> None:
         """End each thread after its present job, without waiting for it."""
@@ -76,29 +76,29 @@ class Crew:
             self._jobs.clear()
             self._changed.notify_all()
 
-    def _start(self) -> None:
+    def _start_thread(self) -> None:
         # A daemon, so that a hanging driver does not keep the process alive.
-        thread = threading.Thread(target=self._live, name=f"{self._name}-{self._threads + 1}", daemon=True)
+        thread = threading.Thread(target=self._run_jobs, name=f"{self._name}-{self._threads + 1}", daemon=True)
         try:
             thread.start()
         except RuntimeError:
-            return  # The system allows no more threads now; the next look tries again.
+            return  # The system allows no more threads now; the next check tries again.
         self._threads += 1
 
-    def _live(self) -> None:
+    def _run_jobs(self) -> None:
         own = threading.get_ident()
         while True:
             with self._changed:
                 self._since.pop(own, None)
-                self._abouts.pop(own, None)
+                self._unreported.pop(own, None)
                 while not self._jobs and not self._is_closed:
                     self._changed.wait()
                 if self._is_closed:
                     self._threads -= 1
                     return
                 job = self._jobs.popleft()
-                self._since[own], self._abouts[own] = self._now_s(), job.about
+                self._since[own], self._unreported[own] = self._now_s(), job.name
             try:
-                job.act()
+                job.run()
             except BaseException as error:  # noqa: BLE001  # the caller decides about it
-                self._broken(error)
+                self._on_error(error)

@@ -1,1 +1,7 @@
-"""Roost's own drivers, one file or folder each."""
+"""Drivers, and the parts that they share.
+
+``fake``: a driver that only records guests.
+``libvirt``: a driver for libvirt.
+``pci_choice``: PCI devices of a guest.
+``pinned_cpus``: dedicated processors, from VCPU to PCPU.
+"""

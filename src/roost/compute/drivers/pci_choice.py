@@ -9,7 +9,7 @@ from roost.model.host import PciPool
 from roost.model.work.agent_terms import PciDevice
 
 
-def check_given(devices: Iterable[str], known: Iterable[PciDevice], *, used: Collection[str]) -> None:
+def check_assigned(devices: Iterable[str], known: Iterable[PciDevice], *, used: Collection[str]) -> None:
     """Check that a guest may use the devices that its agent assigned.
 
     Args:

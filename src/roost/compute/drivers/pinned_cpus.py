@@ -13,7 +13,7 @@ class Processors(NamedTuple):
     """The processors of a guest."""
 
     shared: int
-    own: int
+    dedicated: int
 
 
 def is_due(root: Collection[str], guests: Mapping[str, Processors], *, was_offered: bool, is_offered: bool) -> bool:
@@ -24,7 +24,7 @@ def is_due(root: Collection[str], guests: Mapping[str, Processors], *, was_offer
         guests: their processors, by uuid.
         was_offered, is_offered: whether the node had PCPU, and will have it.
     """
-    return is_offered and not was_offered and VCPU in root and any(each.own for each in guests.values())
+    return is_offered and not was_offered and VCPU in root and any(each.dedicated for each in guests.values())
 
 
 def to_move(allocations: Allocations, root: str, guests: Mapping[str, Processors]) -> dict[str, int]:
@@ -45,11 +45,11 @@ def to_move(allocations: Allocations, root: str, guests: Mapping[str, Processors
         uses = guests.get(consumer)
         if uses is None and (uses := next((each for each in leaving if sum(each) == held), None)) is not None:
             leaving.remove(uses)
-        if not held or uses is None or not uses.own:
+        if not held or uses is None or not uses.dedicated:
             continue
-        if uses.own > held:
-            log.event("uses_differ", consumer=consumer, resource_class=VCPU, held=held, used=uses.own)
-        found[consumer] = uses.own
+        if uses.dedicated > held:
+            log.event("uses_differ", consumer=consumer, resource_class=VCPU, held=held, used=uses.dedicated)
+        found[consumer] = uses.dedicated
     return found
 
 

@@ -18,7 +18,9 @@ class Admission(NamedTuple):
     reason: str = ""  # reasons of a refusal: one sentence per shortfall, separated by semicolons
 
 
-def admit(facts: HostFacts, needs: GuestNeeds, *, lacks: Iterable[str] = (), is_packing: bool = False) -> Admission:
+def admit(
+    facts: HostFacts, needs: GuestNeeds, *, shortfalls: Iterable[str] = (), is_packing: bool = False
+) -> Admission:
     """Choose the cells and devices of a guest on a host, or describe all shortfalls.
 
     Amounts are not checked: the guest's allocations claim them. A topology does not exclude a host that reports no
@@ -27,7 +29,7 @@ def admit(facts: HostFacts, needs: GuestNeeds, *, lacks: Iterable[str] = (), is_
     Args:
         facts: of the host, with the use of others.
         needs: of the guest.
-        lacks: shortfalls besides cells and devices, one sentence each.
+        shortfalls: shortfalls besides cells and devices, one sentence each.
         is_packing: whether to prefer the fullest cells to the emptiest.
 
     Raises:
@@ -40,17 +42,16 @@ def admit(facts: HostFacts, needs: GuestNeeds, *, lacks: Iterable[str] = (), is_
     placed = _place(facts, needs, is_packing=is_packing)
     if placed is None:
         reasons.append(_lack_of_cells(facts, needs))
-    lacking = _lack_of_devices(facts, needs)
-    if lacking:
-        reasons.append(lacking)
-    reasons += lacks
+    if shortfall := _lack_of_devices(facts, needs):
+        reasons.append(shortfall)
+    reasons += shortfalls
     if placed is None or reasons:
         return Admission(None, "; ".join(reasons))
     cells = [each.host_cell for each in placed] or None
     devices = choose_devices(
         facts.pci_pools, needs.pci, cells=cells, sockets=sockets_of(facts), mappings=needs.mappings
     )
-    assert devices is not None, "cells are chosen with the devices near to them"
+    assert devices is not None, "cells are chosen with their devices"
     return Admission(GuestUse(cells=placed, devices=devices))
 
 
@@ -72,15 +73,15 @@ def _place(facts: HostFacts, needs: GuestNeeds, *, is_packing: bool) -> tuple[Pl
 
 def _lack_of_cells(facts: HostFacts, needs: GuestNeeds) -> str:
     count = 0 if needs.topology is None else len(needs.topology.cells)
-    what = "a NUMA cell as the guest wants it" if count == 1 else f"{count:,} NUMA cells as the guest wants them"
+    cells = "a NUMA cell as the guest wants it" if count == 1 else f"{count:,} NUMA cells as the guest wants them"
     near = ", with its devices near" if needs.pci and facts.pci_pools else ""
-    return f"the host lacks room for {what}{near}"
+    return f"the host lacks room for {cells}{near}"
 
 
 def _lack_of_devices(facts: HostFacts, needs: GuestNeeds) -> str:
     free = FreePools(facts.pci_pools, sockets=sockets_of(facts))
-    lacking = [request.describe() for request in needs.pci if not free.take(request, mappings=needs.mappings)]
-    return f"the host lacks free PCI devices: {', '.join(lacking)}" if lacking else ""
+    missing = [request.describe() for request in needs.pci if not free.take(request, mappings=needs.mappings)]
+    return f"the host lacks free PCI devices: {', '.join(missing)}" if missing else ""
 
 
 def change_of_pages(now: Sequence[int | None], then: Sequence[int | None]) -> str:
@@ -92,12 +93,12 @@ def change_of_pages(now: Sequence[int | None], then: Sequence[int | None]) -> st
     Source:
         nova/compute/claims.py, MoveClaim.
     """
-    nowhere = [None] * max(len(now), len(then))
-    now, then = list(now) or nowhere, list(then) or nowhere
+    no_sizes = [None] * max(len(now), len(then))
+    now, then = list(now) or no_sizes, list(then) or no_sizes
     if now == then:
         return ""
-    told = " to ".join(", ".join(map(_size_text, sizes)) for sizes in (now, then))
-    return f"the memory pages of a guest that runs cannot change from {told}"
+    change = " to ".join(", ".join(map(_size_text, sizes)) for sizes in (now, then))
+    return f"the memory pages of a running guest cannot change from {change}"
 
 
 def _size_text(size: int | None) -> str:

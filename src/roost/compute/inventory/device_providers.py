@@ -1,4 +1,4 @@
-"""PCI devices in Placement: one provider each below their node, and the guests' allocations on them."""
+"""PCI devices in Placement: a provider each below their node, and the guests' allocations on them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -37,7 +37,7 @@ class DeviceProviders:
         self._report, self._specs = report, specs
         self.is_on = is_on
 
-    def offered_by(self, devices: Iterable[PciDevice]) -> OfferedDevices:
+    def find_offered(self, devices: Iterable[PciDevice]) -> OfferedDevices:
         """Return the offered devices of a node.
 
         Raises:
@@ -46,7 +46,7 @@ class DeviceProviders:
         return match_devices(devices, self._specs)
 
     def update(
-        self, tree: ProviderTree, node: str, told: CountedDevices, *, held: Allocations | None
+        self, tree: ProviderTree, node: str, devices: CountedDevices, *, held: Allocations | None
     ) -> Allocations | None:
         """Add the devices of a node to its tree, and claim those of its guests.
 
@@ -56,7 +56,7 @@ class DeviceProviders:
         Args:
             tree: the tree from the driver.
             node: name of the root.
-            told: the devices and their holders.
+            devices: of the node, with their holders.
             held: the tree's allocations if they are about to be replaced; edited in place.
 
         Returns:
@@ -71,18 +71,19 @@ class DeviceProviders:
             if present:
                 raise BadSettings("agent.pci_in_placement", _presence_problem(node, present))
             return held
-        slots = {provider_name(node, slot.address): slot for slot in told.offered.slots}
+        slots = {provider_name(node, slot.address): slot for slot in devices.offered.slots}
         for name, slot in slots.items():
             _check_free(tree, node, name=name, slot=slot)
         for name in [each for each in present if each not in slots]:
             self._drop(tree, name)
-        missing = {name: self._missing(tree, name, slot=slot, holders=told.holders) for name, slot in slots.items()}
+        missing = {name: self._missing(tree, name, slot=slot, holders=devices.holders) for name, slot in slots.items()}
         uuids = {name: tree.data(name).uuid if tree.exists(name) else tree.new_child(name, node) for name in slots}
         if any(missing.values()):
             known = held or self._report.get_allocations_for_provider_tree(tree.data(node).uuid)
             below = {uuids[name]: slot for name, slot in slots.items()}
             left = {
-                name: _heal(known, uuids[name], below, holders=told.holders, missing=missing[name]) for name in slots
+                name: _claim_missing(known, uuids[name], below, holders=devices.holders, missing=missing[name])
+                for name in slots
             }
             held, missing = held if left == missing else known, left
         for name, slot in slots.items():
@@ -91,34 +92,34 @@ class DeviceProviders:
             tree.update_traits(uuids[name], {DEVICE_TRAIT, OWNER_TRAIT, *slot.traits})
         return held
 
-    def providers(self, tree: ProviderTree, node: str, told: OfferedDevices) -> dict[str, str]:
+    def providers(self, tree: ProviderTree, node: str, devices: OfferedDevices) -> dict[str, str]:
         """Return the provider of each device, uuids by address; empty if Placement does not count them."""
         found: dict[str, str] = {}
-        for slot in told.slots if self.is_on else ():
+        for slot in devices.slots if self.is_on else ():
             uuid = tree.data(provider_name(node, slot.address)).uuid
             found |= dict.fromkeys(slot.devices, uuid)
         return found
 
     def _missing(self, tree: ProviderTree, name: str, *, slot: Slot, holders: Holders) -> int:
         """Return the number of a slot's devices that guests use without an allocation."""
-        had = _count(slot, {address for addresses in holders.values() for address in addresses})
-        if not had or not tree.exists(name):
-            return had
-        data = tree.data(name)
-        if data.inventory and slot.resource_class not in data.inventory:
+        used = _count(slot, {address for addresses in holders.values() for address in addresses})
+        if not used or not tree.exists(name):
+            return used
+        provider = tree.data(name)
+        if provider.inventory and slot.resource_class not in provider.inventory:
             return 0  # Its allocations are of another class, which cannot be deleted yet.
-        held = self._report.get_allocations_for_resource_provider(data.uuid)
+        held = self._report.get_allocations_for_resource_provider(provider.uuid)
         claimed: int = sum(each["resources"].get(slot.resource_class, 0) for each in held.values())
-        return max(had - claimed, 0)
+        return max(used - claimed, 0)
 
     def _drop(self, tree: ProviderTree, name: str) -> None:
         """Remove the provider of a missing device, or reserve it while it has allocations."""
-        data = tree.data(name)
-        holders = self._report.get_allocations_for_resource_provider(data.uuid)
+        provider = tree.data(name)
+        holders = self._report.get_allocations_for_resource_provider(provider.uuid)
         if not holders:
             tree.remove(name)
             return
-        kept = {each: record | {"reserved": record["total"]} for each, record in data.inventory.items()}
+        kept = {each: record | {"reserved": record["total"]} for each, record in provider.inventory.items()}
         if tree.update_inventory(name, kept):
             log.event("device_gone", provider=name, problem=f"{', '.join(sorted(holders))} holds it")
 
@@ -134,11 +135,11 @@ def _check_free(tree: ProviderTree, node: str, *, name: str, slot: Slot) -> None
     """Refuse a foreign provider with the name of a device's; a new one of ours may lack its traits."""
     if not tree.exists(name):
         return
-    data = tree.data(name)
-    is_begun = not data.traits and data.inventory.keys() <= {slot.resource_class}
-    if data.parent_uuid != tree.data(node).uuid or not (is_begun or DEVICE_TRAIT in data.traits):
+    provider = tree.data(name)
+    is_begun = not provider.traits and provider.inventory.keys() <= {slot.resource_class}
+    if provider.parent_uuid != tree.data(node).uuid or not (is_begun or DEVICE_TRAIT in provider.traits):
         raise BadSettings(
-            f"node {node}", f"device {slot.address} would have the provider {name}, which is somebody else's"
+            f"node {node}", f"device {slot.address} needs the provider {name}, which this agent does not manage"
         )
 
 
@@ -151,10 +152,10 @@ def _count(slot: Slot, addresses: Iterable[str]) -> int:
     return sum(each in slot.devices for each in addresses)
 
 
-def _heal(held: Allocations, uuid: str, below: Mapping[str, Slot], *, holders: Holders, missing: int) -> int:
+def _claim_missing(held: Allocations, uuid: str, below: Mapping[str, Slot], *, holders: Holders, missing: int) -> int:
     """Claim a slot's devices for the guests that use them, if they have other allocations; return the remaining number.
 
-    In return they release devices of the same class that they do not use.
+    In return they release unused devices of the same class.
 
     Args:
         held: of the tree; edited in place.
@@ -167,8 +168,8 @@ def _heal(held: Allocations, uuid: str, below: Mapping[str, Slot], *, holders: H
     for consumer in sorted(holders):
         if consumer not in held:
             continue
-        allocations, had = held[consumer]["allocations"], holders[consumer]
-        lacking = min(_count(slot, had) - _amount(allocations, uuid, slot), missing)
+        allocations, used = held[consumer]["allocations"], holders[consumer]
+        lacking = min(_count(slot, used) - _amount(allocations, uuid, slot), missing)
         if lacking <= 0:
             continue
         _add(allocations, uuid, slot, amount=lacking)
@@ -176,7 +177,7 @@ def _heal(held: Allocations, uuid: str, below: Mapping[str, Slot], *, holders: H
         log.event("devices_healed", consumer=consumer, device=slot.address, amount=lacking)
         for other, of in below.items():
             if of.resource_class == slot.resource_class:
-                surplus = min(_amount(allocations, other, of) - _count(of, had), lacking)
+                surplus = min(_amount(allocations, other, of) - _count(of, used), lacking)
                 if surplus > 0:
                     _add(allocations, other, of, amount=-surplus)
                     lacking -= surplus

@@ -1,4 +1,4 @@
-"""The devices of guests on a node whose amounts the agent claimed, and whose addresses the driver chose."""
+"""Addresses of guests' devices from the driver, for devices that were claimed without addresses."""
 
 from collections.abc import Mapping
 
@@ -8,25 +8,25 @@ from roost.errors import BadSettings
 from roost.model.work.guest_use import GuestUse
 
 
-def with_addresses(
-    node: str, uses: Mapping[str, GuestUse], *, told: Mapping[str, tuple[str, ...]]
+def add_addresses(
+    node: str, uses: Mapping[str, GuestUse], *, known: Mapping[str, tuple[str, ...]]
 ) -> dict[str, GuestUse]:
-    """Return the uses of a node without device addresses, with them, by holder.
+    """Add device addresses to the uses of a node that lack them; return these uses by holder.
 
     Args:
         node: name of the node.
         uses: uses of instances and migrations, by uuid.
-        told: the driver's addresses of each guest's devices, by uuid of the instance.
+        known: addresses of each guest's devices from the driver, by uuid of the instance.
 
     Raises:
-        BadSettings: the driver does not know the devices of a guest.
+        BadSettings: the driver does not report the devices of a guest.
     """
-    named = {}
+    found = {}
     for holder, use in uses.items():
         count = sum(pool.count for pool in use.devices)
         if not count or use.addresses:
             continue
-        addresses = told.get(holder, ())
+        addresses = known.get(holder, ())
         if len(addresses) != count:
             devices = f"{count} PCI device{'s' if count > 1 else ''} of node {node}"
             raise BadSettings(
@@ -34,5 +34,5 @@ def with_addresses(
                 f"cannot be switched on: {holder} has {devices}, and the driver does not say which; delete or move "
                 "away what has them, and settle moves, while it is off",
             )
-        named[holder] = msgspec.structs.replace(use, addresses=addresses)
-    return named
+        found[holder] = msgspec.structs.replace(use, addresses=addresses)
+    return found

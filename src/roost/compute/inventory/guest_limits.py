@@ -21,12 +21,12 @@ def flavor_amounts(flavor: Flavor) -> GuestAmounts:
     return GuestAmounts(vcpu=flavor.vcpus, memory_mb=flavor.memory_mb, disk_gb=disk_gb)
 
 
-def used_amounts(allocations: Mapping[str, Mapping[str, int]], providers: Collection[str]) -> GuestAmounts:
+def amounts_in_use(allocations: Mapping[str, Mapping[str, int]], providers: Collection[str]) -> GuestAmounts:
     """Return a guest's use as filters count it: its allocations on the host's own providers.
 
     Args:
         allocations: provider uuid -> resource class -> amount.
-        providers: uuids of the host's own providers; shared ones do not count.
+        providers: uuids of the host's own providers; without sharing ones.
     """
     own = [amounts for uuid, amounts in allocations.items() if uuid in providers]
     return GuestAmounts(
@@ -43,28 +43,28 @@ def sum_of(parts: Iterable[GuestAmounts]) -> GuestAmounts:
     return GuestAmounts(**{name: sum(getattr(each, name) for each in listed) for name in _COUNTED})
 
 
-def lack_of_amounts(limits: Limits, asked: GuestAmounts, *, used: GuestAmounts) -> list[str]:
+def find_shortfalls(limits: Limits, amounts: GuestAmounts, *, used: GuestAmounts) -> list[str]:
     """Describe each limit that a guest exceeds, one sentence each.
 
     Args:
         limits: upper bounds of use on the host; missing ones are not checked.
-        asked: amounts of the guest.
-        used: amounts of the others.
+        amounts: of the guest.
+        used: of all other guests.
 
     Raises:
         BadRequest: a limit is not a number.
     """
-    told = []
+    shortfalls = []
     for name, (_, noun) in _COUNTED.items():
-        most = limits.get(name)
-        if most is None:
+        limit = limits.get(name)
+        if limit is None:
             continue
-        if isinstance(most, bool) or not isinstance(most, (int, float)):
-            raise BadRequest(f"limits of {name} cannot be meant: {quote_value(most)} is no number")
-        wanted, there = getattr(asked, name), getattr(used, name)
-        if most - there < wanted:
-            told.append(
-                f"the host lacks room for {wanted:,.12g} {noun}: {there:,.12g} of {most:,.12g} that it may give out "
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+            raise BadRequest(f"the limit of {name} is invalid: {quote_value(limit)} is not a number")
+        needed, in_use = getattr(amounts, name), getattr(used, name)
+        if limit - in_use < needed:
+            shortfalls.append(
+                f"the host lacks room for {needed:,.12g} {noun}: {in_use:,.12g} of {limit:,.12g} that it may give out "
                 "are in use"
             )
-    return told
+    return shortfalls

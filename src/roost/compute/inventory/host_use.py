@@ -1,4 +1,4 @@
-"""The use of a host by guest: memory nodes, devices, pieces and amounts; and what is free."""
+"""The use of a host by each guest: memory nodes, devices, pieces and amounts."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -6,9 +6,9 @@ from types import MappingProxyType
 import msgspec
 
 from roost.compute.inventory.admission import Admission, admit
-from roost.compute.inventory.guest_limits import flavor_amounts, lack_of_amounts, sum_of, used_amounts
+from roost.compute.inventory.guest_limits import amounts_in_use, find_shortfalls, flavor_amounts, sum_of
 from roost.compute.inventory.node_facts import Pooled
-from roost.compute.inventory.single_resources import Providers, choose, missing, names_of
+from roost.compute.inventory.single_resources import Providers, choose, find_missing, names_of
 from roost.engine.numa.cell_usage import add_instance
 from roost.engine.pci.device_usage import clear_count, subtract_devices
 from roost.engine.pci.pools import UNMAPPED
@@ -20,8 +20,8 @@ from roost.model.host import HostFacts
 from roost.model.work.guest import GuestSpec
 from roost.model.work.guest_use import GuestNeeds, GuestUse
 
-_NOBODY: Mapping[str, GuestUse] = MappingProxyType({})
-_ALIKE = Pooled()
+_NO_USES: Mapping[str, GuestUse] = MappingProxyType({})
+_NO_DEVICES = Pooled()
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NO_SIZE = Size()
-_NONE: Providers = MappingProxyType({})
+_NO_PROVIDERS: Providers = MappingProxyType({})
 
 
 class HostUse:
@@ -41,32 +41,32 @@ class HostUse:
     The total is always recomputed from the individual uses, so a release leaves the others unchanged.
 
     Args:
-        facts: of the host without guests, as its driver reports them.
+        facts: of the host without guests, from its driver.
         devices: the same devices one by one, to be assigned by address; empty: drivers choose among equal ones.
         instances: uses of guests, by uuid of the instance.
         migrations: uses that moving instances may return to, by uuid of the migration.
         is_packing: whether to prefer the fullest cells to the emptiest.
-        providers: the host's own, with their pieces; shared ones do not count.
+        providers: the host's own, with their pieces; without sharing ones.
     """
 
     def __init__(
         self,
         facts: HostFacts,
         *,
-        instances: Mapping[str, GuestUse] = _NOBODY,
-        migrations: Mapping[str, GuestUse] = _NOBODY,
+        instances: Mapping[str, GuestUse] = _NO_USES,
+        migrations: Mapping[str, GuestUse] = _NO_USES,
         is_packing: bool = False,
-        providers: Providers = _NONE,
-        devices: Pooled = _ALIKE,
+        providers: Providers = _NO_PROVIDERS,
+        devices: Pooled = _NO_DEVICES,
     ) -> None:
-        self._bare, self._providers, self._devices = facts, providers, devices
+        self._facts, self._providers, self._devices = facts, providers, devices
         self._uses = {**instances, **migrations}
         self._is_packing = is_packing
 
     @property
     def facts(self) -> HostFacts:
         """The facts of the host, with all use."""
-        return _with_uses(self._bare, self._devices, self._uses)
+        return _with_uses(self._facts, self._devices, self._uses)
 
     @property
     def uses(self) -> dict[str, GuestUse]:
@@ -76,11 +76,13 @@ class HostUse:
     @property
     def missing_pieces(self) -> dict[str, list[str]]:
         """The names of used pieces that the host no longer has, by holder."""
-        return missing(self._uses, self._providers)
+        return find_missing(self._uses, self._providers)
 
-    def tell(self, facts: HostFacts, *, providers: Providers = _NONE, devices: Pooled = _ALIKE) -> None:
-        """Set the host's facts as its driver reports them now, without guests; all uses stay."""
-        self._bare, self._providers, self._devices = facts, providers, devices
+    def update_facts(
+        self, facts: HostFacts, *, providers: Providers = _NO_PROVIDERS, devices: Pooled = _NO_DEVICES
+    ) -> None:
+        """Replace the facts from the host's driver, without guests; all uses stay."""
+        self._facts, self._providers, self._devices = facts, providers, devices
 
     def mappings(self, guest: GuestSpec) -> Mappings:
         """Return the providers of a guest's devices: from its decision, else from its allocations.
@@ -120,15 +122,15 @@ class HostUse:
         Raises:
             BadRequest: as for ``claim``.
         """
-        kept = self._uses if migration in self._uses else _hand_over(self._uses, holder, migration)
-        return self._claim(kept, holder, needs, size=size, rebuilding=rebuilding)
+        uses = self._uses if migration in self._uses else _hand_over(self._uses, holder, migration)
+        return self._claim(uses, holder, needs, size=size, rebuilding=rebuilding)
 
     def is_served(self, holder: str, topology: InstanceTopology | None) -> bool:
         """Return whether a guest has exactly the cells that it needs; a host without cells provides none."""
-        if self._bare.numa is None:
+        if self._facts.numa is None:
             return True
-        use, wanted = self._uses.get(holder, GuestUse()), () if topology is None else topology.cells
-        return [each.cell for each in use.cells] == [*wanted] and all(
+        use, needed = self._uses.get(holder, GuestUse()), () if topology is None else topology.cells
+        return [each.cell for each in use.cells] == [*needed] and all(
             topology is not None and len(each.pins.reserved) == topology.reserved_cpus(at)
             for at, each in enumerate(use.cells)
         )
@@ -140,7 +142,7 @@ class HostUse:
         """
         self._uses = _hand_over(self._uses, holder, successor)
 
-    def give_back(self, holder: str) -> None:
+    def release(self, holder: str) -> None:
         """Release the use of a holder, if any."""
         self._uses = _without(self._uses, holder)
 
@@ -153,20 +155,20 @@ class HostUse:
             rebuilding: holder of the guest's previous use, whose devices, pieces and amounts are the guest's own.
         """
         others = _without(uses, holder)
-        strangers = [use for uuid, use in others.items() if uuid != rebuilding]
+        other_uses = [use for uuid, use in others.items() if uuid != rebuilding]
         own = names_of(uses[each] for each in (holder, rebuilding) if each in uses)
-        pieces = choose(size.allocations, self._providers, taken=names_of(strangers), own=own)
-        lacks = [*pieces.lacks]
+        pieces = choose(size.allocations, self._providers, taken=names_of(other_uses), own=own)
+        shortfalls = [*pieces.shortfalls]
         if size.flavor is not None:
-            used = sum_of(each.amounts for each in strangers)
-            lacks += lack_of_amounts(needs.limits, flavor_amounts(size.flavor), used=used)
+            used = sum_of(each.amounts for each in other_uses)
+            shortfalls += find_shortfalls(needs.limits, flavor_amounts(size.flavor), used=used)
         left = _without_devices(others, rebuilding)
-        bare, devices = self._bare, self._devices  # The driver may report other facts meanwhile.
-        admission = admit(_with_uses(bare, devices, left), needs, lacks=lacks, is_packing=self._is_packing)
+        facts, devices = self._facts, self._devices  # Another thread may replace them.
+        admission = admit(_with_uses(facts, devices, left), needs, shortfalls=shortfalls, is_packing=self._is_packing)
         if admission.use is None:
             return admission
         addresses = _addresses_of(admission.use, devices, left, before=uses.get(holder) or uses.get(rebuilding))
-        held = used_amounts(size.allocations, self._providers)
+        held = amounts_in_use(size.allocations, self._providers)
         use = msgspec.structs.replace(admission.use, addresses=addresses, amounts=held, pieces=pieces.names)
         self._uses = {**others, holder: use}
         return Admission(use)
@@ -204,12 +206,12 @@ def _addresses_of(
         before: previous use, whose devices are preferred.
     """
     taken = _addresses(others)
-    had = () if before is None else before.addresses
+    previous = () if before is None else before.addresses
     chosen: list[str] = []
     for pool, addresses in zip(*devices, strict=True):
-        wanted = sum(each.count for each in use.devices if clear_count(each) == clear_count(pool))
-        free = sorted((each for each in addresses if each not in taken), key=lambda each: each not in had)
-        chosen += free[:wanted]
+        needed = sum(each.count for each in use.devices if clear_count(each) == clear_count(pool))
+        free = sorted((each for each in addresses if each not in taken), key=lambda each: each not in previous)
+        chosen += free[:needed]
     return tuple(chosen)
 
 

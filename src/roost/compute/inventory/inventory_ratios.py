@@ -20,17 +20,17 @@ def allocation_ratio(
         present: inventories in Placement by class: of the provider itself first, then of those from which the class
             moves to it with its ratio.
     """
-    word = _CONFIGURED.get(resource_class)
-    if word is None:
+    prefix = _CONFIGURED.get(resource_class)
+    if prefix is None:
         return 1.0
-    configured: float | None = getattr(terms, f"{word}_allocation_ratio")
+    configured: float | None = getattr(terms, f"{prefix}_allocation_ratio")
     if configured:
         return configured
     for inventories in present:
-        known = inventories.get(resource_class, {}).get("allocation_ratio")
-        if known is not None:
-            return float(known)
-    initial: float = getattr(terms, f"initial_{word}_allocation_ratio")
+        ratio = inventories.get(resource_class, {}).get("allocation_ratio")
+        if ratio is not None:
+            return float(ratio)
+    initial: float = getattr(terms, f"initial_{prefix}_allocation_ratio")
     return initial
 
 
@@ -50,18 +50,18 @@ def offer_of(
     total: int,
     *,
     present: Iterable[Mapping[str, Mapping[str, float]]],
-    kept: int = 0,
+    reserved: int = 0,
 ) -> dict[str, float]:
     """Return a host's inventory of a class.
 
     Args:
         terms, resource_class, present: as for ``allocation_ratio``.
         total: in the unit of the class, >= 1.
-        kept: amount already reserved on other providers of the host, in the same unit.
+        reserved: amount already reserved on other providers of the host, in the same unit.
     """
     return {
         "total": total,
-        "reserved": min(max(reserve_of(terms, resource_class) - kept, 0), total),
+        "reserved": min(max(reserve_of(terms, resource_class) - reserved, 0), total),
         "min_unit": 1,
         "max_unit": total,
         "step_size": 1,

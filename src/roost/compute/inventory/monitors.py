@@ -38,18 +38,18 @@ class Monitors:
         if not self._prefixes:
             return {}
         try:
-            told = {
+            measured = {
                 name: float(value)
                 for name, value in driver.metrics(node).items()
                 if name.startswith(self._prefixes) and is_text(name, length_max=255) and abs(value) <= RATIO_MAX
             }
-        except Exception as error:  # noqa: BLE001  # A driver may be somebody else's; its metrics are no reason to stop.
+        except Exception as error:  # noqa: BLE001  # A third-party driver may raise anything; the agent works without metrics.
             log.fault(f"metrics of {node}", error)
             return {}
-        times = {kind: told[f"cpu.{kind}.time"] for kind in _KINDS if f"cpu.{kind}.time" in told}
+        times = {kind: measured[f"cpu.{kind}.time"] for kind in _KINDS if f"cpu.{kind}.time" in measured}
         shares = _shares(self._before.get(node, {}), times)
         self._before[node] = times
-        return shares | told
+        return shares | measured
 
 
 def _shares(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float]:

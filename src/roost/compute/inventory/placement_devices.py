@@ -13,7 +13,7 @@ from roost.model.work.device_spec import DeviceSpec
 SETTING = "agent.device_spec"
 DEVICE_TRAIT = "COMPUTE_MANAGED_PCI_DEVICE"  # part of their providers' names
 _FUNCTIONS = frozenset({"type-VF", "vdpa"})
-_ANYTHING = (DeviceSpec(),)
+_ANY_DEVICE = (DeviceSpec(),)
 
 
 class Slot(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,15 +50,15 @@ def match_devices(devices: Iterable[PciDevice], specs: Sequence[DeviceSpec]) -> 
     """
     offered, slots = [], dict[str, Slot]()
     for device in devices:
-        spec = next((each for each in specs or _ANYTHING if each.fits(device)), None)
+        spec = next((each for each in specs or _ANY_DEVICE if each.fits(device)), None)
         if spec is None:
             continue
         offered.append(msgspec.structs.replace(device, tags=device.tags | spec.tags))
         if "physical_network" in offered[-1].tags:
             continue
-        own = _slot(device, spec)
-        known = slots.get(own.address)
-        slots[own.address] = own if known is None else _join(known, own)
+        slot = _slot(device, spec)
+        earlier = slots.get(slot.address)
+        slots[slot.address] = slot if earlier is None else _join(earlier, slot)
     return OfferedDevices(devices=tuple(offered), slots=tuple(slots.values()))
 
 
@@ -72,10 +72,10 @@ def _slot(device: PciDevice, spec: DeviceSpec) -> Slot:
     traits = traits_of_device(spec.traits)
     for wrong in [each for each in (name,) if not is_resource_class(each)]:
         raise BadSettings(
-            SETTING, f"device {device.address} would be of {quote_value(wrong)}, which is no resource class"
+            SETTING, f"device {device.address} would be of {quote_value(wrong)}, which is not a resource class"
         )
     for wrong in [each for each in traits if not is_trait(each)]:
-        raise BadSettings(SETTING, f"device {device.address} would have {quote_value(wrong)}, which is no trait")
+        raise BadSettings(SETTING, f"device {device.address} would have {quote_value(wrong)}, which is not a trait")
     parent = device.parent_address if device.dev_type in _FUNCTIONS else ""
     return Slot(
         address=parent or device.address, resource_class=name, traits=frozenset(traits), devices=(device.address,)
@@ -87,13 +87,13 @@ def _join(one: Slot, other: Slot) -> Slot:
     (new,) = other.devices
     if one.address in (new, *one.devices):
         function = next(each for each in (new, *one.devices) if each != one.address)
-        problem = f"offers device {one.address} and its function {function}: only one of the two can be given away"
+        problem = f"offers device {one.address} and its function {function}: instances can get only one of them"
         raise BadSettings(SETTING, problem)
-    for what, is_same in (
+    for field, is_same in (
         ("resource classes", one.resource_class == other.resource_class),
         ("traits", one.traits == other.traits),
     ):
         if not is_same:
-            problem = f"gives functions {one.devices[0]} and {new} of device {one.address} different {what}"
+            problem = f"gives functions {one.devices[0]} and {new} of device {one.address} different {field}"
             raise BadSettings(SETTING, problem)
     return msgspec.structs.replace(one, devices=(*one.devices, new))

@@ -144,9 +144,7 @@ class ProviderConfigs:
     def _miss(self, config: ProviderConfig) -> None:
         if config.provider not in self._warned:
             self._warned.add(config.provider)
-            self._warn(
-                f"{config.path}: there is no provider {quote_value(config.provider)}, so its entry is passed over"
-            )
+            self._warn(f"{config.path}: there is no provider {quote_value(config.provider)}, so its entry is ignored")
 
 
 def _check(tree: ProviderTree, uuid: str, config: ProviderConfig) -> None:
@@ -154,18 +152,18 @@ def _check(tree: ProviderTree, uuid: str, config: ProviderConfig) -> None:
     for name, inventory in config.inventories.items():
         if name in data.inventory and has_changed({name: data.inventory[name]}, {name: asdict(inventory)}):
             raise ValueError(f"{config.path}: provider {quote_value(data.name)} has inventory of {name} already")
-    twice = sorted(name for name in config.traits & data.traits if not name.startswith("CUSTOM_"))
-    if twice:
-        raise ValueError(f"{config.path}: provider {quote_value(data.name)} has the trait {twice[0]} already")
+    duplicates = sorted(name for name in config.traits & data.traits if not name.startswith("CUSTOM_"))
+    if duplicates:
+        raise ValueError(f"{config.path}: provider {quote_value(data.name)} has the trait {duplicates[0]} already")
 
 
 def _configs(path: str) -> Iterator[ProviderConfig]:
     """Yield the entries of one file."""
-    told = _load(path)
+    content = _load(path)
     try:
-        file = msgspec.convert(told, _File)
+        file = msgspec.convert(content, _File)
     except msgspec.ValidationError as error:
-        raise BadSettings(path, _words(error)) from None
+        raise BadSettings(path, _describe_error(error)) from None
     if not _VERSION.fullmatch(file.meta.schema_version):
         raise BadSettings(path, f"meta.schema_version must be 1.x, got {quote_value(file.meta.schema_version)}")
     for number, entry in enumerate(file.providers):
@@ -181,7 +179,7 @@ def _configs(path: str) -> Iterator[ProviderConfig]:
                 try:
                     inventories[name] = Inventory(**asdict(msgspec.convert(record, _Record)))
                 except msgspec.ValidationError as error:
-                    raise BadSettings(path, f"{at}: {name}: {_words(error)}") from None
+                    raise BadSettings(path, f"{at}: {name}: {_describe_error(error)}") from None
         for name in entry.traits.additional:
             _check_custom(path, f"{place}.traits.additional", name)
         yield ProviderConfig(
@@ -195,22 +193,22 @@ def _load(path: str) -> object:
     except OSError as error:
         raise BadSettings(path, f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise BadSettings(path, "cannot be read: it is no UTF-8") from None
+        raise BadSettings(path, "cannot be read: it is not UTF-8") from None
     try:
         return yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
-        where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise BadSettings(path, f"is no YAML: {where}{error.problem}") from None
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise BadSettings(path, f"is not YAML: {line}{error.problem}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # Invalid dates raise a ValueError.
-        raise BadSettings(path, f"is no YAML: {first_line(error)}") from None
+        raise BadSettings(path, f"is not YAML: {first_line(error)}") from None
 
 
-def _provider(path: str, place: str, told: _Identification) -> str:
-    if (told.uuid is None) == (told.name is None):
+def _provider(path: str, place: str, identification: _Identification) -> str:
+    if (identification.uuid is None) == (identification.name is None):
         raise BadSettings(path, f"{place}.identification must have uuid or name, one of them")
-    if told.name is not None:
-        return told.name
-    uuid = told.uuid or ""
+    if identification.name is not None:
+        return identification.name
+    uuid = identification.uuid or ""
     if uuid != COMPUTE_NODE and uuid_bytes(uuid) is None:
         raise BadSettings(
             path, f"{place}.identification.uuid must be a uuid or {COMPUTE_NODE}, got {quote_value(uuid)}"
@@ -220,11 +218,9 @@ def _provider(path: str, place: str, told: _Identification) -> str:
 
 def _check_custom(path: str, place: str, name: str) -> None:
     if not _CUSTOM.fullmatch(name):
-        raise BadSettings(
-            path, f"{place}: names must begin with CUSTOM_ and be of A-Z, 0-9 and _, got {quote_value(name)}"
-        )
+        raise BadSettings(path, f"{place}: names must be CUSTOM_ and A-Z, 0-9 or _, got {quote_value(name)}")
 
 
-def _words(error: msgspec.ValidationError) -> str:
+def _describe_error(error: msgspec.ValidationError) -> str:
     problem, _, place = str(error).replace("`", "").partition(" - at $.")
     return f"{place}: {problem}" if place else problem

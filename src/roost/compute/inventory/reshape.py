@@ -10,7 +10,7 @@ from roost.compute.inventory.device_providers import CountedDevices, DeviceProvi
 from roost.compute.inventory.provider_config import COMPUTE_NODE_TRAIT, OWNER_TRAIT, ProviderConfigs
 from roost.compute.providers.held_allocations import Allocations
 from roost.compute.providers.provider_tree import ProviderTree
-from roost.compute.report.placement_session import Patience
+from roost.compute.report.placement_session import RetryPolicy
 from roost.compute.report.report_client import ReportClient
 from roost.errors import Conflict, ReshapeFailed, ReshapeNeeded, RoostError, SyncFailed
 from roost.model.work.agent_terms import ReshapeTerms
@@ -20,8 +20,8 @@ _DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"
 _NO_DEVICES = CountedDevices()
 
 
-class Brought(NamedTuple):
-    """The state of a node in Placement."""
+class WrittenTree(NamedTuple):
+    """The provider tree of a node in Placement."""
 
     tree: ProviderTree
     is_reshaped: bool  # whether inventories and their allocations moved
@@ -37,7 +37,7 @@ class _Node:
     is_disabled: bool | None
     devices: CountedDevices = _NO_DEVICES
     known: frozenset[str] | None = None  # its providers before the first attempt
-    made: set[str] = field(default_factory=set)  # providers that the driver added in any attempt
+    added: set[str] = field(default_factory=set)  # providers that the driver added in any attempt
     is_reshaping: bool = False  # in the last attempt
     was_reshaping: bool = False  # in any attempt
 
@@ -71,9 +71,11 @@ class Reshaper:
     ) -> None:
         self._driver, self._report, self._configs, self._devices = driver, report, configs, devices
         self._tries = terms.reshape_tries
-        self._patience = Patience(sleep=sleep, uniform=uniform, tries=terms.reshape_tries, step_s=terms.reshape_pause_s)
+        self._retries = RetryPolicy(
+            sleep=sleep, uniform=uniform, tries=terms.reshape_tries, step_s=terms.reshape_pause_s
+        )
 
-    def bring(
+    def write(
         self,
         node: str,
         uuid: str,
@@ -81,7 +83,7 @@ class Reshaper:
         is_startup: bool,
         is_disabled: bool | None = None,
         devices: CountedDevices = _NO_DEVICES,
-    ) -> Brought:
+    ) -> WrittenTree:
         """Write the provider tree of a node; write nothing that is unchanged.
 
         After a concurrent change, repeat it with a new tree and new allocations.
@@ -96,49 +98,48 @@ class Reshaper:
         Raises:
             ReshapeNeeded: inventories must move, and may not now; nothing was written.
             ReshapeFailed: they cannot move, or every attempt met a concurrent change. Placement is unchanged, unless
-                the
-                message says otherwise.
+                the message says otherwise.
             Conflict: every attempt met a concurrent change, and inventories need not move any more.
             ValueError: the operators' additions conflict with the driver's inventories.
             BadSettings: its devices conflict with the settings.
             InUse, SyncFailed, PlacementGone: see ``ReportClient``.
         """
         found = _Node(name=node, uuid=uuid, is_startup=is_startup, is_disabled=is_disabled, devices=devices)
-        tree = self._try(found, self._all)
+        tree = self._try(found, self._update_once)
         assert tree is not None
-        return Brought(tree, found.was_reshaping)
+        return WrittenTree(tree, found.was_reshaping)
 
     def reshape(self, node: str, uuid: str) -> bool:
-        """Do the same as at a start, but only if inventories must move; return whether they did.
+        """Write the tree of a node as at a start, but only if inventories must move; return whether they did.
 
         Raises:
-            As for ``bring``, except ReshapeNeeded.
+            As for ``write``, except ReshapeNeeded.
         """
         found = _Node(name=node, uuid=uuid, is_startup=True, is_disabled=None)
-        self._try(found, self._move)
+        self._try(found, self._move_once)
         return found.was_reshaping
 
     def _try(self, node: _Node, act: Callable[[_Node], ProviderTree | None]) -> ProviderTree | None:
-        lost: Conflict | None = None
-        for _ in self._patience.turns():
+        conflict: Conflict | None = None
+        for _ in self._retries.attempts():
             node.is_reshaping = False
             try:
                 return act(node)
             except Conflict as error:
-                lost = error
+                conflict = error
                 self._report.forget()
-        assert lost is not None, "patience tries at least once"
+        assert conflict is not None, "there is at least one attempt"
         if not node.is_reshaping or not self._still_moves(node):
-            raise lost
-        raise self._give_up(node, lost) from lost
+            raise conflict
+        raise self._give_up(node, conflict) from conflict
 
-    def _all(self, node: _Node) -> ProviderTree:
+    def _update_once(self, node: _Node) -> ProviderTree:
         """Attempt the whole update once."""
         tree, held = self._edit(node)
         self._flush(node, tree, held)
         return tree
 
-    def _move(self, node: _Node) -> ProviderTree | None:
+    def _move_once(self, node: _Node) -> ProviderTree | None:
         """Attempt the update once if inventories must move."""
         tree, held = self._edit(node)
         if held is None:
@@ -153,10 +154,10 @@ class Reshaper:
             return tree, self._edit_with_allocations(node, tree)
         try:
             self._driver.update_provider_tree(tree, node.name)
-        except ReshapeNeeded as needed:
+        except ReshapeNeeded as error:
             if not node.is_startup:
                 raise
-            self._begin(node, needed.moved)
+            self._begin(node, error.moved)
         else:
             return tree, None
         tree = self._read_tree(node)  # The state before the driver's error does not matter.
@@ -172,10 +173,10 @@ class Reshaper:
         moved = _find_moving_classes(tree_before, tree)
         if held == held_before and not moved:
             return None
-        told = ", ".join(sorted(moved)) or "allocations"
+        names = ", ".join(sorted(moved)) or "allocations"
         if not node.is_startup:
-            raise ReshapeNeeded(node.name, told)
-        self._begin(node, told)
+            raise ReshapeNeeded(node.name, names)
+        self._begin(node, names)
         return held
 
     def _begin(self, node: _Node, moved: str) -> None:
@@ -189,21 +190,21 @@ class Reshaper:
         return tree
 
     def _flush(self, node: _Node, tree: ProviderTree, held: Allocations | None) -> None:
-        able = self._driver.capabilities.as_traits()
-        tree.remove_traits(node.uuid, *(name for name, is_able in able.items() if not is_able))
-        tree.add_traits(node.uuid, COMPUTE_NODE_TRAIT, OWNER_TRAIT, *(name for name in able if able[name]))
+        traits = self._driver.capabilities.as_traits()
+        tree.remove_traits(node.uuid, *(name for name, is_available in traits.items() if not is_available))
+        tree.add_traits(node.uuid, COMPUTE_NODE_TRAIT, OWNER_TRAIT, *(name for name in traits if traits[name]))
         if node.is_disabled:
             tree.add_traits(node.uuid, _DISABLED_TRAIT)
         elif node.is_disabled is False:
             tree.remove_traits(node.uuid, _DISABLED_TRAIT)
-        healed = held
+        claimed = held
         if self._devices is not None:
-            healed = self._devices.update(tree, node.name, node.devices, held=held)
+            claimed = self._devices.update(tree, node.name, node.devices, held=held)
         self._configs.merge(tree)
         assert node.known is not None
-        node.made.update(set(tree.get_provider_uuids()) - node.known)
+        node.added.update(set(tree.get_provider_uuids()) - node.known)
         try:
-            self._report.update_from_provider_tree(tree, healed)
+            self._report.update_from_provider_tree(tree, claimed)
         except ReshapeFailed as error:
             if held is not None:
                 raise
@@ -218,9 +219,9 @@ class Reshaper:
             return True
         return False
 
-    def _give_up(self, node: _Node, lost: Conflict) -> ReshapeFailed:
+    def _give_up(self, node: _Node, conflict: Conflict) -> ReshapeFailed:
         """Delete the unused providers of failed attempts, and raise the reason."""
-        problem = f"others came before each of {self._tries} tries, the last time so: {lost}"
+        problem = f"each of {self._tries} attempts met a concurrent change, the last time: {conflict}"
         try:
             tree = self._report.get_provider_tree_and_ensure_root(node.uuid, node.name)
             # Those that a completed reshape has filled stay.
@@ -228,13 +229,13 @@ class Reshaper:
             left = [
                 name
                 for each in reversed(empty)
-                if each in node.made
+                if each in node.added
                 for name in self._report.delete_resource_provider(each)
             ]
         except RoostError as error:
-            problem += f"; new providers may be left, since {error}"
+            problem += f"; new providers may remain, since {error}"
         else:
-            problem += f"; new providers that are in use are left: {', '.join(left)}" if left else ""
+            problem += f"; new providers in use remain: {', '.join(left)}" if left else ""
         return ReshapeFailed(node.name, problem)
 
 

@@ -10,11 +10,11 @@ import msgspec
 from roost.compute.driver import Driver, read_resources
 from roost.compute.driver_values import check_guests, check_nodes
 from roost.compute.inventory.device_providers import CountedDevices, DeviceProviders
-from roost.compute.inventory.guest_devices import with_addresses
+from roost.compute.inventory.guest_devices import add_addresses
 from roost.compute.inventory.host_use import HostUse
 from roost.compute.inventory.monitors import Monitors
 from roost.compute.inventory.node_facts import Pooled, facts_of, pool_devices
-from roost.compute.inventory.reshape import Brought, Reshaper
+from roost.compute.inventory.reshape import Reshaper, WrittenTree
 from roost.compute.inventory.single_resources import pieces_in
 from roost.compute.inventory.stale_allocations import Instances, judge
 from roost.compute.providers.held_allocations import amounts_of
@@ -37,7 +37,7 @@ from roost.model.work.guest_use import GuestUse
 from roost.observe import log
 
 
-class Book(Protocol):
+class NodeJournal(Protocol):
     """The durable records of a host's agent."""
 
     def node_uuids(self) -> Mapping[str, str]:
@@ -76,11 +76,11 @@ class Tracker:
         host: name of the service.
         driver: the initialised driver of the host.
         report: the report client of the host.
-        bringing: with the same driver and report client.
-        book: durable records.
+        reshaper: with the same driver and report client.
+        journal: durable records of nodes and guests.
         monitors: measurements.
         instances: returns the state of instances; None: leave their allocations alone.
-        devices: writes PCI devices to Placement, as ``bringing`` does; None: none are written.
+        devices: writes PCI devices to Placement, as ``reshaper`` does; None: none are written.
         periodic_reshape: see ``ReshapeTerms``.
         is_packing: whether to prefer the fullest memory nodes to the emptiest.
         host_ip: address for guests; empty: unknown.
@@ -94,8 +94,8 @@ class Tracker:
         *,
         driver: Driver,
         report: ReportClient,
-        bringing: Reshaper,
-        book: Book,
+        reshaper: Reshaper,
+        journal: NodeJournal,
         monitors: Monitors,
         instances: Instances | None = None,
         devices: DeviceProviders | None = None,
@@ -105,14 +105,14 @@ class Tracker:
         rack: str = "",
         new_uuid: Callable[[], str] = lambda: str(uuids.uuid4()),
     ) -> None:
-        self._host, self._driver, self._report, self._bringing = host, driver, report, bringing
-        self._book, self._monitors, self._instances = book, monitors, instances
+        self._host, self._driver, self._report, self._reshaper = host, driver, report, reshaper
+        self._journal, self._monitors, self._instances = journal, monitors, instances
         self._periodic_reshape, self._is_packing = periodic_reshape, is_packing
         self._host_ip, self._rack = host_ip, rack
         self._new_uuid = new_uuid
         self._devices = devices if devices is not None and devices.is_on else None
         self._uses: dict[str, HostUse] = {}
-        self._told: dict[str, object] = {}  # the last logged message, by its subject
+        self._logged: dict[str, object] = {}  # value of the last logged event, by subject
 
     def update(self, node: str, *, is_startup: bool, is_disabled: bool | None = None) -> NodeReport | None:
         """Write a node to Placement, and return its report for the server.
@@ -152,23 +152,23 @@ class Tracker:
         """
         return self._uses[node]
 
-    def node_uuid(self, node: str, told: str | None = None) -> str:
+    def node_uuid(self, node: str, reported: str | None = None) -> str:
         """Return the uuid of a node, and record it; a new node gets a new one.
 
         Args:
-            told: uuid from its driver; None: it has none.
+            reported: uuid from its driver; None: it reports none.
 
         Raises:
             BadSettings: it differs from the record, or is malformed.
         """
-        known = self._book.node_uuids().get(node)
-        if told is not None and uuid_bytes(told) is None:
-            raise BadSettings(f"node {node}", f"its driver says that its uuid is {quote_value(told)}, which is none")
-        if known is not None and told is not None and told != known:
-            raise BadSettings(f"node {node}", f"its driver says that its uuid is {told}, and it was {known}")
-        found = known or told or self._new_uuid()
+        known = self._journal.node_uuids().get(node)
+        if reported is not None and uuid_bytes(reported) is None:
+            raise BadSettings(f"node {node}", f"its driver reports {quote_value(reported)}, which is not a UUID")
+        if known is not None and reported is not None and reported != known:
+            raise BadSettings(f"node {node}", f"its driver reports uuid {reported}, and it was {known}")
+        found = known or reported or self._new_uuid()
         if known is None:
-            self._book.keep_node(node, found)
+            self._journal.keep_node(node, found)
         return found
 
     def drop_gone_nodes(self) -> list[str]:
@@ -181,7 +181,7 @@ class Tracker:
         """
         try:
             here = check_nodes(self._driver.nodes())
-            gone = [each for each in self._book.node_uuids() if each not in here and self._driver.is_node_gone(each)]
+            gone = [each for each in self._journal.node_uuids() if each not in here and self._driver.is_node_gone(each)]
             return [each for each in gone if self._is_dropped(each)]
         except JournalLost:
             raise
@@ -192,13 +192,13 @@ class Tracker:
 
     def _is_dropped(self, node: str) -> bool:
         """Delete the providers of a node that have no allocations; return whether none is left."""
-        left = self._report.delete_resource_provider(self._book.node_uuids()[node])
+        left = self._report.delete_resource_provider(self._journal.node_uuids()[node])
         if left:
             self._log_once(node, left, "node_left", node=node, providers=", ".join(left))
             return False
-        self._book.forget_node(node)
+        self._journal.forget_node(node)
         self._uses.pop(node, None)
-        log.event("node_dropped", host=self._host, node=node, problem="it is not there any more, and holds nothing")
+        log.event("node_dropped", host=self._host, node=node, problem="it is gone and has no allocations")
         return True
 
     def _is_deadly(self, error: Exception, *, is_startup: bool) -> bool:
@@ -216,34 +216,34 @@ class Tracker:
         self._log_view(node, resources)
         uuid = self.node_uuid(node, resources.uuid)
         counted = self._count_devices(node, resources)
-        brought = self._bringing.bring(node, uuid, is_startup=is_startup, is_disabled=is_disabled, devices=counted)
+        written = self._reshaper.write(node, uuid, is_startup=is_startup, is_disabled=is_disabled, devices=counted)
         devices = Pooled()
         if self._devices is not None:
-            providers_of = self._devices.providers(brought.tree, node, counted.offered)
+            providers_of = self._devices.providers(written.tree, node, counted.offered)
             devices = pool_devices(counted.offered.devices, providers=providers_of)
-        bare = facts_of(
+        facts = facts_of(
             resources,
             metrics=self._monitors.metrics(self._driver, node),
             host_ip=self._host_ip,
             rack=self._rack,
             pools=None if self._devices is None else devices.pools,
         )
-        providers, use = pieces_in(brought.tree, uuid), self._uses.get(node)
+        providers, use = pieces_in(written.tree, uuid), self._uses.get(node)
         if use is None:
             use = self._uses[node] = HostUse(
-                bare,
-                instances=self._book.instances(node),
-                migrations=self._book.migrations(node),
+                facts,
+                instances=self._journal.instances(node),
+                migrations=self._journal.migrations(node),
                 is_packing=self._is_packing,
                 providers=providers,
                 devices=devices,
             )
         else:
-            use.tell(bare, providers=providers, devices=devices)
+            use.update_facts(facts, providers=providers, devices=devices)
         if is_startup:
             _check_pieces(node, use)
-        released = self._clean(node, uuid, brought)
-        return NodeReport(node=node, uuid=uuid, facts=use.facts, is_reshaped=brought.is_reshaped, released=released)
+        released = self._clean(node, uuid, written)
+        return NodeReport(node=node, uuid=uuid, facts=use.facts, is_reshaped=written.is_reshaped, released=released)
 
     def _count_devices(self, node: str, resources: NodeResources) -> CountedDevices:
         """Return the devices of a node in Placement's inventories with their holders; empty if there are none.
@@ -253,14 +253,14 @@ class Tracker:
         """
         if self._devices is None:
             return CountedDevices()
-        uses = {**self._book.instances(node), **self._book.migrations(node)}
-        named = with_addresses(node, uses, told=resources.pci_in_use)
+        uses = {**self._journal.instances(node), **self._journal.migrations(node)}
+        named = add_addresses(node, uses, known=resources.pci_in_use)
         if named:
-            self._book.name_devices(node, named)
+            self._journal.name_devices(node, named)
         holders = {holder: use.addresses for holder, use in (uses | named).items() if use.addresses}
-        return CountedDevices(self._devices.offered_by(resources.pci_devices), holders)
+        return CountedDevices(self._devices.find_offered(resources.pci_devices), holders)
 
-    def _clean(self, node: str, uuid: str, brought: Brought) -> tuple[str, ...]:
+    def _clean(self, node: str, uuid: str, written: WrittenTree) -> tuple[str, ...]:
         """Release the allocations of deleted and moved instances on a node; return their uuids.
 
         If their state is unknown, leave them for later.
@@ -268,28 +268,28 @@ class Tracker:
         if self._instances is None:
             return ()
         try:
-            return self._release_strangers(self._instances, node, brought.tree.get_provider_uuids(uuid))
-        except Exception as error:  # noqa: BLE001  # The driver, which tells the guests, may raise anything.
+            return self._release_untracked(self._instances, node, written.tree.get_provider_uuids(uuid))
+        except Exception as error:  # noqa: BLE001  # The driver, which lists the guests, may raise anything.
             problem = error_text(error)
             log.event("allocations_not_cleaned", host=self._host, node=node, problem=problem)
             return ()
 
-    def _release_strangers(self, instances: Instances, node: str, below: Sequence[str]) -> tuple[str, ...]:
+    def _release_untracked(self, instances: Instances, node: str, below: Sequence[str]) -> tuple[str, ...]:
         holders = {each for one in below for each in self._report.get_allocations_for_resource_provider(one)}
         # A guest to destroy uses its resources until then.
         guests = (each.uuid for each in check_guests(self._driver.guests()))
-        tracked = {*self._book.instances(node), *self._book.migrations(node), *guests}
+        tracked = {*self._journal.instances(node), *self._journal.migrations(node), *guests}
         others = sorted(holders - tracked)
         standings = instances.standings(others) if others else {}
-        judged = judge(holders, tracked=tracked, standings=standings, host=self._host)
-        for consumer, problem in judged.doubtful.items():
+        judgment = judge(holders, tracked=tracked, standings=standings, host=self._host)
+        for consumer, problem in judgment.doubtful.items():
             self._log_once(consumer, problem, "allocation_doubtful", node=node, consumer=consumer, problem=problem)
         deleted = [
             each
-            for each in judged.released
-            if self._gives_back(node, each, partial(self._report.delete_allocation_for_instance, each))
+            for each in judgment.released
+            if self._release(node, each, partial(self._report.delete_allocation_for_instance, each))
         ]
-        return (*deleted, *self._release_moved(instances, node, judged.moved, below=below))
+        return (*deleted, *self._release_moved(instances, node, judgment.moved, below=below))
 
     def _release_moved(
         self, instances: Instances, node: str, moved: Sequence[str], *, below: Sequence[str]
@@ -302,22 +302,22 @@ class Tracker:
         for each in judge(moved, tracked=(), standings=standings, host=self._host).moved:
             held = amounts_of(known[each]["allocations"])
             if held and held.keys() <= {*below}:
-                problem = f"is on host {standings[each].host}, and holds nothing but what is here"
+                problem = f"is on host {standings[each].host}, and has allocations only here"
                 self._log_once(each, problem, "allocation_doubtful", node=node, consumer=each, problem=problem)
-            elif held and self._gives_back(
+            elif held and self._release(
                 node, each, partial(self._report.remove_providers_from_allocation, each, known[each], below)
             ):
                 left.append(each)
         return left
 
-    def _gives_back(self, node: str, consumer: str, give: Callable[[], bool]) -> bool:
+    def _release(self, node: str, consumer: str, release: Callable[[], bool]) -> bool:
         """Call the release of a consumer; return whether it succeeded."""
         try:
-            give()
+            release()
         except Conflict as error:  # It changed a moment ago; the next update looks again.
             log.event("allocation_kept", node=node, consumer=consumer, problem=str(error))
             return False
-        log.event("allocation_released", node=node, consumer=consumer, problem="its instance is deleted, or elsewhere")
+        log.event("allocation_released", node=node, consumer=consumer, problem="its instance is deleted or has moved")
         return True
 
     def _log_view(self, node: str, resources: NodeResources) -> None:
@@ -335,14 +335,14 @@ class Tracker:
             pci_devices=len(resources.pci_devices),
         )
 
-    def _log_once(self, subject: str, told: object, event: str, **fields: str | float) -> None:
-        """Tell of something unless the last time was the same."""
-        if self._told.get(subject) != told:
-            self._told[subject] = told
+    def _log_once(self, subject: str, value: object, event: str, **fields: str | float) -> None:
+        """Log an event unless the last one of its subject had the same value."""
+        if self._logged.get(subject) != value:
+            self._logged[subject] = value
             log.event(event, host=self._host, **fields)
 
 
 def _check_pieces(node: str, use: HostUse) -> None:
-    """Refuse a node that lacks single resources of its guests, since others might get what they lie on."""
+    """Refuse a node that lacks single resources of its guests, since another guest could get them."""
     for holder, names in use.missing_pieces.items():
-        raise BadSettings(f"node {node}", f"{holder} has {', '.join(names)}, which is not there any more")
+        raise BadSettings(f"node {node}", f"{holder} has {', '.join(names)}, which is missing now")

@@ -1,4 +1,4 @@
-"""Which allocations on a node are of instances that are deleted, or elsewhere, and may go."""
+"""Finds allocations on a node of instances that are deleted or have moved."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
@@ -7,50 +7,50 @@ from roost.model.work.standing import Standing
 
 
 class Instances(Protocol):
-    """Knows what became of instances."""
+    """A look-up of instances."""
 
     def standings(self, uuids: Collection[str]) -> Mapping[str, Standing]:
-        """Return what is known of instances; those unknown are left out.
+        """Return the standings of instances, without unknown ones.
 
         Raises:
-            Unavailable: it cannot be told now.
+            Unavailable: they are not available now.
         """
 
 
-class Judged(NamedTuple):
-    """What becomes of allocations on a node."""
+class Judgment(NamedTuple):
+    """The consumers whose allocations on a node are released, and those to warn about."""
 
-    released: tuple[str, ...]  # consumers that are deleted
-    moved: tuple[str, ...]  # consumers that are elsewhere, and keep what they hold there
-    doubtful: Mapping[str, str]  # consumers that stay, and what is odd about each
+    released: tuple[str, ...]  # deleted consumers
+    moved: tuple[str, ...]  # consumers on other hosts, which keep their allocations there
+    doubtful: Mapping[str, str]  # consumers that keep their allocations, and the problem of each
 
 
 def judge(
     consumers: Iterable[str], *, tracked: Collection[str], standings: Mapping[str, Standing], host: str
-) -> Judged:
-    """Say which consumers give back what they hold on a node of a host.
+) -> Judgment:
+    """Return the consumers that release their allocations on a node.
 
     Args:
-        consumers: who holds something there, by uuid.
-        tracked: uuids of instances and migrations that the host knows; they keep it.
-        standings: of the others; those unknown are no business of ours, and keep it.
+        consumers: uuids of those with allocations on the node.
+        tracked: uuids of instances and migrations that the host tracks; they keep their allocations.
+        standings: of the others; unknown ones keep their allocations.
         host: name of the service.
 
     Source:
-        nova/compute/resource_tracker.py, _remove_deleted_instances_allocations; there what an instance on another host
-        holds stays, with a warning.
+        nova/compute/resource_tracker.py, _remove_deleted_instances_allocations; there allocations of an
+        instance on another host stay, with a warning.
     """
     released, moved, doubtful = [], [], {}
     for consumer in sorted(set(consumers) - set(tracked)):
-        known = standings.get(consumer)
-        if known is None or (not known.is_deleted and not known.host):
-            continue  # Of somebody else, or being built: the scheduler claims before a host is told.
-        if known.is_deleted:
+        standing = standings.get(consumer)
+        if standing is None or (not standing.is_deleted and not standing.host):
+            continue  # It is not an instance, or is being built: the scheduler claims before it sends the order.
+        if standing.is_deleted:
             released.append(consumer)
-        elif known.is_busy:
-            continue  # Whoever works on it gives back what is left, or is about to bring it here.
-        elif known.host.lower() != host.lower():
+        elif standing.is_busy:
+            continue  # Its operation releases the rest, or moves it here.
+        elif standing.host.lower() != host.lower():
             moved.append(consumer)
         else:
             doubtful[consumer] = "is on this host, whose agent does not know it"
-    return Judged(tuple(released), tuple(moved), doubtful)
+    return Judgment(tuple(released), tuple(moved), doubtful)

@@ -37,10 +37,10 @@ def holdings_of(amounts: Amounts) -> dict[str, Holding]:
     return {uuid: Holding(resources={**each}) for uuid, each in amounts.items() if each}
 
 
-def double(old: Amounts, new: Amounts) -> dict[str, dict[str, int]]:
+def merge_ends(old: Amounts, new: Amounts) -> dict[str, dict[str, int]]:
     """Return the allocations of both ends of a move: all old ones, and the new ones on other providers.
 
-    >>> double({"a": {"VCPU": 1}}, {"a": {"VCPU": 2}, "b": {"VCPU": 2}})
+    >>> merge_ends({"a": {"VCPU": 1}}, {"a": {"VCPU": 2}, "b": {"VCPU": 2}})
     {'a': {'VCPU': 1}, 'b': {'VCPU': 2}}
     """
     found = {uuid: {**each} for uuid, each in old.items()}
@@ -49,21 +49,21 @@ def double(old: Amounts, new: Amounts) -> dict[str, dict[str, int]]:
     return found
 
 
-def add(old: Amounts, more: Amounts) -> dict[str, dict[str, int]]:
+def add(old: Amounts, amounts: Amounts) -> dict[str, dict[str, int]]:
     """Return the sums.
 
     >>> add({"a": {"VCPU": 1}}, {"a": {"VCPU": 2}, "b": {"VCPU": 4}})
     {'a': {'VCPU': 3}, 'b': {'VCPU': 4}}
     """
     found = {uuid: {**each} for uuid, each in old.items()}
-    for uuid, each in more.items():
+    for uuid, each in amounts.items():
         held = found.setdefault(uuid, {})
         for resource_class, amount in each.items():
             held[resource_class] = held.get(resource_class, 0) + amount
     return found
 
 
-def subtract(old: Amounts, less: Amounts) -> dict[str, dict[str, int]]:
+def subtract(old: Amounts, amounts: Amounts) -> dict[str, dict[str, int]]:
     """Return the differences, without empty ones.
 
     Raises:
@@ -73,14 +73,14 @@ def subtract(old: Amounts, less: Amounts) -> dict[str, dict[str, int]]:
     {'a': {'VCPU': 1}}
     """
     found = {uuid: {**each} for uuid, each in old.items()}
-    for uuid, each in less.items():
+    for uuid, each in amounts.items():
         for resource_class, amount in each.items():
             held = found.get(uuid, {}).get(resource_class, 0)
             if amount > held or not held:
-                raise BadRequest(f"{amount} {resource_class} of provider {uuid} cannot be given back: {held} are held")
+                raise BadRequest(f"{amount} {resource_class} of provider {uuid} cannot be released: {held} are held")
             found[uuid][resource_class] = held - amount
-    kept = {
+    remaining = {
         uuid: {resource_class: amount for resource_class, amount in each.items() if amount}
         for uuid, each in found.items()
     }
-    return {uuid: each for uuid, each in kept.items() if each}
+    return {uuid: each for uuid, each in remaining.items() if each}

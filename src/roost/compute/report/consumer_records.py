@@ -1,4 +1,4 @@
-"""Allocations of consumers: read, claimed, changed, moved and released."""
+"""Reads, claims, changes, moves and releases the allocations of consumers."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
@@ -8,10 +8,10 @@ from roost.compute.providers.held_allocations import (
     Amounts,
     ConsumerRecord,
     amounts_of,
-    double,
     holdings_of,
+    merge_ends,
 )
-from roost.compute.report.placement_session import Asking, part, refusal
+from roost.compute.report.placement_session import PlacementSession, part, refusal
 from roost.errors import Conflict, NotFound
 from roost.model.placement.placement_api import GENERATION_CODE, Answer
 from roost.observe import log
@@ -24,27 +24,27 @@ _CONSUMER_CHANGED = "consumer generation conflict"
 class Consumers:
     """The consumers of a Placement. ``ReportClient`` documents the public methods."""
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
+    def __init__(self, session: PlacementSession) -> None:
+        self._session = session
 
     # --- read ---
 
     def answer_of(self, consumer_uuid: str) -> dict[str, Any]:
         """Return the response for a consumer."""
-        return self._asking.read(f"/allocations/{consumer_uuid}", version=VERSION)
+        return self._session.read(f"/allocations/{consumer_uuid}", version=VERSION)
 
     def of_provider(self, uuid: str) -> dict[str, Any]:
         """Return the allocations on a provider, by consumer."""
-        found = self._asking.read(f"/resource_providers/{uuid}/allocations", version=VERSION)
+        found = self._session.read(f"/resource_providers/{uuid}/allocations", version=VERSION)
         held: dict[str, Any] = part(found, "allocations")
         return held
 
     def of_providers(self, uuids: Iterable[str]) -> Allocations:
         """Return all allocations of the consumers of some providers, including those on other providers."""
         consumers = sorted({consumer for uuid in uuids for consumer in self.of_provider(uuid)})
-        told = ((consumer, self.answer_of(consumer)) for consumer in consumers)
-        # One may have been released meanwhile.
-        return {consumer: _record(found) for consumer, found in told if part(found, "allocations")}
+        records = ((consumer, self.answer_of(consumer)) for consumer in consumers)
+        # Some may have been released meanwhile.
+        return {consumer: _record(found) for consumer, found in records if part(found, "allocations")}
 
     # --- write ---
 
@@ -59,30 +59,30 @@ class Consumers:
         version: str,
     ) -> bool:
         """Claim the amounts of a request for a consumer, in addition to its allocations."""
-        for _ in self._asking.patience.turns():
+        for _ in self._session.retries.attempts():
             found = self.answer_of(consumer_uuid)
-            held, wanted = amounts_of(part(found, "allocations")), amounts_of(part(request, "allocations"))
+            held, amounts = amounts_of(part(found, "allocations")), amounts_of(part(request, "allocations"))
             body: dict[str, Any] = {"project_id": project_id, "user_id": user_id, "consumer_generation": generation}
             if held:
-                wanted = double(held, wanted)
+                amounts = merge_ends(held, amounts)
                 body["consumer_generation"] = part(found, "consumer_generation") if generation is None else generation
             elif "mappings" in request:
                 body["mappings"] = request["mappings"]
-            is_done = self._put(consumer_uuid, wanted, body, version=version)
-            if is_done is not None:
-                return is_done
+            is_claimed = self._put(consumer_uuid, amounts, body, version=version)
+            if is_claimed is not None:
+                return is_claimed
         return False
 
     def put(self, consumer_uuid: str, payload: Mapping[str, Any]) -> bool:
         """Replace all allocations of a consumer."""
-        for _ in self._asking.patience.turns():
+        for _ in self._session.retries.attempts():
             body = {name: value for name, value in payload.items() if name != "allocations"}
-            is_done = self._put(consumer_uuid, amounts_of(part(payload, "allocations")), body, version=VERSION)
-            if is_done is not None:
-                return is_done
+            is_claimed = self._put(consumer_uuid, amounts_of(part(payload, "allocations")), body, version=VERSION)
+            if is_claimed is not None:
+                return is_claimed
         return False
 
-    def change(self, consumer_uuid: str, new: Callable[[Amounts], dict[str, dict[str, int]]]) -> bool:
+    def change(self, consumer_uuid: str, edit: Callable[[Amounts], dict[str, dict[str, int]]]) -> bool:
         """Change the allocations of a consumer by a function; return whether they differ.
 
         Raises:
@@ -90,24 +90,24 @@ class Consumers:
             Conflict: every attempt met a concurrent change of it or its providers.
         """
         path = f"/allocations/{consumer_uuid}"
-        for _ in self._asking.patience.turns():
+        for _ in self._session.retries.attempts():
             found = self.answer_of(consumer_uuid)
             held = amounts_of(part(found, "allocations"))
             if not held:
                 raise NotFound("allocation of consumer", consumer_uuid)
-            wanted = new(held)
-            if wanted == held:
+            amounts = edit(held)
+            if amounts == held:
                 return False
-            answer = self._send(consumer_uuid, wanted, {**_record(found)}, version=VERSION)
+            answer = self._send(consumer_uuid, amounts, {**_record(found)}, version=VERSION)
             if answer.status == 204:
                 return True
             if not _is_race(answer):
                 raise refusal("PUT", path, answer)
-        raise Conflict(f"the allocations of consumer {consumer_uuid} change all the time", code=GENERATION_CODE)
+        raise Conflict(f"the allocations of consumer {consumer_uuid} changed during each attempt", code=GENERATION_CODE)
 
     def move(self, source_uuid: str, target_uuid: str) -> bool:
         """Move the allocations of one consumer to another."""
-        for _ in self._asking.patience.turns():
+        for _ in self._session.retries.attempts():
             source, target = self.answer_of(source_uuid), self.answer_of(target_uuid)
             held = amounts_of(part(source, "allocations"))
             if not held:
@@ -122,7 +122,7 @@ class Consumers:
                     "consumer_generation": target.get("consumer_generation"),
                 },
             }
-            answer = self._asking.ask("POST", "/allocations", body, version=VERSION)
+            answer = self._session.request("POST", "/allocations", body, version=VERSION)
             if answer.status == 204 or (answer.is_repeated and self._holds(target_uuid, held)):
                 return True
             if not _is_race(answer):
@@ -142,13 +142,13 @@ class Consumers:
             raise refusal("PUT", f"/allocations/{consumer_uuid}", answer)
         return True
 
-    def leave(self, consumer_uuid: str, known: Mapping[str, Any], uuids: Collection[str]) -> bool:
+    def release_on(self, consumer_uuid: str, known: Mapping[str, Any], uuids: Collection[str]) -> bool:
         """Release the allocations of a consumer on some providers, unless it changed since its reading."""
         held = amounts_of(part(known, "allocations"))
-        stays = {uuid: each for uuid, each in held.items() if uuid not in uuids}
-        if stays == held:
+        remaining = {uuid: each for uuid, each in held.items() if uuid not in uuids}
+        if remaining == held:
             return False
-        answer = self._send(consumer_uuid, stays, {**_record(known)}, version=VERSION)
+        answer = self._send(consumer_uuid, remaining, {**_record(known)}, version=VERSION)
         if answer.status != 204:
             raise refusal("PUT", f"/allocations/{consumer_uuid}", answer)
         return True
@@ -156,7 +156,7 @@ class Consumers:
     def drop(self, consumer_uuid: str) -> bool:
         """Release all allocations of a consumer despite concurrent changes; return whether there were any."""
         path = f"/allocations/{consumer_uuid}"
-        answer = self._asking.ask("DELETE", path, version=VERSION)
+        answer = self._session.request("DELETE", path, version=VERSION)
         if answer.status == 404:
             return answer.is_repeated
         if answer.status != 204:
@@ -184,7 +184,7 @@ class Consumers:
     def _send(self, consumer_uuid: str, amounts: Amounts, body: Mapping[str, Any], *, version: str) -> Answer:
         """Replace the allocations of a consumer, and return the answer; that of an earlier attempt if it succeeded."""
         body = {**body, "allocations": holdings_of(amounts)}
-        answer = self._asking.ask("PUT", f"/allocations/{consumer_uuid}", body, version=version)
+        answer = self._session.request("PUT", f"/allocations/{consumer_uuid}", body, version=version)
         if answer.status == 409 and answer.is_repeated and self._holds(consumer_uuid, amounts):
             return Answer(204, None, is_repeated=True)
         return answer

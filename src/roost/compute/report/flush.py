@@ -1,4 +1,4 @@
-"""Writes an edited tree to Placement, with its allocations if they move: start with ``Flushing.run``."""
+"""Writes an edited tree to Placement, with its allocations if they move: start with ``TreeFlush.run``."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from roost.compute.providers.held_allocations import Allocations, amounts_of, holdings_of
 from roost.compute.providers.provider_tree import ProviderTree
-from roost.compute.report.placement_session import Asking
+from roost.compute.report.placement_session import PlacementSession
 from roost.compute.report.provider_cache import Cache
 from roost.compute.report.provider_offers import Offers
 from roost.compute.report.provider_records import Providers
@@ -17,11 +17,11 @@ RESHAPE_VERSION = "1.30"
 _RESHAPER = "/reshaper"
 
 
-class Flushing:
+class TreeFlush:
     """Writes the differences between the cache and an edited tree."""
 
-    def __init__(self, asking: Asking, cache: Cache, *, providers: Providers, offers: Offers) -> None:
-        self._asking = asking
+    def __init__(self, session: PlacementSession, cache: Cache, *, providers: Providers, offers: Offers) -> None:
+        self._session = session
         self._cache = cache
         self._providers = providers
         self._offers = offers
@@ -56,7 +56,7 @@ class Flushing:
         for uuid in tree.get_provider_uuids():
             if known.exists(uuid) and known.data(uuid).parent_uuid != tree.data(uuid).parent_uuid:
                 raise SyncFailed(
-                    f"provider {uuid} cannot hang below another parent: remove it, and add one of another uuid and name"
+                    f"provider {uuid} cannot move below another parent: remove it, and add one with a new uuid and name"
                 )
 
     # --- the steps ---
@@ -65,14 +65,14 @@ class Flushing:
         for uuid in tree.get_provider_uuids():
             if self._cache.tree.exists(uuid):
                 continue
-            wanted = tree.data(uuid)
+            edited = tree.data(uuid)
             with self._syncing(tree, uuid):
-                if self._providers.create(uuid, name=wanted.name, parent_uuid=wanted.parent_uuid):
+                if self._providers.create(uuid, name=edited.name, parent_uuid=edited.parent_uuid):
                     created.append(uuid)
-            # The generation that the editor saw stays, so that no later change is overwritten.
-            if wanted.generation is None or uuid in created:
+            # The editor's generation stays, so that no later change is overwritten.
+            if edited.generation is None or uuid in created:
                 _set_generation(tree, uuid, self._cache.tree.data(uuid).generation)
-        self._cache.was_flushed(tree)
+        self._cache.note_flushed(tree)
 
     def _ensure_classes(self, tree: ProviderTree) -> None:
         uuids = tree.get_provider_uuids()
@@ -83,7 +83,7 @@ class Flushing:
         self, tree: ProviderTree, allocations: Allocations, *, created: Sequence[str], removed: Sequence[str]
     ) -> None:
         """Replace inventories and allocations in one request."""
-        moved = [uuid for uuid in tree.get_provider_uuids() if not self._is_left_alone(tree, uuid)]
+        moved = [uuid for uuid in tree.get_provider_uuids() if not self._is_unchanged_shared(tree, uuid)]
         body = {
             "inventories": {uuid: self._inventories(tree, uuid) for uuid in moved}
             | {
@@ -93,7 +93,7 @@ class Flushing:
             "allocations": _allocations_body(allocations),
         }
         try:
-            answer = self._asking.ask("POST", _RESHAPER, body, version=RESHAPE_VERSION)
+            answer = self._session.request("POST", _RESHAPER, body, version=RESHAPE_VERSION)
         except PlacementGone as error:
             # It may have succeeded, so nothing is undone.
             self._cache.forget_trees(tree.get_provider_uuids())
@@ -112,10 +112,10 @@ class Flushing:
             raise SyncFailed(str(error)) from error
 
     def _offer(self, tree: ProviderTree, uuid: str) -> None:
-        wanted = tree.data(uuid)
-        generation = self._offers.set_inventory(uuid, wanted.inventory, generation=wanted.generation)
-        generation = self._offers.set_aggregates(uuid, wanted.aggregates, generation=generation)
-        _set_generation(tree, uuid, self._offers.set_traits(uuid, wanted.traits, generation=generation))
+        edited = tree.data(uuid)
+        generation = self._offers.set_inventory(uuid, edited.inventory, generation=edited.generation)
+        generation = self._offers.set_aggregates(uuid, edited.aggregates, generation=generation)
+        _set_generation(tree, uuid, self._offers.set_traits(uuid, edited.traits, generation=generation))
 
     # --- shared ---
 
@@ -129,27 +129,27 @@ class Flushing:
             self._undo(created, refused)
         raise refused
 
-    def _is_left_alone(self, tree: ProviderTree, uuid: str) -> bool:
+    def _is_unchanged_shared(self, tree: ProviderTree, uuid: str) -> bool:
         """Return whether a provider that other hosts write too is unchanged; then there is no conflict."""
         return self._cache.is_shared(uuid) and not self._cache.tree.has_inventory_changed(
             uuid, tree.data(uuid).inventory
         )
 
     def _inventories(self, tree: ProviderTree, uuid: str) -> dict[str, Any]:
-        wanted = tree.data(uuid)
-        generation = self._cache.tree.data(uuid).generation if wanted.generation is None else wanted.generation
-        return {"inventories": wanted.inventory, "resource_provider_generation": generation}
+        edited = tree.data(uuid)
+        generation = self._cache.tree.data(uuid).generation if edited.generation is None else edited.generation
+        return {"inventories": edited.inventory, "resource_provider_generation": generation}
 
     def _undo(self, created: Sequence[str], error: RoostError) -> None:
-        """Delete the new providers of a failed reshape, and describe those that remain."""
-        left = []
+        """Delete the new providers of a failed reshape, and name those that remain."""
+        remaining = []
         for uuid in reversed(created):
             try:
                 self._providers.delete(uuid)
             except RoostError:
-                left.append(uuid)
-        if left:
-            error.args = (f"{error}; the new providers that could not be deleted again: {', '.join(left)}",)
+                remaining.append(uuid)
+        if remaining:
+            error.args = (f"{error}; new providers that could not be deleted: {', '.join(remaining)}",)
 
     @contextmanager
     def _syncing(self, tree: ProviderTree, *uuids: str) -> Iterator[None]:
@@ -161,7 +161,7 @@ class Flushing:
             self._cache.forget_trees([*uuids, *around])
             if isinstance(error, (Conflict, InUse, SyncFailed)):
                 raise
-            raise SyncFailed(f"Placement has only a part of what the host offers: {error}") from error
+            raise SyncFailed(f"Placement has only a part of the host's resources: {error}") from error
 
 
 def _set_generation(tree: ProviderTree, uuid: str, generation: int | None) -> None:

@@ -21,11 +21,11 @@ class Http(Protocol):
             version: microversion, such as ``1.36``.
 
         Raises:
-            PlacementGone: no answer came; it is unknown whether the request was carried out.
+            PlacementGone: there was no answer; it is unknown whether the request was carried out.
         """
 
 
-class Patience:
+class RetryPolicy:
     """The number of attempts, and the pauses between them: a random part of 2 s, then of 4 s, and so on.
 
     Args:
@@ -48,34 +48,34 @@ class Patience:
         self._tries = tries
         self._step_s = step_s
 
-    def turns(self) -> Iterator[None]:
+    def attempts(self) -> Iterator[None]:
         """Yield once per attempt, after its pause."""
-        for turn in range(self._tries):
-            if turn:
-                self._sleep(self._uniform(0.0, self._step_s * turn))
+        for attempt in range(self._tries):
+            if attempt:
+                self._sleep(self._uniform(0.0, self._step_s * attempt))
             yield
 
 
-class Asking:
-    """Sends requests with retries, so that one without an answer may be carried out twice.
+class PlacementSession:
+    """Sends requests with retries. A request without an answer may be carried out twice.
 
     Args:
         http: the transport.
-        patience: the attempts of a request, also for callers that retry.
+        retries: of a request; callers use it too.
     """
 
-    def __init__(self, http: Http, patience: Patience) -> None:
+    def __init__(self, http: Http, retries: RetryPolicy) -> None:
         self._http = http
-        self.patience = patience
+        self.retries = retries
 
-    def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
-        """Return the answer, whatever its status except 503.
+    def request(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
+        """Send a request until it is answered; return the answer with any status except 503.
 
         Raises:
             PlacementGone: no attempt was answered; it is unknown whether one was carried out.
         """
         gone: PlacementGone | None = None
-        for _ in self.patience.turns():
+        for _ in self.retries.attempts():
             try:
                 answer = self._http.ask(method, path, body, version=version)
             except PlacementGone as error:
@@ -84,7 +84,7 @@ class Asking:
             if answer.status != 503:
                 return answer._replace(is_repeated=answer.is_repeated or gone is not None)
             gone = PlacementGone(f"it answers {_label(method, path)} with {answer.problem}")
-        assert gone is not None, "patience tries at least once"
+        assert gone is not None, "there is at least one attempt"
         raise gone
 
     def read(self, path: str, *, version: str) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Asking:
             NotFound: it does not exist.
             PlacementGone: there is no answer, or not one of a Placement; and the errors of ``refusal``.
         """
-        answer = self.ask("GET", path, version=version)
+        answer = self.request("GET", path, version=version)
         if answer.status != 200:
             raise refusal("GET", path, answer)
         if not isinstance(answer.body, dict):
@@ -103,15 +103,15 @@ class Asking:
 
 
 def refusal(method: str, path: str, answer: Answer) -> RoostError:
-    """Return the error for a status, by what the caller can do about it."""
-    what = f"Placement refuses {_label(method, path)}: {answer.problem}"
+    """Return the error for the status of an answer."""
+    problem = f"Placement refuses {_label(method, path)}: {answer.problem}"
     match answer.status:
         case 400:
-            return BadRequest(what, code=answer.code)
+            return BadRequest(problem, code=answer.code)
         case 404:
-            return NotFound("provider", path, message=what)
+            return NotFound("provider", path, message=problem)
         case 409:
-            return Conflict(what, code=answer.code)
+            return Conflict(problem, code=answer.code)
     return PlacementGone(f"it answers {_label(method, path)} with {answer.problem}")
 
 

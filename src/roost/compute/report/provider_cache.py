@@ -1,4 +1,4 @@
-"""The providers as the report client last read them, and the copies that others edit."""
+"""The providers as the report client last read them, and their edited copies."""
 
 import copy
 from collections.abc import Callable, Iterable
@@ -21,31 +21,31 @@ class Cache:
         self._elapsed_s = elapsed_s
         self._refresh_s = refresh_s
         self._read_at_s: dict[str, float] = {}
-        self._lent: WeakKeyDictionary[ProviderTree, frozenset[str]] = WeakKeyDictionary()
+        self._copies: WeakKeyDictionary[ProviderTree, frozenset[str]] = WeakKeyDictionary()
 
-    def lend(self) -> ProviderTree:
+    def copy_tree(self) -> ProviderTree:
         """Return a copy to edit; providers missing from it later were removed by its editor."""
         twin = copy.deepcopy(self.tree)
-        self._lent[twin] = frozenset(twin.get_provider_uuids())
+        self._copies[twin] = frozenset(twin.get_provider_uuids())
         return twin
 
-    def was_flushed(self, edited: ProviderTree) -> None:
+    def note_flushed(self, edited: ProviderTree) -> None:
         """Record that an edited tree is complete; providers missing from it later were removed by its editor."""
-        self._lent[edited] = self._lent.get(edited, frozenset()) | frozenset(edited.get_provider_uuids())
+        self._copies[edited] = self._copies.get(edited, frozenset()) | frozenset(edited.get_provider_uuids())
 
     def find_removed(self, edited: ProviderTree) -> list[str]:
         """Return the known providers that an edited tree lacks, each after its parent.
 
-        Providers read after its copy were not removed by its editor. A tree that was not lent may lack roots. Sharing
-        providers are never removed.
+        Providers read after its copy were not removed by its editor. A tree that is not such a copy may lack roots.
+        Sharing providers are never removed.
         """
         left = set(edited.get_provider_uuids())
         known = self.tree.get_provider_uuids()
-        lent = self._lent.get(edited)
-        if lent is None:
+        copied = self._copies.get(edited)
+        if copied is None:
             roots = [root.uuid for root in edited.roots if self.tree.exists(root.uuid)]
-            lent = frozenset(each for root in roots for each in self.tree.get_provider_uuids_in_tree(root))
-        return [uuid for uuid in known if uuid in lent and uuid not in left and not self.is_shared(uuid)]
+            copied = frozenset(each for root in roots for each in self.tree.get_provider_uuids_in_tree(root))
+        return [uuid for uuid in known if uuid in copied and uuid not in left and not self.is_shared(uuid)]
 
     def is_shared(self, uuid: str) -> bool:
         """Return whether a provider is a root that shares its inventories."""
@@ -55,13 +55,13 @@ class Cache:
         return known.parent_uuid is None and SHARING_TRAIT in known.traits
 
     def is_stale(self, uuid: str) -> bool:
-        """Return whether the data of a provider was never read, or too long ago."""
+        """Return whether the data of a provider was never read, or is too old."""
         read_at_s = self._read_at_s.get(uuid)
         if read_at_s is None:
             return True
         return self._refresh_s > 0 and self._elapsed_s() - read_at_s > self._refresh_s
 
-    def was_read(self, uuid: str) -> None:
+    def note_read(self, uuid: str) -> None:
         """Record that all data of a provider was read now."""
         self._read_at_s[uuid] = self._elapsed_s()
 

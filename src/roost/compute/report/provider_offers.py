@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from roost.compute.report.placement_session import Asking, part, refusal
+from roost.compute.report.placement_session import PlacementSession, part, refusal
 from roost.compute.report.provider_cache import Cache
 from roost.compute.report.provider_records import AGGREGATES_VERSION, INVENTORY_VERSION, TRAITS_VERSION, chunks
 from roost.errors import Conflict, InUse
@@ -21,10 +21,10 @@ class Offers:
     returns the provider's new generation. A lost race raises Conflict, and drops the tree from the cache.
     """
 
-    def __init__(self, asking: Asking, cache: Cache, *, most_names: int) -> None:
-        self._asking = asking
+    def __init__(self, session: PlacementSession, cache: Cache, *, names_max: int) -> None:
+        self._session = session
         self._cache = cache
-        self._most_names = most_names
+        self._names_max = names_max
 
     def set_inventory(
         self, uuid: str, inventory: Mapping[str, Mapping[str, float]], *, generation: int | None = None
@@ -85,15 +85,15 @@ class Offers:
 
     def ensure_traits(self, traits: Iterable[str]) -> None:
         """Create the missing traits."""
-        for some in chunks(sorted(traits), self._most_names):
-            found = self._asking.read(f"/traits?name=in:{quote(','.join(some), safe=',')}", version=TRAITS_VERSION)
-            known = part(found, "traits")
-            for name in some:
-                if name not in known:
+        for batch in chunks(sorted(traits), self._names_max):
+            found = self._session.read(f"/traits?name=in:{quote(','.join(batch), safe=',')}", version=TRAITS_VERSION)
+            present = part(found, "traits")
+            for name in batch:
+                if name not in present:
                     self._ensure(f"/traits/{quote(name)}", version=TRAITS_VERSION)
 
     def _ensure(self, path: str, *, version: str) -> None:
-        answer = self._asking.ask("PUT", path, version=version)
+        answer = self._session.request("PUT", path, version=version)
         if answer.status not in {201, 204}:
             raise refusal("PUT", path, answer)
 
@@ -104,7 +104,7 @@ class Offers:
         if generation is None:
             generation = self._cache.tree.data(uuid).generation
         body["resource_provider_generation"] = generation
-        answer = self._asking.ask("PUT", path, body, version=version)
+        answer = self._session.request("PUT", path, body, version=version)
         if answer.status == 200 and isinstance(answer.body, dict):
             return answer.body
         if answer.status == 409 and answer.code == INVENTORY_CODE:

@@ -1,11 +1,11 @@
-"""Providers: read, created and deleted, with their inventories."""
+"""Reads, creates and deletes providers, and reads their data."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from roost.compute.providers.provider_forest import ProviderRecord
-from roost.compute.report.placement_session import Asking, part, refusal
+from roost.compute.report.placement_session import PlacementSession, part, refusal
 from roost.compute.report.provider_cache import Cache
 from roost.errors import Conflict, InUse, NotFound, SyncFailed
 from roost.model.names import SHARING_TRAIT
@@ -24,13 +24,13 @@ class Providers:
     """The providers of a Placement, read into a cache.
 
     Args:
-        most_uuids: maximum number of aggregates in one request, >= 1.
+        uuids_max: maximum number of aggregates in one request, >= 1.
     """
 
-    def __init__(self, asking: Asking, cache: Cache, *, most_uuids: int) -> None:
-        self._asking = asking
+    def __init__(self, session: PlacementSession, cache: Cache, *, uuids_max: int) -> None:
+        self._session = session
         self._cache = cache
-        self._most_uuids = most_uuids
+        self._uuids_max = uuids_max
 
     def ensure(self, uuid: str, *, name: str, parent_uuid: str | None) -> None:
         """Read the tree of a provider; create a missing provider.
@@ -57,10 +57,10 @@ class Providers:
     def create(self, uuid: str, *, name: str, parent_uuid: str | None) -> bool:
         """Create a provider; return whether it is new, and not another client's with the same uuid."""
         body = {"name": name, "uuid": uuid} | ({} if parent_uuid is None else {"parent_provider_uuid": parent_uuid})
-        answer = self._asking.ask("POST", "/resource_providers", body, version=_CREATE_VERSION)
+        answer = self._session.request("POST", "/resource_providers", body, version=_CREATE_VERSION)
         if answer.status == 200:
             self._cache.tree.populate_from_iterable([_record(answer.body)])
-            self._cache.was_read(uuid)  # It has no inventories yet.
+            self._cache.note_read(uuid)  # It has no inventories yet.
             return True
         if answer.status != 409:
             raise refusal("POST", "/resource_providers", answer)
@@ -81,7 +81,7 @@ class Providers:
             InUse: it has allocations or children.
         """
         path = f"/resource_providers/{uuid}"
-        answer = self._asking.ask("DELETE", path, version=_TREE_VERSION)
+        answer = self._session.request("DELETE", path, version=_TREE_VERSION)
         if answer.status == 409:
             raise InUse(f"provider {uuid} cannot be deleted: {answer.problem}")
         if answer.status not in {204, 404}:
@@ -106,8 +106,8 @@ class Providers:
     def refresh(self, uuid: str) -> None:
         """Read the data of a provider, and the providers that share with it."""
         aggregates = self._refresh_one(uuid)
-        for some in chunks(sorted(aggregates), self._most_uuids):
-            query = f"member_of=in:{','.join(some)}&required={SHARING_TRAIT}"
+        for batch in chunks(sorted(aggregates), self._uuids_max):
+            query = f"member_of=in:{','.join(batch)}&required={SHARING_TRAIT}"
             for record in self._list_pages(query, version=_SHARING_VERSION):
                 if not self._cache.tree.exists(record["uuid"]):
                     self._cache.tree.new_root(record["name"], record["uuid"], record["generation"])
@@ -132,27 +132,27 @@ class Providers:
         traits = part(self._read(uuid, "traits", version=TRAITS_VERSION), "traits")
         self._cache.tree.update_aggregates(uuid, aggregates)
         self._cache.tree.update_traits(uuid, traits)
-        self._cache.was_read(uuid)
+        self._cache.note_read(uuid)
         found: list[str] = aggregates
         return found
 
     def _read(self, uuid: str, name: str, *, version: str) -> dict[str, Any]:
         try:
-            return self._asking.read(f"/resource_providers/{uuid}/{name}", version=version)
+            return self._session.read(f"/resource_providers/{uuid}/{name}", version=version)
         except NotFound as error:
             self._cache.forget_trees([uuid])
             raise Conflict(f"provider {uuid} is gone: read its tree again") from error
 
     def _list_pages(self, query: str, *, version: str) -> list[ProviderRecord]:
-        found = part(self._asking.read(f"/resource_providers?{query}", version=version), "resource_providers")
+        found = part(self._session.read(f"/resource_providers?{query}", version=version), "resource_providers")
         # The order of a list differs between servers.
         return sorted(map(_record, found), key=lambda record: record["uuid"])
 
 
-def chunks(names: Sequence[str], most: int) -> Iterator[Sequence[str]]:
+def chunks(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     """Yield names in order, in chunks of limited size."""
-    for start in range(0, len(names), most):
-        yield names[start : start + most]
+    for start in range(0, len(names), size):
+        yield names[start : start + size]
 
 
 def _record(found: Any) -> ProviderRecord:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
-from roost.compute.providers import held_allocations as amounts
+from roost.compute.providers import held_allocations
 from roost.compute.providers.held_allocations import Allocations, Amounts
 from roost.compute.providers.provider_forest import ProviderRecord
 from roost.compute.providers.provider_tree import ProviderTree
 from roost.compute.report.consumer_records import Consumers
-from roost.compute.report.flush import Flushing
-from roost.compute.report.placement_session import Asking, Http, Patience, part
+from roost.compute.report.flush import TreeFlush
+from roost.compute.report.placement_session import Http, PlacementSession, RetryPolicy, part
 from roost.compute.report.provider_cache import Cache
 from roost.compute.report.provider_offers import Offers
 from roost.compute.report.provider_records import AGGREGATES_VERSION, Providers
@@ -60,12 +60,12 @@ class ReportClient:
         refresh_s: float = 300.0,
         sharing_max: int = 200,
     ) -> None:
-        self._asking = Asking(http, Patience(sleep=sleep, uniform=uniform, tries=tries))
+        self._session = PlacementSession(http, RetryPolicy(sleep=sleep, uniform=uniform, tries=tries))
         self._cache = Cache(elapsed_s=clock.elapsed_s, refresh_s=refresh_s)
-        self._providers = Providers(self._asking, self._cache, most_uuids=sharing_max)
-        self._offers = Offers(self._asking, self._cache, most_names=sharing_max)
-        self._flushing = Flushing(self._asking, self._cache, providers=self._providers, offers=self._offers)
-        self._consumers = Consumers(self._asking)
+        self._providers = Providers(self._session, self._cache, uuids_max=sharing_max)
+        self._offers = Offers(self._session, self._cache, names_max=sharing_max)
+        self._flush = TreeFlush(self._session, self._cache, providers=self._providers, offers=self._offers)
+        self._consumers = Consumers(self._session)
         self._is_away = False
 
     # --- the tree of a host ---
@@ -85,7 +85,7 @@ class ReportClient:
             Conflict: the provider was deleted meanwhile; try again.
         """
         self._providers.ensure(uuid, name=uuid if name is None else name, parent_uuid=parent_uuid)
-        return self._cache.lend()
+        return self._cache.copy_tree()
 
     def update_from_provider_tree(self, new_tree: ProviderTree, allocations: Allocations | None = None) -> None:
         """Write an edited tree to Placement.
@@ -105,7 +105,7 @@ class ReportClient:
             InUse: an inventory to delete is in use.
             SyncFailed: another request was refused or not answered; completed writes stay.
         """
-        self._flushing.run(new_tree, allocations)
+        self._flush.run(new_tree, allocations)
 
     def forget(self) -> None:
         """Drop all cached providers."""
@@ -202,7 +202,7 @@ class ReportClient:
 
     def get_allocations_for_consumer(self, consumer_uuid: str) -> dict[str, Any] | None:
         """Return the allocations of a consumer, by provider; None: Placement does not answer."""
-        found = self._unless_away(lambda: self._consumers.answer_of(consumer_uuid))
+        found = self._call_or_none(lambda: self._consumers.answer_of(consumer_uuid))
         return None if found is None else part(found, "allocations")
 
     def claim_resources(
@@ -255,7 +255,7 @@ class ReportClient:
             NotFound: it has no allocations yet.
             Conflict: they do not fit, or every attempt met a concurrent change.
         """
-        self._consumers.change(consumer_uuid, lambda held: amounts.add(held, resources))
+        self._consumers.change(consumer_uuid, lambda held: held_allocations.add(held, resources))
 
     def remove_resources_from_instance_allocation(self, consumer_uuid: str, resources: Amounts) -> None:
         """Release a part of a consumer's allocations.
@@ -265,7 +265,7 @@ class ReportClient:
             NotFound: it has no allocations.
             Conflict: every attempt met a concurrent change.
         """
-        self._consumers.change(consumer_uuid, lambda held: amounts.subtract(held, resources))
+        self._consumers.change(consumer_uuid, lambda held: held_allocations.subtract(held, resources))
 
     def remove_provider_tree_from_instance_allocation(self, consumer_uuid: str, root_uuid: str) -> bool:
         """Release all allocations of a consumer in a provider's tree; return whether there were any.
@@ -291,7 +291,7 @@ class ReportClient:
         Raises:
             Conflict: it changed since then.
         """
-        return self._consumers.leave(consumer_uuid, known, uuids)
+        return self._consumers.release_on(consumer_uuid, known, uuids)
 
     def move_allocations(self, source_uuid: str, target_uuid: str) -> bool:
         """Move the allocations of one consumer to another, in one request; return whether the latter has them.
@@ -318,8 +318,8 @@ class ReportClient:
 
     def get_allocation_candidates(self, query: str) -> Candidates:
         """Return the candidates of a query string; empty if Placement does not answer."""
-        found = self._unless_away(
-            lambda: self._asking.ask("GET", f"/allocation_candidates?{query}", version=CANDIDATES_VERSION)
+        found = self._call_or_none(
+            lambda: self._session.request("GET", f"/allocation_candidates?{query}", version=CANDIDATES_VERSION)
         )
         if found is None:
             return Candidates()
@@ -344,32 +344,32 @@ class ReportClient:
 
     def _usages(self, **query: str) -> dict[str, int]:
         usages: dict[str, int] = part(
-            self._asking.read(f"/usages?{urlencode(query)}", version=_USAGES_VERSION), "usages"
+            self._session.read(f"/usages?{urlencode(query)}", version=_USAGES_VERSION), "usages"
         )
         return usages
 
-    def _change_aggregates(self, name: str, new: Callable[[set[str]], set[str]]) -> None:
+    def _change_aggregates(self, name: str, edit: Callable[[set[str]], set[str]]) -> None:
         uuid = self._providers.find_by_name(name)["uuid"]
-        lost: Conflict | None = None
-        for _ in self._asking.patience.turns():
-            found = self._asking.read(f"/resource_providers/{uuid}/aggregates", version=AGGREGATES_VERSION)
+        conflict: Conflict | None = None
+        for _ in self._session.retries.attempts():
+            found = self._session.read(f"/resource_providers/{uuid}/aggregates", version=AGGREGATES_VERSION)
             known, generation = set(part(found, "aggregates")), part(found, "resource_provider_generation")
-            wanted = new(known)
-            if wanted == known:
+            aggregates = edit(known)
+            if aggregates == known:
                 return
             try:
-                self._offers.set_aggregates(uuid, wanted, use_cache=False, generation=generation)
+                self._offers.set_aggregates(uuid, aggregates, use_cache=False, generation=generation)
             except Conflict as error:
-                lost = error
+                conflict = error
             else:
                 return
-        assert lost is not None, "patience tries at least once"
-        raise lost
+        assert conflict is not None, "there is at least one attempt"
+        raise conflict
 
-    def _unless_away(self, act: Callable[[], T]) -> T | None:
+    def _call_or_none(self, call: Callable[[], T]) -> T | None:
         """Return the result of a call; if Placement does not answer, log it once and return None."""
         try:
-            found = act()
+            found = call()
         except PlacementGone as error:
             if not self._is_away:
                 log.event("placement_away", problem=str(error))

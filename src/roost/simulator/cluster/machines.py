@@ -12,7 +12,7 @@ from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
 from roost.compute.agent.saved_images import SavedImages
 from roost.compute.agent.state_machine import Agent
-from roost.compute.agent.tasks import Clean, Look, Register, Task, Tell, Undo, Work
+from roost.compute.agent.tasks import Clean, Register, Reply, Scan, Task, Undo, Work
 from roost.compute.driver_values import check_guests
 from roost.compute.drivers.fake.driver import Fake
 from roost.compute.drivers.fake.script import Action, Fault, Kind, Script
@@ -218,7 +218,7 @@ class AgentProcess:
             self._world.events.note(f"{self.host} ends: {self.agent.end}")
             self.machine.die()
             return
-        polling = self.agent.polling()
+        polling = self.agent.poll_part()
         if polling is not None and not self._is_polling:
             self._is_polling = True
             self._poll(polling)
@@ -240,11 +240,11 @@ class AgentProcess:
 
     def _start_task(self, task: Task) -> None:
         match task:
-            case Look():
+            case Scan():
                 self._schedule(_QUICK_S, "look at guests", self._scan_guests)
             case Register(registration):
                 self._register(registration)
-            case Tell(order, answer):
+            case Reply(order, answer):
                 self._send_answer(order, answer)
             case Work() | Undo() | Clean():
                 self._schedule(self._draw_span(), f"{_describe_task(task)}", lambda: self._execute(task))
@@ -309,7 +309,7 @@ class AgentProcess:
             self._advance()
 
         def apply_error(error: RoostError) -> None:
-            self.agent.untold(order, error, self._now_s)
+            self.agent.on_undelivered(order, error, self._now_s)
             self._advance()
 
         self._call(
@@ -358,7 +358,7 @@ class AgentProcess:
         def apply_error(error: RoostError) -> None:
             self._is_reporting, self._report_at_s = False, self._now_s + _TICK_S
             if isinstance(error, NotFound):
-                self.agent.unknown(self._now_s)
+                self.agent.on_unknown(self._now_s)
 
         host, facts = self.host, self.use.facts
         self._call(

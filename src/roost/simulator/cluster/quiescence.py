@@ -71,7 +71,7 @@ def _describe_host(world: World, machine: Machine) -> str:
         return f"the agent of {machine.host} is away"
     if agent.state != "ready" or not machine.process.agent.is_ready:
         return f"the agent of {machine.host} is {agent.state}"
-    if not machine.process.agent.is_idle or machine.process.agent.is_undoing or machine.process.agent.is_in_a_hurry:
+    if not machine.process.agent.is_idle or machine.process.agent.is_undoing or machine.process.agent.needs_prompt_poll:
         return f"the agent of {machine.host} is at work"
     for order in world.store.shelves.work[OrderRow].rows.values():
         if order.host == machine.host and order.state in {"waiting", "taken"}:

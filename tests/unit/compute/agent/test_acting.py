@@ -137,23 +137,29 @@ def test_unsupported_capability_aborts_without_calling_the_driver(monkeypatch, a
 @pytest.mark.parametrize(
     ("results", "act", "problem"),
     [
-        ({"prepare": 1}, Prepare(spec()), "TypeError: prepare of the driver returned int, no TransferTarget"),
+        ({"prepare": 1}, Prepare(spec()), "TypeError: prepare of the driver returned int, not TransferTarget"),
         ({"save": ""}, Save(), "TypeError: save of the driver returned no id of an image"),
-        ({"inspect": "here"}, Inspect(), "TypeError: inspect of the driver returned str, no GuestReport"),
+        ({"inspect": "here"}, Inspect(), "TypeError: inspect of the driver returned str, not GuestReport"),
         (
             {"prepare": TransferTarget(uuid=uuid_named("other"), node=HOST, address="a")},
             Prepare(spec()),
-            f"TypeError: prepare of the driver returned room for {uuid_named('other')} on {HOST}",
+            f"TypeError: prepare of the driver returned an address for {uuid_named('other')} on {HOST}",
         ),
         (
             {"prepare": TransferTarget(uuid=GUEST, node=HOST, address=7)},
             Prepare(spec()),
-            "TypeError: prepare of the driver returned no TransferTarget: Expected `str`, got `int` - at `$.address`",
+            (
+                "TypeError: prepare of the driver returned an invalid TransferTarget: "
+                "Expected `str`, got `int` - at `$.address`"
+            ),
         ),
         (
             {"inspect": GuestReport(uuid=GUEST, node=HOST, operation="", state="merry")},
             Inspect(),
-            "TypeError: inspect of the driver returned no GuestReport: Invalid enum value 'merry' - at `$.state`",
+            (
+                "TypeError: inspect of the driver returned an invalid GuestReport: "
+                "Invalid enum value 'merry' - at `$.state`"
+            ),
         ),
         ({"save": "\0"}, Save(), "TypeError: save of the driver returned no id of an image"),
     ],
@@ -208,16 +214,16 @@ def test_reboot_stops_the_guest_and_starts_it_again():
 def test_spawn_completed_before_restart_is_not_repeated():
     host = Host()
     build = order(Spawn(spec(**CARD)))
-    host.acting.carry_out(Work(build))
+    host.executor.carry_out(Work(build))
     host.driver.spawn = None
-    answer = host.acting.carry_out(Work(build, is_again=True))
+    answer = host.executor.carry_out(Work(build, is_resumed=True))
     assert (answer.outcome, answer.found.operation) == ("ok", build.operation)
 
 
 def test_half_built_guest_is_completed_after_restart():
     host = Host()
     host.driver._put(half_built_guest(order(Spawn(spec()))))
-    answer = host.do(Spawn(spec(**CARD)), is_again=True)
+    answer = host.do(Spawn(spec(**CARD)), is_resumed=True)
     assert (answer.found.state, host.free) == ("running", 1)
 
 
@@ -237,7 +243,7 @@ def test_cold_migration_claims_on_target_and_releases_source_on_destroy():
     source.do(Power(is_on=False), 2, turn=2)
     source.do(SendDisk(to), 3, turn=2)
     assert target.do(Finish(arrival), 4, turn=2).found.state == "running"
-    assert target.do(Finish(arrival), 4, turn=2, is_again=True).outcome == "ok"
+    assert target.do(Finish(arrival), 4, turn=2, is_resumed=True).outcome == "ok"
     assert source.do(Destroy(), 5, turn=2).outcome == "ok"
     assert source.free == 2
     assert list(target.journal.instances("host-b")) == [GUEST]
@@ -271,7 +277,7 @@ def test_repeated_prepare_claims_once(is_here):
         host.do(Spawn(spec(**CARD)))
     before = host.free
     for _ in range(2):
-        assert host.do(Prepare(spec(**CARD)), turn=2, is_again=True).outcome == "ok"
+        assert host.do(Prepare(spec(**CARD)), turn=2, is_resumed=True).outcome == "ok"
         assert host.free == before - 1
     assert host.do(Discard(), 2, turn=2).outcome == "ok"
     assert (host.free, len(host.journal.holdings(GUEST))) == (before, int(is_here))
@@ -303,7 +309,7 @@ def test_discard_after_crashed_resize_restores_the_previous_claims():
     host.do(Power(is_on=False), 2, turn=2)
     host.do(SendDisk(to), 3, turn=2)
     assert host.do(Finish(larger), 4, turn=2).outcome == "aborted"
-    assert host.do(Finish(larger), 4, turn=2, is_again=True).outcome == "failed"  # The agent recorded nothing.
+    assert host.do(Finish(larger), 4, turn=2, is_resumed=True).outcome == "failed"  # The agent recorded nothing.
     assert host.do(Discard(), 5, turn=2).outcome == "ok"
     assert (host.free, host.journal.holdings(GUEST)) == (1, before)
 
@@ -312,7 +318,7 @@ def test_undone_guest_with_a_prepared_resize_releases_everything():
     host = Host()
     host.do(Spawn(spec(**CARD)))
     host.do(Prepare(spec(pci=(ask(count=1),))), turn=2)
-    assert host.acting.carry_out(Undo(order(Spawn(spec(**CARD))))).outcome == "ok"
+    assert host.executor.carry_out(Undo(order(Spawn(spec(**CARD))))).outcome == "ok"
     assert host.driver.inspect(GUEST) is None
     assert host.do(Discard(), 2, turn=2).outcome == "ok"
     assert (host.free, host.journal.holdings(GUEST)) == (2, [])
@@ -334,13 +340,13 @@ def test_failed_build_and_failed_cleanup_report_the_leftover_guest():
     faults = (Fault(action="spawn", kind="crash", times=1), Fault(action="destroy", kind="failed", times=1))
     host = Host(fake(Script(fault=faults), HOST))
     build = order(Spawn(spec()))
-    answer = host.acting.carry_out(Work(build))
+    answer = host.executor.carry_out(Work(build))
     assert (answer.outcome, answer.found) == (
         "aborted",
         GuestReport(uuid=GUEST, node=HOST, operation=build.operation, state="building"),
     )
     assert host.driver.inspect(GUEST) is not None
-    assert host.acting.carry_out(Undo(build)).outcome == "ok"
+    assert host.executor.carry_out(Undo(build)).outcome == "ok"
     assert host.driver.inspect(GUEST) is None
 
 
@@ -350,11 +356,11 @@ def test_failed_build_and_failed_cleanup_report_the_leftover_guest():
 def test_undo_destroys_a_build_unless_a_later_order_adopted_it():
     host = Host()
     build, later_build = order(Spawn(spec(**CARD))), order(Spawn(spec(**CARD)), turn=2)
-    host.acting.carry_out(Work(build))
-    assert host.acting.carry_out(Undo(build)).outcome == "ok"
+    host.executor.carry_out(Work(build))
+    assert host.executor.carry_out(Undo(build)).outcome == "ok"
     assert (host.driver.guests(), host.free) == ([], 2)
-    host.acting.carry_out(Work(later_build))
-    host.acting.carry_out(Undo(build))
+    host.executor.carry_out(Work(later_build))
+    host.executor.carry_out(Undo(build))
     assert (len(host.driver.guests()), host.free) == (1, 1)
 
 
@@ -367,10 +373,10 @@ def test_failed_rebuild_of_a_missing_guest_claims_nothing(capsys):
 
 def test_undo_of_an_unrecorded_discard_releases_the_claims():
     host, arrival = Host(), order(Prepare(spec(**CARD)), turn=2)
-    host.acting.carry_out(Work(arrival))
+    host.executor.carry_out(Work(arrival))
     host.driver.discard(GUEST, arrival.operation)
     assert host.free == 1
-    host.acting.carry_out(Undo(order(Discard(), 2, turn=2)))
+    host.executor.carry_out(Undo(order(Discard(), 2, turn=2)))
     assert (host.free, host.journal.holdings(GUEST)) == (2, [])
 
 
@@ -381,10 +387,10 @@ def test_sparing_discard_keeps_a_guest_that_has_arrived(task, has_come):
     source, host = fake(Script(), "source", shelf=shelf), Host(fake(Script(), HOST, shelf=shelf))
     source.spawn(replace(spec_of("one", "source"), uuid=GUEST), "built")
     prepare = order(Prepare(spec(**CARD)), turn=2)
-    to = host.acting.carry_out(Work(prepare)).prepared
+    to = host.executor.carry_out(Work(prepare)).prepared
     if has_come:
         source.live_migrate(GUEST, to)
-    answer = host.acting.carry_out(task(order(Discard(is_sparing=True), 2, turn=2)))
+    answer = host.executor.carry_out(task(order(Discard(is_sparing=True), 2, turn=2)))
     assert answer.outcome == "ok"
     found = host.driver.inspect(GUEST)
     assert (found is not None and found.state == "running") is has_come
@@ -397,9 +403,9 @@ def test_undo_retries_a_failed_discard_and_keeps_the_guest():
     host.do(Spawn(spec()))
     host.do(Prepare(spec(**CARD)), turn=2)
     discard = order(Discard(), 2, turn=2)
-    assert host.acting.carry_out(Work(discard)).outcome == "failed"
+    assert host.executor.carry_out(Work(discard)).outcome == "failed"
     assert (len(host.journal.holdings(GUEST)), host.free) == (2, 1)
-    assert host.acting.carry_out(Undo(discard)).outcome == "ok"
+    assert host.executor.carry_out(Undo(discard)).outcome == "ok"
     assert (len(host.journal.holdings(GUEST)), host.free) == (1, 2)
     assert host.driver.inspect(GUEST).state == "running"
 
@@ -408,7 +414,7 @@ def test_undo_retries_a_failed_discard_and_keeps_the_guest():
 def test_undo_of_other_orders_leaves_the_guest_running(act):
     host = Host()
     host.do(Spawn(spec()))
-    assert host.acting.carry_out(Undo(order(act, turn=2))).outcome == "ok"
+    assert host.executor.carry_out(Undo(order(act, turn=2))).outcome == "ok"
     assert host.driver.inspect(GUEST).state == "running"
 
 
@@ -416,21 +422,21 @@ def test_undo_of_other_orders_leaves_the_guest_running(act):
 def test_undo_of_destroy_or_live_migrate_releases_a_guest_that_is_gone(act):
     host = Host()
     host.do(Spawn(spec(**CARD)))
-    host.acting.carry_out(Undo(order(act, turn=2)))
+    host.executor.carry_out(Undo(order(act, turn=2)))
     assert host.free == 1
     host.driver.destroy(GUEST, "before its agent died")
-    host.acting.carry_out(Undo(order(act, turn=2)))
+    host.executor.carry_out(Undo(order(act, turn=2)))
     assert (host.free, host.journal.holdings(GUEST)) == (2, [])
 
 
 def test_clean_pauses_resumes_and_destroys_guests():
     host = Host()
     host.do(Spawn(spec(**CARD)))
-    assert host.acting.carry_out(Clean(GUEST, "pause")).outcome == "ok"
-    assert (host.driver.inspect(GUEST).state, host.journal.paused_guests()) == ("stopped", {GUEST})
-    host.acting.carry_out(Clean(GUEST, "resume"))
-    assert (host.driver.inspect(GUEST).state, host.journal.paused_guests()) == ("running", frozenset())
-    host.acting.carry_out(Clean(GUEST, "destroy"))
+    assert host.executor.carry_out(Clean(GUEST, "pause")).outcome == "ok"
+    assert (host.driver.inspect(GUEST).state, host.journal.list_paused()) == ("stopped", {GUEST})
+    host.executor.carry_out(Clean(GUEST, "resume"))
+    assert (host.driver.inspect(GUEST).state, host.journal.list_paused()) == ("running", frozenset())
+    host.executor.carry_out(Clean(GUEST, "destroy"))
     assert (host.driver.guests(), host.free) == ([], 2)
 
 
@@ -438,8 +444,8 @@ def test_clean_destroy_releases_claims_before_the_node_is_tracked():
     before = Host()
     before.do(Spawn(spec(**CARD)))
     tracker = PlainTracker(before.driver, before.journal)
-    acting = OrderExecutor(HOST, run=RUN, driver=before.driver, journal=before.journal, use_of=tracker.use)
-    assert acting.carry_out(Clean(GUEST, "destroy")).outcome == "ok"
+    executor = OrderExecutor(HOST, run=RUN, driver=before.driver, journal=before.journal, use_of=tracker.use)
+    assert executor.carry_out(Clean(GUEST, "destroy")).outcome == "ok"
     assert (before.driver.guests(), Host(before.driver, before.journal).free) == ([], 2)
 
 
@@ -449,15 +455,15 @@ def test_resize_ends_before_the_node_is_tracked_after_restart(end, number):
     before.do(Spawn(spec(**CARD)))
     before.do(Prepare(spec(**CARD)), turn=2)
     tracker = PlainTracker(before.driver, before.journal)
-    acting = OrderExecutor(HOST, run=RUN, driver=before.driver, journal=before.journal, use_of=tracker.use)
+    executor = OrderExecutor(HOST, run=RUN, driver=before.driver, journal=before.journal, use_of=tracker.use)
     act = end() if end is Destroy else end(order(Destroy(), turn=2).operation)
-    assert acting.carry_out(Work(order(act, 2, turn=3))).outcome == "ok"
+    assert executor.carry_out(Work(order(act, 2, turn=3))).outcome == "ok"
     assert len(before.journal.holdings(GUEST)) == number
 
 
 def test_failed_clean_destroy_is_logged_as_a_fault(capsys):
     host = failing("destroy", "crash")
-    assert host.acting.carry_out(Clean(GUEST, "destroy")).outcome == "aborted"
+    assert host.executor.carry_out(Clean(GUEST, "destroy")).outcome == "aborted"
     assert '"fault"' in capsys.readouterr().err
 
 

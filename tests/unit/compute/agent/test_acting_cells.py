@@ -22,7 +22,7 @@ def rebuild_of(*cpus, image="new", turn=2):
 
 def carry_out(host, task_order):
     """Carry out an order and return its answer."""
-    return host.acting.carry_out(Work(task_order))
+    return host.executor.carry_out(Work(task_order))
 
 
 @pytest.mark.parametrize(("kind", "outcome"), [("failed", "failed"), ("crash", "aborted")])
@@ -90,8 +90,8 @@ def test_interrupted_rebuild_leaves_only_the_cells_that_the_guest_uses(monkeypat
         with pytest.raises(Dead):
             carry_out(host, rebuild_order)
     assert len(pinned_on(host)) == 3
-    again = Work(rebuild_order, is_again=True) if is_wanted else Undo(rebuild_order)
-    assert host.acting.carry_out(again).outcome == "ok"
+    again = Work(rebuild_order, is_resumed=True) if is_wanted else Undo(rebuild_order)
+    assert host.executor.carry_out(again).outcome == "ok"
     count = 1 if is_rebuilt or is_wanted else 2
     assert (len(pinned_on(host)), len(host.journal.holdings(GUEST))) == (count, 1)
 
@@ -101,14 +101,14 @@ def host_with_pages(name, *sizes):
     host = Host(name=name)
     pages = tuple(MemoryPages(size_kb=size, total=2**20 // size) for size in sizes)
     cells = (msgspec.structs.replace(CELLS.cells[0], mempages=pages),)
-    host.tracker.use(name).tell(HostFacts(numa=NumaTopology(cells=cells)))
+    host.tracker.use(name).update_facts(HostFacts(numa=NumaTopology(cells=cells)))
     return host
 
 
 @pytest.mark.parametrize(
     ("sizes", "changes", "problem"),
     [
-        ((4, 2048), {}, "the memory pages of a guest that runs cannot change from 4 KiB to 2,048 KiB"),
+        ((4, 2048), {}, "the memory pages of a running guest cannot change from 4 KiB to 2,048 KiB"),
         ((4, 2048), {"page_sizes": None}, ""),  # An older agent does not report page sizes.
         ((4,), {}, ""),
     ],

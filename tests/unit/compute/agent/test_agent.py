@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from roost.compute.agent.agent_journal import Holding, Journal
-from roost.compute.agent.tasks import Clean, Look, Tell, Undo, Work
+from roost.compute.agent.tasks import Clean, Reply, Scan, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, DriverNotReady, NotFound, Unavailable
 from roost.model.work.guest import TransferTarget
 from roost.model.work.guest_use import GuestUse
@@ -27,10 +27,10 @@ from tests.support.fleets.worlds import uuid_named
 
 def test_agent_registers_its_guests_and_then_polls():
     one = agent()
-    assert one.polling() is None
+    assert one.poll_part() is None
     registration = arrived(one, found())
     assert (registration.run, registration.nodes[0].node, registration.guests) == (RUN, HOST, (found(),))
-    assert one.polling() == PollingAgent(host=HOST, run=RUN, fence=1)
+    assert one.poll_part() == PollingAgent(host=HOST, run=RUN, fence=1)
     assert one.due(0.0) == []
 
 
@@ -50,11 +50,11 @@ def test_guests_are_cleaned_before_the_next_registration():
     )
     cleanups = one.due(0.0)
     assert cleanups == [Clean(uuid_named("gone"), "destroy"), Clean(uuid_named("open"), "pause")]
-    assert one.polling() is None
+    assert one.poll_part() is None
     one.on_worked(cleanups[0], OK, 0.0)
     assert one.due(0.0) == []
     one.on_worked(cleanups[1], OK, 0.0)
-    assert one.due(0.0) == [Look()]
+    assert one.due(0.0) == [Scan()]
 
 
 def test_claims_of_a_lost_guest_are_released_unless_an_order_is_open():
@@ -78,7 +78,7 @@ def test_registration_is_retried_with_growing_pauses():
         while not (tasks := one.due(now_s)):
             now_s += 0.25
         pauses.append(now_s - before_s)
-        assert tasks == [Look()]
+        assert tasks == [Scan()]
         one.on_scan([], [])
         one.due(now_s)
         one.on_registered(RegistrationAnswer(fence=1, is_ready=False, down_after_s=60.0), now_s)
@@ -99,14 +99,14 @@ def test_agent_scans_again_after_a_failed_cleanup():
     (clean,) = one.due(0.0)
     one.on_worked(clean, FAILED, 0.0)
     assert one.due(0.4) == []
-    assert one.due(0.5) == [Look()]
+    assert one.due(0.5) == [Scan()]
 
 
 def test_unready_driver_is_retried_and_bad_settings_end_the_agent():
     one = agent()
-    assert one.due(0.0) == [Look()]
+    assert one.due(0.0) == [Scan()]
     one.on_refused(DriverNotReady("it starts"), 0.0)
-    assert (one.due(0.2), one.due(0.5)) == ([], [Look()])
+    assert (one.due(0.2), one.due(0.5)) == ([], [Scan()])
     one.on_refused(BadSettings("driver fake", "is wrong"), 0.5)
     assert isinstance(one.end, BadSettings)
     assert one.due(99.0) == []
@@ -122,14 +122,14 @@ def test_another_agent_of_the_host_ends_this_one():
     two = ready()
     hear(two, is_superseded=True)
     assert str(two.end) == "another agent of host host-a has registered, so this one ends"
-    assert two.polling() is None
+    assert two.poll_part() is None
 
 
 def test_agent_registers_again_when_the_server_forgot_it():
     one = ready()
     assert hear(one, is_unknown=True) == []
-    assert one.polling() is None
-    assert one.due(0.5) == [Look()]
+    assert one.poll_part() is None
+    assert one.due(0.5) == [Scan()]
 
 
 # --- orders ---
@@ -141,17 +141,17 @@ def test_order_is_journaled_first_and_answered_until_delivered():
     (work,) = hear(one, spawn)
     assert work == Work(spawn)
     assert journal.entry((spawn.operation, 1)).state == "begun"
-    assert one.polling().held == (spawn.id,)
+    assert one.poll_part().held == (spawn.id,)
     one.on_worked(work, OK, 1.0)
     assert journal.entry((spawn.operation, 1)).state == "done"
-    assert one.due(1.0) == [Tell(spawn, OK)]
-    one.untold(spawn, Unavailable("no answer"), 1.0)
+    assert one.due(1.0) == [Reply(spawn, OK)]
+    one.on_undelivered(spawn, Unavailable("no answer"), 1.0)
     assert one.due(1.1) == []
-    assert one.due(2.0) == [Tell(spawn, OK)]
+    assert one.due(2.0) == [Reply(spawn, OK)]
     assert one.due(2.0) == []
     one.on_delivered(spawn)
     assert journal.entry((spawn.operation, 1)).state == "taken"
-    assert one.polling().held == ()
+    assert one.poll_part().held == ()
     assert one.is_idle
 
 
@@ -160,9 +160,9 @@ def test_repeated_order_runs_once_and_is_answered_again():
     (work,) = hear(one, spawn, spawn)
     assert hear(one, spawn) == []
     one.on_worked(work, OK, 0.0)
-    assert hear(one, spawn) == [Tell(spawn, OK)]
+    assert hear(one, spawn) == [Reply(spawn, OK)]
     one.on_delivered(spawn)
-    assert hear(one, spawn) == [Tell(spawn, OK)]
+    assert hear(one, spawn) == [Reply(spawn, OK)]
 
 
 def test_orders_run_one_at_a_time_per_instance():
@@ -170,7 +170,7 @@ def test_orders_run_one_at_a_time_per_instance():
     first, second, other = order(Spawn(spec()), 1), order(Power(is_on=False), 2), order(Destroy(), of="other")
     assert hear(one, second, first, other) == [Work(first), Work(other)]
     one.on_worked(Work(first), OK, 0.0)
-    assert one.due(0.0) == [Work(second), Tell(first, OK)]
+    assert one.due(0.0) == [Work(second), Reply(first, OK)]
 
 
 def test_orders_wait_until_placement_has_the_host():
@@ -225,7 +225,7 @@ def test_stopping_agent_starts_no_order_and_sends_its_answers():
     one = ready()
     (work,) = hear(one, order(Spawn(spec())))
     one.stop()
-    assert one.polling() is None
+    assert one.poll_part() is None
     one.on_polled(1, [order(Destroy(), of="other")], now_s=0.0)
     one.on_worked(work, OK, 0.0)
     assert outcomes(one.due(0.0)) == [(work.order.id, "ok")]
@@ -248,11 +248,11 @@ def test_waiting_orders_need_confirmation_after_a_new_registration(is_wanted):
     one = ready()
     first, second = order(Spawn(spec()), 1), order(Power(is_on=False), 2)
     hear(one, first, second)
-    one.unknown(0.0)
+    one.on_unknown(0.0)
     arrived(one, now_s=0.5, fence=2)
     one.on_worked(Work(first), FAILED, 0.5)
-    assert (outcomes(one.due(0.5)), one.polling().held) == ([(first.id, "failed")], (first.id, second.id))
-    assert one.is_in_a_hurry
+    assert (outcomes(one.due(0.5)), one.poll_part().held) == ([(first.id, "failed")], (first.id, second.id))
+    assert one.needs_prompt_poll
     one.on_polled(2, (), now_s=0.5, withdrawn=() if is_wanted else (second.id,))
     assert one.due(0.5) == ([Work(second)] if is_wanted else [])
 
@@ -263,7 +263,7 @@ def test_settled_orders_are_neither_started_nor_answered():
     hear(one, done, waits, msgspec.structs.replace(other, id=9))
     one.on_worked(Work(done), FAILED, 0.0)
     assert hear(one, settled=[waits.id, done.id, 9]) == []
-    assert (one.polling().held, one.is_idle) == ((), False)
+    assert (one.poll_part().held, one.is_idle) == ((), False)
     one.on_worked(Work(msgspec.structs.replace(other, id=9)), FAILED, 0.0)
     assert (one.due(0.0), one.is_idle) == ([], True)
 
@@ -273,10 +273,10 @@ def test_answer_to_an_unknown_order_is_dropped_after_one_retry():
     hear(one, spawn)
     one.on_worked(Work(spawn), OK, 0.0)
     one.due(0.0)
-    one.untold(spawn, NotFound("order", "101"), 0.0)
+    one.on_undelivered(spawn, NotFound("order", "101"), 0.0)
     arrived(one, now_s=0.5)
     assert outcomes(one.due(0.5)) == [(spawn.id, "ok")]
-    one.untold(spawn, NotFound("order", "101"), 0.5)
+    one.on_undelivered(spawn, NotFound("order", "101"), 0.5)
     assert one.is_idle
 
 
@@ -285,7 +285,7 @@ def test_rejected_answer_becomes_aborted_and_the_build_is_undone():
     hear(one, spawn)
     one.on_worked(Work(spawn), OK, 0.0)
     one.due(0.0)
-    one.untold(spawn, BadRequest("saved is wrong"), 0.0)
+    one.on_undelivered(spawn, BadRequest("saved is wrong"), 0.0)
     undo, tell = one.due(0.0)
     assert undo == Undo(spawn)
     assert (tell.answer.outcome, tell.answer.problem) == (
@@ -329,7 +329,7 @@ def test_withdrawn_hung_build_is_undone_without_an_answer():
     one.on_worked(Work(hung_order), OK, 21.0)
     assert one.due(21.0) == [Undo(hung_order)]
     one.on_worked(Undo(hung_order), OK, 21.0)
-    assert one.polling().held == (other.id,)
+    assert one.poll_part().held == (other.id,)
 
 
 def test_withdrawn_hung_power_change_is_forgotten_when_it_ends():
@@ -339,7 +339,7 @@ def test_withdrawn_hung_power_change_is_forgotten_when_it_ends():
     hear(one, withdrawn=[hung_order.id], now_s=5.0)
     assert one.due(10.0) == []
     one.on_worked(Work(hung_order), FAILED, 21.0)
-    assert (one.due(21.0), one.polling().held, one.is_idle) == ([], (), True)
+    assert (one.due(21.0), one.poll_part().held, one.is_idle) == ([], (), True)
 
 
 # --- restarts ---
@@ -350,8 +350,8 @@ def test_started_order_resumes_after_restart_once_confirmed():
     spawn = order(Spawn(spec()))
     hear(ready(journal), spawn)
     two = ready(journal, run=uuid_named("second run"))
-    assert (two.due(0.0), two.polling().held, two.is_in_a_hurry) == ([], (spawn.id,), True)
-    assert hear(two) == [Work(spawn, is_again=True)]
+    assert (two.due(0.0), two.poll_part().held, two.needs_prompt_poll) == ([], (spawn.id,), True)
+    assert hear(two) == [Work(spawn, is_resumed=True)]
 
 
 def test_finished_order_is_answered_after_restart():

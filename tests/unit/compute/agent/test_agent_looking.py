@@ -3,7 +3,7 @@
 import pytest
 
 from roost.compute.agent.agent_journal import Holding, Journal
-from roost.compute.agent.tasks import Look, Register, Tell
+from roost.compute.agent.tasks import Register, Reply, Scan
 from roost.errors import BadSettings, DriverNotReady, JournalLost
 from roost.model.work.guest_use import GuestUse
 from roost.model.work.orders import OwnNode, Power, Prepare, Reboot, RegistrationAnswer, Spawn
@@ -11,13 +11,13 @@ from tests.support.agents.agent_machines import FAILED, GUEST, OK, agent, arrive
 from tests.support.agents.scripted_agents import HOST, order, spec
 from tests.support.fleets.worlds import uuid_named
 
-OTHER = BadSettings("node host-a", "its driver says that its uuid is another one")
+OTHER = BadSettings("node host-a", "its driver reports another uuid")
 
 
 def scan_and_register(one, *guests, now_s):
     """Run one scan of a ready agent, register, and return the registration."""
-    assert one.due(now_s) == [Look()]
-    assert one.polling() is not None, "an agent polls during a scan"
+    assert one.due(now_s) == [Scan()]
+    assert one.poll_part() is not None, "an agent polls during a scan"
     one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], guests)
     (register,) = one.due(now_s)
     one.on_registered(RegistrationAnswer(fence=1, is_ready=True, down_after_s=60.0), now_s)
@@ -46,11 +46,11 @@ def test_registration_lists_paused_guests():
 
 def test_failed_periodic_scan_leaves_the_agent_ready():
     one = ready(sync_s=100.0)
-    assert one.due(100.0) == [Look()]
+    assert one.due(100.0) == [Scan()]
     one.on_refused(DriverNotReady("no answer"), 100.0)
     assert one.is_ready
     assert one.due(199.0) == []
-    assert one.due(200.0) == [Look()]
+    assert one.due(200.0) == [Scan()]
 
 
 def test_scan_with_bad_settings_ends_only_a_starting_agent():
@@ -60,7 +60,7 @@ def test_scan_with_bad_settings_ends_only_a_starting_agent():
         (running, 100.0, OTHER),
         (without_journal, 100.0, JournalLost("the disk is full")),
     ):
-        assert one.due(now_s) == [Look()]
+        assert one.due(now_s) == [Scan()]
         one.on_refused(error, now_s)
     assert (starting.end, running.end, str(without_journal.end)) == (OTHER, None, "the disk is full")
     assert running.is_ready
@@ -68,8 +68,8 @@ def test_scan_with_bad_settings_ends_only_a_starting_agent():
 
 def test_scan_from_before_a_new_registration_is_ignored():
     one = ready(sync_s=100.0)
-    assert one.due(100.0) == [Look()]
-    one.unknown(100.0)
+    assert one.due(100.0) == [Scan()]
+    one.on_unknown(100.0)
     assert one.due(101.0) == []
     one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], [found("gone")])
     assert arrived(one, found(), now_s=101.0).guests == (found(),)
@@ -98,21 +98,21 @@ def test_guest_built_during_a_scan_keeps_its_claims():
     journal = Journal(None)
     one = ready(journal, sync_s=100.0)
     (work,) = hear(one, order(Spawn(spec())), now_s=99.0)
-    assert one.due(100.0) == [Look()]
+    assert one.due(100.0) == [Scan()]
     one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], [])
     journal.hold(GUEST, [Holding(node=HOST, holder=GUEST, instance=GUEST, operation="one", use=GuestUse())])
     one.on_worked(work, OK, 100.0)
     (register,) = one.due(100.0)
     assert [each.state for each in register.registration.guests] == ["building"]
     one.on_registered(RegistrationAnswer(fence=1, is_ready=True, down_after_s=60.0), 100.0)
-    assert [type(each) for each in one.due(100.0)] == [Tell]
+    assert [type(each) for each in one.due(100.0)] == [Reply]
 
 
 @pytest.mark.parametrize("is_seen", [False, True])
 def test_guest_built_or_prepared_during_a_scan_is_reported(is_seen):
     one = ready(sync_s=100.0)
     (work,) = hear(one, order(Spawn(spec())), now_s=99.0)
-    assert one.due(100.0) == [Look()]
+    assert one.due(100.0) == [Scan()]
     (later,) = hear(one, order(Prepare(spec("later")), of="later", order_id=900), now_s=100.0)
     one.on_worked(work, OK, 100.0)
     one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], [found()] if is_seen else [])
@@ -123,7 +123,7 @@ def test_guest_built_or_prepared_during_a_scan_is_reported(is_seen):
 
 def test_guest_built_during_a_scan_is_reported_despite_later_orders():
     one = ready(sync_s=100.0)
-    assert one.due(100.0) == [Look()]
+    assert one.due(100.0) == [Scan()]
     for number, act in enumerate((Spawn(spec()), Power(is_on=False)), start=1):
         (work,) = hear(one, order(act, turn=number, order_id=number), now_s=100.0)
         one.on_worked(work, OK, 100.0)

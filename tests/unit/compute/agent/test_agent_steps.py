@@ -11,7 +11,7 @@ from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
 from roost.compute.agent.state_machine import Agent
-from roost.compute.agent.tasks import Clean, Look, Register, Tell, Undo, Work
+from roost.compute.agent.tasks import Clean, Register, Reply, Scan, Undo, Work
 from roost.compute.drivers.fake.driver import Fake
 from roost.compute.drivers.fake.guests import MemoryShelf
 from roost.compute.drivers.fake.script import Fault, Script
@@ -100,7 +100,7 @@ class AgentSimulation:
         journal = CrashingProxy(self.journal, self, ("begin", "finish", "take", "forget", "hold", "pause", "resume"))
         tracker = PlainTracker(self.fake_driver, self.journal)
         tracker.update(HOST, is_startup=True)
-        self.acting = OrderExecutor(HOST, run=run, driver=self.driver, journal=journal, use_of=tracker.use)
+        self.executor = OrderExecutor(HOST, run=run, driver=self.driver, journal=journal, use_of=tracker.use)
         self.agent = Agent(
             Identity(host=HOST, run=run, driver="fake"),
             journal,
@@ -143,7 +143,7 @@ class AgentSimulation:
         assert len(set(instances)) == len(instances), "two tasks of one guest run at once"
         task = self.tasks.pop(number % len(self.tasks))
         match task:
-            case Look():
+            case Scan():
                 self.tasks.append(ScanResult(tuple(self.fake_driver.guests())))
             case ScanResult():
                 self.agent.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], task.guests)
@@ -151,23 +151,23 @@ class AgentSimulation:
                 for _ in range(1 if is_sent_once else 2):
                     answer = self.server.register(HOST, task.registration)
                 self.agent.on_registered(answer, self.now_s)
-            case Tell():
+            case Reply():
                 try:
                     for _ in range(1 if is_sent_once else 2):
                         self.server.answer(task.order.id, task.answer)
                 except RoostError as error:
-                    self.agent.untold(task.order, error, self.now_s)
+                    self.agent.on_undelivered(task.order, error, self.now_s)
                 else:
                     self.agent.on_delivered(task.order)
             case _:
                 key = (task.order.operation, task.order.number) if isinstance(task, Work) else None
                 assert key not in self.completed, "a completed order runs again"
-                self.agent.on_worked(task, self.acting.carry_out(task), self.now_s)
+                self.agent.on_worked(task, self.executor.carry_out(task), self.now_s)
                 self.completed |= {key} - {None}
 
     def send_poll(self):
         """Poll for orders; return the run, the request and the answer, or None."""
-        part = self.agent.polling()
+        part = self.agent.poll_part()
         if part is None:
             return None
         return self.runs, part, self.server.poll(Poll(agents=(part,), wait_s=0.0))
@@ -280,7 +280,7 @@ def test_each_order_takes_effect_once_despite_repeats_losses_and_crashes(seed, c
     for event in draw.choices([*EVENTS], [*EVENTS.values()], k=count):
         simulation.apply_event(event, draw.randrange(8))
     simulation.run_until_idle()
-    assert simulation.agent.polling().held == ()
+    assert simulation.agent.poll_part().held == ()
     assert max(simulation.build_counts.values(), default=0) <= 1
     for guest in GUESTS:
         lines = simulation.lines_of(guest)

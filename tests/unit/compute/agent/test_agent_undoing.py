@@ -28,10 +28,10 @@ def test_conflicting_answer_undoes_only_a_successful_build():
     one.on_worked(Work(build), OK, 0.0)
     one.on_worked(Work(failed), FAILED, 0.0)
     one.due(0.0)
-    one.untold(build, Conflict("withdrawn"), 0.0)
-    one.untold(failed, Conflict("withdrawn"), 0.0)
+    one.on_undelivered(build, Conflict("withdrawn"), 0.0)
+    one.on_undelivered(failed, Conflict("withdrawn"), 0.0)
     assert one.due(0.0) == [Undo(build)]
-    assert (one.polling().held, one.is_idle) == ((), False)
+    assert (one.poll_part().held, one.is_idle) == ((), False)
 
 
 @pytest.mark.parametrize("act", [Spawn(spec()), Prepare(spec()), Discard()])
@@ -41,7 +41,7 @@ def test_hung_order_is_undone_after_restart(act):
     hear(one, hung_order)
     assert outcomes(one.due(10.0)) == [(hung_order.id, "failed")]
     one.on_delivered(hung_order)
-    assert (one.polling().held, one.due(11.0)) == ((), [])
+    assert (one.poll_part().held, one.due(11.0)) == ((), [])
     two = ready(journal)
     tasks = hear(two)
     assert (outcomes(tasks), Undo(hung_order) in tasks) == ([(hung_order.id, "failed")], True)
@@ -76,7 +76,7 @@ def test_failed_undo_is_retried_and_does_not_block_orders():
     one.on_worked(Work(after), OK, 6.0)
     assert [task for task in one.due(6.0) if isinstance(task, Undo)] == [Undo(build)]
     one.on_worked(Undo(build), OK, 6.0)
-    assert build.id not in one.polling().held
+    assert build.id not in one.poll_part().held
 
 
 @pytest.mark.parametrize("is_earlier", [False, True], ids=["this process", "earlier process"])
@@ -111,7 +111,7 @@ def test_leftover_of_a_failed_build_is_undone_and_the_answer_still_sent():
     tasks = one.due(0.0)
     assert (outcomes(tasks), Undo(build) in tasks) == ([(build.id, "failed")], True)
     one.on_worked(Undo(build), OK, 0.0)
-    one.untold(build, Unavailable("away"), 0.0)
+    one.on_undelivered(build, Unavailable("away"), 0.0)
     assert outcomes(one.due(9.0)) == [(build.id, "failed")]
 
 
@@ -124,7 +124,7 @@ def test_failed_discard_is_retried_across_restarts_until_done():
     assert (undo, outcomes([tell])) == (Undo(discard), [(discard.id, "failed")])
     one.on_delivered(discard)
     one.on_worked(Undo(discard), FAILED, 0.0)
-    assert (one.is_undoing, one.polling().held) == (True, ())
+    assert (one.is_undoing, one.poll_part().held) == (True, ())
     two = ready(journal)
     tasks = hear(two)
     assert Undo(discard) in tasks

@@ -2,7 +2,7 @@
 
 import threading
 
-from roost.compute.agent.worker_pool import Crew
+from roost.compute.agent.worker_pool import WorkerPool
 
 
 class ManualClock:
@@ -15,15 +15,23 @@ class ManualClock:
         return self.now_s
 
 
-def crew(clock=None, *, count=1, most=3, errors=None, hung=None):
-    """Return a crew whose jobs count as hung after ten seconds."""
-    broken, hangs = ([].append if each is None else each.append for each in (errors, hung))
+def pool(clock=None, *, count=1, threads_max=3, errors=None, hung=None):
+    """Return a pool whose jobs count as hung after ten seconds."""
+    on_error, on_hang = ([].append if each is None else each.append for each in (errors, hung))
     now_s = clock or ManualClock()
-    return Crew("hanging", count=count, patience_s=10.0, most=most, now_s=now_s, broken=broken, hangs=hangs)
+    return WorkerPool(
+        "hanging",
+        count=count,
+        hang_after_s=10.0,
+        threads_max=threads_max,
+        now_s=now_s,
+        on_error=on_error,
+        on_hang=on_hang,
+    )
 
 
 def test_one_thread_runs_jobs_in_order():
-    results, end, workers = [], threading.Event(), crew()
+    results, end, workers = [], threading.Event(), pool()
     for number in range(5):
         workers.put(lambda number=number: results.append(number), "a job")
     workers.put(end.set, "the end")
@@ -35,7 +43,7 @@ def test_one_thread_runs_jobs_in_order():
 def test_hung_threads_are_replaced_up_to_the_limit():
     clock = ManualClock()
     hung, release, done = [], threading.Event(), threading.Event()
-    workers = crew(clock, most=2, hung=hung)
+    workers = pool(clock, threads_max=2, hung=hung)
 
     def hang(started):
         started.set()
@@ -45,16 +53,16 @@ def test_hung_threads_are_replaced_up_to_the_limit():
     workers.put(lambda: hang(first), "the first")
     assert first.wait(30)
     workers.put(lambda: hang(second), "the second")
-    workers.look()
+    workers.check_hangs()
     assert (second.is_set(), hung) == (False, [])
     clock.now_s = 10.0
-    workers.look()
-    workers.look()
+    workers.check_hangs()
+    workers.check_hangs()
     assert hung == ["the first"]
     assert second.wait(30)
     clock.now_s = 20.0
     workers.put(done.set, "the third")
-    workers.look()
+    workers.check_hangs()
     assert len([each for each in threading.enumerate() if each.name.startswith("hanging-")]) == 2
     assert hung == ["the first", "the second"]
     release.set()
@@ -63,7 +71,7 @@ def test_hung_threads_are_replaced_up_to_the_limit():
 
 
 def test_thread_that_cannot_start_is_retried(monkeypatch):
-    workers, done, start = crew(), threading.Event(), threading.Thread.start
+    workers, done, start = pool(), threading.Event(), threading.Thread.start
 
     def refuse(thread):
         if thread.name.startswith("hanging-"):
@@ -73,16 +81,16 @@ def test_thread_that_cannot_start_is_retried(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
         workers.put(done.set, "the first")
-        workers.look()
+        workers.check_hangs()
         assert not done.is_set()
-    workers.look()
+    workers.check_hangs()
     assert done.wait(30)
     workers.close()
 
 
 def test_job_error_is_reported_and_the_next_job_runs():
     errors, end = [], threading.Event()
-    workers = crew(errors=errors)
+    workers = pool(errors=errors)
     workers.put(lambda: 1 / 0, "a fault")
     workers.put(end.set, "the end")
     assert end.wait(30)
@@ -91,7 +99,7 @@ def test_job_error_is_reported_and_the_next_job_runs():
 
 
 def test_closed_crew_runs_no_jobs():
-    workers, results = crew(), []
+    workers, results = pool(), []
     workers.close()
     workers.put(lambda: results.append(1), "too late")
     assert results == []

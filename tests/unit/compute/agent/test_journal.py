@@ -61,7 +61,7 @@ def contents_of(journal):
         [journal.mark(order(Destroy(), of=guest).instance) for guest in GUESTS],
         [journal.holdings(guest) for guest in GUESTS],
         [dict(journal.instances(node)) for node in NODES],
-        journal.paused_guests(),
+        journal.list_paused(),
         journal.node_uuids(),
     )
 
@@ -129,7 +129,7 @@ def test_holding_without_device_addresses_is_readable(tmp_path):
 def test_only_the_newest_delivered_answers_are_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(journals, "TAKEN_MAX", 3)
     monkeypatch.setattr(journals, "MARKS_MAX", 3)
-    monkeypatch.setattr(journals, "_SLACK", 2)
+    monkeypatch.setattr(journals, "_SURPLUS", 2)
     journal = Journal(tmp_path / "journal")
     unsent = order(Destroy(), of="unsent")
     journal.finish(unsent, DONE)
@@ -196,7 +196,7 @@ def test_corrupt_row_is_refused(damage, tmp_path):
     with sqlite3.connect(tmp_path / "journal") as file:
         file.execute(damage)
     file.close()
-    with pytest.raises(JournalLost, match=r"the agent's journal .*journal cannot be (understood|used)"):
+    with pytest.raises(JournalLost, match=r"the agent's journal .*journal (is malformed|cannot be used)"):
         Journal(tmp_path / "journal")
 
 

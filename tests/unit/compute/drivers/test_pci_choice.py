@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.compute.drivers.pci_choice import check_given, choose_pci
+from roost.compute.drivers.pci_choice import check_assigned, choose_pci
 from roost.errors import BuildFailed
 from roost.model.devices.pci import PciRequest
 from roost.model.work.agent_terms import PciDevice
@@ -49,8 +49,8 @@ def test_card_and_its_functions_exclude_each_other():
 
 
 def test_given_devices_must_exist_and_be_free():
-    check_given([CARD, "0000:81:10.1"], FOUND, used=["0000:81:10.0"])
+    check_assigned([CARD, "0000:81:10.1"], FOUND, used=["0000:81:10.0"])
     with pytest.raises(BuildFailed, match=r"the host has no device 0000:99:00\.0 for guests"):
-        check_given([CARD, "0000:99:00.0"], FOUND, used=[])
+        check_assigned([CARD, "0000:99:00.0"], FOUND, used=[])
     with pytest.raises(BuildFailed, match=r"another guest has device 0000:81:00\.0"):
-        check_given([CARD], FOUND, used=[CARD])
+        check_assigned([CARD], FOUND, used=[CARD])

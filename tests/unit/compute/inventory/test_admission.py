@@ -139,6 +139,4 @@ SMALL, LARGE = MemoryPages(size_kb=4, total=2**18), MemoryPages(size_kb=2048, to
     ],
 )
 def test_memory_pages_of_a_running_guest_keep_their_size(now, then, change):
-    assert change_of_pages(now, then) == (
-        change and f"the memory pages of a guest that runs cannot change from {change}"
-    )
+    assert change_of_pages(now, then) == (change and f"the memory pages of a running guest cannot change from {change}")

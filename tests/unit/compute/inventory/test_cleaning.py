@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.compute.inventory.stale_allocations import Judged, Standing, judge
+from roost.compute.inventory.stale_allocations import Judgment, Standing, judge
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,9 @@ def test_verdict_on_a_consumer_that_the_host_does_not_track(standing, verdict):
     standings = {} if standing is None else {"c": standing}
     doubtful = {} if verdict in {"", "released", "moved"} else {"c": verdict}
     released, moved = (("c",) if verdict == kind else () for kind in ("released", "moved"))
-    assert judge(["c", "c"], tracked=[], standings=standings, host="a") == Judged(released, moved, doubtful)
+    assert judge(["c", "c"], tracked=[], standings=standings, host="a") == Judgment(released, moved, doubtful)
 
 
 def test_tracked_consumers_keep_their_allocations():
     standings = {"c": Standing(is_deleted=True), "m": Standing(host="b")}
-    assert judge(["c", "m"], tracked={"c", "m"}, standings=standings, host="a") == Judged((), (), {})
+    assert judge(["c", "m"], tracked={"c", "m"}, standings=standings, host="a") == Judgment((), (), {})

@@ -38,10 +38,10 @@ def test_released_resources_are_free_again():
     assert host.claim("a", pinned_needs(2, devices=1)).use is not None
     assert host.claim("b", pinned_needs(1)).use is not None
     assert usage_of(host) == ([0, 1, 2], 1)
-    host.give_back("a")
+    host.release("a")
     assert usage_of(host) == ([2], 2)
-    host.give_back("a")
-    host.give_back("b")
+    host.release("a")
+    host.release("b")
     assert host.facts == BARE
     assert host.uses == {}
 
@@ -74,7 +74,7 @@ def test_resize_on_the_same_host_holds_both_until_confirmed():
     for _ in range(2):  # The order may be delivered twice.
         assert host.claim_move("a", pinned_needs(2, devices=1), migration="m").use is not None
         assert usage_of(host) == ([0, 1, 2], 0)
-    host.give_back("m")
+    host.release("m")
     assert usage_of(host) == ([1, 2], 1)
 
 
@@ -103,7 +103,7 @@ def test_migrating_guest_is_held_on_both_hosts():
     assert list(target.uses) == ["a"]
     source.hand_over("a", "m")
     assert source.uses == {"m": use}
-    source.give_back("m")
+    source.release("m")
     assert source.facts == BARE
 
 
@@ -124,7 +124,7 @@ def test_isolated_siblings_are_freed_unless_another_guest_uses_them():
     host.claim("a", pinned_needs(1))
     host.claim("b", GuestNeeds(topology=with_emulator))
     assert usage_of(host)[0] == [0, 1, 2, 3]  # b is on 2; its emulator is on 1, beside a
-    host.give_back("b")
+    host.release("b")
     assert usage_of(host)[0] == [0]
 
 
@@ -142,9 +142,9 @@ def test_claims_survive_new_driver_facts():
     host = HostUse(BARE)
     host.claim("a", pinned_needs(2, devices=1))
     cell = NumaCell(id=0, pcpus=(0, 1, 2, 3, 4), memory_mb=2048)
-    host.tell(HostFacts(numa=NumaTopology(cells=(cell,)), pci_pools=(pool(count=5, tags={"speed": "high"}),)))
+    host.update_facts(HostFacts(numa=NumaTopology(cells=(cell,)), pci_pools=(pool(count=5, tags={"speed": "high"}),)))
     assert usage_of(host) == ([0, 1], 4)
-    host.tell(HostFacts())
+    host.update_facts(HostFacts())
     assert host.facts == HostFacts()
 
 
@@ -184,7 +184,7 @@ def test_guest_gets_devices_of_its_mapped_providers():
     )
     assert host.claim("b", device_needs(PORT, count=2)).use.addresses == ("port 1", "port 2")
     assert host.claim("a", needs).use.addresses == ("card 1", "port 0")
-    host.give_back("a")
+    host.release("a")
     assert free_counts(host) == {"one": 1, "two": 1, "nic": 1}
 
 
@@ -192,7 +192,7 @@ def test_repeated_claims_keep_their_own_device_addresses():
     host = host_with_devices()
     host.claim("a", device_needs(PORT))
     assert host.claim("b", device_needs(PORT)).use.addresses == ("port 1",)
-    host.give_back("a")
+    host.release("a")
     assert host.claim("b", device_needs(PORT)).use.addresses == ("port 1",)
     assert host.claim_move("b", device_needs(PORT), migration="m").use.addresses == ("port 0",)
     assert host.uses["m"].addresses == ("port 1",)
@@ -214,7 +214,7 @@ def test_rebuild_keeps_the_same_devices_when_others_are_free():
     host = host_with_devices()
     for holder in ("other", "a"):
         host.claim(holder, device_needs(PORT))
-    host.give_back("other")
+    host.release("other")
     assert host.claim_move("a", device_needs(PORT), migration="m", rebuilding="m").use.addresses == ("port 1",)
 
 
@@ -239,7 +239,7 @@ def test_device_use_follows_addresses_when_facts_change():
         ),
         providers=PROVIDERS,
     )
-    host.tell(HostFacts(pci_pools=node_devices.pools), devices=node_devices)
+    host.update_facts(HostFacts(pci_pools=node_devices.pools), devices=node_devices)
     assert free_counts(host) == {"one": 0, "two": 1}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.compute.inventory.guest_limits import flavor_amounts, lack_of_amounts, used_amounts
+from roost.compute.inventory.guest_limits import amounts_in_use, find_shortfalls, flavor_amounts
 from roost.compute.inventory.host_use import HostUse, Size
 from roost.errors import BadRequest
 from roost.model.flavor import Flavor
@@ -17,7 +17,7 @@ OWN, CHILD, SHARED = "root", "cell", "pool"
 
 def problems(**changes):
     """Return the problems of a small guest under changed limits."""
-    return lack_of_amounts({**LIMITS, **changes}, flavor_amounts(SMALL), used=USED)
+    return find_shortfalls({**LIMITS, **changes}, flavor_amounts(SMALL), used=USED)
 
 
 def test_guest_may_reach_the_limits_but_not_exceed_them():
@@ -33,13 +33,13 @@ def test_guest_may_reach_the_limits_but_not_exceed_them():
 
 
 def test_amounts_without_a_limit_are_not_checked():
-    assert lack_of_amounts({}, flavor_amounts(SMALL), used=GuestAmounts(vcpu=10**9)) == []
-    assert lack_of_amounts({"instances": 0.0}, flavor_amounts(SMALL), used=USED) == []
+    assert find_shortfalls({}, flavor_amounts(SMALL), used=GuestAmounts(vcpu=10**9)) == []
+    assert find_shortfalls({"instances": 0.0}, flavor_amounts(SMALL), used=USED) == []
 
 
 @pytest.mark.parametrize("limit", [True, "8", {"vcpu": 8.0}])
 def test_limit_that_is_not_a_number_is_refused(limit):
-    with pytest.raises(BadRequest, match="limits of vcpu cannot be meant: "):
+    with pytest.raises(BadRequest, match="the limit of vcpu is invalid: "):
         problems(vcpu=limit)
 
 
@@ -49,8 +49,8 @@ def test_used_amounts_count_only_the_hosts_own_providers():
         CHILD: {"VCPU": 1, "MEMORY_MB": 64},
         SHARED: {"DISK_GB": 40},
     }
-    assert used_amounts(held, {OWN, CHILD}) == GuestAmounts(vcpu=3, memory_mb=64, disk_gb=3)
-    assert used_amounts(held, ()) == GuestAmounts()
+    assert amounts_in_use(held, {OWN, CHILD}) == GuestAmounts(vcpu=3, memory_mb=64, disk_gb=3)
+    assert amounts_in_use(held, ()) == GuestAmounts()
 
 
 # --- on a host ---
@@ -75,7 +75,7 @@ def test_first_of_two_racing_guests_gets_the_last_room():
     host = new_host()
     assert not is_refused(host, "a")
     assert is_refused(host)
-    host.give_back("a")
+    host.release("a")
     assert not is_refused(host)
 
 
@@ -109,6 +109,6 @@ def test_allocations_count_once_the_provider_belongs_to_the_host():
     host = HostUse(HostFacts())
     assert not is_refused(host, "a")
     assert not is_refused(host)
-    host.tell(HostFacts(), providers={OWN: {}})
+    host.update_facts(HostFacts(), providers={OWN: {}})
     assert not is_refused(host, "a")
     assert is_refused(host)

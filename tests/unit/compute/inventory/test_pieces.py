@@ -47,7 +47,7 @@ def test_guest_gets_as_many_free_pieces_as_it_holds():
     assert claim_pieces(host, "c") == ()
     refusal = host.claim("c", GuestNeeds(), size=size_with(**{SMALL: 1, LARGE: 2}))
     assert refusal.reason == (f"the host lacks 1 {SMALL}: 0 of 3 are free; the host lacks 2 {LARGE}: 0 of 1 are free")
-    host.give_back("a")
+    host.release("a")
     assert claim_pieces(host, "c", **{SMALL: 1}) == ("ns0",)
 
 
@@ -55,7 +55,7 @@ def test_repeated_claim_returns_the_same_pieces_even_after_a_restart():
     host = new_host()
     claim_pieces(host, "a", **{SMALL: 1})
     claim_pieces(host, "b", **{SMALL: 1})
-    host.give_back("a")
+    host.release("a")
     for each_host in (host, new_host(instances=host.uses)):
         assert claim_pieces(each_host, "b", **{SMALL: 1}) == ("ns1",)
         assert claim_pieces(each_host, "b", **{SMALL: 2}) == ("ns1", "ns0")

@@ -25,19 +25,19 @@ class FailingUpdater:
     def __init__(self, error):
         self._error = error
 
-    def bring(self, node, uuid, *, is_startup, is_disabled, devices):
+    def write(self, node, uuid, *, is_startup, is_disabled, devices):
         """Raise the error."""
         raise self._error
 
 
-def tracker(error=None, *, driver=None, periodic_reshape="die", book=None):
+def tracker(error=None, *, driver=None, periodic_reshape="die", journal=None):
     """Return a tracker whose updates fail."""
     return Tracker(
         "host-a",
         driver=driver or fake(),
         report=None,
-        bringing=FailingUpdater(error),
-        book=book or MemoryBook(),
+        reshaper=FailingUpdater(error),
+        journal=journal or MemoryBook(),
         monitors=Monitors([]),
         periodic_reshape=periodic_reshape,
         new_uuid=lambda: "fresh",
@@ -98,12 +98,12 @@ def test_incomplete_driver_resources_are_logged_with_the_keys(capfd):
 
 def test_node_keeps_its_first_uuid():
     book = MemoryBook()
-    node_tracker = tracker(book=book)
+    node_tracker = tracker(journal=book)
     assert (node_tracker.node_uuid("host-a"), book.nodes) == ("fresh", {"host-a": "fresh"})
     driver_uuid, other = uuid_named("told"), uuid_named("other")
     assert node_tracker.node_uuid("host-b", driver_uuid) == node_tracker.node_uuid("host-b") == driver_uuid
-    with pytest.raises(BadSettings, match=f"says that its uuid is {other}, and it was {driver_uuid}"):
+    with pytest.raises(BadSettings, match=f"reports uuid {other}, and it was {driver_uuid}"):
         node_tracker.node_uuid("host-b", other)
-    with pytest.raises(BadSettings, match="says that its uuid is 'serial 7', which is none"):
+    with pytest.raises(BadSettings, match="reports 'serial 7', which is not a UUID"):
         node_tracker.node_uuid("host-c", "serial 7")
     assert "host-c" not in book.nodes

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.compute.providers.held_allocations import add, amounts_of, double, holdings_of, subtract
+from roost.compute.providers.held_allocations import add, amounts_of, holdings_of, merge_ends, subtract
 from roost.errors import BadRequest
 
 AMOUNTS = st.dictionaries(
@@ -23,7 +23,7 @@ def test_subtract_reverses_add(old, more):
 
 @given(AMOUNTS, AMOUNTS)
 def test_double_holds_both_ends_of_a_move(old, new):
-    both = double(old, new)
+    both = merge_ends(old, new)
     assert both.keys() == old.keys() | new.keys()
     assert all(amounts == old.get(uuid, new.get(uuid)) for uuid, amounts in both.items())
 
@@ -38,7 +38,7 @@ def test_subtract_refuses_more_than_is_held(old, less):
     if fits:
         assert add(subtract(old, less), less) == old
     else:
-        with pytest.raises(BadRequest, match="cannot be given back"):
+        with pytest.raises(BadRequest, match="cannot be released"):
             subtract(old, less)
 
 

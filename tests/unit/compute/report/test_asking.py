@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.compute.report.placement_session import Asking, Patience, part, refusal
+from roost.compute.report.placement_session import PlacementSession, RetryPolicy, part, refusal
 from roost.errors import BadRequest, Conflict, NotFound, PlacementGone
 from roost.model.placement.placement_api import Answer, newest_minor
 
@@ -30,20 +30,20 @@ class ScriptedClient:
 def new_session(*answers, tries=4):
     """Return a session, and the list of its pauses."""
     pauses = []
-    patience = Patience(sleep=pauses.append, uniform=lambda _, high: high, tries=tries)
-    return Asking(ScriptedClient(*answers), patience), pauses
+    retries = RetryPolicy(sleep=pauses.append, uniform=lambda _, high: high, tries=tries)
+    return PlacementSession(ScriptedClient(*answers), retries), pauses
 
 
 def test_immediate_answer_is_not_retried():
     session, pauses = new_session(Answer(404, None))
-    assert session.ask("GET", "/x", version="1.36") == Answer(404, None, is_repeated=False)
+    assert session.request("GET", "/x", version="1.36") == Answer(404, None, is_repeated=False)
     assert pauses == []
 
 
 @pytest.mark.parametrize("first", [None, Answer(503, None)])
 def test_lost_answer_or_503_is_retried_and_marked_as_repeated(first):
     session, pauses = new_session(first, Answer(409, ERROR_BODY))
-    assert session.ask("PUT", "/x", version="1.36") == Answer(409, ERROR_BODY, is_repeated=True)
+    assert session.request("PUT", "/x", version="1.36") == Answer(409, ERROR_BODY, is_repeated=True)
     assert pauses == [2.0]
 
 
@@ -54,29 +54,29 @@ def test_lost_answer_or_503_is_retried_and_marked_as_repeated(first):
 def test_last_failed_try_raises_placement_gone(last, sentence):
     session, pauses = new_session(last, last, last, tries=3)
     with pytest.raises(PlacementGone, match=sentence):
-        session.ask("GET", "/x?y=1", version="1.36")
+        session.request("GET", "/x?y=1", version="1.36")
     assert pauses == [2.0, 4.0]
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 406, 409, 500])
 def test_other_statuses_are_not_retried(status):
     session, pauses = new_session(Answer(status, ERROR_BODY))
-    assert session.ask("PUT", "/x", version="1.36").status == status
+    assert session.request("PUT", "/x", version="1.36").status == status
     assert pauses == []
 
 
 @given(seed=st.integers(0, 2**32), tries=st.integers(1, 6))
 def test_pauses_are_bounded_and_random(seed, tries):
     pauses = []
-    patience = Patience(sleep=pauses.append, uniform=random.Random(seed).uniform, tries=tries)
-    assert len(list(patience.turns())) == tries
+    retries = RetryPolicy(sleep=pauses.append, uniform=random.Random(seed).uniform, tries=tries)
+    assert len(list(retries.attempts())) == tries
     assert len(pauses) == tries - 1
     assert all(0.0 <= pause <= 2.0 * turn for turn, pause in enumerate(pauses, 1))
 
 
 def test_no_pause_follows_a_successful_try():
     pauses = []
-    for _ in Patience(sleep=pauses.append, uniform=lambda _, high: high).turns():
+    for _ in RetryPolicy(sleep=pauses.append, uniform=lambda _, high: high).attempts():
         if len(pauses) == 2:
             break
     assert pauses == [2.0, 4.0]

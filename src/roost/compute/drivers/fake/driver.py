@@ -1,4 +1,4 @@
-"""A driver that runs nothing: it records guests, and fails, waits and reports as its script says."""
+"""A driver that only records guests; its script defines nodes, delays and failures."""
 
 import random
 import threading
@@ -29,7 +29,7 @@ from roost.compute.drivers.fake.layouts import ROOT, Shaping, parts_of
 from roost.compute.drivers.fake.options import FakeOptions
 from roost.compute.drivers.fake.parts import place, place_guest, room_of
 from roost.compute.drivers.fake.script import FakeNode, Script, read_script
-from roost.compute.drivers.pci_choice import check_given, choose_pci
+from roost.compute.drivers.pci_choice import check_assigned, choose_pci
 from roost.compute.providers.held_allocations import Allocations
 from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, DriverNotReady, NotFound
@@ -39,8 +39,8 @@ from roost.model.work.guest import GuestReport, GuestSpec, GuestState, TransferT
 
 _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
 _SAVED = "saved-"  # prefix of the ids of saved images
-_AWAITED = b""  # the arrived part of an expected guest
-_PROCESS_SHELF = MemoryShelf()  # where the hosts of one process find each other without a folder
+_EXPECTED = b""  # the arrived part of an expected guest
+_PROCESS_SHELF = MemoryShelf()  # of all hosts in this process without a folder
 
 
 def make(options: Mapping[str, str], terms: HostTerms) -> "Fake":
@@ -50,10 +50,10 @@ def make(options: Mapping[str, str], terms: HostTerms) -> "Fake":
         BadSettings: an option is invalid.
         BadFile: the script is invalid.
     """
-    told = read_options("fake", FakeOptions, options)
-    shelf = FolderShelf(Path(told.state).absolute()) if told.state else _PROCESS_SHELF
-    script = read_script(told.script) if told.script else Script()
-    return Fake(script, terms=terms, chance=random.Random(told.seed), shelf=shelf)
+    parsed = read_options("fake", FakeOptions, options)
+    shelf = FolderShelf(Path(parsed.state).absolute()) if parsed.state else _PROCESS_SHELF
+    script = read_script(parsed.script) if parsed.script else Script()
+    return Fake(script, terms=terms, chance=random.Random(parsed.seed), shelf=shelf)
 
 
 class Fake:
@@ -79,7 +79,7 @@ class Fake:
         self._script, self._terms, self._shelf = script, terms, shelf
         self._chance, self._wait = chance, wait
         self._lock = threading.RLock()
-        self._begin("")
+        self._reset("")
         self._aborted: set[str] = set()
 
     @property
@@ -94,7 +94,7 @@ class Fake:
     def start(self, host: str) -> None:
         """Begin to work for a host, with its earlier guests."""
         if host != self._host:  # A second call, after it was not ready, continues its faults.
-            self._begin(host)
+            self._reset(host)
         self._faults.strike("start")
         names = [*self._nodes]
         if len(names) < len(self._script.node):
@@ -115,8 +115,8 @@ class Fake:
         known = self._node(node)
         flavors = [guest.spec.flavor for guest in self._all() if guest.spec.node == node]
         return NodeResources(
-            vcpus=known.shared_vcpus + sum(len(cell.pcpus) for cell in known.cell),
-            memory_mb=known.all_memory_mb,
+            vcpus=known.vcpu_total + sum(len(cell.pcpus) for cell in known.cell),
+            memory_mb=known.memory_total_mb,
             local_gb=known.local_gb,
             vcpus_used=sum(each.vcpus for each in flavors),
             memory_mb_used=sum(each.memory_mb for each in flavors),
@@ -153,11 +153,11 @@ class Fake:
 
     def spawn(self, spec: GuestSpec, operation: str) -> None:
         """Build and start a guest."""
-        if self._is_by(spec.uuid, operation):
+        if self._was_completed_by(spec.uuid, operation):
             return
         self._drop(spec.uuid)
         begun = FakeGuest(spec=spec, operation=operation, state="building")
-        self._faults.strike("spawn", begun=lambda: self._put(begun))
+        self._faults.strike("spawn", on_crash=lambda: self._put(begun))
         with self._lock:
             disk = self._image(spec)
             spec, uses = self._with_devices(spec), self._choose(spec)
@@ -175,7 +175,7 @@ class Fake:
 
     def power(self, uuid: str, *, is_on: bool) -> None:
         """Start or stop a guest."""
-        guest = self._guest(uuid)
+        guest = self._find_complete(uuid)
         state: GuestState = "running" if is_on else "stopped"
         if guest.state == state:
             return
@@ -184,7 +184,7 @@ class Fake:
 
     def rebuild(self, spec: GuestSpec, operation: str) -> None:
         """Replace the disk of a guest by a new one from an image."""
-        guest = self._guest(spec.uuid)
+        guest = self._find_complete(spec.uuid)
         if guest.operation == operation:
             return
         self._faults.strike("rebuild")
@@ -195,7 +195,7 @@ class Fake:
 
     def save(self, uuid: str) -> str:
         """Save the disk of a stopped guest as an image."""
-        guest = self._stopped_guest(uuid)
+        guest = self._find_stopped(uuid)
         self._faults.strike("save")
         image = f"{_SAVED}{uuid}"
         self._shelf.save_image(image, msgspec.json.encode(guest.disk))
@@ -221,7 +221,7 @@ class Fake:
         self._receive()  # A new preparation replaces an expected guest, but not an arrived one.
         with self._lock:
             coming = self._kept.coming.get(spec.uuid)
-            if self._is_by(spec.uuid, operation) or (coming is not None and coming.operation == operation):
+            if self._was_completed_by(spec.uuid, operation) or (coming is not None and coming.operation == operation):
                 return prepared
         self._faults.strike("prepare")
         with self._lock:
@@ -231,25 +231,25 @@ class Fake:
             self._kept.coming[spec.uuid] = FakeGuest(
                 spec=spec, operation=operation, state="prepared", uses=self._choose(spec)
             )
-            self._shelf.send(address, spec.uuid, _AWAITED)
+            self._shelf.send(address, spec.uuid, _EXPECTED)
             self._save()
         return prepared
 
     def send_disk(self, uuid: str, to: TransferTarget) -> None:
         """Send the disk of a stopped guest."""
-        guest = self._stopped_guest(uuid)
+        guest = self._find_stopped(uuid)
         self._faults.strike("send_disk")
-        self._check_awaited(to)
+        self._check_expected(to)
         self._shelf.send(to.address, uuid, msgspec.json.encode(Arrival(disk=guest.disk, is_running=False)))
 
     def finish(self, spec: GuestSpec, operation: str) -> None:
         """Complete an arrived guest."""
         self._receive()
-        if self._is_by(spec.uuid, operation):
+        if self._was_completed_by(spec.uuid, operation):
             return
         coming = self._kept.coming.get(spec.uuid)
         if coming is None or coming.operation != operation:
-            raise BuildFailed(f"nothing of guest {spec.uuid} was prepared on {self._host} by this operation")
+            raise BuildFailed(f"this operation did not prepare guest {spec.uuid} on {self._host}")
         arrival = self._find_arrival(spec.uuid)
         if arrival is None:
             raise BuildFailed(f"no disk of guest {spec.uuid} has arrived on {self._host}")
@@ -276,28 +276,28 @@ class Fake:
         """Make the finish of an operation final."""
         self._faults.strike("settle")
         with self._lock:
-            if self._is_by(uuid, operation) and self._kept.replaced.pop(uuid, None) is not None:
+            if self._was_completed_by(uuid, operation) and self._kept.replaced.pop(uuid, None) is not None:
                 self._save()
 
     def live_migrate(self, uuid: str, to: TransferTarget) -> None:
         """Move a running guest elsewhere."""
         if not self._script.can_live_migrate:
             raise BuildAborted(f"guests on {self._host} cannot move while they run")
-        self._receive()  # It may have been here before, and have returned since.
+        self._receive()  # It may have returned after an earlier migration.
         if self._kept.left.get(uuid) == to.address and uuid not in self._kept.guests:
             return
-        guest = self._guest(uuid)
+        guest = self._find_complete(uuid)
         if guest.state != "running":
-            raise Conflict(f"guest {uuid} on {self._host} is {guest.state}, so it cannot move as one that runs")
+            raise Conflict(f"guest {uuid} on {self._host} is {guest.state}, so it cannot be live-migrated")
         self._aborted.discard(uuid)
         self._faults.strike("live_migrate")
         if uuid in self._aborted:
             raise BuildFailed(f"the migration of guest {uuid} from {self._host} was aborted")
-        self._check_awaited(to)
+        self._check_expected(to)
         arrival = Arrival(disk=(*guest.disk, f"left {self._host}"), is_running=True)
-        with self._lock, self._or_as_before():
-            for books in (self._kept.guests, self._kept.coming, self._kept.replaced):
-                books.pop(uuid, None)  # Also the preparation here for an abandoned move.
+        with self._lock, self._restore_on_error():
+            for records in (self._kept.guests, self._kept.coming, self._kept.replaced):
+                records.pop(uuid, None)  # Also the preparation here for an abandoned move.
             self._kept.left[uuid] = to.address
             self._shelf.part(
                 self._host,
@@ -324,11 +324,11 @@ class Fake:
 
     def console(self, uuid: str) -> str:
         """Return the history of a guest, one line per event."""
-        return "".join(f"{line}\n" for line in self._guest(uuid).disk)
+        return "".join(f"{line}\n" for line in self._find_complete(uuid).disk)
 
     # --- records ---
 
-    def _begin(self, host: str) -> None:
+    def _reset(self, host: str) -> None:
         self._host = host
         self._nodes = {node.name: node for node in (each.on(host) for each in self._script.node)}
         self._faults = Faults(self._script.fault, host=host, chance=self._chance, wait=self._wait)
@@ -341,12 +341,12 @@ class Fake:
         return self._nodes[name]
 
     def _all(self) -> list[FakeGuest]:
-        """Return all guests, and the expected ones without a guest yet."""
+        """Return all guests, including those that are only expected."""
         self._receive()
         with self._lock:
             return [*(self._kept.coming | self._kept.guests).values()]
 
-    def _guest(self, uuid: str) -> FakeGuest:
+    def _find_complete(self, uuid: str) -> FakeGuest:
         """Return a complete guest."""
         self._receive()
         guest = self._kept.guests.get(uuid)
@@ -354,13 +354,13 @@ class Fake:
             raise NotFound("guest", uuid, message=f"host {self._host} has no complete guest {uuid}")
         return guest
 
-    def _stopped_guest(self, uuid: str) -> FakeGuest:
-        guest = self._guest(uuid)
+    def _find_stopped(self, uuid: str) -> FakeGuest:
+        guest = self._find_complete(uuid)
         if guest.state == "running":
             raise Conflict(f"guest {uuid} runs on {self._host}, stop it first")
         return guest
 
-    def _is_by(self, uuid: str, operation: str) -> bool:
+    def _was_completed_by(self, uuid: str, operation: str) -> bool:
         """Return whether an operation completed a guest."""
         guest = self._kept.guests.get(uuid)
         return guest is not None and guest.operation == operation and guest.state != "building"
@@ -373,17 +373,17 @@ class Fake:
     def _drop(self, uuid: str) -> None:
         kept = self._kept
         with self._lock:
-            gone = [books.pop(uuid, None) for books in (kept.guests, kept.coming, kept.replaced, kept.left)]
+            gone = [records.pop(uuid, None) for records in (kept.guests, kept.coming, kept.replaced, kept.left)]
             self._shelf.forget(self._shelf.address(self._host), uuid)
             if any(each is not None for each in gone):
                 self._save()
 
     def _save(self) -> None:
-        with self._or_as_before():
+        with self._restore_on_error():
             self._shelf.keep(self._host, msgspec.json.encode(self._kept))
 
     @contextmanager
-    def _or_as_before(self) -> Iterator[None]:
+    def _restore_on_error(self) -> Iterator[None]:
         """Undo a change in memory if it could not be stored."""
         try:
             yield
@@ -400,12 +400,12 @@ class Fake:
 
     def _find_arrival(self, uuid: str) -> Arrival | None:
         body = self._shelf.load_arrival(self._shelf.address(self._host), uuid)
-        return None if body is None or body == _AWAITED else read_arrival(body, uuid)
+        return None if body is None or body == _EXPECTED else read_arrival(body, uuid)
 
-    def _check_awaited(self, to: TransferTarget) -> None:
+    def _check_expected(self, to: TransferTarget) -> None:
         """Refuse to send a guest to a host that does not expect it, where it would be lost."""
         if self._shelf.load_arrival(to.address, to.uuid) is None:
-            raise BuildFailed(f"guest {to.uuid} is not awaited at {to.address}, so it stays on {self._host}")
+            raise BuildFailed(f"guest {to.uuid} is not expected at {to.address}, so it stays on {self._host}")
 
     def _receive(self) -> None:
         """Record guests that arrived by live migration: they run here, finished or not."""
@@ -454,7 +454,7 @@ class Fake:
             for each in guest.spec.devices
         }
         if spec.devices:
-            check_given(spec.devices, known, used=used)
+            check_assigned(spec.devices, known, used=used)
             return spec
         try:
             return replace(spec, devices=choose_pci(spec.pci, known, used=used, cells=None, sockets={}))
@@ -470,7 +470,7 @@ class Fake:
         if spec.node not in self._nodes:
             raise BuildFailed(f"host {self._host} has no node {spec.node}")
         parts, uses = parts_of(self._nodes[spec.node]), place_guest(spec)
-        loose: dict[str, int] = {}
+        unplaced: dict[str, int] = {}
         for uuid, amounts in spec.allocations.items():
             # Before the first update no provider is known; then each stands for the node.
             part = self._part_of.get(uuid, None if self._part_of else ROOT)
@@ -478,23 +478,23 @@ class Fake:
                 if part:
                     uses.setdefault(part, {})[name] = amount
                 elif not any(name in used for used in uses.values()):
-                    loose[name] = loose.get(name, 0) + amount
+                    unplaced[name] = unplaced.get(name, 0) + amount
         promised = self._kept.promised.setdefault(spec.node, {})
         for part, amounts in promised.pop(spec.uuid, {}).items():
-            uses.setdefault(part, {}).update({name: amounts[name] for name in amounts if name in loose})
+            uses.setdefault(part, {}).update({name: amounts[name] for name in amounts if name in unplaced})
         if not any(
             "PCPU" in amounts for amounts in spec.allocations.values()
         ):  # Dedicated processors are among its VCPU.
-            loose["VCPU"] = loose.get("VCPU", 0) - sum(used.get("PCPU", 0) for used in uses.values())
-        loose = {
+            unplaced["VCPU"] = unplaced.get("VCPU", 0) - sum(used.get("PCPU", 0) for used in uses.values())
+        unplaced = {
             name: amount
-            for name, amount in loose.items()
+            for name, amount in unplaced.items()
             if amount > 0 and not any(name in used for used in uses.values())
         }
         others = [each.uses for each in (*self._all(), *self._kept.replaced.values()) if each.spec.node == spec.node]
-        found = place(loose, room_of(parts, [*others, uses, *promised.values()])) if promised else None
-        found = place(loose, room_of(parts, [*others, uses])) if found is None else found
+        found = place(unplaced, room_of(parts, [*others, uses, *promised.values()])) if promised else None
+        found = place(unplaced, room_of(parts, [*others, uses])) if found is None else found
         if found is None:
-            wanted = ", ".join(f"{amount} {name}" for name, amount in loose.items())
-            raise BuildFailed(f"node {spec.node} has no {wanted} left for guest {spec.uuid}")
+            missing = ", ".join(f"{amount} {name}" for name, amount in unplaced.items())
+            raise BuildFailed(f"node {spec.node} has no {missing} left for guest {spec.uuid}")
         return {part: uses.get(part, {}) | found.get(part, {}) for part in uses | found}

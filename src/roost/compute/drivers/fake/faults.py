@@ -27,17 +27,17 @@ class Faults:
     def __init__(
         self, faults: Sequence[Fault], *, host: str, chance: random.Random, wait: Callable[[float], None]
     ) -> None:
-        self._left = {number: fault.times for number, fault in enumerate(faults) if fnmatchcase(host, fault.host)}
+        self._remaining = {number: fault.times for number, fault in enumerate(faults) if fnmatchcase(host, fault.host)}
         self._faults, self._host = faults, host
         self._chance, self._wait = chance, wait
         self._lock = threading.Lock()
 
-    def strike(self, action: Action, *, begun: Callable[[], None] = lambda: None) -> None:
+    def strike(self, action: Action, *, on_crash: Callable[[], None] = lambda: None) -> None:
         """Delay or fail an action, if it is drawn.
 
         Args:
             action: the action.
-            begun: completes a part of it before a crash.
+            on_crash: completes a part of it before a crash.
 
         Raises:
             BuildFailed, BuildAborted, DriverNotReady, FakeCrash: as scripted; a hang ends in BuildFailed.
@@ -57,15 +57,15 @@ class Faults:
         if fault.kind == "unready":
             raise DriverNotReady(message)
         if fault.kind == "crash":
-            begun()
+            on_crash()
             raise FakeCrash(message)
 
     def _draw(self, action: Action) -> Fault | None:
         with self._lock:
-            for number, left in self._left.items():
+            for number, remaining in self._remaining.items():
                 fault = self._faults[number]
-                if fault.action != action or left == 0 or self._chance.random() >= fault.share:
+                if fault.action != action or remaining == 0 or self._chance.random() >= fault.share:
                     continue
-                self._left[number] = None if left is None else left - 1
+                self._remaining[number] = None if remaining is None else remaining - 1
                 return fault
         return None

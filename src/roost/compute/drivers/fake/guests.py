@@ -33,7 +33,7 @@ class FakeGuest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
-    """What another host sent of a guest."""
+    """The data of a guest from another host."""
 
     disk: tuple[str, ...]
     is_running: bool
@@ -66,16 +66,16 @@ class Shelf(Protocol):
         """Return the address of a host for others."""
 
     def send(self, address: str, uuid: str, arrival: bytes) -> None:
-        """Send a part of a guest."""
+        """Send data of a guest."""
 
     def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
         """Send a running guest, and store its host's state without it."""
 
     def load_arrival(self, address: str, uuid: str) -> bytes | None:
-        """Return what arrived of a guest; None: nothing."""
+        """Return the arrived data of a guest; None: nothing arrived."""
 
     def forget(self, address: str, uuid: str) -> None:
-        """Delete what arrived of a guest, if anything."""
+        """Delete the arrived data of a guest, if any."""
 
     def save_image(self, image: str, disk: bytes) -> None:
         """Store a disk as an image, for all hosts."""
@@ -144,7 +144,7 @@ class MemoryShelf:
 
 
 class FolderShelf:
-    """Storage for all hosts whose agents name the same folder, in any process."""
+    """Storage for all hosts with the same folder, in any process."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -172,7 +172,7 @@ class FolderShelf:
         try:
             self.keep(host, kept)
         except DriverNotReady:
-            self.forget(address, uuid)  # The guest stays there, so it must not run there too.
+            self.forget(address, uuid)  # The guest stays on its host, so it must not run on the target too.
             raise
 
     def load_arrival(self, address: str, uuid: str) -> bytes | None:
@@ -209,12 +209,12 @@ class FolderShelf:
 
     def _write(self, path: Path, body: bytes) -> None:
         # A reader, also after a crash, finds the complete old or new file.
-        fresh = path.with_suffix(f".{os.getpid()}.new")
+        partial = path.with_suffix(f".{os.getpid()}.new")
         try:
             with self._lock:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                fresh.write_bytes(body)
-                fresh.replace(path)
+                partial.write_bytes(body)
+                partial.replace(path)
         except OSError as error:
             raise DriverNotReady(f"the fake driver cannot write {path}: {error.strerror}") from error
 
@@ -222,7 +222,7 @@ class FolderShelf:
         try:
             path.unlink(missing_ok=True)  # Another host may have deleted it meanwhile.
         except OSError as error:
-            raise DriverNotReady(f"the fake driver cannot drop {path}: {error.strerror}") from error
+            raise DriverNotReady(f"the fake driver cannot delete {path}: {error.strerror}") from error
 
     def _read(self, path: Path) -> bytes | None:
         try:
@@ -241,17 +241,17 @@ def read_kept(body: bytes | None, host: str) -> Kept:
     """
     if body is None:
         return Kept()
-    with _decode_errors(f"what the fake driver kept of host {host}"):
+    with _decode_errors(f"the fake driver's state of host {host}"):
         return msgspec.json.decode(body, type=Kept)
 
 
 def read_arrival(body: bytes, uuid: str) -> Arrival:
-    """Return what arrived of a guest.
+    """Return the arrived data of a guest.
 
     Raises:
-        DriverNotReady: it cannot be understood.
+        DriverNotReady: it is malformed.
     """
-    with _decode_errors(f"what arrived of guest {uuid} at the fake driver"):
+    with _decode_errors(f"the arrived data of guest {uuid}"):
         return msgspec.json.decode(body, type=Arrival)
 
 
@@ -266,7 +266,7 @@ def read_disk(body: bytes | None, image: str) -> tuple[str, ...]:
     try:
         return msgspec.json.decode(body, type=tuple[str, ...])
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise BuildAborted(f"image {image} of the fake driver cannot be understood: {first_line(error)}") from error
+        raise BuildAborted(f"image {image} of the fake driver is malformed: {first_line(error)}") from error
 
 
 @contextmanager
@@ -274,7 +274,7 @@ def _decode_errors(subject: str) -> Iterator[None]:
     try:
         yield
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise DriverNotReady(f"{subject} cannot be understood: {first_line(error)}") from error
+        raise DriverNotReady(f"{subject} is malformed: {first_line(error)}") from error
 
 
 def pieces_text(spec: GuestSpec) -> str:

@@ -46,7 +46,7 @@ def offers(node: FakeNode, layout: Layout) -> dict[str, _Amounts]:
     moved += [f"numa{cell.id}" for cell in node.cell] if layout == "numa" else []
     parts = parts_of(node)
     found = {part: amounts for part, amounts in parts.items() if part in moved}
-    root = {"VCPU": node.shared_vcpus, "MEMORY_MB": node.all_memory_mb, "DISK_GB": node.local_gb}
+    root = {"VCPU": node.vcpu_total, "MEMORY_MB": node.memory_total_mb, "DISK_GB": node.local_gb}
     root["PCPU"] = sum(len(cell.pcpus) for cell in node.cell)
     if layout == "shared":
         root["VCPU"] += sum(len({*cell.pcpus} - {*cell.cpus}) for cell in node.cell)
@@ -92,41 +92,39 @@ class Shaping:
             The part of each of its providers, by uuid.
         """
         present = self._present(tree)
-        wanted = self._count_inventories(tree, present)
+        new = self._count_inventories(tree, present)
         there = {part: {*tree.data(uuid).inventory} for part, uuid in present.items()}
-        was_offered, is_offered = (
-            any(pinned_cpus.PCPU in each for each in parts.values()) for parts in (there, wanted)
-        )
+        was_offered, is_offered = (any(pinned_cpus.PCPU in each for each in parts.values()) for parts in (there, new))
         processors = self._processors()
         is_pinning = pinned_cpus.is_due(there[ROOT], processors, was_offered=was_offered, is_offered=is_offered)
         if is_pinning:
             there[ROOT].add(pinned_cpus.PCPU)  # Temporarily: it may move on to the cells.
-        moves = self._moves(there, wanted)
+        moves = self._find_moves(there, new)
         if moves or is_pinning:
             names = ", ".join(sorted({name for _, name in moves} | ({pinned_cpus.VCPU} if is_pinning else set())))
             if allocations is None:
                 raise ReshapeNeeded(self.node.name, names)
             log.event("reshape", node=self.node.name, classes=names)
-        children = {part: f"{self.node.name}_{part}" for part in wanted if part != ROOT}
+        children = {part: f"{self.node.name}_{part}" for part in new if part != ROOT}
         # All checks precede the first change.
         held, root = allocations or {}, present[ROOT]
         own = pinned_cpus.to_move(held, root, processors) if is_pinning else {}
         after = copy.deepcopy(held)
         pinned_cpus.move(after, root, own)
-        targets = {} if allocations is None else self._targets(after, present, moves)
+        targets = {} if allocations is None else self._find_targets(after, present, moves)
         for part, name in children.items():
             if part not in present:
                 present[part] = tree.new_child(name, self.node.name)
         pinned_cpus.move(held, root, own)
         self._move(held, present, targets)
         for part, uuid in present.items():
-            if part in wanted:
-                tree.update_inventory(uuid, wanted[part])
+            if part in new:
+                tree.update_inventory(uuid, new[part])
         tree.update_resources(root, self.node.pieces)
         traits = {ROOT: self.node.traits} | {gpu.name: gpu.traits for gpu in self.node.gpu}
-        for part in wanted:
+        for part in new:
             tree.add_traits(present[part], *traits.get(part, ()))
-        for part in [part for part in present if part not in wanted]:
+        for part in [part for part in present if part not in new]:
             tree.remove(present.pop(part))
         self._add_children(tree)
         return {uuid: part for part, uuid in present.items()}
@@ -152,23 +150,23 @@ class Shaping:
     ) -> dict[str, dict[str, dict[str, float]]]:
         """Return the inventories of all parts, by resource class."""
         known = {part: tree.data(uuid).inventory for part, uuid in present.items()}
-        kept: dict[str, int] = {}  # reserved amounts of the host so far
-        wanted: dict[str, dict[str, dict[str, float]]] = {}
+        reserved: dict[str, int] = {}  # reserved amounts of the host so far
+        new: dict[str, dict[str, dict[str, float]]] = {}
         for part, totals in offers(self.node, self.script.layout).items():
-            wanted[part] = {}
+            new[part] = {}
             there = [known[each] for each in (part, *known) if each in known]
             for name, total in totals.items():
-                record = offer_of(self.terms, name, total, present=there, kept=kept.get(name, 0))
-                kept[name] = kept.get(name, 0) + int(record["reserved"])
-                wanted[part][name] = record
+                record = offer_of(self.terms, name, total, present=there, reserved=reserved.get(name, 0))
+                reserved[name] = reserved.get(name, 0) + int(record["reserved"])
+                new[part][name] = record
         for name, pieces in self.node.pieces.items():
             if pieces:
                 there = [known[ROOT]] if ROOT in known else []
-                wanted[ROOT][name] = offer_of(self.terms, name, len(pieces), present=there)
+                new[ROOT][name] = offer_of(self.terms, name, len(pieces), present=there)
         renames = self.script.renames if self.script.layout == "renamed" else {}
         for name, inventory in self.node.inventories.items():
-            wanted[ROOT][renames.get(name, name)] = asdict(inventory)
-        return wanted
+            new[ROOT][renames.get(name, name)] = asdict(inventory)
+        return new
 
     def _processors(self) -> dict[str, pinned_cpus.Processors]:
         """Return the processors of each guest."""
@@ -177,33 +175,33 @@ class Shaping:
             uuid: pinned_cpus.Processors(each[pinned_cpus.VCPU], each[pinned_cpus.PCPU]) for uuid, each in sums.items()
         }
 
-    def _moves(
-        self, there: Mapping[str, Iterable[str]], wanted: Mapping[str, Collection[str]]
+    def _find_moves(
+        self, there: Mapping[str, Iterable[str]], new: Mapping[str, Collection[str]]
     ) -> dict[tuple[str, str], _Move]:
         """Return the new parts of each class that leaves a provider; unused classes have none.
 
         Args:
-            there, wanted: classes by part, before and after.
+            there, new: classes by part, before and after.
         """
         names = self.script.renames | {new: old for old, new in self.script.renames.items()}
         moves = {}
         for part, names_there in there.items():
             for name in names_there:
-                if name in wanted.get(part, ()):
+                if name in new.get(part, ()):
                     continue
                 renamed = names.get(name)
-                if renamed is not None and renamed in wanted.get(part, ()):
+                if renamed is not None and renamed in new.get(part, ()):
                     moves[part, name] = _Move(to=(part,), resource_class=renamed)
-                elif part != ROOT and name in wanted[ROOT]:
+                elif part != ROOT and name in new[ROOT]:
                     moves[part, name] = _Move(to=(ROOT,), resource_class=name)
-                elif part == ROOT and any(name in offered for offered in wanted.values()):
-                    to = tuple(each for each, offered in wanted.items() if name in offered)
+                elif part == ROOT and any(name in offered for offered in new.values()):
+                    to = tuple(each for each, offered in new.items() if name in offered)
                     moves[part, name] = _Move(to=to, resource_class=name)
-                elif name == pinned_cpus.PCPU and pinned_cpus.VCPU in wanted[ROOT]:
+                elif name == pinned_cpus.PCPU and pinned_cpus.VCPU in new[ROOT]:
                     moves[part, name] = _Move(to=(ROOT,), resource_class=pinned_cpus.VCPU)
         return moves
 
-    def _targets(
+    def _find_targets(
         self, allocations: Allocations, present: Mapping[str, str], moves: Mapping[tuple[str, str], _Move]
     ) -> dict[tuple[str, str, str], Uses]:
         """Return the new parts of amounts: by consumer, part and class that they leave.
@@ -227,7 +225,7 @@ class Shaping:
                 holders.add(consumer)
                 for name, amount in record["resources"].items():
                     if part != ROOT and name in down:
-                        raise self._used_amounts(f"{consumer} holds {name} of {self.node.name}_{part}, not of the root")
+                        raise self._failure(f"{consumer} holds {name} of {self.node.name}_{part}, not of the root")
                     if (part, name) not in moves:
                         continue
                     move = moves[part, name]
@@ -249,7 +247,7 @@ class Shaping:
             if uses.get(part, {}).get(resource_class)
         }
         if not found:
-            raise self._used_amounts(f"{consumer} holds {amount} {resource_class} and uses none there")
+            raise self._failure(f"{consumer} holds {amount} {resource_class} and uses none there")
         counted = sum(each[resource_class] for each in found.values())
         if counted != amount:
             log.event("uses_differ", consumer=consumer, resource_class=resource_class, held=amount, used=counted)
@@ -272,8 +270,8 @@ class Shaping:
             else:
                 uses = place(amounts, room)
                 if uses is None:
-                    told = ", ".join(f"{amount} {name}" for name, amount in amounts.items() if name not in SOFT)
-                    raise self._used_amounts(f"{consumer} holds {told} and has no guest, and guests use the rest")
+                    hard_amounts = ", ".join(f"{amount} {name}" for name, amount in amounts.items() if name not in SOFT)
+                    raise self._failure(f"{consumer} holds {hard_amounts} and has no guest, and guests use the rest")
                 self.promised[consumer] = uses
             for name in amounts:
                 targets[consumer, ROOT, name] = {
@@ -302,7 +300,7 @@ class Shaping:
             tree.update_inventory(child.name, inventories)
             tree.add_traits(child.name, *child.traits)
 
-    def _used_amounts(self, problem: str) -> ReshapeFailed:
+    def _failure(self, problem: str) -> ReshapeFailed:
         return ReshapeFailed(self.node.name, problem)
 
 

@@ -29,10 +29,10 @@ def place(amounts: Mapping[str, int], room: Uses) -> Uses | None:
     Returns:
         None: there is not enough; the free amounts are unchanged.
     """
-    tied = [name for name in amounts if any(name in there for there in room.values())]
+    classes = [name for name in amounts if any(name in there for there in room.values())]
     uses: Uses = {}
     # GPUs and cells have no class in common, so each set of parts is chosen independently.
-    for group in _groups(tied, room):
+    for group in _groups(classes, room):
         wanted = {name: amounts[name] for name in group}
         found = _whole(wanted, room) or _spread(wanted, room)
         if found is None:
@@ -83,8 +83,8 @@ def _spread(wanted: Mapping[str, int], room: Uses) -> Uses | None:
     uses: Uses = {}
     for name, amount in wanted.items():
         left = amount
-        having = [part for part in room if name in room[part]]
-        for part in having:
+        holders = [part for part in room if name in room[part]]
+        for part in holders:
             taken = min(left, max(room[part][name], 0))
             left -= taken
             if taken:
@@ -92,7 +92,7 @@ def _spread(wanted: Mapping[str, int], room: Uses) -> Uses | None:
         if left and name not in SOFT:
             return None
         if left:
-            most = max(having, key=lambda part: room[part][name])
+            most = max(holders, key=lambda part: room[part][name])
             uses.setdefault(most, {})[name] = uses.get(most, {}).get(name, 0) + left
     return uses
 

@@ -46,10 +46,10 @@ _DEFAULT_VCPUS, _DEFAULT_MEMORY_MB = 16, 65_536
 def _check_names(resource_classes: Iterable[str], traits: Iterable[str]) -> None:
     for resource_class in resource_classes:
         if not is_resource_class(resource_class):
-            raise ValueError(f"{quote_value(resource_class)} is no resource class")
+            raise ValueError(f"{quote_value(resource_class)} is not a resource class")
     for trait in traits:
         if not is_trait(trait):
-            raise ValueError(f"{quote_value(trait)} is no trait")
+            raise ValueError(f"{quote_value(trait)} is not a trait")
 
 
 def _check_once(problem: str, names: list[str]) -> None:
@@ -62,48 +62,49 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """A physical GPU."""
 
     name: Annotated[_Name, Meta(description="Ends the name of its provider, such as pci_0000_06_00_0.")]
-    vgpus: Annotated[_Amount, Meta(description="How many virtual ones it gives; 0: it has no provider.")]
-    resource_class: Annotated[str, Meta(description="By which they are counted.")] = "VGPU"
-    traits: Annotated[tuple[str, ...], Meta(description="Of its provider, in layout gpus.")] = ()
+    vgpus: Annotated[_Amount, Meta(description="Number of its vGPUs; 0: it has no provider.")]
+    resource_class: Annotated[str, Meta(description="Resource class of its vGPUs.")] = "VGPU"
+    traits: Annotated[tuple[str, ...], Meta(description="Traits of its provider, in layout gpus.")] = ()
 
 
 class Child(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A provider below a node, in every layout."""
 
-    name: Annotated[_Name, Meta(description="Its name; {host} and {node} stand for those.")]
-    parent: Annotated[str, Meta(description="The name of the provider above it; empty: the node.")] = ""
-    inventories: Annotated[dict[str, Inventory], Meta(description="What it offers, by resource class.")] = {}
-    traits: Annotated[tuple[str, ...], Meta(description="What it can, or is.")] = ()
+    name: Annotated[_Name, Meta(description="Its name; {host} and {node} are replaced by the names of host and node.")]
+    parent: Annotated[str, Meta(description="Name of its parent provider; empty: the node.")] = ""
+    inventories: Annotated[dict[str, Inventory], Meta(description="Its inventories, by resource class.")] = {}
+    traits: Annotated[tuple[str, ...], Meta(description="Its traits.")] = ()
 
 
 class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A node and its resources."""
 
-    name: Annotated[_Name, Meta(description="Its name; {host} stands for the agent's host.")] = "{host}"
-    vcpus: Annotated[
-        _Amount | None, Meta(description="Processors; left out: those that instances share on its cells, or 16.")
-    ] = None
-    memory_mb: Annotated[_Amount | None, Meta(description="MiB; left out: that of its cells, or 65536.")] = None
-    local_gb: Annotated[_Amount, Meta(description="GiB of disk.")] = 500
+    name: Annotated[_Name, Meta(description="Its name; {host} is replaced by the name of the host.")] = "{host}"
+    vcpus: Annotated[_Amount | None, Meta(description="Shared processors; left out: those of its cells, or 16.")] = None
+    memory_mb: Annotated[_Amount | None, Meta(description="Memory, MiB; left out: that of its cells, or 65536.")] = None
+    local_gb: Annotated[_Amount, Meta(description="Disk, GiB.")] = 500
     inventories: Annotated[
-        dict[str, Inventory], Meta(description="What else its root provider offers, by resource class.")
+        dict[str, Inventory], Meta(description="Further inventories of its root provider, by resource class.")
     ] = {}
     pieces: Annotated[
         dict[str, tuple[_Name, ...]],
-        Meta(description="Single resources of its root provider, by resource class; each has a name."),
+        Meta(description="Names of single resources of its root provider, by resource class."),
     ] = {}
-    traits: Annotated[tuple[str, ...], Meta(description="Of its root provider.")] = ()
+    traits: Annotated[tuple[str, ...], Meta(description="Traits of its root provider.")] = ()
     cell: Annotated[tuple[NumaCell, ...], Meta(description="Its NUMA cells.")] = ()
     gpu: Annotated[tuple[Gpu, ...], Meta(description="Its physical GPUs.")] = ()
-    pci: Annotated[tuple[PciDevice, ...], Meta(description="Its PCI devices; type-VF is SRIOV_NET_VF, too.")] = ()
+    pci: Annotated[
+        tuple[PciDevice, ...], Meta(description="Its PCI devices; those of type-VF are also SRIOV_NET_VF.")
+    ] = ()
     provider: Annotated[tuple[Child, ...], Meta(description="Further providers.")] = ()
-    metrics: Annotated[dict[str, float], Meta(description="What it measures, by name.")] = {}
-    stats: Annotated[dict[str, str], Meta(description="Statistics that capabilities may be asked of.")] = {}
-    cpu_info: Annotated[dict[str, Any], Meta(description="What its processor says of itself.")] = {}
-    hypervisor_type: Annotated[str, Meta(description="Such as QEMU.")] = "fake"
-    hypervisor_version: Annotated[_Amount, Meta(description="1002003 is 1.2.3.")] = 1_000_000
+    metrics: Annotated[dict[str, float], Meta(description="Its measurements, by name.")] = {}
+    stats: Annotated[dict[str, str], Meta(description="Its statistics, for filters on capabilities.")] = {}
+    cpu_info: Annotated[dict[str, Any], Meta(description="Facts of its processors.")] = {}
+    hypervisor_type: Annotated[str, Meta(description="Type of hypervisor, such as QEMU.")] = "fake"
+    hypervisor_version: Annotated[_Amount, Meta(description="Version of the hypervisor: 1002003 is 1.2.3.")] = 1_000_000
     supported_instances: Annotated[
-        tuple[tuple[str, str, str], ...], Meta(description="Architecture, hypervisor type and mode of each kind.")
+        tuple[tuple[str, str, str], ...],
+        Meta(description="Architecture, hypervisor type and mode of each kind of guest."),
     ] = (("x86_64", "fake", "hvm"),)
 
     def __post_init__(self) -> None:
@@ -117,19 +118,19 @@ class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         _check_once("two pieces have the name", [name for names in self.pieces.values() for name in names])
         _check_once("two PCI devices have the address", [each.address for each in self.pci])
         own = {"VCPU", "PCPU", "MEMORY_MB", "DISK_GB", "SRIOV_NET_VF", *(each.resource_class for each in self.gpu)}
-        for word, named, taken in (
+        for field, classes, reserved_names in (
             ("inventories", self.inventories, own),
             ("pieces", self.pieces, own | {*self.inventories}),
         ):
-            if twice := sorted(taken & {*named}):
-                raise ValueError(f"{word} must not name {twice[0]}, which comes of what the node has")
-        _ = self.topology  # It checks that cells have distinct numbers.
-        for name, told, counted in (
+            if duplicates := sorted(reserved_names & {*classes}):
+                raise ValueError(f"{field} must not name {duplicates[0]}, which the node's own resources define")
+        _ = self.topology  # Its constructor checks that cells have distinct numbers.
+        for name, given, counted in (
             ("vcpus", self.vcpus, sum(len(each.cpus) for each in self.cell)),
             ("memory_mb", self.memory_mb, sum(each.memory_mb for each in self.cell)),
         ):
-            if self.cell and told not in (None, counted):
-                raise ValueError(f"{name} must be {counted}, as of its cells, or be left out, got {told}")
+            if self.cell and given not in (None, counted):
+                raise ValueError(f"{name} must be {counted}, the sum of its cells, or be left out, got {given}")
 
     @property
     def topology(self) -> NumaTopology | None:
@@ -137,13 +138,13 @@ class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return NumaTopology(cells=self.cell) if self.cell else None
 
     @property
-    def shared_vcpus(self) -> int:
+    def vcpu_total(self) -> int:
         """Its shared processors."""
         counted = sum(len(each.cpus) for each in self.cell) if self.cell else _DEFAULT_VCPUS
         return counted if self.vcpus is None else self.vcpus
 
     @property
-    def all_memory_mb(self) -> int:
+    def memory_total_mb(self) -> int:
         """Its memory, MiB."""
         counted = sum(each.memory_mb for each in self.cell) if self.cell else _DEFAULT_MEMORY_MB
         return counted if self.memory_mb is None else self.memory_mb
@@ -152,7 +153,7 @@ class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return this node on a host, with its names there."""
         name = self.name.replace("{host}", host)
         children = tuple(
-            replace(each, name=_error_at(each.name, host, name), parent=_error_at(each.parent, host, name))
+            replace(each, name=_expand_name(each.name, host, name), parent=_expand_name(each.parent, host, name))
             for each in self.provider
         )
         return replace(self, name=name, provider=children)
@@ -162,42 +163,43 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A fault."""
 
     action: Annotated[Action, Meta(description="The method of the driver.")]
-    kind: Annotated[Kind, Meta(description="How it goes wrong.")] = "failed"
+    kind: Annotated[Kind, Meta(description="Its effect.")] = "failed"
     share: Annotated[
-        Annotated[float, Meta(ge=0, le=1)], Meta(description="How often: 0.05 is five of a hundred, by chance.")
+        Annotated[float, Meta(ge=0, le=1)],
+        Meta(description="Share of the calls that it strikes: 0.05 is 5 of 100."),
     ] = 1.0
-    times: Annotated[_Amount | None, Meta(description="So often at most; left out: without end.")] = None
-    host: Annotated[str, Meta(description="On which hosts; * stands for any text.")] = "*"
+    times: Annotated[_Amount | None, Meta(description="Maximum number of failures; left out: no limit.")] = None
+    host: Annotated[str, Meta(description="Pattern of host names; * stands for any text.")] = "*"
     delay_s: Annotated[
         Annotated[float, Meta(ge=0)] | None,
-        Meta(description="Seconds until then; left out: 1 where it is slow, a day where it hangs, else 0."),
+        Meta(description="Seconds before its effect; left out: 1 if slow, a day if hanging, else 0."),
     ] = None
-    message: Annotated[str, Meta(description="What the error says; empty: a sentence that names action and host.")] = ""
+    message: Annotated[str, Meta(description="Text of the error; empty: a sentence with action and host.")] = ""
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that the fake driver simulates."""
 
-    layout: Annotated[Layout, Meta(description="How what a node has lies on providers.")] = "flat"
+    layout: Annotated[Layout, Meta(description="Distribution of a node's resources over providers.")] = "flat"
     renames: Annotated[
-        dict[str, str], Meta(description="Classes of a root's inventories, and what layout renamed calls them.")
+        dict[str, str], Meta(description="Resource classes of root inventories, and their names in layout renamed.")
     ] = {}
-    can_live_migrate: Annotated[bool, Meta(description="Whether guests may move while they run.")] = True
+    can_live_migrate: Annotated[bool, Meta(description="Whether running guests can move.")] = True
     node: Annotated[tuple[FakeNode, ...], Meta(description="The nodes of each host.")] = (FakeNode(),)
-    fault: Annotated[tuple[Fault, ...], Meta(description="What goes wrong; the first that fits does.")] = ()
+    fault: Annotated[tuple[Fault, ...], Meta(description="Faults; the first matching one strikes.")] = ()
 
     def __post_init__(self) -> None:
         _check_once("two nodes have the name", [each.name for each in self.node])
         _check_names((*self.renames, *self.renames.values()), ())
         _check_once("two classes are renamed to", [*self.renames.values()])
         for node in self.node:
-            if taken := sorted({*self.renames.values()} & {*node.inventories}):
-                raise ValueError(f"a class is renamed to {taken[0]}, which node {node.name} has already")
-            homeless = [each.address for each in node.pci if each.dev_type == "type-VF" and not _is_near(each, node)]
+            if reserved_names := sorted({*self.renames.values()} & {*node.inventories}):
+                raise ValueError(f"a class is renamed to {reserved_names[0]}, which node {node.name} has already")
+            cellless = [each.address for each in node.pci if each.dev_type == "type-VF" and not _is_near(each, node)]
             if self.layout == "numa" and not node.cell:
                 raise ValueError(f"layout numa needs cells, and node {node.name} has none")
-            if self.layout == "numa" and homeless:
-                raise ValueError(f"in layout numa a virtual function needs a cell of its node, {homeless[0]} has none")
+            if self.layout == "numa" and cellless:
+                raise ValueError(f"in layout numa a virtual function needs a cell of its node, {cellless[0]} has none")
 
 
 def read_script(path: str) -> Script:
@@ -213,13 +215,13 @@ def read_script(path: str) -> Script:
     try:
         return msgspec.convert(tomllib.loads(text), Script)
     except tomllib.TOMLDecodeError as error:
-        raise BadFile(path, f"is no TOML: {first_line(error)}") from None
+        raise BadFile(path, f"is not TOML: {first_line(error)}") from None
     except msgspec.ValidationError as error:
         problem, _, place = str(error).replace("`", "").partition(" - at $.")
         raise BadFile(path, f"{place}: {problem}" if place else problem) from None
 
 
-def _error_at(name: str, host: str, node: str) -> str:
+def _expand_name(name: str, host: str, node: str) -> str:
     return name.replace("{host}", host).replace("{node}", node)
 
 

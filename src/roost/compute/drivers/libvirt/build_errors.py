@@ -20,8 +20,8 @@ def build_errors(link: Link, host: str, uuid: str) -> Iterator[None]:
     try:
         yield
     except (Unavailable, OSError, ValueError, link.error) as error:
-        kind = BuildAborted if link.is_nonsense(error) else BuildFailed
-        raise kind(f"guest {uuid} cannot be had on {host}: {first_line(error)}") from error
+        kind = BuildAborted if link.is_bad_input(error) else BuildFailed
+        raise kind(f"guest {uuid} cannot be built or moved on {host}: {first_line(error)}") from error
 
 
 @contextmanager
@@ -33,5 +33,5 @@ def undo_on_error(link: Link, undo: Callable[[], None]) -> Iterator[None]:
         try:
             undo()
         except (Unavailable, OSError, link.error) as error:
-            log.fault("what was begun of a guest stays", error)
+            log.fault("a partly built guest remains", error)
         raise

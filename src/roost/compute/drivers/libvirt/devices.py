@@ -68,7 +68,7 @@ def read_devices(texts: Iterable[str]) -> NodeDevices:
                 available = {each.get("id", ""): int(each.findtext("availableInstances", "0")) for each in types}
                 gpus.append(Gpu(name=name, available=available))
         except ValueError as error:
-            raise DriverNotReady(f"libvirt tells of {name} what cannot be understood: {first_line(error)}") from None
+            raise DriverNotReady(f"libvirt returned a malformed device {name}: {first_line(error)}") from None
     return NodeDevices(
         pci=tuple(sorted(pci, key=lambda each: each.address)),
         gpus=tuple(sorted(gpus, key=lambda each: each.name)),
@@ -130,9 +130,11 @@ def choose_vgpus(
     # Requests for a particular GPU come first, so that no other takes it.
     for name in sorted(wanted, key=lambda each: each == ANY_GPU):
         for _ in range(wanted[name]):
-            made = str(uuid5(NAMESPACE_URL, f"roost:{owner}:{len(chosen)}"))
+            new_uuid = str(uuid5(NAMESPACE_URL, f"roost:{owner}:{len(chosen)}"))
             gpus = [gpu for gpu in devices.gpus if name in (ANY_GPU, gpu.name)]
-            parts = (_free_part(gpu, devices, enabled=enabled, used=used, chosen=chosen, made=made) for gpu in gpus)
+            parts = (
+                _free_part(gpu, devices, enabled=enabled, used=used, chosen=chosen, new_uuid=new_uuid) for gpu in gpus
+            )
             found = next((each for each in parts if each is not None), None)
             if found is None:
                 raise BuildFailed(f"{name or 'the host'} lacks {wanted[name]} free {VGPU}")
@@ -158,9 +160,15 @@ def address_of(element: Element) -> str:
 
 
 def _free_part(
-    gpu: Gpu, devices: NodeDevices, *, enabled: Sequence[str], used: Collection[str], chosen: Sequence[Vgpu], made: str
+    gpu: Gpu,
+    devices: NodeDevices,
+    *,
+    enabled: Sequence[str],
+    used: Collection[str],
+    chosen: Sequence[Vgpu],
+    new_uuid: str,
 ) -> Vgpu | None:
-    """Return a free vGPU of a GPU, else a new one with the uuid ``made``."""
+    """Return a free vGPU of a GPU, else a new one with the uuid ``new_uuid``."""
     kind = vgpu_kind(gpu, enabled)
     if kind is None:
         return None
@@ -170,7 +178,7 @@ def _free_part(
             return Vgpu(uuid=each.uuid, gpu=gpu.name, kind=kind)
     if sum(each.is_made and each.gpu == gpu.name for each in chosen) >= gpu.available[kind]:
         return None
-    return Vgpu(uuid=made, gpu=gpu.name, kind=kind, is_made=True)
+    return Vgpu(uuid=new_uuid, gpu=gpu.name, kind=kind, is_made=True)
 
 
 def _pci(capability: Element) -> PciDevice:

@@ -17,14 +17,14 @@ from roost.model.work.guest import GuestReport, GuestSpec, TransferTarget
 _GIB = 2**30
 _CHUNK = 2**20  # block size of copies, bytes
 _CONSOLE_MAX = 2**16  # maximum length of returned console output, bytes
-_COMING = "coming.json"
+_EXPECTED = "coming.json"
 _REPLACED = "replaced.xml"
 _REBUILT = "rebuilt.xml"
 # Names of saved images, and of incomplete ones.
 _SAVED = re.compile(r"saved-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.[0-9]+\.new)?")
 
 
-class Coming(msgspec.Struct, frozen=True, kw_only=True):
+class ExpectedGuest(msgspec.Struct, frozen=True, kw_only=True):
     """An expected guest with reserved resources."""
 
     spec: GuestSpec
@@ -53,7 +53,7 @@ class Disks:
 
     def path(self, uuid: str, operation: str) -> Path:
         """Return the path of the disk that an operation created for a guest."""
-        return self._guest(uuid) / f"{quote(operation, safe='')}.raw"
+        return self._guest_folder(uuid) / f"{quote(operation, safe='')}.raw"
 
     def make(self, spec: GuestSpec, operation: str) -> Path:
         """Create a disk from an image, of the size of the flavor.
@@ -63,22 +63,22 @@ class Disks:
         """
         target = self.path(spec.uuid, operation)
         size = spec.flavor.root_gb * _GIB
-        with _whole(target) as fresh:
+        with _whole(target) as partial:
             if spec.image.id is None:
-                fresh.write_bytes(b"")
+                partial.write_bytes(b"")
             else:
                 image = self._image(spec)
                 if size and image.stat().st_size > size:
                     raise BuildAborted(f"image {spec.image.id} does not fit into {spec.flavor.root_gb} GiB")
-                copy_sparse(image, fresh)
-            os.truncate(fresh, max(size, fresh.stat().st_size))
+                copy_sparse(image, partial)
+            os.truncate(partial, max(size, partial.stat().st_size))
         return target
 
     def save(self, uuid: str, disk: Path) -> str:
         """Save a disk as an image, and return its id."""
         image = f"saved-{uuid}"
-        with _whole(self._images / image) as fresh:
-            copy_sparse(disk, fresh)
+        with _whole(self._images / image) as partial:
+            copy_sparse(disk, partial)
         return image
 
     def list_saved(self) -> list[str]:
@@ -87,13 +87,13 @@ class Disks:
 
     def drop_saved(self, uuid: str) -> None:
         """Delete the saved image of a guest, complete or not; all other images stay."""
-        for of, path in self._image_files():
-            if of == uuid:
+        for owner, path in self._image_files():
+            if owner == uuid:
                 path.unlink(missing_ok=True)  # Another host may have deleted it.
 
     def console_path(self, uuid: str) -> Path:
         """Return the path of a guest's console output."""
-        return self._guest(uuid) / "console.log"
+        return self._guest_folder(uuid) / "console.log"
 
     def console(self, uuid: str) -> str:
         """Return the end of a guest's console output."""
@@ -107,28 +107,28 @@ class Disks:
     def drop(self, uuid: str, operation: str) -> None:
         """Delete the disk that an operation created, complete or not, if it exists."""
         path = self.path(uuid, operation)
-        _drop_begun(path)
+        _drop_partial(path)
         path.unlink(missing_ok=True)
 
     def drop_all(self, uuid: str) -> None:
         """Delete all files of a guest."""
         try:
-            shutil.rmtree(self._guest(uuid))
+            shutil.rmtree(self._guest_folder(uuid))
         except FileNotFoundError:
             return
 
     # --- rebuilds ---
 
-    def keep_rebuilt(self, uuid: str, xml: str) -> None:
+    def store_rebuilt(self, uuid: str, xml: str) -> None:
         """Store the state of a guest before its rebuild."""
-        with _whole(self._guest(uuid) / _REBUILT) as fresh:
-            fresh.write_text(xml, encoding="utf-8")
+        with _whole(self._guest_folder(uuid) / _REBUILT) as partial:
+            partial.write_text(xml, encoding="utf-8")
 
     def guest_before_rebuild(self, uuid: str) -> str | None:
         """Return the state of a guest before an incomplete rebuild; None: there is none."""
-        return _read_kept(self._guest(uuid) / _REBUILT)
+        return _read_state(self._guest_folder(uuid) / _REBUILT)
 
-    def all_rebuilt(self) -> list[str]:
+    def list_rebuilt(self) -> list[str]:
         """Return the uuids of guests with incomplete rebuilds."""
         return [unquote(path.parent.name) for path in sorted(self.folder.glob(f"*/{_REBUILT}"))]
 
@@ -136,39 +136,39 @@ class Disks:
         """Delete the state of a guest before its rebuild, and all its disks except that of one operation."""
         if self.guest_before_move(uuid) is None:
             self.drop_others(uuid, operation)
-        (self._guest(uuid) / _REBUILT).unlink(missing_ok=True)
+        (self._guest_folder(uuid) / _REBUILT).unlink(missing_ok=True)
 
     # --- moves ---
 
-    def expect(self, coming: Coming) -> None:
+    def expect(self, expected: ExpectedGuest) -> None:
         """Record an expected guest, in place of an earlier one."""
-        self.forget(coming.spec.uuid)
-        with _whole(self._guest(coming.spec.uuid) / _COMING) as fresh:
-            fresh.write_bytes(msgspec.json.encode(coming))
+        self.forget(expected.spec.uuid)
+        with _whole(self._guest_folder(expected.spec.uuid) / _EXPECTED) as partial:
+            partial.write_bytes(msgspec.json.encode(expected))
 
-    def coming(self, uuid: str) -> Coming | None:
+    def find_expected(self, uuid: str) -> ExpectedGuest | None:
         """Return an expected guest; None: there is none.
 
         Raises:
             StoreBroken: its record is malformed.
         """
-        return _read_coming(self._guest(uuid) / _COMING)
+        return _read_expected(self._guest_folder(uuid) / _EXPECTED)
 
-    def all_coming(self) -> list[Coming]:
+    def list_expected(self) -> list[ExpectedGuest]:
         """Return all expected guests."""
-        found = (_read_coming(path) for path in sorted(self.folder.glob(f"*/{_COMING}")))
+        found = (_read_expected(path) for path in sorted(self.folder.glob(f"*/{_EXPECTED}")))
         return [each for each in found if each is not None]
 
     def note_arrival(self, uuid: str) -> None:
         """Record the arrival of an expected guest."""
-        (self._guest(uuid) / _COMING).unlink(missing_ok=True)
+        (self._guest_folder(uuid) / _EXPECTED).unlink(missing_ok=True)
 
     def forget(self, uuid: str) -> None:
         """Delete the record of an expected guest, and what has arrived of it."""
-        coming = self.coming(uuid)
-        if coming is not None:
+        expected = self.find_expected(uuid)
+        if expected is not None:
             self.note_arrival(uuid)
-            self.drop(uuid, coming.operation)
+            self.drop(uuid, expected.operation)
 
     def send(self, disk: Path, to: TransferTarget) -> None:
         """Copy a disk to the path of its arrival.
@@ -177,43 +177,43 @@ class Disks:
             BuildFailed: it is not expected there, or this host does not share that folder.
         """
         target = Path(to.disk)
-        coming = _read_coming(target.with_name(_COMING)) if to.disk else None
-        if coming is None or target.stem != quote(coming.operation, safe=""):
-            raise BuildFailed(f"guest {to.uuid} is not awaited at {to.address}, or its folder is not shared with it")
-        with _whole(target) as fresh:
-            copy_sparse(disk, fresh)
+        expected = _read_expected(target.with_name(_EXPECTED)) if to.disk else None
+        if expected is None or target.stem != quote(expected.operation, safe=""):
+            raise BuildFailed(f"guest {to.uuid} is not expected at {to.address}, or the hosts do not share its folder")
+        with _whole(target) as partial:
+            copy_sparse(disk, partial)
 
-    def keep_replaced(self, uuid: str, xml: str) -> None:
+    def store_replaced(self, uuid: str, xml: str) -> None:
         """Store the state of a guest before a move to its own host."""
-        with _whole(self._guest(uuid) / _REPLACED) as fresh:
-            fresh.write_text(xml, encoding="utf-8")
+        with _whole(self._guest_folder(uuid) / _REPLACED) as partial:
+            partial.write_text(xml, encoding="utf-8")
 
     def guest_before_move(self, uuid: str) -> str | None:
         """Return the state of a guest before a move to its own host; None: there is none."""
-        return _read_kept(self._guest(uuid) / _REPLACED)
+        return _read_state(self._guest_folder(uuid) / _REPLACED)
 
-    def all_replaced(self) -> list[str]:
+    def list_replaced(self) -> list[str]:
         """Return the states of guests before moves to their own host."""
-        found = (_read_kept(folder / _REPLACED) for folder in sorted(self.folder.iterdir()))
+        found = (_read_state(folder / _REPLACED) for folder in sorted(self.folder.iterdir()))
         return [each for each in found if each is not None]
 
     def drop_replaced(self, uuid: str) -> None:
         """Delete the earlier state of a guest."""
-        (self._guest(uuid) / _REPLACED).unlink(missing_ok=True)
+        (self._guest_folder(uuid) / _REPLACED).unlink(missing_ok=True)
 
     def drop_others(self, uuid: str, operation: str) -> None:
         """Delete the earlier state of a guest, and all its disks except that of one operation, and an arriving one."""
         self.drop_replaced(uuid)
-        coming = self.coming(uuid)
-        kept = {self.path(uuid, operation), *([] if coming is None else [self.path(uuid, coming.operation)])}
-        for path in sorted(self._guest(uuid).glob("*.raw")):
-            if path not in kept:
+        expected = self.find_expected(uuid)
+        remaining = {self.path(uuid, operation), *([] if expected is None else [self.path(uuid, expected.operation)])}
+        for path in sorted(self._guest_folder(uuid).glob("*.raw")):
+            if path not in remaining:
                 path.unlink(missing_ok=True)
-        for path in sorted(self._guest(uuid).glob("*.raw.*.new")):
-            if coming is None or not path.name.startswith(f"{self.path(uuid, coming.operation).name}."):
+        for path in sorted(self._guest_folder(uuid).glob("*.raw.*.new")):
+            if expected is None or not path.name.startswith(f"{self.path(uuid, expected.operation).name}."):
                 path.unlink(missing_ok=True)
 
-    def _guest(self, uuid: str) -> Path:
+    def _guest_folder(self, uuid: str) -> Path:
         return self.folder / quote(uuid, safe="")
 
     def _image_files(self) -> list[tuple[str, Path]]:
@@ -236,60 +236,60 @@ class Disks:
 
 def copy_sparse(source: Path, target: Path) -> None:
     """Copy a file without its holes; it is durable on return."""
-    with source.open("rb") as taken, target.open("wb") as given:
-        size, at = os.fstat(taken.fileno()).st_size, 0
+    with source.open("rb") as reader, target.open("wb") as writer:
+        size, at = os.fstat(reader.fileno()).st_size, 0
         while at < size:
             try:
-                start = os.lseek(taken.fileno(), at, os.SEEK_DATA)
+                start = os.lseek(reader.fileno(), at, os.SEEK_DATA)
             except OSError as error:
                 if error.errno != errno.ENXIO:
                     raise
                 break  # Only a hole is left.
-            at = os.lseek(taken.fileno(), start, os.SEEK_HOLE)
+            at = os.lseek(reader.fileno(), start, os.SEEK_HOLE)
             while start < at:
-                chunk = os.pread(taken.fileno(), min(_CHUNK, at - start), start)
+                chunk = os.pread(reader.fileno(), min(_CHUNK, at - start), start)
                 if not chunk:
                     raise Unavailable(f"{source} became shorter while it was copied")
-                start += os.pwrite(given.fileno(), chunk, start)
-        given.truncate(size)
-        os.fsync(given.fileno())
+                start += os.pwrite(writer.fileno(), chunk, start)
+        writer.truncate(size)
+        os.fsync(writer.fileno())
 
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
     """Yield a temporary path for a new file; an error, such as a full disk, leaves nothing behind."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    _drop_begun(path)
-    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    _drop_partial(path)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
-        yield fresh
-        fresh.replace(path)
+        yield partial
+        partial.replace(path)
     except BaseException:
-        fresh.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise
 
 
-def _drop_begun(path: Path) -> None:
+def _drop_partial(path: Path) -> None:
     """Delete the incomplete files of processes that died."""
     ours = re.compile(rf"{re.escape(path.name)}\.[0-9]+\.new")
-    for begun in path.parent.glob("*.new"):
-        if ours.fullmatch(begun.name):
-            begun.unlink(missing_ok=True)
+    for partial in path.parent.glob("*.new"):
+        if ours.fullmatch(partial.name):
+            partial.unlink(missing_ok=True)
 
 
-def _read_kept(path: Path) -> str | None:
+def _read_state(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):  # Most guests have none, and one may be deleted meanwhile.
         return None
 
 
-def _read_coming(path: Path) -> Coming | None:
+def _read_expected(path: Path) -> ExpectedGuest | None:
     try:
         body = path.read_bytes()
     except FileNotFoundError:
         return None
     try:
-        return msgspec.json.decode(body, type=Coming)
+        return msgspec.json.decode(body, type=ExpectedGuest)
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise Unavailable(f"what is to come at {path} cannot be understood: {first_line(error)}") from error
+        raise Unavailable(f"the record of an expected guest at {path} is malformed: {first_line(error)}") from error

@@ -65,7 +65,7 @@ def mark_of(spec: GuestSpec, operation: str, *, disk: str, vgpus: Sequence[Vgpu]
 def domain_xml(domain: Domain) -> str:
     """Return the XML that defines a guest."""
     spec, mark = domain.spec, domain.mark
-    wanted = present_properties(spec.image.properties)
+    properties = present_properties(spec.image.properties)
     root = Element("domain", type=domain.kind)
     SubElement(root, "name").text = f"roost-{spec.uuid}"
     SubElement(root, "uuid").text = spec.uuid
@@ -81,7 +81,7 @@ def domain_xml(domain: Domain) -> str:
     kind.text = "hvm"
     if domain.encryption is not None:
         system.set("firmware", "efi")
-    if machine := wanted.get("hw_machine_type") or (MACHINE if domain.encryption is not None else ""):
+    if machine := properties.get("hw_machine_type") or (MACHINE if domain.encryption is not None else ""):
         kind.set("machine", machine)
     SubElement(system, "boot", dev="hd")
     features = SubElement(root, "features")
@@ -90,7 +90,7 @@ def domain_xml(domain: Domain) -> str:
     _add_cpu(root, domain)
     for event, then in (("on_poweroff", "destroy"), ("on_reboot", "restart"), ("on_crash", "destroy")):
         SubElement(root, event).text = then
-    _add_devices(root, domain, wanted)
+    _add_devices(root, domain, properties)
     if domain.encryption is not None:
         _add_encryption(root, domain.encryption)
     indent(root)
@@ -145,23 +145,23 @@ def devices_of(text: str) -> tuple[set[str], set[str]]:
     return pci, mdevs
 
 
-def own_processors(text: str, own: frozenset[int]) -> int:
+def count_dedicated(text: str, dedicated: frozenset[int]) -> int:
     """Return the number of a domain's dedicated processors, including those of emulator threads.
 
     Args:
         text: XML of the domain.
-        own: numbers of the processors that may be dedicated.
+        dedicated: numbers of the processors that may be dedicated.
     """
     tune = read_xml(text).find("cputune")
     if tune is None:
         return 0
     pins = [read_processors(each.get("cpuset", "")) for each in tune.iterfind("vcpupin")]
-    pinned = frozenset().union(*(each for each in pins if len(each) == 1)) & own
+    pinned = frozenset().union(*(each for each in pins if len(each) == 1)) & dedicated
     if not pinned:
         return 0
     emulator = tune.find("emulatorpin")
-    beside = frozenset() if emulator is None else read_processors(emulator.get("cpuset", ""))
-    return len(pinned | (beside & own))
+    emulator_cpus = frozenset() if emulator is None else read_processors(emulator.get("cpuset", ""))
+    return len(pinned | (emulator_cpus & dedicated))
 
 
 def _mark_element(mark: Mark, *, namespace: str = f"{{{NAMESPACE}}}") -> Element:
@@ -177,8 +177,8 @@ def _mark_element(mark: Mark, *, namespace: str = f"{{{NAMESPACE}}}") -> Element
         disk=mark.disk,
     )
     for vgpu in mark.vgpus:
-        told = {"uuid": vgpu.uuid, "gpu": vgpu.gpu, "type": vgpu.kind, "made": "yes" if vgpu.is_made else "no"}
-        SubElement(element, f"{namespace}vgpu", told)
+        attributes = {"uuid": vgpu.uuid, "gpu": vgpu.gpu, "type": vgpu.kind, "made": "yes" if vgpu.is_made else "no"}
+        SubElement(element, f"{namespace}vgpu", attributes)
     return element
 
 
@@ -208,7 +208,7 @@ def _add_pins(root: Element, domain: Domain) -> None:
             root.find("vcpu").set("cpuset", _join(shared))  # type: ignore[union-attr]  # It was just added.
         return
     tune = SubElement(root, "cputune")
-    own, near = set[int](), set[int]()  # dedicated processors of the emulator threads, and their nodes
+    dedicated, near = set[int](), set[int]()  # dedicated processors of the emulator threads, and their nodes
     for cell in cells:
         pinned = dict(cell.pins.pairs)
         host = hosts.get(cell.host_cell)
@@ -217,10 +217,10 @@ def _add_pins(root: Element, domain: Domain) -> None:
             on = [pinned[number]] if number in pinned else shared
             if on:
                 SubElement(tune, "vcpupin", vcpu=str(number), cpuset=_join(on))
-        own |= {*cell.pins.reserved}
+        dedicated |= {*cell.pins.reserved}
         near |= {*pinned.values()} or {*shared}
-    if own or near:
-        SubElement(tune, "emulatorpin", cpuset=_join(sorted(own or near)))
+    if dedicated or near:
+        SubElement(tune, "emulatorpin", cpuset=_join(sorted(dedicated or near)))
     numa = SubElement(root, "numatune")
     nodes = sorted({cell.host_cell for cell in cells})
     SubElement(numa, "memory", mode="strict", nodeset=_join(nodes))
@@ -242,9 +242,9 @@ def _add_cpu(root: Element, domain: Domain) -> None:
             SubElement(numa, "cell", id=str(number), cpus=processors, memory=str(cell.cell.memory_mb), unit="MiB")
 
 
-def _add_devices(root: Element, domain: Domain, wanted: dict[str, str]) -> None:
+def _add_devices(root: Element, domain: Domain, properties: dict[str, str]) -> None:
     devices = SubElement(root, "devices")
-    bus = wanted.get("hw_disk_bus", "virtio")
+    bus = properties.get("hw_disk_bus", "virtio")
     disk = SubElement(devices, "disk", type="file", device="disk")
     SubElement(disk, "driver", name="qemu", type="raw", discard="unmap")
     SubElement(disk, "source", file=domain.mark.disk)
@@ -252,7 +252,7 @@ def _add_devices(root: Element, domain: Domain, wanted: dict[str, str]) -> None:
     if domain.network:
         card = SubElement(devices, "interface", type="network")
         SubElement(card, "source", network=domain.network)
-        SubElement(card, "model", type=wanted.get("hw_vif_model", "virtio"))
+        SubElement(card, "model", type=properties.get("hw_vif_model", "virtio"))
     if domain.console:
         serial = SubElement(devices, "serial", type="file")
         SubElement(serial, "source", path=domain.console)

@@ -12,7 +12,7 @@ from roost.model.names import standard_traits
 
 _KIB = {"KiB": 1, "MiB": 1024, "GiB": 1024**2, "TiB": 1024**3}
 # Features whose traits have other names; all others match by name.
-_CALLED = {
+_TRAIT_NAMES = {
     "pni": ("SSE3",),
     "fma": ("FMA3",),
     "pclmuldq": ("CLMUL",),
@@ -85,7 +85,7 @@ def read_xml(text: str) -> Element:
     try:
         return fromstring(text)  # noqa: S314  # Libvirt wrote it, and its parser has limits of its own.
     except ParseError as error:
-        raise DriverNotReady(f"libvirt answers what cannot be understood: {first_line(error)}") from None
+        raise DriverNotReady(f"libvirt returned malformed XML: {first_line(error)}") from None
 
 
 def read_capabilities(text: str) -> HostCapabilities:
@@ -97,7 +97,7 @@ def read_capabilities(text: str) -> HostCapabilities:
     try:
         return _capabilities(read_xml(text))
     except (ValueError, LookupError) as error:
-        raise DriverNotReady(f"libvirt tells of its host what cannot be understood: {first_line(error)}") from None
+        raise DriverNotReady(f"libvirt returned malformed capabilities: {first_line(error)}") from None
 
 
 def read_encryption(text: str) -> Encryption | None:
@@ -112,7 +112,7 @@ def read_encryption(text: str) -> Encryption | None:
     try:
         numbers = [int(found.findtext(name, "0")) for name in ("maxGuests", "cbitpos", "reducedPhysBits")]
     except ValueError as error:
-        raise DriverNotReady(f"libvirt tells of encryption what cannot be understood: {first_line(error)}") from None
+        raise DriverNotReady(f"libvirt returned malformed encryption capabilities: {first_line(error)}") from None
     contexts, bit, reduced_bits = numbers
     return Encryption(contexts=contexts, bit=bit, reduced_bits=reduced_bits) if contexts > 0 else None
 
@@ -131,7 +131,7 @@ def cpu_traits(capabilities: HostCapabilities) -> frozenset[str]:
     for feature in capabilities.features if prefix else ():
         plain = feature.upper().translate(str.maketrans("", "", "-_."))
         word = feature.upper().replace("-", "_")
-        words = (*_CALLED.get(feature, ()), plain, word, vendor + word, f"AVX512{plain}")
+        words = (*_TRAIT_NAMES.get(feature, ()), plain, word, vendor + word, f"AVX512{plain}")
         found |= {prefix + each for each in words} & known
     if any(len(threads) > 1 for cell in capabilities.cells for threads in cell.siblings):
         found.add(_THREADS)
@@ -163,7 +163,7 @@ def divide_cpus(
         if missing := sorted((numbers or frozenset()) - known):
             raise BadSettings(f"driver libvirt, option {name}", f"the host has no processor {_format_ranges(missing)}")
     if both := sorted((shared or frozenset()) & (dedicated or frozenset())):
-        raise BadSettings("driver libvirt, option cpu_dedicated_set", f"cpu_shared_set has {_format_ranges(both)}, too")
+        raise BadSettings("driver libvirt, option cpu_dedicated_set", f"cpu_shared_set also has {_format_ranges(both)}")
     if shared is None and dedicated is None:
         return cells
     return tuple(
@@ -188,9 +188,9 @@ def read_processors(text: str) -> frozenset[int]:
         bare = part.removeprefix("^")
         first, dash, last = bare.partition("-")
         ends = [each.strip() for each in ((first, last) if dash else (first, first))]
-        # Ranges are bounded, so that a typing error does not fill the memory.
+        # Ranges are bounded, so that a typing error does not exhaust the memory.
         if not all(each.isascii() and each.isdigit() and len(each) <= 5 for each in ends):
-            raise ValueError(f"{quote_value(part)} names no processors")
+            raise ValueError(f"{quote_value(part)} is not a set of processors")
         numbers = range(int(ends[0]), int(ends[1]) + 1)
         if not numbers:
             raise ValueError(f"{quote_value(part)} ends before it begins")
@@ -208,7 +208,7 @@ def kib_of(element: Element | None) -> int:
 def _capabilities(root: Element) -> HostCapabilities:
     cpu = root.find("host/cpu")
     if cpu is None:
-        raise DriverNotReady("libvirt does not say which processors the host has")
+        raise DriverNotReady("libvirt does not report the processors of the host")
     topology = cpu.find("topology")
     counts = {} if topology is None else topology.attrib
     kinds = [

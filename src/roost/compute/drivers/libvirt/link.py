@@ -50,19 +50,19 @@ class Link:
     Args:
         binding: libvirt's module.
         uri: of libvirt.
-        opened: opens a connection to a URI.
+        connect: opens a connection to a URI.
     """
 
-    def __init__(self, binding: Any, uri: str, *, opened: Callable[[str], Any]) -> None:
-        self._libvirt, self._uri, self._opened = binding, uri, opened
+    def __init__(self, binding: Any, uri: str, *, connect: Callable[[str], Any]) -> None:
+        self._libvirt, self._uri, self._connect = binding, uri, connect
         self.error: type[Exception] = binding.libvirtError
         self._lock = threading.Lock()
         self._connection: Any = None
         self._node = ""  # name of the node
         self._features: dict[str, frozenset[str]] = {}  # all features, by XML of the processors
 
-    def work_for(self, node: str) -> None:
-        """Set the node whose guests are managed; other domains belong to others."""
+    def set_node(self, node: str) -> None:
+        """Set the node whose guests are managed; other domains are left alone."""
         self._node = node
 
     def connection(self) -> Any:
@@ -74,20 +74,20 @@ class Link:
         with self._lock:
             try:
                 if self._connection is None or not self._connection.isAlive():
-                    self._connection = self._opened(self._uri)
+                    self._connection = self._connect(self._uri)
             except self.error as error:
                 raise DriverNotReady(f"libvirt cannot be reached at {self._uri}: {first_line(error)}") from error
             return self._connection
 
     @contextmanager
-    def asking(self, subject: str, kind: type[Unavailable] = DriverNotReady) -> Iterator[None]:
+    def convert_errors(self, subject: str, kind: type[Unavailable] = DriverNotReady) -> Iterator[None]:
         """Convert errors of libvirt and of the system into errors about a subject."""
         try:
             yield
         except (self.error, OSError) as error:
             raise kind(f"{subject}: {first_line(error)}") from error
 
-    def is_nonsense(self, error: Exception) -> bool:
+    def is_bad_input(self, error: Exception) -> bool:
         """Return whether libvirt rejected the input itself, so that other hosts would too."""
         binding = self._libvirt
         codes = (binding.VIR_ERR_XML_ERROR, binding.VIR_ERR_XML_DETAIL, binding.VIR_ERR_XML_INVALID_SCHEMA)
@@ -97,21 +97,21 @@ class Link:
 
     def capabilities(self) -> HostCapabilities:
         """Return the capabilities of the host, with all features of its processors."""
-        told = read_capabilities(self.connection().getCapabilities())
-        if told.cpu not in self._features:
-            self._features = {told.cpu: told.features | self._expand_model(told.cpu)}
-        return msgspec.structs.replace(told, features=self._features[told.cpu])
+        found = read_capabilities(self.connection().getCapabilities())
+        if found.cpu not in self._features:
+            self._features = {found.cpu: found.features | self._expand_model(found.cpu)}
+        return msgspec.structs.replace(found, features=self._features[found.cpu])
 
-    def encryption(self, told: HostCapabilities, kind: str) -> Encryption | None:
+    def encryption(self, capabilities: HostCapabilities, kind: str) -> Encryption | None:
         """Return the host's memory encryption for domains of a kind; None: none, or unknown."""
         binding = self._libvirt
-        if told.arch != "x86_64":
+        if capabilities.arch != "x86_64":
             return None
         try:
-            return read_encryption(self.connection().getDomainCapabilities(None, told.arch, MACHINE, kind))
+            return read_encryption(self.connection().getDomainCapabilities(None, capabilities.arch, MACHINE, kind))
         except self.error as error:
-            silent = (binding.VIR_ERR_NO_SUPPORT, binding.VIR_ERR_INVALID_ARG, binding.VIR_ERR_CONFIG_UNSUPPORTED)
-            if self._code(error) not in silent:
+            unsupported = (binding.VIR_ERR_NO_SUPPORT, binding.VIR_ERR_INVALID_ARG, binding.VIR_ERR_CONFIG_UNSUPPORTED)
+            if self._code(error) not in unsupported:
                 raise
             return None
 
@@ -159,7 +159,7 @@ class Link:
         found = []
         for domain in self.connection().listAllDomains():
             with self._unless_gone():
-                guest = self._read(domain)
+                guest = self._read_guest(domain)
                 if guest is not None:
                     found.append(guest)
         return found
@@ -170,12 +170,12 @@ class Link:
         Raises:
             Unavailable: a domain with its uuid is not marked as a guest, so its content is unknown.
         """
-        domain = self._domain(uuid)
+        domain = self._find_domain(uuid)
         try:
             mark = None if domain is None else self._mark_of(domain)
             if domain is not None and (mark is None or mark.uuid != uuid):
-                raise Unavailable(f"domain {domain.name()} has the uuid of guest {uuid}, and is not marked as that")
-            return None if domain is None else self._read(domain)
+                raise Unavailable(f"domain {domain.name()} has the uuid of guest {uuid}, and is not marked as a guest")
+            return None if domain is None else self._read_guest(domain)
         except self.error as error:
             if not self._is_gone(error):
                 raise
@@ -187,9 +187,9 @@ class Link:
         Raises:
             Unavailable: it would.
         """
-        domain = self._domain(uuid)
-        if domain is not None and self._read(domain) is None:
-            raise Unavailable(f"domain {domain.name()} is somebody else's")
+        domain = self._find_domain(uuid)
+        if domain is not None and self._read_guest(domain) is None:
+            raise Unavailable(f"domain {domain.name()} is not a guest of this agent")
 
     def define(self, xml: str) -> Any:
         """Define a domain, and return libvirt's object."""
@@ -228,18 +228,18 @@ class Link:
             if self.kind() == "QEMU":  # Some reject flags for what the domain does not have.
                 flags |= binding.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA | binding.VIR_DOMAIN_UNDEFINE_NVRAM
             guest.domain.undefineFlags(flags)
-        made = {each.uuid for each in guest.mark.vgpus if each.is_made}
-        for mdev in self.devices().mdevs if made else ():
-            if mdev.uuid in made:
-                self._unmake(mdev)
+        created = {each.uuid for each in guest.mark.vgpus if each.is_made}
+        for mdev in self.devices().mdevs if created else ():
+            if mdev.uuid in created:
+                self._delete_mdev(mdev)
 
-    def _unmake(self, mdev: Mdev) -> None:
+    def _delete_mdev(self, mdev: Mdev) -> None:
         try:
             self.connection().nodeDeviceLookupByName(mdev.name).destroy()
         except self.error as error:
-            log.fault(f"part of a GPU {mdev.name} stays", error)
+            log.fault(f"mediated device {mdev.name} remains", error)
 
-    def _domain(self, uuid: str) -> Any:
+    def _find_domain(self, uuid: str) -> Any:
         """Return libvirt's domain with a uuid; None: there is none."""
         try:
             return self.connection().lookupByUUIDString(uuid)
@@ -248,7 +248,7 @@ class Link:
                 raise
             return None
 
-    def _read(self, domain: Any) -> Guest | None:
+    def _read_guest(self, domain: Any) -> Guest | None:
         """Return the guest of a domain; None: it is not of this node. A copy of a guest has its mark too."""
         mark = self._mark_of(domain)
         if mark is None or (mark.node, mark.uuid) != (self._node, domain.UUIDString()):
@@ -260,7 +260,7 @@ class Link:
         try:
             return read_mark(domain.XMLDesc())
         except ValueError as error:
-            problem = f"the mark of domain {domain.name()} cannot be understood: {first_line(error)}"
+            problem = f"the mark of domain {domain.name()} is malformed: {first_line(error)}"
             raise DriverNotReady(problem) from None
 
     @contextmanager

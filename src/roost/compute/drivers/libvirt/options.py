@@ -48,19 +48,19 @@ def read_libvirt_options(options: Mapping[str, str]) -> LibvirtOptions:
     Raises:
         BadSettings: an option is unknown or invalid.
     """
-    told = read_options("libvirt", LibvirtTexts, options)
-    state = Path(told.state).absolute()
+    texts = read_options("libvirt", LibvirtTexts, options)
+    state = Path(texts.state).absolute()
     return LibvirtOptions(
-        uri=told.uri,
+        uri=texts.uri,
         state=state,
-        images=Path(told.images).absolute() if told.images else state / "images",
-        cpu_shared_set=_processors("cpu_shared_set", told.cpu_shared_set),
-        cpu_dedicated_set=_processors("cpu_dedicated_set", told.cpu_dedicated_set),
-        pci_devices=tuple(_kind_of_device(each) for each in _parts(told.pci_devices)),
-        mdev_types=tuple(_parts(told.mdev_types)),
-        network=told.network,
-        virt_type=told.virt_type,
-        shutdown_s=told.shutdown_s,
+        images=Path(texts.images).absolute() if texts.images else state / "images",
+        cpu_shared_set=_parse_processors("cpu_shared_set", texts.cpu_shared_set),
+        cpu_dedicated_set=_parse_processors("cpu_dedicated_set", texts.cpu_dedicated_set),
+        pci_devices=tuple(_parse_device_kind(each) for each in _parts(texts.pci_devices)),
+        mdev_types=tuple(_parts(texts.mdev_types)),
+        network=texts.network,
+        virt_type=texts.virt_type,
+        shutdown_s=texts.shutdown_s,
     )
 
 
@@ -68,7 +68,7 @@ def _parts(text: str) -> list[str]:
     return [part for each in text.split(",") if (part := each.strip())]
 
 
-def _processors(name: str, text: str) -> frozenset[int] | None:
+def _parse_processors(name: str, text: str) -> frozenset[int] | None:
     if not text.strip():
         return None
     try:
@@ -77,11 +77,11 @@ def _processors(name: str, text: str) -> frozenset[int] | None:
         raise BadSettings(f"driver libvirt, option {name}", str(error)) from None
 
 
-def _kind_of_device(text: str) -> tuple[str, str]:
+def _parse_device_kind(text: str) -> tuple[str, str]:
     vendor, _, product = text.lower().partition(":")
     if not (_is_hex(vendor) and (product == "*" or _is_hex(product))):
-        told = f"{text!r} is no vendor:product of four hexadecimal digits each, or vendor:*"
-        raise BadSettings("driver libvirt, option pci_devices", told)
+        problem = f"{text!r} is not vendor:product with four hexadecimal digits each, or vendor:*"
+        raise BadSettings("driver libvirt, option pci_devices", problem)
     return vendor, product
 
 

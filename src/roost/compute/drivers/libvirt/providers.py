@@ -7,7 +7,7 @@ import msgspec
 
 from roost.compute.drivers import pinned_cpus
 from roost.compute.drivers.libvirt.devices import VGPU
-from roost.compute.drivers.libvirt.domain_xml import own_processors
+from roost.compute.drivers.libvirt.domain_xml import count_dedicated
 from roost.compute.drivers.libvirt.host import list_cpu_traits
 from roost.compute.drivers.libvirt.link import Guest
 from roost.compute.inventory.inventory_ratios import offer_of
@@ -19,7 +19,7 @@ from roost.model.work.guest import GuestSpec
 from roost.observe import log
 
 
-class Using(msgspec.Struct, frozen=True, kw_only=True):
+class GuestShare(msgspec.Struct, frozen=True, kw_only=True):
     """The use of a guest."""
 
     gpus: dict[str, int] = {}  # vGPUs of each GPU, by name
@@ -34,17 +34,17 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     traits: frozenset[str]  # of its processors
 
 
-def using(guest: Guest, own: frozenset[int]) -> Using:
+def use_of_guest(guest: Guest, dedicated: frozenset[int]) -> GuestShare:
     """Return the use of a guest on a host with some dedicated processors."""
-    count = own_processors(guest.xml, own)
+    count = count_dedicated(guest.xml, dedicated)
     gpus = Counter(vgpu.gpu for vgpu in guest.mark.vgpus)
-    return Using(gpus=gpus, processors=pinned_cpus.Processors(max(guest.mark.vcpus - count, 0), count))
+    return GuestShare(gpus=gpus, processors=pinned_cpus.Processors(max(guest.mark.vcpus - count, 0), count))
 
 
-def to_use(spec: GuestSpec) -> Using:
+def use_of_spec(spec: GuestSpec) -> GuestShare:
     """Return the processors of an expected guest."""
     count = sum(len(each.pins.pairs) + len(each.pins.reserved) for each in spec.cells)
-    return Using(processors=pinned_cpus.Processors(max(spec.flavor.vcpus - count, 0), count))
+    return GuestShare(processors=pinned_cpus.Processors(max(spec.flavor.vcpus - count, 0), count))
 
 
 def update(
@@ -54,7 +54,7 @@ def update(
     *,
     terms: HostTerms,
     allocations: Allocations | None,
-    guests: Mapping[str, Using],
+    guests: Mapping[str, GuestShare],
 ) -> dict[str, str]:
     """Write a host's inventories into its tree; move vGPUs of the root to the GPUs, and dedicated VCPU to PCPU.
 
@@ -96,10 +96,10 @@ def update(
     for gone in [gpu for gpu in present if gpu not in offer.gpus]:
         tree.remove(present.pop(gone))
     _move(held, targets, root=root.uuid, present=present)
-    wanted = {
+    inventories = {
         name: offer_of(terms, name, total, present=[root.inventory]) for name, total in offer.totals.items() if total
     }
-    tree.update_inventory(node, wanted)
+    tree.update_inventory(node, inventories)
     tree.remove_traits(node, *(list_cpu_traits() - offer.traits))
     tree.add_traits(node, *offer.traits)
     return {uuid: gpu for gpu, uuid in present.items()}
@@ -116,7 +116,7 @@ def _gpus_in(tree: ProviderTree, node: str) -> dict[str, str]:
 
 
 def _targets(
-    tree: ProviderTree, node: str, offer: Offer, *, allocations: Allocations, guests: Mapping[str, Using]
+    tree: ProviderTree, node: str, offer: Offer, *, allocations: Allocations, guests: Mapping[str, GuestShare]
 ) -> dict[str, Mapping[str, int]]:
     """Return the number of vGPUs of each GPU for the consumers with vGPUs of the root."""
     root, *below = tree.get_provider_uuids(node)
@@ -129,7 +129,7 @@ def _targets(
         amount = amounts.get(root, 0)
         if not amount:
             continue
-        used = {gpu: count for gpu, count in guests.get(consumer, Using()).gpus.items() if count}
+        used = {gpu: count for gpu, count in guests.get(consumer, GuestShare()).gpus.items() if count}
         if not used:
             raise ReshapeFailed(node, f"{consumer} holds {amount} {VGPU} and uses none")
         if missing := sorted({*used} - {*offer.gpus}):

@@ -104,10 +104,10 @@ def test_unwritable_or_corrupt_state_is_named_in_the_error(tmp_path):
     driver.spawn(spec_of(), "op-1")
     for damaged in (b"{", b"", b'{"guests": {"\xff": 1}}'):
         (tmp_path / "none" / "hosts" / "host-a.json").write_bytes(damaged)
-        with pytest.raises(DriverNotReady, match=r"^what the fake driver kept of host host-a cannot be understood"):
+        with pytest.raises(DriverNotReady, match=r"^the fake driver's state of host host-a is malformed"):
             start_driver(tmp_path / "none", "host-a")
     FolderShelf(tmp_path / "none").save_image("saved-x", b"{}")
-    with pytest.raises(BuildAborted, match=r"^image saved-x of the fake driver cannot be understood"):
+    with pytest.raises(BuildAborted, match=r"^image saved-x of the fake driver is malformed"):
         driver.spawn(spec_of(image="saved-x"), "op-2")
 
 

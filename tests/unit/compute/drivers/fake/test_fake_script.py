@@ -20,14 +20,14 @@ def test_an_empty_script_is_one_plain_node(tmp_path):
     script = read_script(script_path(tmp_path, ""))
     assert script == Script()
     (node,) = script.node
-    assert (node.on("h").name, node.shared_vcpus, node.all_memory_mb, node.local_gb) == ("h", 16, 65536, 500)
+    assert (node.on("h").name, node.vcpu_total, node.memory_total_mb, node.local_gb) == ("h", 16, 65536, 500)
 
 
 def test_node_with_cells_has_their_cpus_and_memory(tmp_path):
     (node,) = read_script(script_path(tmp_path, CELLS)).node
-    assert (node.shared_vcpus, node.all_memory_mb, len(node.topology.cells)) == (3, 150, 2)
+    assert (node.vcpu_total, node.memory_total_mb, len(node.topology.cells)) == (3, 150, 2)
     same = FakeNode(vcpus=3, memory_mb=150, cell=node.cell)
-    assert (same.shared_vcpus, same.all_memory_mb) == (3, 150)
+    assert (same.vcpu_total, same.memory_total_mb) == (3, 150)
 
 
 def test_names_expand_the_host_and_node_placeholders():
@@ -38,33 +38,33 @@ def test_names_expand_the_host_and_node_placeholders():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("layout = ", "is no TOML: Invalid value"),
+        ("layout = ", "is not TOML: Invalid value"),
         ('layout = "wide"', "layout: Invalid enum value 'wide'"),
         ("nodes = 3", "Object contains unknown field nodes"),
         ("[[node]]\nvcpus = -1", "node[0].vcpus: Expected int >= 0"),
         ("[[node]]\n[[node]]", "two nodes have the name '{host}'"),
-        ("[[node]]\ninventories = {CUSTOM_a = {total = 1}}", "'CUSTOM_a' is no resource class"),
+        ("[[node]]\ninventories = {CUSTOM_a = {total = 1}}", "'CUSTOM_a' is not a resource class"),
         ("[[node]]\ninventories = {FPGA = {total = 0}}", "total must be 1.."),
         ("[[node]]\ninventories = {VCPU = {total = 1}}", "inventories must not name VCPU"),
         ("[[node]]\npieces = {VCPU = ['a']}", "pieces must not name VCPU"),
         ("[[node]]\npieces = {FPGA = ['a']}\ninventories = {FPGA = {total = 1}}", "pieces must not name FPGA"),
         ("[[node]]\npieces = {FPGA = ['a'], CUSTOM_B = ['a']}", "two pieces have the name 'a'"),
-        ("[[node]]\npieces = {X = ['a']}", "'X' is no resource class"),
-        ('[[node]]\ntraits = ["FAST"]', "'FAST' is no trait"),
-        ('[[node]]\ngpu = [{name = "a", vgpus = 1, traits = ["FAST"]}]', "'FAST' is no trait"),
-        ('[[node]]\ngpu = [{name = "a", vgpus = 1, resource_class = "X"}]', "'X' is no resource class"),
+        ("[[node]]\npieces = {X = ['a']}", "'X' is not a resource class"),
+        ('[[node]]\ntraits = ["FAST"]', "'FAST' is not a trait"),
+        ('[[node]]\ngpu = [{name = "a", vgpus = 1, traits = ["FAST"]}]', "'FAST' is not a trait"),
+        ('[[node]]\ngpu = [{name = "a", vgpus = 1, resource_class = "X"}]', "'X' is not a resource class"),
         ('[[node]]\ngpu = [{name = "a", vgpus = 1}, {name = "a", vgpus = 1}]', "two GPUs have the name 'a'"),
         ('[[node]]\nprovider = [{name = "a"}, {name = "a"}]', "two providers have the name 'a'"),
-        ('[[node]]\nprovider = [{name = "a", inventories = {X = {total = 1}}}]', "'X' is no resource class"),
+        ('[[node]]\nprovider = [{name = "a", inventories = {X = {total = 1}}}]', "'X' is not a resource class"),
         ("[[node]]\ncell = [{id = 0, memory_mb = 1}, {id = 0, memory_mb = 1}]", "two NUMA cells have one number"),
-        (CELLS + "vcpus = 4", "vcpus must be 3, as of its cells, or be left out, got 4"),
-        (CELLS + "memory_mb = 4", "memory_mb must be 150, as of its cells, or be left out, got 4"),
+        (CELLS + "vcpus = 4", "vcpus must be 3, the sum of its cells, or be left out, got 4"),
+        (CELLS + "memory_mb = 4", "memory_mb must be 150, the sum of its cells, or be left out, got 4"),
         ('layout = "numa"', "layout numa needs cells, and node {host} has none"),
         (
             CELLS + 'pci = [{address = "0000:06:00.1", vendor_id = "8086", product_id = "1", dev_type = "type-VF"}]',
             "in layout numa a virtual function needs a cell of its node, 0000:06:00.1 has none",
         ),
-        ("renames = {CUSTOM_A = 'fast'}", "'fast' is no resource class"),
+        ("renames = {CUSTOM_A = 'fast'}", "'fast' is not a resource class"),
         ("renames = {CUSTOM_A = 'FPGA', CUSTOM_B = 'FPGA'}", "two classes are renamed to 'FPGA'"),
         (
             "renames = {CUSTOM_A = 'FPGA'}\n[[node]]\ninventories = {FPGA = {total = 1}}",

@@ -85,8 +85,8 @@ def test_dedicated_cpus_are_offered_as_pcpu(tmp_path):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"cpu_shared_set": "1-"}, "option cpu_shared_set: '1-' names no processors"),
-        ({"pci_devices": "8086"}, "option pci_devices: '8086' is no vendor:product"),
+        ({"cpu_shared_set": "1-"}, "option cpu_shared_set: '1-' is not a set of processors"),
+        ({"pci_devices": "8086"}, "option pci_devices: '8086' is not vendor:product"),
         ({"shutdown_s": "-1"}, "option shutdown_s"),
         ({"url": "x"}, "has no option url; it has uri, state"),
     ],
@@ -179,7 +179,7 @@ def test_interrupted_rebuild_can_be_completed():
 def test_definition_that_libvirt_rejects_leaves_nothing():
     rig = LibvirtRig()
     image = Image(id="cirros", properties={"hw_disk_bus": "sata\0"})
-    with pytest.raises(BuildAborted, match=f"guest {GUEST} cannot be had on host-a: embedded null character"):
+    with pytest.raises(BuildAborted, match=f"guest {GUEST} cannot be built or moved on host-a: embedded null"):
         rig.driver().spawn(rig.spec(image=image), "op-1")
     assert (rig.driver().guests(), [*rig.folder.rglob("*.raw")]) == ([], [])
 
@@ -189,7 +189,7 @@ def test_send_disk_to_an_unshared_folder_fails():
     source.driver().spawn(source.spec(is_on=False), "op-1")
     to = target.driver("host-b").prepare(target.spec(host="host-b"), "op-2")
     (target.folder / "state").rename(target.folder / "elsewhere")
-    with pytest.raises(BuildFailed, match="not awaited at host-b, or its folder is not shared"):
+    with pytest.raises(BuildFailed, match="not expected at host-b, or the hosts do not share its folder"):
         source.driver().send_disk(GUEST, to)
 
 
@@ -397,7 +397,7 @@ def test_host_without_memory_encryption_refuses_guests_that_need_it():
     rig.driver().update_provider_tree(tree, NODE)
     assert "MEM_ENCRYPTION_CONTEXT" not in tree.data(NODE).inventory
     assert not tree.has_traits(NODE, ["HW_CPU_X86_AMD_SEV"])
-    with pytest.raises(BuildFailed, match=f"host {NODE} does not encrypt memory, as guest {GUEST} wants"):
+    with pytest.raises(BuildFailed, match=f"host {NODE} does not encrypt memory, as guest {GUEST} requires"):
         rig.driver().spawn(rig.spec(allocations={uuid_named(NODE): {"MEM_ENCRYPTION_CONTEXT": 1}}), "op-1")
     assert rig.driver().guests() == []
 

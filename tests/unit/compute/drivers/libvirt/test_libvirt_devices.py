@@ -50,7 +50,7 @@ def test_pci_devices_have_ids_type_and_location():
 
 
 def test_malformed_device_is_named_in_the_error():
-    with pytest.raises(DriverNotReady, match="libvirt tells of pci_0000_06_00_0 what cannot be understood"):
+    with pytest.raises(DriverNotReady, match="libvirt returned a malformed device pci_0000_06_00_0"):
         read_devices([GPUS[0].replace("<bus>6", "<bus>six")])
 
 

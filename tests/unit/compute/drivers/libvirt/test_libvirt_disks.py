@@ -63,10 +63,10 @@ def test_full_disk_leaves_no_partial_files(disks, tmp_path):
 
 
 def test_replaced_definitions_are_listed_for_existing_guests(disks):
-    disks.keep_replaced(GUEST, "<domain/>")
+    disks.store_replaced(GUEST, "<domain/>")
     (disks.folder / uuid_named("other")).mkdir()
     (disks.folder / "a file of somebody else").touch()
-    assert (disks.all_replaced(), disks.guest_before_move(GUEST)) == (["<domain/>"], "<domain/>")
+    assert (disks.list_replaced(), disks.guest_before_move(GUEST)) == (["<domain/>"], "<domain/>")
     assert disks.guest_before_move(uuid_named("other")) is None
 
 

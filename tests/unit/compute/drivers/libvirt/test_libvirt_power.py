@@ -45,7 +45,7 @@ class Link:
         self._domain = domain
 
     @contextmanager
-    def asking(self, subject, kind):
+    def convert_errors(self, subject, kind):
         """Pass errors on unchanged."""
         yield
 

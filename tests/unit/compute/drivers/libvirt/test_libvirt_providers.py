@@ -1,6 +1,6 @@
 import pytest
 
-from roost.compute.drivers.libvirt.providers import Offer, Using, update
+from roost.compute.drivers.libvirt.providers import GuestShare, Offer, update
 from roost.compute.drivers.pinned_cpus import Processors
 from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.work.agent_terms import HostTerms
@@ -14,7 +14,7 @@ GPUS = {FIRST: 2, SECOND: 4}
 
 def guest_use(gpus=None, *processors):
     """Return the GPU and CPU use of the guest."""
-    return {GUEST: Using(gpus=gpus or {}, processors=Processors(*(processors or (0, 0))))}
+    return {GUEST: GuestShare(gpus=gpus or {}, processors=Processors(*(processors or (0, 0))))}
 
 
 def vgpu_holdings(**amounts):

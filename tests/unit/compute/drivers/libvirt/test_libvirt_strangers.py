@@ -38,7 +38,7 @@ def test_hosts_on_one_libvirt_ignore_each_others_guests(rig):
     other = rig.beside("host-b")
     assert (other.guests(), other.inspect(GUEST)) == ([], None)
     assert other.resources("host-b").vcpus_used == 0
-    with pytest.raises(BuildFailed, match=f"domain roost-{GUEST} is somebody else's"):
+    with pytest.raises(BuildFailed, match=f"domain roost-{GUEST} is not a guest of this agent"):
         other.spawn(rig.spec(host="host-b"), "op-2")
     other.discard(GUEST, "op-2")
     other.destroy(GUEST, "op-2")
@@ -48,7 +48,7 @@ def test_hosts_on_one_libvirt_ignore_each_others_guests(rig):
 def test_guest_without_its_mark_keeps_its_domain_and_disk(rig):
     rig.edit(GUEST, "<metadata.*</metadata>", "")
     driver = rig.driver()
-    problem = f"domain roost-{GUEST} has the uuid of guest {GUEST}, and is not marked as that"
+    problem = f"domain roost-{GUEST} has the uuid of guest {GUEST}, and is not marked as a guest"
     with pytest.raises(Unavailable, match=problem):
         driver.destroy(GUEST, "op-2")
     with pytest.raises(BuildFailed, match=problem):
@@ -58,7 +58,7 @@ def test_guest_without_its_mark_keeps_its_domain_and_disk(rig):
 
 def test_malformed_mark_is_named_with_its_domain(rig):
     rig.edit(GUEST, "vcpus=.1.", "vcpus='many'")
-    problem = f"the mark of domain roost-{GUEST} cannot be understood: .*'many'"
+    problem = f"the mark of domain roost-{GUEST} is malformed: .*'many'"
     with pytest.raises(DriverNotReady, match=problem):
         rig.driver().guests()
     with pytest.raises(Unavailable, match=problem):
