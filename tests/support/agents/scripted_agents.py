@@ -183,7 +183,7 @@ class PlainTracker:
         """Return the last use of a node."""
         return self._uses[node]
 
-    def node_uuid(self, node, told=None):
+    def node_uuid(self, node, reported=None):
         """Return the uuid of a node."""
         self._journal.keep_node(node, uuid_named(node))
         return uuid_named(node)

@@ -185,8 +185,8 @@ class Agent:
     def on_refused(self, error: RoostError, now_s: float) -> None:
         """Take the failure of a scan or a registration."""
         self._scans.end()
-        is_later = self._phase == "ready"  # It was a scan, and the next one may succeed.
-        if isinstance(error, JournalLost) or (isinstance(error, (BadSettings, Conflict)) and not is_later):
+        # A ready agent continues: its next scan may succeed.
+        if isinstance(error, JournalLost) or (self._phase != "ready" and isinstance(error, (BadSettings, Conflict))):
             self.end = error
         elif self._phase in ("scanning", "registering"):
             self._register_later(now_s)
@@ -406,9 +406,9 @@ class Agent:
             self._overdue[key] = each.order
             if each.is_unwanted or each.is_settled:
                 continue  # The server waits for no answer.
-            late = f"did not end {queues.order_name(each.order)} in {self._timeout_s:g} s"
-            problem = f"the driver on host {self.host} {late}"
-            self._answer(each, self._make_answer("failed", problem, found=queues.new_guest_of(each.order)))
+            name = queues.order_name(each.order)
+            problem = f"the driver on host {self.host} did not end {name} in {self._timeout_s:g} s"
+            self._answer(each, self._fail("failed", problem, found=queues.new_guest_of(each.order)))
 
     def _due_replies(self, now_s: float) -> Iterable[Reply]:
         if now_s < self._retry_at_s and self._phase == "ready":
@@ -441,8 +441,7 @@ class Agent:
                 begun.append(each)
                 self._scans.note_work(name, lane)
             self._drop_empty_lane(name)
-        fresh = [each.order for each in begun if not each.is_resumed]
-        if fresh:
+        if fresh := [each.order for each in begun if not each.is_resumed]:
             self._memory.begin(fresh)  # Before any of them begins, so that they are known after a crash.
         for each in begun:
             each.begun_at_s = now_s
@@ -458,9 +457,9 @@ class Agent:
             # Undo first: the next order may fail, and then does not replace this one.
             is_overtaken = each.order.turn < newest and not isinstance(each.order.act, (Destroy, Discard))
             if not each.is_resumed and (is_overtaken or each.mark < self._memory.mark(name)):
-                self._answer(each, self._make_answer("stale", f"a later order of instance {name} was here before it"))
+                self._answer(each, self._fail("stale", f"a later order of instance {name} was here before it"))
             elif problem := queues.refusal(each.order, lane, hung=() if each.is_resumed else hung, host=self.host):
-                self._answer(each, self._make_answer("failed", problem))
+                self._answer(each, self._fail("failed", problem))
             else:
                 return each
         return None
@@ -496,7 +495,5 @@ class Agent:
         if not is_at_once:
             self._pause_s = min(self._pause_s * 2, _RETRY_MAX_S)
 
-    def _make_answer(
-        self, outcome: Literal["failed", "stale"], problem: str, found: GuestReport | None = None
-    ) -> OrderAnswer:
+    def _fail(self, outcome: Literal["failed", "stale"], problem: str, found: GuestReport | None = None) -> OrderAnswer:
         return OrderAnswer(run=self._identity.run, outcome=outcome, problem=problem, found=found)

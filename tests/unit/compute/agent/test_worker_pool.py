@@ -98,7 +98,7 @@ def test_job_error_is_reported_and_the_next_job_runs():
     workers.close()
 
 
-def test_closed_crew_runs_no_jobs():
+def test_closed_pool_runs_no_jobs():
     workers, results = pool(), []
     workers.close()
     workers.put(lambda: results.append(1), "too late")
