@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from roost.compute.drivers.fake.guests import FolderShelf, read_kept
+from roost.compute.drivers.fake.guests import FolderShelf, read_record
 from tests.support.fleets.products import command, environ, kill, roost
 from tests.support.servers.servers import serve
 from tests.support.waiting import until
@@ -56,7 +56,7 @@ class Deployment:
         """Return the states of guests, by host; an arrived guest counts as running before its driver notices it."""
         shelf, found = FolderShelf(self.folder / "guests"), {}
         for host in HOSTS:
-            record = read_kept(shelf.load(host), host)
+            record = read_record(shelf.load(host), host)
             arrived = [uuid for uuid in record.coming if shelf.load_arrival(shelf.address(host), uuid)]
             found[host] = [*(each.state for each in record.guests.values()), *("running" for _ in arrived)]
         return {host: states for host, states in found.items() if states}

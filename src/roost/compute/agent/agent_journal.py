@@ -16,7 +16,7 @@ from roost.model.work.orders import Order, OrderAnswer
 
 # The newest answered orders, and marks, are kept in case orders are delivered again.
 TAKEN_MAX, MARKS_MAX = 1_000, 20_000
-_SURPLUS = 100  # further ones until the oldest are deleted together
+_SURPLUS = 100  # entries above these limits before the oldest are deleted together
 _VERSION = 1
 _TABLES = """
     CREATE TABLE entry (

@@ -241,7 +241,7 @@ class Reshaper:
 
 def _find_moving_classes(before: ProviderTree, after: ProviderTree) -> set[str]:
     """Return the classes that left one provider and joined another."""
-    had = {uuid: set(before.data(uuid).inventory) for uuid in before.get_provider_uuids()}
-    has = {uuid: set(after.data(uuid).inventory) for uuid in after.get_provider_uuids()}
-    left = {name for uuid, names in had.items() for name in names - has.get(uuid, set())}
-    return left & {name for uuid, names in has.items() for name in names - had.get(uuid, set())}
+    old = {uuid: set(before.data(uuid).inventory) for uuid in before.get_provider_uuids()}
+    new = {uuid: set(after.data(uuid).inventory) for uuid in after.get_provider_uuids()}
+    left = {name for uuid, names in old.items() for name in names - new.get(uuid, set())}
+    return left & {name for uuid, names in new.items() for name in names - old.get(uuid, set())}

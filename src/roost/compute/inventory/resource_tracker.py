@@ -174,7 +174,7 @@ class Tracker:
     def drop_gone_nodes(self) -> list[str]:
         """Delete the providers of permanently removed nodes without allocations; return the names of these nodes.
 
-        What cannot be deleted now stays for later, and the log has the reason.
+        Other providers stay for a later call, and the reason is logged.
 
         Raises:
             JournalLost: the record of a node cannot be deleted.

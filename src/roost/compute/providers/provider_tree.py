@@ -89,7 +89,7 @@ class ProviderTree:
         with TREES_LOCK:
             return self._add(ProviderData(uuid=uuid, name=name, generation=generation))
 
-    def new_child(  # noqa: PLR0917  # Drivers of others call it as Nova's.
+    def new_child(  # noqa: PLR0917  # Third-party drivers call it like Nova's.
         self, name: str, parent: str, uuid: str | None = None, generation: int | None = None
     ) -> str:
         """Add a child provider, and return its uuid, a new one if none is given.
@@ -131,11 +131,11 @@ class ProviderTree:
             inventory: records of the Placement API by resource class.
             generation: set even if the inventories are equal; None: unchanged.
         """
-        wanted = _inventories(inventory)
+        replacement = _inventories(inventory)
         with TREES_LOCK:
             old = self._forest.find(name_or_uuid)
-            has_changed = provider_forest.has_changed(old.inventory, wanted)
-            new = replace(old, inventory=wanted) if has_changed else old
+            has_changed = provider_forest.has_changed(old.inventory, replacement)
+            new = replace(old, inventory=replacement) if has_changed else old
             self._put(new, generation)
             return has_changed
 
@@ -149,11 +149,11 @@ class ProviderTree:
 
     def update_resources(self, name_or_uuid: str, resources: Mapping[str, Iterable[Hashable]]) -> bool:
         """Replace the pieces of a provider, sets by resource class; return whether they differed."""
-        wanted = {resource_class: frozenset(pieces) for resource_class, pieces in resources.items()}
+        replacement = {resource_class: frozenset(pieces) for resource_class, pieces in resources.items()}
         with TREES_LOCK:
             old = self._forest.find(name_or_uuid)
-            self._put(replace(old, resources=wanted), None)
-            return old.resources != wanted
+            self._put(replace(old, resources=replacement), None)
+            return old.resources != replacement
 
     # --- traits ---
 
@@ -167,11 +167,11 @@ class ProviderTree:
 
     def update_traits(self, name_or_uuid: str, traits: Iterable[str], generation: int | None = None) -> bool:
         """Replace all traits of a provider; return whether they differed. The generation is set in any case."""
-        wanted = _names("traits", traits)
+        replacement = _names("traits", traits)
         with TREES_LOCK:
             old = self._forest.find(name_or_uuid)
-            self._put(replace(old, traits=wanted), generation)
-            return old.traits != wanted
+            self._put(replace(old, traits=replacement), generation)
+            return old.traits != replacement
 
     def add_traits(self, name_or_uuid: str, *traits: str) -> None:
         """Add traits to those of a provider."""
@@ -197,11 +197,11 @@ class ProviderTree:
 
     def update_aggregates(self, name_or_uuid: str, aggregates: Iterable[str], generation: int | None = None) -> bool:
         """Replace all aggregates of a provider; return whether they differed. The generation is set in any case."""
-        wanted = _names("aggregates", aggregates)
+        replacement = _names("aggregates", aggregates)
         with TREES_LOCK:
             old = self._forest.find(name_or_uuid)
-            self._put(replace(old, aggregates=wanted), generation)
-            return old.aggregates != wanted
+            self._put(replace(old, aggregates=replacement), generation)
+            return old.aggregates != replacement
 
     def add_aggregates(self, name_or_uuid: str, *aggregates: str) -> None:
         """Add a provider to aggregates."""

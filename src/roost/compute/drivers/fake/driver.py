@@ -22,7 +22,7 @@ from roost.compute.drivers.fake.guests import (
     pieces_text,
     read_arrival,
     read_disk,
-    read_kept,
+    read_record,
     state_of,
 )
 from roost.compute.drivers.fake.layouts import ROOT, Shaping, parts_of
@@ -99,7 +99,7 @@ class Fake:
         names = [*self._nodes]
         if len(names) < len(self._script.node):
             raise BadSettings("driver fake", f"two nodes of host {host} have one name, there are {', '.join(names)}")
-        self._kept = read_kept(self._shelf.load(host), host)
+        self._record = read_record(self._shelf.load(host), host)
 
     def nodes(self) -> list[str]:
         """Return the names of its nodes."""
@@ -137,11 +137,11 @@ class Fake:
         known = self._node(node)
         with self._lock:
             guests = {each.spec.uuid: each.uses for each in self._all() if each.spec.node == node}
-            promised = {**self._kept.promised.get(node, {})}
+            promised = {**self._record.promised.get(node, {})}
             shaping = Shaping(script=self._script, node=known, terms=self._terms, guests=guests, promised=promised)
             self._part_of |= shaping.update(tree, allocations)
-            if promised != self._kept.promised.get(node, {}):
-                self._kept.promised[node] = promised
+            if promised != self._record.promised.get(node, {}):
+                self._record.promised[node] = promised
                 self._save()
 
     def metrics(self, node: str) -> dict[str, float]:
@@ -169,7 +169,7 @@ class Fake:
         self._faults.strike("destroy")
         with self._lock:
             self._drop(uuid)
-            for promised in self._kept.promised.values():
+            for promised in self._record.promised.values():
                 if promised.pop(uuid, None) is not None:
                     self._save()
 
@@ -220,15 +220,15 @@ class Fake:
         prepared = TransferTarget(uuid=spec.uuid, node=spec.node, address=address, disk=f"{address}/{spec.uuid}")
         self._receive()  # A new preparation replaces an expected guest, but not an arrived one.
         with self._lock:
-            coming = self._kept.coming.get(spec.uuid)
+            coming = self._record.coming.get(spec.uuid)
             if self._was_completed_by(spec.uuid, operation) or (coming is not None and coming.operation == operation):
                 return prepared
         self._faults.strike("prepare")
         with self._lock:
-            self._kept.coming.pop(spec.uuid, None)
+            self._record.coming.pop(spec.uuid, None)
             self._shelf.forget(address, spec.uuid)
             spec = self._with_devices(spec)
-            self._kept.coming[spec.uuid] = FakeGuest(
+            self._record.coming[spec.uuid] = FakeGuest(
                 spec=spec, operation=operation, state="prepared", uses=self._choose(spec)
             )
             self._shelf.send(address, spec.uuid, _EXPECTED)
@@ -247,7 +247,7 @@ class Fake:
         self._receive()
         if self._was_completed_by(spec.uuid, operation):
             return
-        coming = self._kept.coming.get(spec.uuid)
+        coming = self._record.coming.get(spec.uuid)
         if coming is None or coming.operation != operation:
             raise BuildFailed(f"this operation did not prepare guest {spec.uuid} on {self._host}")
         arrival = self._find_arrival(spec.uuid)
@@ -261,22 +261,22 @@ class Fake:
         """Undo an operation here for an arriving guest."""
         self._receive()
         self._faults.strike("discard")
-        kept = self._kept
+        record = self._record
         with self._lock:
-            if uuid in kept.coming and kept.coming[uuid].operation == operation:
-                del kept.coming[uuid]
+            if uuid in record.coming and record.coming[uuid].operation == operation:
+                del record.coming[uuid]
                 self._shelf.forget(self._shelf.address(self._host), uuid)
-            if uuid in kept.guests and kept.guests[uuid].operation == operation:
-                del kept.guests[uuid]
-                if uuid in kept.replaced:
-                    kept.guests[uuid] = kept.replaced.pop(uuid)
+            if uuid in record.guests and record.guests[uuid].operation == operation:
+                del record.guests[uuid]
+                if uuid in record.replaced:
+                    record.guests[uuid] = record.replaced.pop(uuid)
             self._save()
 
     def settle(self, uuid: str, operation: str) -> None:
         """Make the finish of an operation final."""
         self._faults.strike("settle")
         with self._lock:
-            if self._was_completed_by(uuid, operation) and self._kept.replaced.pop(uuid, None) is not None:
+            if self._was_completed_by(uuid, operation) and self._record.replaced.pop(uuid, None) is not None:
                 self._save()
 
     def live_migrate(self, uuid: str, to: TransferTarget) -> None:
@@ -284,7 +284,7 @@ class Fake:
         if not self._script.can_live_migrate:
             raise BuildAborted(f"guests on {self._host} cannot move while they run")
         self._receive()  # It may have returned after an earlier migration.
-        if self._kept.left.get(uuid) == to.address and uuid not in self._kept.guests:
+        if self._record.left.get(uuid) == to.address and uuid not in self._record.guests:
             return
         guest = self._find_complete(uuid)
         if guest.state != "running":
@@ -296,12 +296,12 @@ class Fake:
         self._check_expected(to)
         arrival = Arrival(disk=(*guest.disk, f"left {self._host}"), is_running=True)
         with self._lock, self._restore_on_error():
-            for records in (self._kept.guests, self._kept.coming, self._kept.replaced):
+            for records in (self._record.guests, self._record.coming, self._record.replaced):
                 records.pop(uuid, None)  # Also the preparation here for an abandoned move.
-            self._kept.left[uuid] = to.address
+            self._record.left[uuid] = to.address
             self._shelf.part(
                 self._host,
-                msgspec.json.encode(self._kept),
+                msgspec.json.encode(self._record),
                 address=to.address,
                 uuid=uuid,
                 arrival=msgspec.json.encode(arrival),
@@ -333,7 +333,7 @@ class Fake:
         self._nodes = {node.name: node for node in (each.on(host) for each in self._script.node)}
         self._faults = Faults(self._script.fault, host=host, chance=self._chance, wait=self._wait)
         self._part_of: dict[str, str] = {}  # uuid of a provider -> part of its node
-        self._kept = read_kept(None, host)
+        self._record = read_record(None, host)
 
     def _node(self, name: str) -> FakeNode:
         if name not in self._nodes:
@@ -344,12 +344,12 @@ class Fake:
         """Return all guests, including those that are only expected."""
         self._receive()
         with self._lock:
-            return [*(self._kept.coming | self._kept.guests).values()]
+            return [*(self._record.coming | self._record.guests).values()]
 
     def _find_complete(self, uuid: str) -> FakeGuest:
         """Return a complete guest."""
         self._receive()
-        guest = self._kept.guests.get(uuid)
+        guest = self._record.guests.get(uuid)
         if guest is None or guest.state == "building":
             raise NotFound("guest", uuid, message=f"host {self._host} has no complete guest {uuid}")
         return guest
@@ -362,25 +362,25 @@ class Fake:
 
     def _was_completed_by(self, uuid: str, operation: str) -> bool:
         """Return whether an operation completed a guest."""
-        guest = self._kept.guests.get(uuid)
+        guest = self._record.guests.get(uuid)
         return guest is not None and guest.operation == operation and guest.state != "building"
 
     def _put(self, guest: FakeGuest) -> None:
         with self._lock:
-            self._kept.guests[guest.spec.uuid] = guest
+            self._record.guests[guest.spec.uuid] = guest
             self._save()
 
     def _drop(self, uuid: str) -> None:
-        kept = self._kept
+        record = self._record
         with self._lock:
-            gone = [records.pop(uuid, None) for records in (kept.guests, kept.coming, kept.replaced, kept.left)]
+            gone = [records.pop(uuid, None) for records in (record.guests, record.coming, record.replaced, record.left)]
             self._shelf.forget(self._shelf.address(self._host), uuid)
             if any(each is not None for each in gone):
                 self._save()
 
     def _save(self) -> None:
         with self._restore_on_error():
-            self._shelf.keep(self._host, msgspec.json.encode(self._kept))
+            self._shelf.keep(self._host, msgspec.json.encode(self._record))
 
     @contextmanager
     def _restore_on_error(self) -> Iterator[None]:
@@ -388,7 +388,7 @@ class Fake:
         try:
             yield
         except DriverNotReady:
-            self._kept = read_kept(self._shelf.load(self._host), self._host)
+            self._record = read_record(self._shelf.load(self._host), self._host)
             raise
 
     def _image(self, spec: GuestSpec) -> tuple[str, ...]:
@@ -410,19 +410,19 @@ class Fake:
     def _receive(self) -> None:
         """Record guests that arrived by live migration: they run here, finished or not."""
         with self._lock:
-            for uuid, coming in [*self._kept.coming.items()]:
+            for uuid, coming in [*self._record.coming.items()]:
                 arrival = self._find_arrival(uuid)
                 if arrival is not None and arrival.is_running:
                     self._arrive(coming, arrival)
 
     def _arrive(self, coming: FakeGuest, arrival: Arrival) -> None:
-        uuid, kept = coming.spec.uuid, self._kept
+        uuid, record = coming.spec.uuid, self._record
         state = "running" if arrival.is_running else state_of(coming.spec)
         with self._lock:
-            kept.coming.pop(uuid, None)
-            if uuid in kept.guests:
-                kept.replaced[uuid] = kept.guests[uuid]
-            kept.left.pop(uuid, None)
+            record.coming.pop(uuid, None)
+            if uuid in record.guests:
+                record.replaced[uuid] = record.guests[uuid]
+            record.left.pop(uuid, None)
             self._put(
                 replace(coming, state=state, disk=(*arrival.disk, f"arrived on {self._host}{pieces_text(coming.spec)}"))
             )
@@ -432,7 +432,7 @@ class Fake:
         """Return the addresses of the guests' devices on a node, by uuid."""
         found: dict[str, tuple[str, ...]] = {}
         with self._lock:
-            for each in (*self._all(), *self._kept.replaced.values()):
+            for each in (*self._all(), *self._record.replaced.values()):
                 if each.spec.node == node and each.spec.devices:
                     found[each.spec.uuid] = (*found.get(each.spec.uuid, ()), *each.spec.devices)
         return found
@@ -446,7 +446,7 @@ class Fake:
         if not spec.devices and instead_of is not None:
             return replace(spec, devices=instead_of.spec.devices)
         known = self._nodes[spec.node].pci if spec.node in self._nodes else ()
-        guests = [*self._kept.coming.values(), *self._kept.guests.values(), *self._kept.replaced.values()]
+        guests = [*self._record.coming.values(), *self._record.guests.values(), *self._record.replaced.values()]
         used = {
             each
             for guest in guests
@@ -479,7 +479,7 @@ class Fake:
                     uses.setdefault(part, {})[name] = amount
                 elif not any(name in used for used in uses.values()):
                     unplaced[name] = unplaced.get(name, 0) + amount
-        promised = self._kept.promised.setdefault(spec.node, {})
+        promised = self._record.promised.setdefault(spec.node, {})
         for part, amounts in promised.pop(spec.uuid, {}).items():
             uses.setdefault(part, {}).update({name: amounts[name] for name in amounts if name in unplaced})
         if not any(
@@ -491,7 +491,7 @@ class Fake:
             for name, amount in unplaced.items()
             if amount > 0 and not any(name in used for used in uses.values())
         }
-        others = [each.uses for each in (*self._all(), *self._kept.replaced.values()) if each.spec.node == spec.node]
+        others = [each.uses for each in (*self._all(), *self._record.replaced.values()) if each.spec.node == spec.node]
         found = place(unplaced, room_of(parts, [*others, uses, *promised.values()])) if promised else None
         found = place(unplaced, room_of(parts, [*others, uses])) if found is None else found
         if found is None:

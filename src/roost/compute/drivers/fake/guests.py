@@ -39,7 +39,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     is_running: bool
 
 
-class Kept(msgspec.Struct, kw_only=True, omit_defaults=True):
+class HostRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The stored state of a host, by uuid of the instance."""
 
     guests: dict[str, FakeGuest] = {}
@@ -56,7 +56,7 @@ class Shelf(Protocol):
     Methods raise ``DriverNotReady`` if it cannot be written or read now; then the stored state is unchanged.
     """
 
-    def keep(self, host: str, kept: bytes) -> None:
+    def keep(self, host: str, record: bytes) -> None:
         """Store the state of a host."""
 
     def load(self, host: str) -> bytes | None:
@@ -68,7 +68,7 @@ class Shelf(Protocol):
     def send(self, address: str, uuid: str, arrival: bytes) -> None:
         """Send data of a guest."""
 
-    def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
+    def part(self, host: str, record: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
         """Send a running guest, and store its host's state without it."""
 
     def load_arrival(self, address: str, uuid: str) -> bytes | None:
@@ -94,17 +94,17 @@ class MemoryShelf:
     """Storage for the hosts of one process, for its lifetime."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
+        self._records: dict[str, bytes] = {}
         self._sent: dict[tuple[str, str], bytes] = {}
         self._images: dict[str, bytes] = {}
 
-    def keep(self, host: str, kept: bytes) -> None:
+    def keep(self, host: str, record: bytes) -> None:
         """See ``Shelf.keep``."""
-        self._kept[host] = kept
+        self._records[host] = record
 
     def load(self, host: str) -> bytes | None:
         """See ``Shelf.load``."""
-        return self._kept.get(host)
+        return self._records.get(host)
 
     def address(self, host: str) -> str:
         """Return the name of a host."""
@@ -114,9 +114,9 @@ class MemoryShelf:
         """See ``Shelf.send``."""
         self._sent[address, uuid] = arrival
 
-    def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
+    def part(self, host: str, record: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
         """See ``Shelf.part``; atomic."""
-        self._sent[address, uuid], self._kept[host] = arrival, kept
+        self._sent[address, uuid], self._records[host] = arrival, record
 
     def load_arrival(self, address: str, uuid: str) -> bytes | None:
         """See ``Shelf.load_arrival``."""
@@ -150,9 +150,9 @@ class FolderShelf:
         self._folder = folder
         self._lock = threading.Lock()
 
-    def keep(self, host: str, kept: bytes) -> None:
+    def keep(self, host: str, record: bytes) -> None:
         """See ``Shelf.keep``."""
-        self._write(self._path("hosts", host), kept)
+        self._write(self._path("hosts", host), record)
 
     def load(self, host: str) -> bytes | None:
         """See ``Shelf.load``."""
@@ -166,11 +166,11 @@ class FolderShelf:
         """See ``Shelf.send``."""
         self._write(Path(address) / f"{uuid}.json", arrival)
 
-    def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
+    def part(self, host: str, record: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
         """See ``Shelf.part``; in two steps."""
         self.send(address, uuid, arrival)
         try:
-            self.keep(host, kept)
+            self.keep(host, record)
         except DriverNotReady:
             self.forget(address, uuid)  # The guest stays on its host, so it must not run on the target too.
             raise
@@ -233,16 +233,16 @@ class FolderShelf:
             raise DriverNotReady(f"the fake driver cannot read {path}: {error.strerror}") from error
 
 
-def read_kept(body: bytes | None, host: str) -> Kept:
+def read_record(body: bytes | None, host: str) -> HostRecord:
     """Return the state of a host.
 
     Raises:
         DriverNotReady: it is malformed.
     """
     if body is None:
-        return Kept()
+        return HostRecord()
     with _decode_errors(f"the fake driver's state of host {host}"):
-        return msgspec.json.decode(body, type=Kept)
+        return msgspec.json.decode(body, type=HostRecord)
 
 
 def read_arrival(body: bytes, uuid: str) -> Arrival:

@@ -33,8 +33,8 @@ def place(amounts: Mapping[str, int], room: Uses) -> Uses | None:
     uses: Uses = {}
     # GPUs and cells have no class in common, so each set of parts is chosen independently.
     for group in _groups(classes, room):
-        wanted = {name: amounts[name] for name in group}
-        found = _whole(wanted, room) or _spread(wanted, room)
+        needed = {name: amounts[name] for name in group}
+        found = _whole(needed, room) or _spread(needed, room)
         if found is None:
             for part, taken in uses.items():
                 _take(room, part, {name: -amount for name, amount in taken.items()})
@@ -70,18 +70,18 @@ def _groups(names: Iterable[str], room: Uses) -> list[list[str]]:
     return [together for _, together in groups]
 
 
-def _whole(wanted: Mapping[str, int], room: Uses) -> Uses | None:
+def _whole(needed: Mapping[str, int], room: Uses) -> Uses | None:
     """Return the emptiest part that can hold all amounts."""
-    fitting = [part for part, there in room.items() if all(there.get(name, 0) >= wanted[name] for name in wanted)]
+    fitting = [part for part, there in room.items() if all(there.get(name, 0) >= needed[name] for name in needed)]
     if not fitting:
         return None
-    best = max(fitting, key=lambda part: sum(room[part][name] for name in wanted))
-    return {best: {**wanted}}
+    best = max(fitting, key=lambda part: sum(room[part][name] for name in needed))
+    return {best: {**needed}}
 
 
-def _spread(wanted: Mapping[str, int], room: Uses) -> Uses | None:
+def _spread(needed: Mapping[str, int], room: Uses) -> Uses | None:
     uses: Uses = {}
-    for name, amount in wanted.items():
+    for name, amount in needed.items():
         left = amount
         holders = [part for part in room if name in room[part]]
         for part in holders:
@@ -92,8 +92,8 @@ def _spread(wanted: Mapping[str, int], room: Uses) -> Uses | None:
         if left and name not in SOFT:
             return None
         if left:
-            most = max(holders, key=lambda part: room[part][name])
-            uses.setdefault(most, {})[name] = uses.get(most, {}).get(name, 0) + left
+            emptiest = max(holders, key=lambda part: room[part][name])
+            uses.setdefault(emptiest, {})[name] = uses.get(emptiest, {}).get(name, 0) + left
     return uses
 
 

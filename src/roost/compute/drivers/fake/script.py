@@ -195,11 +195,15 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         for node in self.node:
             if reserved_names := sorted({*self.renames.values()} & {*node.inventories}):
                 raise ValueError(f"a class is renamed to {reserved_names[0]}, which node {node.name} has already")
-            cellless = [each.address for each in node.pci if each.dev_type == "type-VF" and not _is_near(each, node)]
+            outside_cells = [
+                each.address for each in node.pci if each.dev_type == "type-VF" and not _is_near(each, node)
+            ]
             if self.layout == "numa" and not node.cell:
                 raise ValueError(f"layout numa needs cells, and node {node.name} has none")
-            if self.layout == "numa" and cellless:
-                raise ValueError(f"in layout numa a virtual function needs a cell of its node, {cellless[0]} has none")
+            if self.layout == "numa" and outside_cells:
+                raise ValueError(
+                    f"in layout numa a virtual function needs a cell of its node, {outside_cells[0]} has none"
+                )
 
 
 def read_script(path: str) -> Script:

@@ -112,12 +112,12 @@ def vgpu_totals(devices: NodeDevices, enabled: Sequence[str]) -> dict[str, int]:
 
 
 def choose_vgpus(
-    wanted: Mapping[str, int], devices: NodeDevices, *, enabled: Sequence[str], used: Collection[str], owner: str
+    counts: Mapping[str, int], devices: NodeDevices, *, enabled: Sequence[str], used: Collection[str], owner: str
 ) -> tuple[Vgpu, ...]:
     """Return vGPUs for a guest: existing free ones first, then new ones.
 
     Args:
-        wanted: number of each GPU; of ``ANY_GPU``: of any.
+        counts: number of each GPU; of ``ANY_GPU``: of any.
         devices: of the host.
         enabled: types of mediated devices, the preferred one first.
         used: uuids of those in use by guests.
@@ -128,8 +128,8 @@ def choose_vgpus(
     """
     chosen: list[Vgpu] = []
     # Requests for a particular GPU come first, so that no other takes it.
-    for name in sorted(wanted, key=lambda each: each == ANY_GPU):
-        for _ in range(wanted[name]):
+    for name in sorted(counts, key=lambda each: each == ANY_GPU):
+        for _ in range(counts[name]):
             new_uuid = str(uuid5(NAMESPACE_URL, f"roost:{owner}:{len(chosen)}"))
             gpus = [gpu for gpu in devices.gpus if name in (ANY_GPU, gpu.name)]
             parts = (
@@ -137,7 +137,7 @@ def choose_vgpus(
             )
             found = next((each for each in parts if each is not None), None)
             if found is None:
-                raise BuildFailed(f"{name or 'the host'} lacks {wanted[name]} free {VGPU}")
+                raise BuildFailed(f"{name or 'the host'} lacks {counts[name]} free {VGPU}")
             chosen.append(found)
     return tuple(chosen)
 

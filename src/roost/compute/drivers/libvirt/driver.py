@@ -351,11 +351,11 @@ class Libvirt:
             devices, topology = self._link.devices(), self._topology(capabilities)
             taken = {each for addresses, _ in used for each in addresses}
             pci = self._addresses_of(spec, devices, topology, used=taken)
-            wanted = Counter[str]()
+            counts = Counter[str]()
             for uuid, amounts in spec.allocations.items():
-                wanted[self._gpu_of.get(uuid, ANY_GPU)] += amounts.get(VGPU, 0)
+                counts[self._gpu_of.get(uuid, ANY_GPU)] += amounts.get(VGPU, 0)
             vgpus = choose_vgpus(
-                wanted,
+                counts,
                 devices,
                 enabled=self._options.mdev_types,
                 used={each for _, mdevs in used for each in mdevs},

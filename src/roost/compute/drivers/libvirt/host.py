@@ -42,7 +42,7 @@ class HostCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[NumaCell, ...] = ()  # with all processors shared
     kinds: tuple[tuple[str, str, str], ...] = ()  # of guests: (architecture, type of domain, type of system)
 
-    def domain_type(self, wanted: str = "") -> str:
+    def domain_type(self, requested: str = "") -> str:
         """Return the domain type of guests: the requested one, else the best for its own architecture.
 
         Raises:
@@ -51,9 +51,9 @@ class HostCapabilities(msgspec.Struct, frozen=True, kw_only=True):
         found = sorted({kind for arch, kind, system in self.kinds if arch == self.arch and system == "hvm"})
         if not found:
             raise BadSettings("driver libvirt", f"the host runs no guests of its architecture, {self.arch}")
-        if wanted and wanted not in found:
-            raise BadSettings("driver libvirt, option virt_type", f"the host runs {', '.join(found)}, not {wanted}")
-        return wanted or ("kvm" if "kvm" in found else found[0])
+        if requested and requested not in found:
+            raise BadSettings("driver libvirt, option virt_type", f"the host runs {', '.join(found)}, not {requested}")
+        return requested or ("kvm" if "kvm" in found else found[0])
 
     @property
     def cpu_info(self) -> dict[str, object]:

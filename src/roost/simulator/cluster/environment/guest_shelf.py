@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 from msgspec.structs import replace
 
-from roost.compute.drivers.fake.guests import Arrival, FakeGuest, Kept, MemoryShelf, read_kept
+from roost.compute.drivers.fake.guests import Arrival, FakeGuest, HostRecord, MemoryShelf, read_record
 
 
 class GuestShelf(MemoryShelf):
@@ -15,7 +15,7 @@ class GuestShelf(MemoryShelf):
         super().__init__()
         self.kills: dict[str, Callable[[], None]] = {}  # by host; may raise ``ProcessKilled``
         self.changes = 0
-        self._cache: dict[str, tuple[bytes, Kept]] = {}
+        self._cache: dict[str, tuple[bytes, HostRecord]] = {}
 
     def keep(self, host: str, guests: bytes) -> None:
         """Store the guests of a host."""
@@ -55,9 +55,9 @@ class GuestShelf(MemoryShelf):
         arrival = self.load_arrival(self.address(host), uuid)
         return arrival is not None and arrival != b"" and msgspec.json.decode(arrival, type=Arrival).is_running
 
-    def _load(self, host: str) -> Kept:
+    def _load(self, host: str) -> HostRecord:
         body = self.load(host)
         cached = self._cache.get(host)
         if cached is None or cached[0] != body:
-            cached = self._cache[host] = (body or b"", read_kept(body, host))
+            cached = self._cache[host] = (body or b"", read_record(body, host))
         return cached[1]
