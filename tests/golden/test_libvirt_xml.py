@@ -8,7 +8,7 @@ from roost.compute.drivers.libvirt.domain_xml import (
     domain_xml,
     mark_of,
     mark_xml,
-    own_processors,
+    count_dedicated,
     read_mark,
 )
 from roost.compute.drivers.libvirt.host import Encryption
@@ -94,10 +94,10 @@ def test_foreign_domain_has_no_mark():
 
 def test_dedicated_processors_include_the_emulators():
     text = domain_xml(rich())
-    assert own_processors(text, frozenset({2, 3, 6, 7})) == 2
-    assert own_processors(text, frozenset({3, 4, 5, 6, 7})) == 3
-    assert own_processors(text, frozenset({0, 1, 4})) == 0, "those are shared, or the emulator's alone"
-    assert own_processors(domain_xml(plain()), frozenset({0, 1})) == 0
+    assert count_dedicated(text, frozenset({2, 3, 6, 7})) == 2
+    assert count_dedicated(text, frozenset({3, 4, 5, 6, 7})) == 3
+    assert count_dedicated(text, frozenset({0, 1, 4})) == 0, "those are shared, or the emulator's alone"
+    assert count_dedicated(domain_xml(plain()), frozenset({0, 1})) == 0
 
 
 def test_devices_of_a_guest_count_as_used():

@@ -19,7 +19,7 @@ def check_guests(value: object) -> list[GuestReport]:
         TypeError: the value is not a list of ``GuestReport``.
     """
     if not isinstance(value, (list, tuple)) or not all(isinstance(each, GuestReport) for each in value):
-        raise TypeError("guests of the driver did not return a list of GuestReport")
+        raise TypeError(f"guests of the driver returned {type(value).__name__}, not a list of GuestReport")
     return [_check(each, GuestReport, of="guests") for each in value]
 
 
@@ -30,7 +30,9 @@ def check_nodes(value: object) -> list[str]:
         TypeError: the value is not a list of names, a name has a slash, or a name is a duplicate.
     """
     if not isinstance(value, (list, tuple)) or len(value) > AGENTS_MAX:
-        raise TypeError(f"nodes of the driver did not return a list of {AGENTS_MAX} names or fewer")
+        raise TypeError(
+            f"nodes of the driver returned {type(value).__name__}, not a list of at most {AGENTS_MAX} names"
+        )
     for each in value:
         is_name = isinstance(each, str) and bool(each) and is_text(each, length_max=255)
         if not is_name or "/" in each or value.count(each) > 1:

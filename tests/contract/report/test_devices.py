@@ -158,7 +158,7 @@ ABOVE = Child(name="{node}_above", inventories={"CUSTOM_A": Inventory(total=1)})
 def test_driver_provider_with_the_name_of_a_device_fails_the_start(machine, children):
     machine.script = script(*DEVICES, provider=children)
     machine.start()
-    with pytest.raises(BadSettings, match=f"device {OTHER} would have the provider .*0000:0B:00.0, which is somebody"):
+    with pytest.raises(BadSettings, match=f"device {OTHER} needs the provider .*0000:0B:00.0, which this agent"):
         machine.update()
 
 

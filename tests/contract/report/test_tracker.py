@@ -270,7 +270,7 @@ def test_cleanup_is_skipped_when_the_driver_cannot_list_guests(machine, world, c
     machine.start()
     machine.driver.guests = lambda: [None]
     assert machine.update(is_startup=False).released == ()
-    assert "TypeError: guests of the driver did not return a list of GuestReport" in capfd.readouterr().err
+    assert "TypeError: guests of the driver returned list, not a list of GuestReport" in capfd.readouterr().err
     assert world.held("gone")
 
 

@@ -1,4 +1,4 @@
-"""A pool of threads for calls that may hang; one that on_hang does not block the others."""
+"""A pool of threads for calls that may hang; a hanging call does not block the others."""
 
 import threading
 from collections import deque

@@ -87,7 +87,7 @@ def _join(one: Slot, other: Slot) -> Slot:
     (new,) = other.devices
     if one.address in (new, *one.devices):
         function = next(each for each in (new, *one.devices) if each != one.address)
-        problem = f"offers device {one.address} and its function {function}: instances can get only one of them"
+        problem = f"offers device {one.address} and its function {function}: only one of the two can be assigned"
         raise BadSettings(SETTING, problem)
     for field, is_same in (
         ("resource classes", one.resource_class == other.resource_class),

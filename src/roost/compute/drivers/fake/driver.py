@@ -249,7 +249,7 @@ class Fake:
             return
         coming = self._record.coming.get(spec.uuid)
         if coming is None or coming.operation != operation:
-            raise BuildFailed(f"this operation did not prepare guest {spec.uuid} on {self._host}")
+            raise BuildFailed(f"guest {spec.uuid} was not prepared on {self._host} by this operation")
         arrival = self._find_arrival(spec.uuid)
         if arrival is None:
             raise BuildFailed(f"no disk of guest {spec.uuid} has arrived on {self._host}")

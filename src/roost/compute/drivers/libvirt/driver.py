@@ -237,7 +237,7 @@ class Libvirt:
             is_expected = expected is not None and expected.operation == operation
             if not self._was_completed_by(uuid, operation):
                 if not is_expected:
-                    raise BuildFailed(f"this operation did not prepare guest {uuid} on {self._host}")
+                    raise BuildFailed(f"guest {uuid} was not prepared on {self._host} by this operation")
                 if not disk.exists():
                     raise BuildFailed(f"no disk of guest {uuid} has arrived on {self._host}")
                 self._arrive(spec, operation, disk)
