@@ -4,11 +4,11 @@ import pytest
 from roost.compute.drivers.libvirt.devices import Vgpu
 from roost.compute.drivers.libvirt.domain_xml import (
     Domain,
+    count_dedicated,
     devices_of,
     domain_xml,
     mark_of,
     mark_xml,
-    count_dedicated,
     read_mark,
 )
 from roost.compute.drivers.libvirt.host import Encryption
