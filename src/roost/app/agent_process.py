@@ -93,11 +93,11 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
             )
         )
         stack.callback(placement.close)
-        residents = [
-            _build_resident(options, host, server=server, placement=placement, stack=stack) for host in options.hosts
+        agents = [
+            _build_agent(options, host, server=server, placement=placement, stack=stack) for host in options.hosts
         ]
         on_ready()
-        AgentRuntime(residents, server, clock=SystemClock(), pace=_pace(options.settings)).run(stop)
+        AgentRuntime(agents, server, clock=SystemClock(), pace=_pace(options.settings)).run(stop)
 
 
 class SharedHttp:
@@ -144,7 +144,7 @@ def _pace(settings: AgentSettings) -> Pace:
     )
 
 
-def _build_resident(
+def _build_agent(
     options: AgentOptions, host: str, *, server: HttpServer, placement: SharedHttp, stack: ExitStack
 ) -> RunningAgent:
     path = None if options.state is None else journal_path(options.state, host)

@@ -3,7 +3,7 @@ from contextlib import ExitStack
 import pytest
 
 from roost import PlacementDirect
-from roost.app.agent_process import AgentOptions, _build_resident, report_client
+from roost.app.agent_process import AgentOptions, _build_agent, report_client
 from roost.direct.direct_report import DirectHttp
 from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.settings.agent_settings import Agent
@@ -46,7 +46,7 @@ def test_packing_setting_prefers_the_fullest_numa_cells(tmp_path, is_packing, ce
     )
     needs = GuestNeeds(topology=InstanceTopology(cells=(InstanceCell(id=0, cpus=frozenset({0}), memory_mb=64),)))
     with ExitStack() as stack, PlacementDirect("sqlite://") as placement:
-        resident = _build_resident(options, "host-1", server=None, placement=DirectHttp(placement), stack=stack)
+        resident = _build_agent(options, "host-1", server=None, placement=DirectHttp(placement), stack=stack)
         resident.driver.start("host-1")
         assert resident.tracker.update("host-1", is_startup=True) is not None
         use = resident.tracker.use("host-1")
