@@ -1,62 +1,58 @@
 import pytest
 
-from roost.model.host import HostFacts
-from roost.scheduler.filters.image_properties import ImageProperties, ImagePropertiesOptions
-from tests.support.fleets.fleets import fleet, hosts_of, spec
-
-KVM = HostFacts(
-    supported_instances=(("x86_64", "kvm", "hvm"), ("i686", "kvm", "hvm")),
-    hypervisor_version=6002000,
-    cpu_info={"maxphysaddr": {"bits": 46}},
-)
-XEN = HostFacts(supported_instances=(("x86_64", "xen", "xen"),), hypervisor_version=4001000)
-UNKNOWN = HostFacts()
+from roost.model.image import Image
+from roost.scheduler.framework.image_properties import image_property, matches_version, vm_mode
+from roost.scheduler.framework.image_text import image_text
 
 
-def verdicts_of(image, default=""):
-    rule = ImageProperties(ImagePropertiesOptions(image_properties_default_architecture=default))
-    request = spec(image=image)
-    if not rule.concerns(request):
-        return [True, True, True]
-    return rule.keep(hosts_of(fleet(KVM, XEN, UNKNOWN)), request).tolist()
-
-
-@pytest.mark.shows("S011", "S018")
 @pytest.mark.parametrize(
-    ("image", "verdicts"),
+    ("predicates", "is_met"),
     [
-        ({"hw_architecture": "AMD64"}, [True, True, False]),
-        ({"hw_architecture": "i586"}, [True, False, False]),
-        ({"architecture": "x86", "hypervisor_type": "KVM"}, [True, False, False]),
-        ({"hw_vm_mode": "pv"}, [False, True, False]),
-        ({"img_hv_type": "xapi", "hw_vm_mode": "hvm"}, [False, False, False]),
-        ({"hw_architecture": "x86_64", "img_hv_requested_version": ">=6.2,<7.0"}, [True, False, False]),
-        ({"hw_architecture": "x86_64", "img_hv_requested_version": "nonsense"}, [False, False, False]),
-        ({"hw_architecture": "x86_64", "hw_maxphysaddr_bits": "47"}, [False, True, False]),
-        ({"img_hv_requested_version": ">=99"}, [True, True, True]),
-        ({}, [True, True, True]),
-        (None, [True, True, True]),
+        (">=1.5,<2.0", True),
+        ("==1.7.3", True),
+        ("!=1.7.3", False),
+        ("<=1.7", False),
+        (">1.7.2", True),
+        ("<1.10", True),
+        ("1.7.3", False),
+        ("", False),
+        (">=1.5,", False),
     ],
 )
-def test_host_must_support_the_image_properties(image, verdicts):
-    assert verdicts_of(image) == verdicts
+def test_version_must_match_every_predicate(predicates, is_met):
+    assert matches_version((1, 7, 3), predicates) is is_met
 
 
-def test_default_architecture_applies_to_images_without_one():
-    assert verdicts_of(None, default="i686") == [True, False, False]
-    assert verdicts_of({"hw_architecture": "x86_64"}, default="i686") == [True, True, False]
+def test_trailing_zeros_of_a_version_are_ignored():
+    assert matches_version((6, 2, 0), "==6.2")
 
 
-def test_reason_names_the_required_properties():
-    rule = ImageProperties(ImagePropertiesOptions())
-    image = {"hw_architecture": "amd64", "img_hv_type": "kvm", "img_hv_requested_version": ">=6"}
-    assert rule.reason(spec(image=image)) == "cannot run x86_64, kvm images that want hypervisor version >=6"
+def test_old_property_name_is_used_if_the_new_one_is_absent():
+    image = Image(properties={"vm_mode": "hvm", "architecture": "i386", "hw_architecture": "x86_64"})
+    assert image_property(image, "hw_vm_mode") == "hvm"
+    assert image_property(image, "hw_architecture") == "x86_64"
+    assert image_property(None, "hw_architecture") is None
 
 
-@pytest.mark.shows("S011")
-def test_unknown_architecture_is_a_warning():
-    rule = ImageProperties(ImagePropertiesOptions())
-    (warning,) = rule.warnings(hosts_of(fleet(KVM)), spec(image={"architecture": "arm"}))
-    assert warning == "image property hw_architecture='arm' is not an architecture; for ARM use armv7l or aarch64"
-    assert rule.warnings(hosts_of(fleet(KVM)), spec(image={"architecture": "armv7l"})) == []
-    assert rule.warnings(hosts_of(fleet(KVM)), spec()) == []
+def test_vm_modes_are_normalized():
+    assert [vm_mode(name) for name in ("HV", "pv", "baremetal", "uml", None)] == ["hvm", "xen", "hvm", "uml", None]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("hw_boot_menu", "yes", "True"),
+        ("hw_boot_menu", "off", None),
+        ("hw_cpu_sockets", "02", "2"),
+        ("hw_cpu_sockets", "0", None),
+        ("hw_cpu_sockets", "two", "two"),
+        ("hw_architecture", "AMD64", "x86_64"),
+        ("os_type", "Linux", "linux"),
+        ("os_distro", "Größe", "Größe"),
+        ("os_distro", "", None),
+        ("color", "red", None),
+    ],
+)
+def test_image_property_text_is_normalized(name, value, text):
+    assert image_text(Image(properties={name: value}), name) == text
+    assert image_text(None, name) is None
