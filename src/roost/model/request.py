@@ -28,8 +28,8 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
     in_tree: str | None = None  # uuid of any provider of the required tree
 
     @property
-    def ask(self) -> tuple[object, ...]:
-        """All needs of the group as a key, equal for groups that differ only in their suffix."""
+    def requirements(self) -> tuple[object, ...]:
+        """All requirements of the group as a key, equal for groups that differ only in their suffix."""
         return (
             tuple(sorted(self.resources.items())),
             self.required,
@@ -55,7 +55,7 @@ class CandidateQuery(msgspec.Struct, frozen=True, kw_only=True):
         if len(set(suffixes)) != len(suffixes):
             raise ValueError("two resource groups have the same suffix")
         if not any(group.resources for group in self.groups):
-            raise ValueError("at least one resource group must ask for resources")
+            raise ValueError("at least one resource group must request resources")
         for group in self.groups:
             if group.suffix and not GROUP_SUFFIX.fullmatch(group.suffix):
                 raise ValueError(f"a suffix must be {GROUP_SUFFIX.pattern}, got {group.suffix[:70]!r}")
@@ -138,9 +138,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
             if not is_text(getattr(self, name), length_max=255):
                 raise ValueError(f"{name} must be text of 255 characters at most, got {getattr(self, name)[:70]!r}")
         if self.instance_uuids and len(self.instance_uuids) != self.count:
-            raise ValueError(f"{self.count} instances are asked for, but {len(self.instance_uuids)} uuids are given")
+            raise ValueError(f"{self.count} instances are requested, but with {len(self.instance_uuids)} uuids")
         if self.move is not None and (self.count != 1 or self.instance_uuids not in {(), (self.move.instance_uuid,)}):
-            raise ValueError("one instance moves at a time, and none but the one that move names")
+            raise ValueError("a move must be for one instance, the one named in move")
 
     def body(self) -> bytes:
         """Return the stored form of the request: JSON without uuids, count and user."""

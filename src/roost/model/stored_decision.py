@@ -144,9 +144,9 @@ def _provider_bytes(text: str) -> bytes:
 
 def unpack(row: EvidenceRow, checks: bytes) -> Decision:
     """Decode a stored decision, from its row and the document of its checks."""
-    record, known = _record.decode(row.body), _checks.decode(checks)
+    record, names = _record.decode(row.body), _checks.decode(checks)
     stages, before = [], record.hosts
-    for (rule, reason), rejected in zip(known.rules, record.rejects, strict=True):
+    for (rule, reason), rejected in zip(names.rules, record.rejects, strict=True):
         stages.append(Stage(rule, before, before - rejected, reason))
         before -= rejected
     alternates: dict[str, list[Pick]] = {}
@@ -162,7 +162,7 @@ def unpack(row: EvidenceRow, checks: bytes) -> Decision:
         picks=[_unpack_pick(chosen, record.amounts) for chosen in record.picks],
         alternates=alternates,
         stages=stages,
-        scales=[Scale(name, *scale) for name, scale in zip(known.weighers, record.scales, strict=False)],
+        scales=[Scale(name, *scale) for name, scale in zip(names.weighers, record.scales, strict=False)],
         best=record.best,
         reason=row.reason,
         warnings=record.warnings,

@@ -187,13 +187,13 @@ alias = {"name": "gpu", "vendor_id": "10de", "product_id": "1db6"}
     assert agent.pci_in_placement
     assert [each.vendor_id for each in agent.device_specs] == ["10de", "*", "8086"]
     assert result.notes == ()
-    with pytest.raises(BadSettings, match=r"nova.conf:3: pci.device_spec: entry is none: devname is not known"):
+    with pytest.raises(BadSettings, match=r"nova.conf:3: pci.device_spec: entry is invalid: devname is not supported"):
         read('[pci]\nreport_in_placement = true\ndevice_spec = {"devname": "eth0"}\n')
 
 
 def test_device_specs_are_read_only_with_pci_in_placement():
     assert Agent(device_spec=("anything",)).device_specs == ()
-    with pytest.raises(ValueError, match="device_spec entry is no JSON"):
+    with pytest.raises(ValueError, match="device_spec entry is not JSON"):
         Agent(device_spec=("anything",), pci_in_placement=True)
 
 

@@ -216,7 +216,7 @@ def test_given_instance_uuids_are_in_the_picks():
         ({"count": 2, "instance_uuids": [str(msgspec.UNSET)]}, "$.instance_uuids[0]: invalid UUID"),
         (
             {"count": 2, "instance_uuids": ["00000000-0000-4000-8000-000000000001"]},
-            "$: 2 instances are asked for, but 1 uuids are given",
+            "$: 2 instances are requested, but with 1 uuids",
         ),
         ({"flavour": {}}, "$: there is no key 'flavour'; there is 'flavor'"),
         ({"count": 0}, "$.count: must be a whole number >= 1"),

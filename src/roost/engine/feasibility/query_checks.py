@@ -271,7 +271,7 @@ class _Builder:
         state, isolate = self.state, self.query.group_policy == "isolate"
         families: dict[tuple[object, ...], list[ResourceGroup]] = {}
         for group in groups:
-            families.setdefault(group.ask, []).append(group)
+            families.setdefault(group.requirements, []).append(group)
         seen_providers: Mask = np.zeros(len(state.providers), dtype=np.bool_)
         sharing = state.sharing_rows()
         seen_classes = {name for group in plain for name in group.resources}

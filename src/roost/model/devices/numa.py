@@ -64,4 +64,4 @@ class NumaTopology(
     def __post_init__(self) -> None:
         ids = [cell.id for cell in self.cells]
         if len(set(ids)) != len(ids):
-            raise ValueError(f"two NUMA cells have one number: {sorted(ids)}")
+            raise ValueError(f"two NUMA cells have the same number: {sorted(ids)}")

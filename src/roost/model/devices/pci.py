@@ -43,7 +43,7 @@ class PciAlias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         if self.live_migratable is not None and self.live_migratable.lower() not in _SWITCHES:
-            raise ValueError("live_migratable must mean yes or no")
+            raise ValueError("live_migratable must be true or false")
         if not (self.vendor_id and self.product_id) and not self.resource_class:
             raise ValueError("vendor_id and product_id, or resource_class, must be given")
 
@@ -76,7 +76,7 @@ class PciRequest(msgspec.Struct, frozen=True, kw_only=True):
         if self.name:
             return f"{self.count} {self.name}"
         kinds = " or ".join(
-            " ".join(f"{name}={value}" for name, value in sorted(wanted.items())) for wanted in self.alternatives
+            " ".join(f"{name}={value}" for name, value in sorted(traits.items())) for traits in self.alternatives
         )
         return f"{self.count} of {kinds}"
 
@@ -109,4 +109,4 @@ def check_aliases(texts: tuple[str, ...]) -> None:
         earlier = first.setdefault(alias.name.strip(), alias)
         for key in ("device_type", "numa_policy"):
             if getattr(earlier, key) != getattr(alias, key):
-                raise ValueError(f"alias entry has another {key} than one of the same name before it, got {text!r}")
+                raise ValueError(f"alias entry has another {key} than an earlier entry with its name, got {text!r}")

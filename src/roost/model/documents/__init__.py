@@ -1,1 +1,7 @@
-"""Documents of commands: fleets, requests, answers."""
+"""Documents of commands: fleets, requests, answers.
+
+``fleet_document``: a fleet, for ``roost decide``.
+``request_document``: a request, for ``roost decide`` and the API.
+``answer``: the answer of ``roost decide``.
+``error_places``: paths of decoding errors in documents.
+"""

@@ -23,15 +23,14 @@ class AnswerPick(msgspec.Struct, frozen=True, kw_only=True):
     nodename: Annotated[str, Meta(description="Name of the node.")]
     cell_uuid: Annotated[str, Meta(description="Its cell.")]
     instance_uuid: Annotated[
-        str | None, Meta(description="The instance; null where the request names none, and in an alternate.")
+        str | None, Meta(description="Uuid of the instance; null: unnamed in the request, or an alternate.")
     ]
     allocations: Annotated[
-        tuple[ProviderShare, ...], Meta(description="What it takes of whom; empty where no candidates were searched.")
+        tuple[ProviderShare, ...], Meta(description="Its resources by provider; empty: no candidates were searched.")
     ]
-
     limits: Annotated[
         Limits,
-        Meta(description="What the host may have in use, by Nova's names of limits, as filters say; forced: empty."),
+        Meta(description="Limits of use on the host from filters, by Nova's names; empty for a forced host."),
     ] = {}
 
 
@@ -41,7 +40,7 @@ class RefusedHost(msgspec.Struct, frozen=True, kw_only=True):
     host: Annotated[str, Meta(description="Name of the service.")]
     nodename: Annotated[str, Meta(description="Name of the node.")]
     reason: Annotated[
-        str, Meta(description="What it has or is, where the rule can tell; else the reason of the stage.")
+        str, Meta(description="Reason for this host if the rule has one; otherwise the reason of the stage.")
     ]
 
 
@@ -51,14 +50,14 @@ class AnswerStage(msgspec.Struct, frozen=True, kw_only=True):
     rule: Annotated[
         str,
         Meta(
-            description="search: of inventories, traits and aggregates; requested_aggregates: of aggregates alone; "
-            "requested_hosts: of hosts that the request names; else a filter."
+            description="search: inventories, traits and aggregates; requested_aggregates: aggregates alone; "
+            "requested_hosts: hosts named in the request; otherwise a filter."
         ),
     ]
-    reason: Annotated[str, Meta(description="What the hosts it refuses lack, without a subject.")]
-    before: Annotated[int, Meta(description="Hosts that it judged.")]
-    after: Annotated[int, Meta(description="Hosts that it kept.")]
-    refused: Annotated[tuple[RefusedHost, ...], Meta(description="The others, in the order of the fleet.")]
+    reason: Annotated[str, Meta(description="Shortcoming of the refused hosts, without a subject.")]
+    before: Annotated[int, Meta(description="Number of judged hosts.")]
+    after: Annotated[int, Meta(description="Number of accepted hosts.")]
+    refused: Annotated[tuple[RefusedHost, ...], Meta(description="Refused hosts, in the order of the fleet.")]
 
 
 class RankedHost(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,10 +65,10 @@ class RankedHost(msgspec.Struct, frozen=True, kw_only=True):
 
     host: Annotated[str, Meta(description="Name of the service.")]
     nodename: Annotated[str, Meta(description="Name of the node.")]
-    total: Annotated[float, Meta(description="The sum of the contributions.")]
+    total: Annotated[float, Meta(description="Sum of the contributions.")]
     weights: Annotated[
         tuple[Contribution, ...],
-        Meta(description="One a weigher; empty where one host is left, since nothing is weighed then."),
+        Meta(description="One entry per weigher; empty if only one host is left, which needs no weights."),
     ]
 
 
@@ -78,36 +77,38 @@ class AnswerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     filters: Annotated[tuple[str, ...], Meta(description="Names of the enabled filters, in order.")]
     weighers: Annotated[tuple[str, ...], Meta(description="Names of the weighers, in order.")]
-    host_subset_size: Annotated[int, Meta(description="One of so many best hosts is drawn.")]
-    shuffle_best_same_weighed_hosts: Annotated[bool, Meta(description="Whether hosts of the best weight are shuffled.")]
-    max_attempts: Annotated[int, Meta(description="The chosen host and its alternates.")]
+    host_subset_size: Annotated[int, Meta(description="Number of best hosts to draw from.")]
+    shuffle_best_same_weighed_hosts: Annotated[
+        bool, Meta(description="Whether hosts with the best weight are shuffled.")
+    ]
+    max_attempts: Annotated[int, Meta(description="Number of hosts to try: the chosen one and its alternates.")]
     fingerprint: Annotated[str, Meta(description="Equal for equal settings.")]
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """A decision about a request on a fleet. Equal documents, settings and seeds give equal answers."""
 
-    version: Annotated[Literal[1], Meta(description="Of this kind of document.")] = 1
-    roost: Annotated[str, Meta(description="Version of the program that answers.")]
-    outcome: Annotated[Literal["granted", "refused"], Meta(description="For all instances, or for none.")]
-    reason: Annotated[str, Meta(description="Of a refusal, in one line; else empty.")]
+    version: Annotated[Literal[1], Meta(description="Version of the document format.")] = 1
+    roost: Annotated[str, Meta(description="Version of the program.")]
+    outcome: Annotated[Literal["granted", "refused"], Meta(description="Outcome for all instances together.")]
+    reason: Annotated[str, Meta(description="Reason of a refusal, in one line; otherwise empty.")]
     searched: Annotated[bool, Meta(description="Whether candidates were searched on providers.")]
-    scope: Annotated[str, Meta(description="The same in a sentence.")]
-    count: Annotated[int, Meta(description="Instances asked for.")]
-    picks: Annotated[tuple[AnswerPick, ...], Meta(description="One an instance; none when refused.")]
+    scope: Annotated[str, Meta(description="Extent of the search, in a sentence.")]
+    count: Annotated[int, Meta(description="Number of requested instances.")]
+    picks: Annotated[tuple[AnswerPick, ...], Meta(description="One per instance; empty for a refusal.")]
     alternates: Annotated[
         dict[str, tuple[AnswerPick, ...]],
-        Meta(description="By cell of a chosen host: hosts to try when building fails, best first."),
+        Meta(description="Hosts to try after a failed build, best first, by cell of the chosen host."),
     ]
     stages: Annotated[
         tuple[AnswerStage, ...],
-        Meta(description="In order; of the first instance, or when refused of the one that found no host."),
+        Meta(description="In order; of the first instance or, for a refusal, of the one without a host."),
     ]
     ranking: Annotated[
         tuple[RankedHost, ...],
-        Meta(description="All hosts that passed, best first, for the first instance; none when refused."),
+        Meta(description="All accepted hosts for the first instance, best first; empty for a refusal."),
     ]
-    warnings: Annotated[tuple[str, ...], Meta(description="What was passed over in the request, one sentence each.")]
+    warnings: Annotated[tuple[str, ...], Meta(description="Ignored parts of the request, one sentence each.")]
     settings: Annotated[AnswerSettings, Meta(description="The settings in force.")]
-    seed: Annotated[int, Meta(description="Of the draw among the best hosts, where settings ask for one.")]
-    now: Annotated[float, Meta(description="The moment of the decision, in seconds since the epoch.")]
+    seed: Annotated[int, Meta(description="Seed of the draw among the best hosts.")]
+    now: Annotated[float, Meta(description="Time of the decision, in seconds since the epoch.")]

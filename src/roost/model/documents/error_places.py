@@ -1,6 +1,7 @@
 """Locates errors in documents with arbitrary keys."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -28,39 +29,39 @@ def locate_error(text: str, body: bytes, kind: Any) -> str:
     if "[...]" not in path:
         return text
     try:
-        told = _path(text, path, msgspec.json.decode(body), kind=kind)
+        keyed_path = _path(text, path, msgspec.json.decode(body), kind=kind)
     except _UNREADABLE:
         return text
-    return text if told is None else f"{problem}{at}{told}`"
+    return text if keyed_path is None else f"{problem}{at}{keyed_path}`"
 
 
 def _path(text: str, path: str, document: Any, *, kind: Any) -> str | None:
     """Return a path with keys; None: the document does not have this error."""
     if _problem(document, kind) != text:
         return None
-    node, told = document, ""
+    node, keyed_path = document, ""
     for step in _STEP.finditer(path):
         if step[1] is not None:
-            node, told = node[step[1]], told + step[0]
+            node, keyed_path = node[step[1]], keyed_path + step[0]
         elif step[2] is not None:
-            node, told = node[int(step[2])], told + step[0]
+            node, keyed_path = node[int(step[2])], keyed_path + step[0]
         else:
-            key = _wrong_key(node, lambda: _problem(document, kind) == text)
-            node, told = node[key], f"{told}[{key!r}]"
-    return told
+            key = _find_wrong_key(node, lambda: _problem(document, kind) == text)
+            node, keyed_path = node[key], f"{keyed_path}[{key!r}]"
+    return keyed_path
 
 
-def _wrong_key(node: dict[str, Any], is_wrong: Any) -> str:
-    """Find the first key of an object with the error, and remove all others from it."""
-    left = list(node.items())
-    while len(left) > 1:
-        half = len(left) // 2
+def _find_wrong_key(node: dict[str, Any], is_wrong: Callable[[], bool]) -> str:
+    """Return the first key of an object with the error; remove all other keys from the object."""
+    entries = list(node.items())
+    while len(entries) > 1:
+        half = len(entries) // 2
         node.clear()
-        node.update(left[:half])
-        left = left[:half] if is_wrong() else left[half:]
+        node.update(entries[:half])
+        entries = entries[:half] if is_wrong() else entries[half:]
     node.clear()
-    node.update(left)
-    return left[0][0]
+    node.update(entries)
+    return entries[0][0]
 
 
 def _problem(document: object, kind: Any) -> str:

@@ -1,1 +1,8 @@
-"""Decisions and their evidence, as stored and as explained."""
+"""Decisions and their evidence, as stored and as explained.
+
+``decision``: decisions: picks, stages and scores.
+``explain``: reasons of a decision, and changes that would fit.
+``capacity``: capacity for more instances, and shortages.
+``replay_result``: replays, and their differences.
+``summary``: counts of recent refusals.
+"""

@@ -36,7 +36,7 @@ class HostCapacity(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     node: str
     count: int
-    is_at_least: bool = False  # likewise; rule and reason are empty then
+    is_at_least: bool = False  # as above; then rule and reason are empty
     rule: str
     reason: str
 
@@ -53,7 +53,7 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     is_at_least: bool = False  # whether counting stopped at its limit or budget, so the count is a lower bound
     limit: int  # upper bound of counting
     hosts: int
-    takers: int  # hosts with room for at least one
+    takers: int  # hosts that fit at least one
     adds_up: bool
     exhausted: list[Shortage]  # final refusals of the takers, most hosts first
     unfit: list[Shortage]  # refusals of the other hosts, most hosts first

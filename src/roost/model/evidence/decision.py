@@ -118,11 +118,11 @@ def cells(scales: Sequence[Scale], score: HostScore) -> list[Contribution]:
     """Return the score table of one host: one cell per weigher, in the order of ``scales``."""
     raws = score.raw + [scale.low for scale in scales[len(score.raw) :]]
     multipliers = score.multipliers or [scale.multiplier for scale in scales]
-    found = []
+    contributions = []
     for scale, raw, multiplier in zip(scales, raws, multipliers, strict=True):
         width = scale.high - scale.low
         normalised = (raw - scale.low) / width if width else 0.0
-        found.append(
+        contributions.append(
             Contribution(
                 weigher=scale.weigher,
                 raw=raw,
@@ -131,4 +131,4 @@ def cells(scales: Sequence[Scale], score: HostScore) -> list[Contribution]:
                 contribution=normalised * multiplier + 0.0,  # no negative zero
             )
         )
-    return found
+    return contributions

@@ -1,1 +1,6 @@
-"""The wire format of the Placement API: microversions, the versions document, and answers of another server."""
+"""The wire format of the Placement API.
+
+``microversions``: microversions, named by their features.
+``placement_api``: responses and error codes.
+``remote``: candidates from a remote Placement.
+"""

@@ -16,18 +16,18 @@ class Answer(NamedTuple):
     @property
     def problem(self) -> str:
         """The detail of an error, in one line."""
-        return " ".join(str(self._of_error("detail", f"status {self.status}")).split())
+        return " ".join(str(self._error_field("detail", f"status {self.status}")).split())
 
     @property
     def code(self) -> str:
         """The code of an error, such as ``placement.concurrent_update``; empty: none."""
-        return str(self._of_error("code", ""))
+        return str(self._error_field("code", ""))
 
-    def _of_error(self, name: str, otherwise: str) -> Any:
+    def _error_field(self, name: str, default: str) -> Any:
         try:
             return self.body["errors"][0][name]
         except (LookupError, TypeError):
-            return otherwise
+            return default
 
 
 def newest_minor(document: object) -> int:
@@ -42,4 +42,4 @@ def newest_minor(document: object) -> int:
     try:
         return int(document["versions"][0]["max_version"].removeprefix("1."))  # type: ignore[index]  # it may be anything
     except (LookupError, TypeError, ValueError, AttributeError):
-        raise ValueError("it does not tell its versions") from None
+        raise ValueError("its version document is invalid") from None

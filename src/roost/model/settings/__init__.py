@@ -1,1 +1,8 @@
-"""Settings: one struct per section."""
+"""Settings: one struct per section.
+
+``roost_settings``: all sections together; scheduler, store and others.
+``agent_settings``: section agent.
+``conductor_settings``: section conductor.
+``notification_settings``: section notifications.
+``placement_settings``: section placement.
+"""

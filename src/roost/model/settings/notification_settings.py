@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 # Lower bounds of settings.
-_AT_LEAST = {
+_LOWER_BOUNDS = {
     "buffer_max_bytes": 1024,
     "subscribers_max": 0,
     "subscribers_each_max": 1,
@@ -52,9 +52,9 @@ class Notifications(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     webhook_timeout_s: Annotated[float, Meta(description="Seconds for the receiver to answer.")] = 10.0
 
     def __post_init__(self) -> None:
-        for name, least in _AT_LEAST.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be {least:g} or more, got {getattr(self, name)}")
+        for name, minimum in _LOWER_BOUNDS.items():
+            if getattr(self, name) < minimum:
+                raise ValueError(f"{name} must be {minimum:g} or more, got {getattr(self, name)}")
         if self.webhook:
             _check_url(self.webhook)
 
@@ -62,10 +62,10 @@ class Notifications(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 def _check_url(text: str) -> None:
     try:
         parts = urlsplit(text)
-        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        is_good = False
+        is_valid = False
     else:
-        is_good = is_good and "@" not in parts.netloc and text.isascii() and text.isprintable() and " " not in text
-    if not is_good:
+        is_valid = is_valid and "@" not in parts.netloc and text.isascii() and text.isprintable() and " " not in text
+    if not is_valid:
         raise ValueError("webhook must be http://HOST/PATH or https://HOST/PATH without user and password")

@@ -5,12 +5,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-# Owner of allocations from before allocations had owners.
+# Owner of allocations that were written before allocations had owners.
 NOBODY = "00000000-0000-0000-0000-000000000000"
 AUTH_STRATEGIES = ("noauth2", "tokens", "keystone")
 GENERATION_STRATEGIES = ("depth-first", "breadth-first")
 # Lower bounds of settings.
-_AT_LEAST = {
+_LOWER_BOUNDS = {
     "workers": 1,
     "allocation_conflict_retry_count": 0,
     "max_allocation_candidates": -1,
@@ -194,17 +194,17 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     stop_timeout_s: Annotated[float, Meta(description="Seconds for requests to finish after a stop signal.")] = 30.0
 
     def __post_init__(self) -> None:
-        for name, least in _AT_LEAST.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be {least} or more, got {getattr(self, name)}")
+        for name, minimum in _LOWER_BOUNDS.items():
+            if getattr(self, name) < minimum:
+                raise ValueError(f"{name} must be {minimum} or more, got {getattr(self, name)}")
         if self.max_allocation_candidates == 0:
             raise ValueError("max_allocation_candidates must be -1, or 1 or more, got 0")
-        for name, known in (
+        for name, choices in (
             ("auth_strategy", AUTH_STRATEGIES),
             ("allocation_candidates_generation_strategy", GENERATION_STRATEGIES),
         ):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be {' or '.join(known)}, got {getattr(self, name)!r}")
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be {' or '.join(choices)}, got {getattr(self, name)!r}")
         if self.prefix and (not self.prefix.startswith("/") or self.prefix.endswith("/")):
             raise ValueError(f"prefix must begin with / and not end with it, got {self.prefix!r}")
         for name in ("tls_key", "tls_ca"):

@@ -42,7 +42,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         float, Meta(description="Seconds for a decision to search provider trees for candidates, else 503.")
     ] = 0.5
     plugin_failure: Annotated[
-        str, Meta(description="What a failed third-party rule refuses: the request, or the host.")
+        str, Meta(description="Refused by a failed third-party rule: the request, or the host.")
     ] = "request"
     plugin_log_level: Annotated[
         str, Meta(description="Lowest log level of plug-ins: DEBUG, INFO, WARNING or ERROR.")

@@ -64,7 +64,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         unknown = sorted(self.traits - CAPABILITY_TRAITS)
         if unknown:
-            raise ValueError(f"{', '.join(unknown)} says nothing of what a driver can")
+            raise ValueError(f"{', '.join(unknown)} is not a trait of a driver capability")
 
     def as_traits(self) -> dict[str, bool]:
         """Return all capability traits, and whether this driver has each."""

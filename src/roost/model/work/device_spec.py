@@ -16,10 +16,10 @@ _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _ANY = "*"
 _SWITCHES = frozenset({"live_migratable", "remote_managed", "trusted"})
 # Keys that are not tags.
-_OWN = frozenset({"vendor_id", "product_id", "address", "resource_class", "traits", "managed"})
-_REFUSED: Mapping[str, str] = {
-    "devname": "name the device by its address",
-    "one_time_use": "devices are used again here",
+_FIELDS = frozenset({"vendor_id", "product_id", "address", "resource_class", "traits", "managed"})
+_UNSUPPORTED: Mapping[str, str] = {
+    "devname": "use the address of the device",
+    "one_time_use": "devices are always reused",
 }
 
 
@@ -35,14 +35,14 @@ class DeviceSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     def fits(self, device: PciDevice) -> bool:
         """Return whether a device matches, by its own address or by that of its physical function."""
-        told = ((self.vendor_id, device.vendor_id), (self.product_id, device.product_id))
-        if any(wanted not in (_ANY, has.lower()) for wanted, has in told):
+        ids = ((self.vendor_id, device.vendor_id), (self.product_id, device.product_id))
+        if any(required not in (_ANY, actual.lower()) for required, actual in ids):
             return False
         return not self.address or self._is_at(device.address) or self._is_at(device.parent_address)
 
     def _is_at(self, address: str) -> bool:
-        found = _ADDRESS.fullmatch(address.lower())
-        return found is not None and all(map(re.match, self.address, found.groups()))
+        parts = _ADDRESS.fullmatch(address.lower())
+        return parts is not None and all(map(re.match, self.address, parts.groups()))
 
 
 def read_device_specs(text: str) -> tuple[DeviceSpec, ...]:
@@ -52,19 +52,19 @@ def read_device_specs(text: str) -> tuple[DeviceSpec, ...]:
         ValueError: the text is invalid; the message gives the reason.
     """
     try:
-        told = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"device_spec entry is no JSON: {error}, got {text!r}") from None
-    return tuple(_read(each, text) for each in (told if isinstance(told, list) else [told]))
+        raise ValueError(f"device_spec entry is not JSON: {error}, got {text!r}") from None
+    return tuple(_read(entry, text) for entry in (document if isinstance(document, list) else [document]))
 
 
-def _read(told: object, text: str) -> DeviceSpec:
-    if not isinstance(told, dict):
-        raise _wrong(text, "must be an object, or a list of them")
-    for name, why in _REFUSED.items():
-        if name in told and told[name] not in (False, "false"):
-            raise _wrong(text, f"{name} is not known: {why}")
-    texts = {name: value for name, value in told.items() if name != "address"}
+def _read(entry: object, text: str) -> DeviceSpec:
+    if not isinstance(entry, dict):
+        raise _wrong(text, "must be an object, or a list of objects")
+    for name, why in _UNSUPPORTED.items():
+        if name in entry and entry[name] not in (False, "false"):
+            raise _wrong(text, f"{name} is not supported: {why}")
+    texts = {name: value for name, value in entry.items() if name != "address"}
     for name, value in texts.items():
         if not isinstance(value, (str, bool)) and not (name == "physical_network" and value is None):
             raise _wrong(text, f"{name} must be a text")
@@ -74,22 +74,26 @@ def _read(told: object, text: str) -> DeviceSpec:
     return DeviceSpec(
         vendor_id=str(texts.get("vendor_id", _ANY)).lower(),
         product_id=str(texts.get("product_id", _ANY)).lower(),
-        address=_address(told.get("address"), text),
+        address=_read_address(entry.get("address"), text),
         resource_class=str(texts.get("resource_class", "")),
         traits=str(texts.get("traits", "")),
-        tags={name: _tag(name, value) for name, value in texts.items() if name not in _OWN and value is not None},
+        tags={name: _tag(name, value) for name, value in texts.items() if name not in _FIELDS and value is not None},
     )
 
 
-def _address(told: object, text: str) -> tuple[str, ...]:
+def _read_address(address: object, text: str) -> tuple[str, ...]:
     """Read the patterns of an address: parts with ``*`` for any, or a regular expression per part."""
-    if told is None or told == _ANY:
+    if address is None or address == _ANY:
         return ()
-    if isinstance(told, dict) and told.keys() <= {*_PARTS} and all(isinstance(each, str) for each in told.values()):
-        return _check_patterns([told.get(part, ".*") for part in _PARTS], text)
-    if not isinstance(told, str):
+    if (
+        isinstance(address, dict)
+        and address.keys() <= {*_PARTS}
+        and all(isinstance(pattern, str) for pattern in address.values())
+    ):
+        return _check_patterns([address.get(part, ".*") for part in _PARTS], text)
+    if not isinstance(address, str):
         raise _wrong(text, "address must be a text, or an object with domain, bus, slot and function")
-    front, _, function = told.partition(".")
+    front, _, function = address.partition(".")
     parts = [part.strip().lower() for part in front.split(":")]
     if len(parts) > len(_PARTS) - 1:
         raise _wrong(text, "address must be domain:bus:slot.function, with * for any")
@@ -104,7 +108,7 @@ def _check_patterns(patterns: list[Any], text: str) -> tuple[str, ...]:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise _wrong(text, f"address has no regular expression: {error}") from None
+            raise _wrong(text, f"address is not a regular expression: {error}") from None
     return tuple(patterns)
 
 
@@ -117,4 +121,4 @@ def _tag(name: str, value: object) -> str:
 
 
 def _wrong(text: str, problem: str) -> ValueError:
-    return ValueError(f"device_spec entry is none: {problem}, got {text!r}")
+    return ValueError(f"device_spec entry is invalid: {problem}, got {text!r}")

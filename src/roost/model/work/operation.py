@@ -106,7 +106,7 @@ def may_begin(kind: UserOperation, status: StatusRow) -> str:
     if status.operation_id and (kind != "delete" or status.task == "deleting"):
         return f"{name} cannot {word} now: its task is {status.task}"
     if status.status not in _FROM[kind]:
-        wanted = " or ".join(each for each in STATUSES if each in _FROM[kind])
+        wanted = " or ".join(required for required in STATUSES if required in _FROM[kind])
         return f"{name} cannot {word} in status {status.status}: it has to be in {wanted}"
     if kind in _NEED_HOST and not status.host:
         return f"{name} cannot {word}: it is on no host"

@@ -39,7 +39,7 @@ def query_amounts(query: CandidateQuery) -> list[RequestedAmount]:
     """Return the amounts of a query; equal groups count as one."""
     suffixes_by_key: dict[tuple[object, ...], list[str]] = {}
     for group in query.groups:
-        suffixes_by_key.setdefault((*group.ask, group.suffix == ""), []).append(group.suffix)
+        suffixes_by_key.setdefault((*group.requirements, group.suffix == ""), []).append(group.suffix)
     by_suffix = {group.suffix: group for group in query.groups}
     return [
         RequestedAmount(resource_class=name, amount=amount, suffixes=tuple(suffixes))
@@ -105,7 +105,7 @@ def fewer_groups(
     families: dict[tuple[object, ...], list[str]] = {}
     for group in query.groups:
         if group.suffix:
-            families.setdefault(group.ask, []).append(group.suffix)
+            families.setdefault(group.requirements, []).append(group.suffix)
     for suffixes in families.values():
         resources = next(group.resources for group in query.groups if group.suffix == suffixes[0])
         amounts = (

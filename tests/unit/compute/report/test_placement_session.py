@@ -117,5 +117,5 @@ def test_error_without_details_is_reported_by_status(body):
 @pytest.mark.parametrize("versions", [None, [], [{"max_version": 3}], [{"max_version": "2.x"}]])
 @pytest.mark.parametrize("wrap", [lambda versions: versions, lambda versions: {"versions": versions}])
 def test_missing_versions_are_refused(versions, wrap):
-    with pytest.raises(ValueError, match="does not tell its versions"):
+    with pytest.raises(ValueError, match="its version document is invalid"):
         newest_minor(wrap(versions))

@@ -179,7 +179,7 @@ def test_host_with_many_cells_is_refused_quickly():
 
 
 def test_topology_needs_unique_cells_and_may_be_overused():
-    with pytest.raises(ValueError, match="two NUMA cells have one number"):
+    with pytest.raises(ValueError, match="two NUMA cells have the same number"):
         NumaTopology(cells=(cell(1), cell(1)))
     body = msgspec.json.encode(NumaTopology(cells=(cell(1, memory_usage=9000),)))
     assert msgspec.json.decode(body, type=NumaTopology).cells[0].free_memory_mb == -4904

@@ -63,10 +63,10 @@ def test_device_spec_reads_class_traits_and_tags():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("nothing", "device_spec entry is no JSON"),
-        ("7", "must be an object, or a list of them"),
-        ('{"devname": "eth0"}', "devname is not known: name the device by its address"),
-        ('{"one_time_use": true}', "one_time_use is not known"),
+        ("nothing", "device_spec entry is not JSON"),
+        ("7", "must be an object, or a list of objects"),
+        ('{"devname": "eth0"}', "devname is not supported: use the address of the device"),
+        ('{"one_time_use": true}', "one_time_use is not supported"),
         ('{"vendor_id": "80867"}', r"vendor_id must be four hexadecimal digits or \*"),
         ('{"traits": ["a"]}', "traits must be a text"),
         ('{"own": null}', "own must be a text"),
@@ -76,7 +76,7 @@ def test_device_spec_reads_class_traits_and_tags():
         ('{"address": {"card": "1"}}', "address must be a text, or an object"),
         ('{"address": "0:0:0:0.0"}', "address must be domain:bus:slot.function"),
         ('{"address": "0000:xx:00.0"}', "address must be domain:bus:slot.function"),
-        ('{"address": {"bus": "["}}', "address has no regular expression"),
+        ('{"address": {"bus": "["}}', "address is not a regular expression"),
     ],
 )
 def test_malformed_device_spec_is_refused(text, problem):

@@ -104,7 +104,7 @@ def test_request_that_placement_cannot_express_is_refused(request_, problem):
         ([GPU.replace("required", "near")], "numa_policy must be required, legacy, preferred or socket"),
         ([GPU.replace('"gpu"', '""')], "length >= 1"),
         ([GPU.replace("}", ', "color": "x"}')], "unknown field color"),
-        ([GPU.replace("}", ', "live_migratable": "maybe"}')], "live_migratable must mean yes or no"),
+        ([GPU.replace("}", ', "live_migratable": "maybe"}')], "live_migratable must be true or false"),
         ([GPU, GPU.replace("type-PCI", "type-VF")], "another device_type than"),
         ([GPU, GPU.replace("required", "socket")], "another numa_policy than"),
         (['{"name": "a", "resource_class": "X"}'], "needs vendor_id and product_id unless"),

@@ -56,7 +56,7 @@ def test_names_expand_the_host_and_node_placeholders():
         ('[[node]]\ngpu = [{name = "a", vgpus = 1}, {name = "a", vgpus = 1}]', "two GPUs have the name 'a'"),
         ('[[node]]\nprovider = [{name = "a"}, {name = "a"}]', "two providers have the name 'a'"),
         ('[[node]]\nprovider = [{name = "a", inventories = {X = {total = 1}}}]', "'X' is not a resource class"),
-        ("[[node]]\ncell = [{id = 0, memory_mb = 1}, {id = 0, memory_mb = 1}]", "two NUMA cells have one number"),
+        ("[[node]]\ncell = [{id = 0, memory_mb = 1}, {id = 0, memory_mb = 1}]", "two NUMA cells have the same number"),
         (CELLS + "vcpus = 4", "vcpus must be 3, the sum of its cells, or be left out, got 4"),
         (CELLS + "memory_mb = 4", "memory_mb must be 150, the sum of its cells, or be left out, got 4"),
         ('layout = "numa"', "layout numa needs cells, and node {host} has none"),
