@@ -1,1 +1,15 @@
-"""Host selection. Read ``select`` first."""
+"""Host selection. Read ``select`` first.
+
+``select``: the flow of a decision, from request to commit.
+``remote_select``: the same, with claims at a remote Placement.
+``registry``: available and enabled filters and weighers.
+``query``: the query to Placement, and pre-filters.
+``shape``: compiled pipelines: verdicts, ranking and evidence.
+``pipeline``: picks, claims, alternates and commit items.
+``framework``: plug-in contract, host views and sandbox.
+``filters``: one file per filter.
+``weighers``: one file per weigher.
+``rule_support``: shared parts of filters and weighers.
+``numa``: NUMA cells of instances.
+``explain``: explanations, capacity and replays.
+"""

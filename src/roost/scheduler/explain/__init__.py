@@ -1,1 +1,13 @@
-"""Explanations: the rejections of each rule, the nearest hosts, and the changes that would fit."""
+"""Explanations: rejections, nearest hosts, and changes that would fit. Read ``explainer`` first.
+
+``explainer``: explanation of a decision in full.
+``verdict_matrix``: verdicts of every check on every host.
+``relaxations``: changes of a request that ask for less.
+``ranking_margins``: shares of weighers, and distances from other winners.
+``capacity_count``: counts of further instances that fit.
+``refusal_summary``: refusals by reason and request.
+``rebuild_check``: check of a host for a rebuild.
+``decision_rows``: stored decisions by uuid.
+``decision_replay``: replays of stored decisions.
+``frozen_clock``: fixed clock and random numbers.
+"""

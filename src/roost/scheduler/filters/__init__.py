@@ -1,1 +1,1 @@
-"""One filter per file; the file's name is the filter's name."""
+"""Filters: one file per filter, with the filter's name."""

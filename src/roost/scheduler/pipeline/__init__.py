@@ -1,1 +1,11 @@
-"""The decision pipeline: shapes, scores, random draws, and the claims of instances."""
+"""From a ranking to a commit: draws, picks, claims and consumption.
+
+``choice``: working state of one selection.
+``draw``: random draws among the best hosts.
+``host_picks``: allocation, pick and claim on a chosen host.
+``alternate_hosts``: alternates in each chosen cell.
+``move_claims``: claims of moves.
+``consumption``: NUMA cells and devices taken by earlier instances.
+``budget``: time budget of a search.
+``stage``: pending requests and commit items.
+"""

@@ -1,1 +1,12 @@
-"""Parts shared by several filters and weighers."""
+"""Parts shared by several filters and weighers.
+
+``aggregate_metadata``: aggregate metadata as masks and columns.
+``expressions``: JSON expressions over hosts.
+``host_metrics``: metrics reported by hosts.
+``limits``: filters with an upper limit per host.
+``number_filter``: filters by one number of the settings.
+``operators``: operators of extra specs.
+``overcommit``: filters by free capacity.
+``ratios``: settings of the form name=number.
+``scopes``: zones and aggregates as sets of hosts.
+"""

@@ -1,1 +1,1 @@
-"""One weigher per file; the file's name is the weigher's name."""
+"""Weighers: one file per weigher, with the weigher's name."""

@@ -1,4 +1,4 @@
-"""The pre-filters, one per file, in order of execution."""
+"""Pre-filters: one file per pre-filter. ``PREFILTERS`` has them in order of execution."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
