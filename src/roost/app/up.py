@@ -24,7 +24,7 @@ from roost.model.settings.placement_settings import Placement as PlacementSettin
 from roost.model.settings.roost_settings import Settings
 from roost.model.work.work_rows import Put
 from roost.observe.event_buffer import Events
-from roost.observe.notify import Notifying
+from roost.observe.notify import DecisionNotifier
 from roost.observe.webhook import Webhook
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Heed, Serving, call_listener
@@ -244,7 +244,7 @@ def open_product(
             return roost.scheduler.work(deeds, slice_s=SLICE_S)
 
         if events is not None:
-            decide_and_notify = Notifying(decide, events, now_s=SystemClock().now_s)
+            decide_and_notify = DecisionNotifier(decide, events, now_s=SystemClock().now_s)
             return roost, start_deciding_thread(current, settings, decide=decide_and_notify, heed=heed)
         return roost, start_deciding_thread(current, settings, decide=decide, heed=heed)
 

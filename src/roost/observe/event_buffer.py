@@ -1,4 +1,4 @@
-"""Events for followers: a bounded past, and readers with a position each."""
+"""A bounded buffer of recent events, and its readers, each at its own position."""
 
 import asyncio
 from collections import deque
@@ -14,11 +14,11 @@ from roost.model.settings.notification_settings import Notifications
 from roost.model.work.notification import VERSION, HostSelection, Notification, StoryEvent
 from roost.observe import metrics
 
-# Events handed to a connection at once; the others wait here, where their number is bounded.
+# Upper bound of events passed to a connection at once; the others stay in the buffer, which is bounded.
 _BATCH_BYTES = 64 * 2**10
 
 
-class ReaderLeft(Exception):
+class ReaderTooSlow(Exception):
     """A reader is so far behind that its next event was dropped."""
 
 
@@ -28,10 +28,10 @@ class Events:
     Events come from any thread; readers live on one loop.
 
     Args:
-        limits: bounds of kept events and of readers.
-        run: a word without a hyphen, unique among all runs of processes.
+        limits: bounds of buffered events and of readers.
+        run: prefix of event ids, without a hyphen; unique for each start of a process.
         publisher: machine and process of the decisions.
-        sink: also receives the JSON of each event; must not wait.
+        sink: also receives the JSON of each event; must not block.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class Events:
         self.limits = limits
         self._run, self._publisher, self._sink = run, publisher, sink
         self._lock = Lock()
-        self._kept: deque[bytes] = deque()  # as they are sent; the newest has the number ``_last``
-        self._kept_bytes = 0
+        self._frames: deque[bytes] = deque()  # encoded events; the newest has the number ``_last``
+        self._frame_bytes = 0
         self._last = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._readers: set[Reader] = set()
@@ -54,7 +54,7 @@ class Events:
         """Add an event; return its id.
 
         Args:
-            is_sent: whether the sink receives it too.
+            is_sent: whether the sink also receives it.
         """
         with self._lock:
             number = self._last + 1
@@ -68,11 +68,11 @@ class Events:
             )
             body = msgspec.json.encode(event)
             frame = f"id: {event.id}\nevent: {event_type}\ndata: ".encode() + body + b"\n\n"
-            self._kept.append(frame)
-            self._kept_bytes += len(frame)
+            self._frames.append(frame)
+            self._frame_bytes += len(frame)
             self._last = number
-            while self._kept_bytes > self.limits.buffer_max_bytes and len(self._kept) > 1:
-                self._kept_bytes -= len(self._kept.popleft())
+            while self._frame_bytes > self.limits.buffer_max_bytes and len(self._frames) > 1:
+                self._frame_bytes -= len(self._frames.popleft())
             self._wake()
         if is_sent and self._sink is not None:
             self._sink(body)
@@ -82,8 +82,8 @@ class Events:
         """Return a new reader, on the loop.
 
         Args:
-            last_id: of the last event that the client received; empty: begin with the next one.
-            owner: the client; the number of readers per client is bounded.
+            last_id: id of the last event that the client received; empty: start with the next event.
+            owner: identity of the client; the number of its readers is bounded.
 
         Raises:
             Unavailable: there are too many readers, or the server is stopping.
@@ -98,7 +98,7 @@ class Events:
             raise Unavailable(f"{text} (limit notifications.subscribers_each_max); end one of them")
         with self._lock:
             self._loop = asyncio.get_running_loop()
-            reader = self._reader(last_id)
+            reader = self._create_reader(last_id)
             reader.owner = owner
             self._readers.add(reader)
         metrics.EVENT_READERS.set(len(self._readers))
@@ -114,43 +114,43 @@ class Events:
         self.is_closed = True
         self._wake_readers()
 
-    def after(self, number: int) -> tuple[bytes, int]:
-        """Return some events after a number, as they are sent, and the number of the last of them.
+    def read_after(self, number: int) -> tuple[bytes, int]:
+        """Return some encoded events after a number, and the number of the last of them.
 
         Raises:
-            ReaderLeft: the next one was dropped.
+            ReaderTooSlow: the next event was dropped.
         """
         with self._lock:
-            at = len(self._kept) - (self._last - number)
+            at = len(self._frames) - (self._last - number)
             if at < 0:
-                raise ReaderLeft
+                raise ReaderTooSlow
             frames, size = [], 0
-            for frame in islice(self._kept, at, None):
+            for frame in islice(self._frames, at, None):
                 frames.append(frame)
                 size += len(frame)
                 if size >= _BATCH_BYTES:
                     break
             return b"".join(frames), number + len(frames)
 
-    def _reader(self, last_id: str) -> "Reader":
+    def _create_reader(self, last_id: str) -> "Reader":
         if not last_id:
             return Reader(self, after=self._last, has_gap=False)
         run, _, text = last_id.rpartition("-")
-        oldest = self._last - len(self._kept)
-        is_ours = run == self._run and text.isascii() and text.isdecimal() and len(text) < 20
-        if is_ours and oldest <= int(text) <= self._last:
+        oldest = self._last - len(self._frames)
+        is_own = run == self._run and text.isascii() and text.isdecimal() and len(text) < 20
+        if is_own and oldest <= int(text) <= self._last:
             return Reader(self, after=int(text), has_gap=False)
         return Reader(self, after=oldest, has_gap=True)
 
     def _wake(self) -> None:
-        """Wake the readers once for all events that arrive until they run."""
+        """Wake the readers, once for all events that are published before they run."""
         if self._readers and not self._is_woken and self._loop is not None:
             self._is_woken = True
-            with suppress(RuntimeError):  # The loop has ended, and the readers with it.
+            with suppress(RuntimeError):  # The loop and its readers have ended.
                 self._loop.call_soon_threadsafe(self._wake_readers)
 
     def _wake_readers(self) -> None:
-        # First of all: later events wake them again.
+        # Cleared first, so that later events wake the readers again.
         self._is_woken = False
         for reader in self._readers:
             reader.awake.set()
@@ -160,9 +160,9 @@ class Reader:
     """A reader of the events.
 
     Args:
-        events: its source.
+        events: the buffer.
         after: number of the last received event.
-        has_gap: whether events after it were dropped.
+        has_gap: whether events after that one were dropped.
     """
 
     def __init__(self, events: Events, *, after: int, has_gap: bool) -> None:
@@ -173,15 +173,15 @@ class Reader:
         self.awake = asyncio.Event()
 
     async def next(self) -> bytes | None:
-        """Wait for events, and return some as they are sent: empty after a long pause; None at the end.
+        """Wait for events, and return some of them, encoded: empty after a long pause, None at the end.
 
         Raises:
-            ReaderLeft: it was too slow.
+            ReaderTooSlow: the next event was dropped.
         """
         self.awake.clear()
-        found, self._after = self._events.after(self._after)
-        if not found and not self._events.is_closed:
+        frames, self._after = self._events.read_after(self._after)
+        if not frames and not self._events.is_closed:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.awake.wait(), self._events.limits.heartbeat_s)
-            found, self._after = self._events.after(self._after)
-        return None if not found and self._events.is_closed else found
+            frames, self._after = self._events.read_after(self._after)
+        return None if not frames and self._events.is_closed else frames

@@ -11,13 +11,14 @@ import msgspec
 from roost.errors import BuildAborted, BuildFailed, Unavailable
 
 Sink = Callable[[dict[str, object]], None]
-_SPEAKING = (Unavailable, BuildFailed, BuildAborted)  # Errors whose place of origin is irrelevant.
+# Errors with a self-explanatory message: their place of origin is irrelevant.
+_SELF_EXPLANATORY = (Unavailable, BuildFailed, BuildAborted)
 _sinks: list[Sink] = []
 
 
 @contextmanager
 def redirect_events(sink: Sink) -> Iterator[None]:
-    """Pass events to a function instead of the log meanwhile, for all threads of the process."""
+    """Pass events to a function instead of the log within the block, for all threads of the process."""
     _sinks.append(sink)
     try:
         yield
@@ -55,11 +56,11 @@ def request(
 
 
 def fault(request_id: str, error: BaseException) -> None:
-    """Log an unexpected error, with its traceback unless its message says what to do."""
-    told: dict[str, object] = {"event": "fault", "request_id": request_id, "error": repr(error)}
-    if not isinstance(error, _SPEAKING):
-        told["traceback"] = "".join(traceback.format_exception(error))
-    _write(told)
+    """Log an unexpected error, with its traceback unless its message explains it."""
+    fields: dict[str, object] = {"event": "fault", "request_id": request_id, "error": repr(error)}
+    if not isinstance(error, _SELF_EXPLANATORY):
+        fields["traceback"] = "".join(traceback.format_exception(error))
+    _write(fields)
 
 
 def event(name: str, **fields: str | float | None) -> None:
@@ -73,7 +74,7 @@ def _write(fields: dict[str, object]) -> None:
         return
     now_s = time.time()
     line = msgspec.json.encode({"time_s": round(now_s, 3), **fields}) + b"\n"
-    # The log may have lost its reader; that is no reason to stop.
+    # A log without a reader must not stop the process.
     try:
         sys.stderr.buffer.write(line)
         sys.stderr.buffer.flush()

@@ -1,4 +1,4 @@
-"""Notifications of decisions: before they are made, and when they are durable."""
+"""Notifications of decisions: at their start, and when they are durable."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,45 +11,45 @@ from roost.model.work.notification import HostSelection, InstancePlace
 from roost.observe import log
 from roost.observe.event_buffer import Events
 
-Deed = Request | NamedRequest | Departure
+Act = Request | NamedRequest | Departure
 Result = Decision | Exception | None
 _NAMES = ("scheduler.select_destinations",)
 _OLDER_NAMES = ("scheduler.run_instance",)
 
 
-class Notifying:
-    """Wraps the function that does acts, and publishes those that request hosts.
+class DecisionNotifier:
+    """Wraps the function that decides requests, and publishes the start and end of each.
 
     Args:
-        decide: does acts, in order.
-        events: where to publish.
+        decide: executes requests and departures, in order.
+        events: receives the notifications.
         now_s: seconds since the epoch.
     """
 
     def __init__(
-        self, decide: Callable[[Sequence[Deed]], Sequence[Result]], events: Events, *, now_s: Callable[[], float]
+        self, decide: Callable[[Sequence[Act]], Sequence[Result]], events: Events, *, now_s: Callable[[], float]
     ) -> None:
         self._decide, self._events, self._now_s = decide, events, now_s
         self._names = _NAMES + (_OLDER_NAMES if events.limits.run_instance else ())
 
-    def __call__(self, deeds: Sequence[Deed]) -> Sequence[Result]:
-        """Do acts in order; an act that fails is published as failed."""
-        begun = [self._begin(deed) for deed in deeds]
+    def __call__(self, acts: Sequence[Act]) -> Sequence[Result]:
+        """Execute requests and departures in order; publish a request that fails as failed."""
+        started = [self._publish_start(act) for act in acts]
         try:
-            results = self._decide(deeds)
+            results = self._decide(acts)
         except Exception as error:
-            for payloads in begun:
-                self._end(payloads, error)
+            for payloads in started:
+                self._publish_end(payloads, error)
             raise
-        for payloads, result in zip(begun, results, strict=True):
-            self._end(payloads, result)
+        for payloads, result in zip(started, results, strict=True):
+            self._publish_end(payloads, result)
         return results
 
-    def _begin(self, deed: Deed) -> list[HostSelection]:
-        """Publish the begin of each act; return the payloads of its end, by name."""
-        if isinstance(deed, Departure):
+    def _publish_start(self, act: Act) -> list[HostSelection]:
+        """Publish the start of a request; return the payloads of its end, one per event name."""
+        if isinstance(act, Departure):
             return []
-        request = deed.request if isinstance(deed, NamedRequest) else deed
+        request = act.request if isinstance(act, NamedRequest) else act
         payload = HostSelection(
             project_id=request.project_id,
             user_id=request.user_id,
@@ -57,20 +57,20 @@ class Notifying:
             count=request.count,
             instance_uuids=list(request.instance_uuids),
         )
-        begun = []
+        end_payloads = []
         for name in self._names:
-            start_id = self._tell(f"{name}.start", payload)
-            begun.append(msgspec.structs.replace(payload, start_id=start_id))
-        return begun
+            start_id = self._publish(f"{name}.start", payload)
+            end_payloads.append(msgspec.structs.replace(payload, start_id=start_id))
+        return end_payloads
 
-    def _end(self, payloads: Sequence[HostSelection], result: Result) -> None:
+    def _publish_end(self, payloads: Sequence[HostSelection], result: Result) -> None:
         for name, payload in zip(self._names, payloads, strict=False):  # Departures are not published.
-            self._tell(f"{name}.end", _end_payload(payload, result))
+            self._publish(f"{name}.end", _end_payload(payload, result))
 
-    def _tell(self, event_type: str, payload: HostSelection) -> str | None:
+    def _publish(self, event_type: str, payload: HostSelection) -> str | None:
         try:
             return self._events.publish(event_type, payload, time_s=self._now_s())
-        except Exception as error:  # noqa: BLE001  # a decision does not depend on who hears of it
+        except Exception as error:  # noqa: BLE001  # a decision does not depend on its notification
             log.fault("notify", error)
             return None
 

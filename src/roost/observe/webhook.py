@@ -12,19 +12,19 @@ from roost.model.settings.notification_settings import Notifications
 from roost.observe import log, metrics
 
 _BACKOFF_S_MAX = 60.0
-# Seconds for the waiting events when the server stops.
-_LAST_S = 5.0
-_ANSWER_MAX_BYTES = 64 * 2**10
+# Seconds to send the queued events when the server stops.
+_STOP_S = 5.0
+_RESPONSE_MAX_BYTES = 64 * 2**10
 # Client errors after which another attempt makes sense.
-_PASSING = frozenset({408, 425, 429})
+_RETRYABLE = frozenset({408, 425, 429})
 _STALE = (ConnectionError, http.client.RemoteDisconnected)
 
 
 class Webhook:
     """Threads that send the events of a bounded queue.
 
-    A failed event is sent again, later each time, until the answer has a status 2xx. Events that arrive while the queue
-    is full, or that are refused or given up, are only counted. Events in flight may overtake each other.
+    A failed event is sent again, with growing pauses, until the response has a status 2xx. Events that find the queue
+    full, are refused, or run out of attempts are dropped and counted. Events in flight may overtake each other.
 
     Args:
         limits: URL, number of threads, and attempts per event.
@@ -32,9 +32,9 @@ class Webhook:
 
     def __init__(self, limits: Notifications) -> None:
         self._limits = limits
-        self._waiting: queue.Queue[bytes | None] = queue.Queue(limits.webhook_queue_max)
+        self._queue: queue.Queue[bytes | None] = queue.Queue(limits.webhook_queue_max)
         self._is_stopping = threading.Event()
-        self._trouble = False  # as logged
+        self._is_failing = False  # as logged
         self._lock = threading.Lock()
         self._threads = [
             threading.Thread(target=self._work, name="webhook", daemon=True) for _ in range(limits.webhook_in_flight)
@@ -43,30 +43,30 @@ class Webhook:
             thread.start()
 
     def send(self, body: bytes) -> None:
-        """Queue an event; from any thread, without waiting."""
+        """Queue an event; callable from any thread, never blocks."""
         try:
-            self._waiting.put_nowait(body)
+            self._queue.put_nowait(body)
         except queue.Full:
             count = self._limits.webhook_queue_max
             self._count_loss("dropped", f"{count:,} events wait already (limit notifications.webhook_queue_max)")
 
     def close(self) -> None:
-        """Send each waiting event once more, for at most some seconds, and end."""
+        """Try each queued event once more, within a few seconds, and end the threads."""
         self._is_stopping.set()
-        until_s = time.monotonic() + _LAST_S
-        with suppress(queue.Full):  # The receiver does not accept events.
+        deadline_s = time.monotonic() + _STOP_S
+        with suppress(queue.Full):  # The receiver accepts no events.
             for _ in self._threads:
-                self._waiting.put(None, timeout=max(0.0, until_s - time.monotonic()))
+                self._queue.put(None, timeout=max(0.0, deadline_s - time.monotonic()))
         for thread in self._threads:
-            thread.join(max(0.0, until_s - time.monotonic()))
+            thread.join(max(0.0, deadline_s - time.monotonic()))
         with suppress(queue.Empty):
             while True:
-                if self._waiting.get_nowait() is not None:
+                if self._queue.get_nowait() is not None:
                     self._count_loss("dropped", "the server has stopped")
 
     def _work(self) -> None:
         link = _Link(self._limits)
-        while (body := self._waiting.get()) is not None:
+        while (body := self._queue.get()) is not None:
             self._deliver(link, body)
         link.close()
 
@@ -81,7 +81,7 @@ class Webhook:
                 metrics.WEBHOOK_RETRIES.inc()
             try:
                 status = link.post(body)
-            except Exception as error:  # noqa: BLE001  # whatever the other side does, the thread goes on
+            except Exception as error:  # noqa: BLE001  # no error of the receiver may end the thread
                 link.close()
                 problem = str(error) or type(error).__name__
                 continue
@@ -89,28 +89,28 @@ class Webhook:
                 self._count_delivery()
                 return
             problem = f"the answer was {status}"
-            if status < 500 and status not in _PASSING:
+            if status < 500 and status not in _RETRYABLE:
                 break
         self._count_loss("failed", problem)
 
     def _count_delivery(self) -> None:
         metrics.WEBHOOK_EVENTS.labels("delivered").inc()
         with self._lock:
-            was_trouble, self._trouble = self._trouble, False
-        if was_trouble:
+            was_failing, self._is_failing = self._is_failing, False
+        if was_failing:
             log.event("webhook_is_well")
 
     def _count_loss(self, outcome: str, problem: str) -> None:
         """Count a lost event; log the first after a success."""
         metrics.WEBHOOK_EVENTS.labels(outcome).inc()
         with self._lock:
-            was_trouble, self._trouble = self._trouble, True
-        if not was_trouble:
+            was_failing, self._is_failing = self._is_failing, True
+        if not was_failing:
             log.event("webhook_fails", problem=problem)
 
 
 class _Link:
-    """A connection to the receiver, open as long as the receiver allows."""
+    """A connection to the receiver, kept open between events."""
 
     def __init__(self, limits: Notifications) -> None:
         parts = urlsplit(limits.webhook)
@@ -121,14 +121,14 @@ class _Link:
         self._is_used = False
 
     def post(self, body: bytes) -> int:
-        """Send an event; return the status of the answer."""
+        """Send an event; return the status of the response."""
         try:
             return self._post(body)
         except _STALE:
             self.close()
             if not self._is_used:
                 raise
-            # The receiver closed an idle connection: a new one shows whether it is still there.
+            # The receiver closed an idle connection; try once on a new one.
             self._is_used = False
             return self._post(body)
 
@@ -139,9 +139,9 @@ class _Link:
     def _post(self, body: bytes) -> int:
         headers = {"content-type": "application/json", "user-agent": f"roost/{__version__}"}
         self._connection.request("POST", self._path, body=body, headers=headers)
-        answer = self._connection.getresponse()
-        answer.read(_ANSWER_MAX_BYTES)
-        self._is_used = answer.isclosed() and not answer.will_close
+        response = self._connection.getresponse()
+        response.read(_RESPONSE_MAX_BYTES)
+        self._is_used = response.isclosed() and not response.will_close
         if not self._is_used:
             self.close()
-        return answer.status
+        return response.status

@@ -76,7 +76,7 @@ class EventStream:
         """Send events.
 
         Raises:
-            ReaderLeft, TimeoutError: the client is too slow, or reads nothing.
+            ReaderTooSlow, TimeoutError: the client is too slow, or reads nothing.
         """
         part: bytes | None = _WELCOME + (_GAP if reader.has_gap else b"")
         while part is not None:
