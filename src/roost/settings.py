@@ -219,7 +219,7 @@ def schema(*, settings: Settings | None = None, adapt: Adapt | None = None) -> l
     for section, kind in _OWN_SECTIONS.items():
         for setting in _describe(section, kind, owners=()):
             settings_by_name[section, setting.key] = setting
-    for rule in catalogue.known:
+    for rule in catalogue.configurable:
         for setting in _describe(rule.section, rule.options, owners=(rule.name,)):
             previous = settings_by_name.get((setting.section, setting.key))
             owners = setting.owners if previous is None else (*previous.owners, *setting.owners)
@@ -276,13 +276,13 @@ class _Reader:
         pci = own["pci"]
         assert isinstance(pci, Pci)
         self.attempt(partial(_check_pci, pci, is_placed=filter_scheduler.pci_in_placement), None)
-        names = _setting_names(catalogue.known)
+        names = _setting_names(catalogue.configurable)
         for section, kind in registered:
             names.setdefault(section, set()).update(kind.__struct_fields__)
         for error in _unknown_settings(self._document, names):
             self.attempt(partial(_refuse, error), None)
         tables: dict[str, dict[str, Any]] = {}
-        for rule in catalogue.known:
+        for rule in catalogue.configurable:
             options = self._part(rule.section, rule.options)
             if implements(rule, SupportsBadOptions):
                 self._dropped += [str(self._locate(each)) for each in rule.bad_options(options)]

@@ -41,7 +41,9 @@ TIMELINE_CHANGES = Counter("roost_timeline_changes", "Takeovers by another Postg
 
 AGENTS_WAITING = Gauge("roost_agents_waiting", "Agents waiting for orders.", multiprocess_mode="livesum")
 EVENT_READERS = Gauge("roost_event_readers", "Open readers of events.", multiprocess_mode="livesum")
-EVENT_READERS_DROPPED = Counter("roost_event_readers_dropped", "Readers of events disconnected because they were too slow.")
+EVENT_READERS_DROPPED = Counter(
+    "roost_event_readers_dropped", "Readers of events disconnected because they were too slow."
+)
 WEBHOOK_EVENTS = Counter("roost_webhook_events", "Events of the webhook by outcome.", ["outcome"])
 WEBHOOK_RETRIES = Counter("roost_webhook_retries", "Repeated attempts to send an event.")
 

@@ -93,7 +93,7 @@ class _Evidence:
         self._ranking = tuple(
             RankedHost(host=hosts.names[row], nodename=hosts.nodes[row], total=score.total, weights=weights)
             for row, score, weights in zip(
-                rows, shape.evidence.table(ranked, most=len(rows)), self._weights(shape, ranked), strict=True
+                rows, shape.evidence.table(ranked, limit=len(rows)), self._weights(shape, ranked), strict=True
             )
         )
 
@@ -102,7 +102,7 @@ class _Evidence:
         if len(ranked.rows) < 2:
             return [()] * len(ranked.rows)
         scales = shape.evidence.scales(ranked)
-        scores = shape.evidence.table(ranked, most=len(ranked.rows))
+        scores = shape.evidence.table(ranked, limit=len(ranked.rows))
         tables = [{cell.weigher: cell for cell in cells(scales, score)} for score in scores]
         for weigher in self._roost.rules.weighers:
             if any(weigher.name == scale.weigher for scale in scales):

@@ -21,7 +21,7 @@ from roost.scheduler.framework.sandbox import sandbox_filter, sandbox_weigher
 _AVAILABLE = "filter_scheduler.available_filters"
 _ENABLED = "filter_scheduler.enabled_filters"
 _WEIGHTS = "filter_scheduler.weight_classes"
-_ADVICE = "keep rules of your own in a package of yours, and name it in filter_scheduler.available_filters"
+_ADVICE = "keep third-party rules in a package of their own, and name it in filter_scheduler.available_filters"
 _COMPUTE = "compute"  # the filter for enabled hosts that are up
 
 
@@ -47,7 +47,7 @@ class Catalogue:
 
     filters: tuple[RuleClass, ...]  # available
     weighers: tuple[RuleClass, ...]  # in use, in order
-    known: tuple[RuleClass, ...]  # all rules with options in the settings
+    configurable: tuple[RuleClass, ...]  # all rules with options in the settings
 
 
 def builtin_filters() -> tuple[RuleClass, ...]:
@@ -75,7 +75,9 @@ def catalogue(settings: FilterScheduler, *, adapt: Adapt | None = None) -> Catal
     weights = (*builtin_weighers(), *_entries("roost.weighers"))
     chosen = [rule for path in settings.weight_classes for rule in _find_weighers(path, weights, adapt)]
     return Catalogue(
-        filters=_unique(available), weighers=_unique(chosen), known=_unique([*ours, *weights, *available, *chosen])
+        filters=_unique(available),
+        weighers=_unique(chosen),
+        configurable=_unique([*ours, *weights, *available, *chosen]),
     )
 
 
@@ -95,21 +97,21 @@ def build(settings: Settings, *, adapt: Adapt | None = None) -> Rules:
         enabled, weights = tuple(rule for rule in builtin_filters() if rule.name == _COMPUTE), ()
     limit_s, refuses = settings.scheduler.plugin_timeout_s, settings.scheduler.plugin_failure
     own = {*builtin_filters(), *builtin_weighers()}
-    enabled_rules: list[Filter] = []
+    enabled_filters: list[Filter] = []
     for rule in enabled:
-        filter_: Filter = _make_rule(rule, settings)
-        enabled_rules.append(filter_ if rule in own else sandbox_filter(filter_, limit_s=limit_s, refuses=refuses))
-    weighing: list[Weigher] = []
+        filter_: Filter = _create_rule(rule, settings)
+        enabled_filters.append(filter_ if rule in own else sandbox_filter(filter_, limit_s=limit_s, refuses=refuses))
+    enabled_weighers: list[Weigher] = []
     for rule in weights:
-        weigher: Weigher = _make_rule(rule, settings)
+        weigher: Weigher = _create_rule(rule, settings)
         if rule not in own:
-            weigher, weighable = sandbox_weigher(weigher, limit_s=limit_s, refuses=refuses)
-            enabled_rules.append(weighable)
-        weighing.append(weigher)
-    return Rules(filters=tuple(enabled_rules), weighers=tuple(weighing))
+            weigher, failure_filter = sandbox_weigher(weigher, limit_s=limit_s, refuses=refuses)
+            enabled_filters.append(failure_filter)
+        enabled_weighers.append(weigher)
+    return Rules(filters=tuple(enabled_filters), weighers=tuple(enabled_weighers))
 
 
-def _make_rule(rule: RuleClass, settings: Settings) -> Any:
+def _create_rule(rule: RuleClass, settings: Settings) -> Any:
     options = options_of(rule, settings.tables)
     # A rule with settings beyond its options gets all settings.
     of_settings = getattr(rule, "of_settings", None)
@@ -118,12 +120,12 @@ def _make_rule(rule: RuleClass, settings: Settings) -> Any:
     except BadSettings:
         raise
     except (Exception, SystemExit) as error:  # A third-party rule may raise anything.
-        raise BadSettings(f"rule {rule.name}", f"cannot be made: {error}") from error
+        raise BadSettings(f"rule {rule.name}", f"cannot be created: {error}") from error
 
 
-def select_filters(found: Catalogue, settings: FilterScheduler) -> tuple[RuleClass, ...]:
+def select_filters(available: Catalogue, settings: FilterScheduler) -> tuple[RuleClass, ...]:
     """Return the enabled filters, in the order of the settings, each once."""
-    by_name = {name: rule for rule in found.filters for name in (rule.name, rule.nova_name) if name}
+    by_name = {name: rule for rule in available.filters for name in (rule.name, rule.nova_name) if name}
     unknown = [name for name in settings.enabled_filters if name not in by_name]
     if unknown:
         raise BadSettings(_ENABLED, f"Scheduler Host Filter {', '.join(unknown)} could not be found.")
@@ -230,8 +232,8 @@ def _as_rule(loaded: Any, path: str, adapt: Adapt | None, *, setting: str) -> Ru
     return adapted
 
 
-_Any = TypeVar("_Any")
+_Rule = TypeVar("_Rule")
 
 
-def _unique(rules: Iterable[_Any]) -> tuple[_Any, ...]:
+def _unique(rules: Iterable[_Rule]) -> tuple[_Rule, ...]:
     return tuple(dict.fromkeys(rules))

@@ -47,10 +47,10 @@ class RemoteSearch:
     def __init__(self, placement: Placement, remote: RemotePlacement) -> None:
         self._placement = placement
         self.remote = remote
-        self._owed: dict[str, None] = {}  # consumers whose remote allocations must be deleted, if they have any
+        self._owed: dict[str, None] = {}  # consumers whose remote allocations, if any, must be deleted
 
     def owe(self, consumer_uuid: str) -> None:
-        """Note that a consumer's remote allocations must be deleted."""
+        """Note that ``settle`` must delete a consumer's remote allocations."""
         self._owed[consumer_uuid] = None
 
     def settle(self) -> None:
@@ -67,15 +67,15 @@ class RemoteSearch:
         """Return the allocations of a query by host row, and the problem if it cannot be answered."""
         answer = self.remote.candidates(query)
         state = self._placement.state
-        held = {}
+        allocations = {}
         for uuid, host in answer.hosts.items():
             root = state.providers.row_of_uuid.get(uuid)
             row = None if root is None else state.hosts.row_of_root.get(root)
             if row is not None:
-                held[row] = host.allocations
+                allocations[row] = host.allocations
                 _update_use(state, row, host)
         state.changes.touch_all()  # The next request of the same shape must search again.
-        return held, answer.problem
+        return allocations, answer.problem
 
 
 def _update_use(state: State, row: int, host: RemoteHost) -> None:
@@ -100,9 +100,10 @@ class RemoteScheduler(Scheduler):
     def work(
         self, acts: Sequence[Request | NamedRequest | Departure], *, slice_s: float = math.inf
     ) -> list[Decision | RoostError | None]:
-        """Execute acts in order, each after the ones before it; durable on return, here and there.
+        """Execute requests and departures in order, each after the ones before it; durable on return, here and there.
 
         Args:
+            acts: requests and departures.
             slice_s: no effect, because the remote process searches.
 
         Returns:
@@ -115,7 +116,7 @@ class RemoteScheduler(Scheduler):
         try:
             for at, act in enumerate(acts):
                 try:
-                    results.append(self._do(at, act))
+                    results.append(self._execute(at, act))
                 except (BadRequest, Conflict, NotFound, PlacementGone) as error:
                     self._placement.flush()  # Staged documents do no harm.
                     results.append(error)
@@ -129,7 +130,7 @@ class RemoteScheduler(Scheduler):
         assert isinstance(self._host_search, RemoteSearch), "the search is remote"
         return self._host_search
 
-    def _do(self, at: int, act: Request | NamedRequest | Departure) -> Decision | None:
+    def _execute(self, at: int, act: Request | NamedRequest | Departure) -> Decision | None:
         self._refresh()
         self._remote_search.settle()
         if not isinstance(act, Departure):
@@ -150,17 +151,19 @@ class RemoteScheduler(Scheduler):
         """
         request, started_s = pending.request, self._clock.elapsed_s()
         if request.move is not None:
-            raise BadRequest("an instance cannot be moved where a remote Placement keeps the amounts")
+            raise BadRequest("this server uses a remote Placement: moving instances is not supported")
         if pending.work:
-            raise BadRequest("no operation can be decided where a remote Placement keeps the amounts")
+            raise BadRequest("this server uses a remote Placement: operations are not supported")
         number, uuids = choose_uuids(pending, self._placement.state, self._random)
         seed, choice = self._random.seed(), Choice()
         consumption = self._consumption(self.shape(request)) if request.count > 1 else None
         try:
             shape, ranking = self._place(pending, choice, uuids[0], seed=seed, consumption=consumption)
-            for at, body in enumerate(uuids[1:], start=1):
+            for at, instance_uuid in enumerate(uuids[1:], start=1):
                 if not choice.is_refused:
-                    shape, ranking = self._place(pending, choice, body, seed=seed + at, consumption=consumption)
+                    shape, ranking = self._place(
+                        pending, choice, instance_uuid, seed=seed + at, consumption=consumption
+                    )
             if not choice.is_refused:
                 choice.alternates = self._find_alternates(shape, ranking, choice.rows, seed=seed)
         except RoostError:
@@ -168,7 +171,7 @@ class RemoteScheduler(Scheduler):
             raise
         finally:
             if consumption is not None:
-                consumption.give_back()
+                consumption.restore()
         decision = self._decision(
             pending,
             shape,
@@ -187,14 +190,20 @@ class RemoteScheduler(Scheduler):
         return decision
 
     def _place(
-        self, pending: PendingRequest, choice: Choice, body: bytes, *, seed: int, consumption: Consumption | None
+        self,
+        pending: PendingRequest,
+        choice: Choice,
+        instance_uuid: bytes,
+        *,
+        seed: int,
+        consumption: Consumption | None,
     ) -> tuple[Shape, Ranking]:
         """Place one instance on the best host that accepts its claim, or refuse the request.
 
         Args:
             pending: the request.
             choice: gets one more host, or the refusal.
-            body: uuid of the instance.
+            instance_uuid: 16 bytes.
             seed: seed of the draw.
             consumption: consumption of the previous instances; None: it is the only one.
         """
@@ -213,7 +222,7 @@ class RemoteScheduler(Scheduler):
                 return shape, ranking
             drawn = self._draw.draw_host(shape, ranking, seed=seed)
             for row in dict.fromkeys([drawn, *ranking.rows]):
-                if self._claim(pending, shape, choice, row=row, body=body):
+                if self._claim(pending, shape, choice, row=row, instance_uuid=instance_uuid):
                     if consumption is not None:
                         consumption.take([(row, UNMAPPED, choice.picks[-1])])
                     return shape, ranking
@@ -222,13 +231,13 @@ class RemoteScheduler(Scheduler):
             names = self._placement.state.hosts.names
         raise Conflict(f"the request lost {len(pending.lost)} races against other processes; try again")
 
-    def _claim(self, pending: PendingRequest, shape: Shape, choice: Choice, *, row: int, body: bytes) -> bool:
+    def _claim(self, pending: PendingRequest, shape: Shape, choice: Choice, *, row: int, instance_uuid: bytes) -> bool:
         """Place an instance on a host here, then claim its amounts there; return False if it loses a race."""
-        state, request, uuid = self._placement.state, pending.request, uuid_text(body)
+        state, request, uuid = self._placement.state, pending.request, uuid_text(instance_uuid)
         allocation = find_allocation(state, shape, row)
         assert allocation is not None, "a host that passes has a candidate"
-        pick = build_pick(state, shape, row, instance_uuid=uuid, held=allocation)
-        consumer = ConsumerRow(self._placement.new_id("consumer"), body, request.project_id, request.user_id)
+        pick = build_pick(state, shape, row, instance_uuid=uuid, allocation=allocation)
+        consumer = ConsumerRow(self._placement.new_id("consumer"), instance_uuid, request.project_id, request.user_id)
         claim = build_claim(state, shape, row, consumer=consumer, takes=[])
         self._placement.occupy(claim)
         at = self._placement.stage(Item(writes=(claim,)))
@@ -254,7 +263,7 @@ class RemoteScheduler(Scheduler):
         for pick in choice.picks:
             self._remote_search.owe(pick.instance_uuid)
             self._leave(pick.instance_uuid)
-        with suppress(PlacementGone):  # Settled when it is back.
+        with suppress(PlacementGone):  # The next act tries again.
             self._remote_search.settle()
 
     def _leave(self, uuid: str) -> None:

@@ -3,7 +3,7 @@
 .. code-block:: text
 
     request ─▶ shape        the part that rules read, compiled once for all similar requests
-            ─▶ rank         all hosts: do they fit, do filters accept them, how do weighers score them
+            ─▶ rank         all hosts: search, filters, weighers
             ─▶ pick         the best host or, by the settings, one of the best; its first candidate
             ─▶ occupy       update the columns, for the next instance and the next request
             ─▶ stage        claim, instances, guards and evidence: one commit, all or nothing
@@ -103,7 +103,7 @@ class Scheduler:
         self._host_search = host_search
         self._documents = documents
         self._settings = settings
-        self._once = [rule for rule in rules.filters if implements(rule, OncePerRequest)]
+        self._per_request_filters = [rule for rule in rules.filters if implements(rule, OncePerRequest)]
         self._draw = Draw(settings, filter_settings)
         self._settings_body = settings_body
         self._group_max = group_max
@@ -124,15 +124,16 @@ class Scheduler:
         self._refreshed_s = -math.inf  # time of the last refresh, by ``clock.elapsed_s``
         # Called with each shape whose ranking becomes evidence, on the columns of that ranking.
         self.witness: Callable[[Shape], None] | None = None
-        # Whether consumption stays after a request, against the reports: for forks that count the rest.
+        # Whether consumption remains after a request; for forks that count further instances.
         self.keeps_consumed = False
 
     def work(
         self, acts: Sequence[Request | NamedRequest | Departure], *, slice_s: float = math.inf
     ) -> list[Decision | RoostError | None]:
-        """Execute acts in order, each after the ones before it; durable on return.
+        """Execute requests and departures in order, each after the ones before it; durable on return.
 
         Args:
+            acts: requests and departures.
             slice_s: seconds until a search ends with ``OverBudget``, so that other acts get their turn;
                 a repeated act continues its search.
 
@@ -163,7 +164,7 @@ class Scheduler:
                         waiting, arriving = [], set()
                     is_done = self._attempt(results, at, partial(self._choose, pending))
                     if not is_done and not self._is_fresh and self._settings.driver == "caching":
-                        # Named or conflicting resources may have changed meanwhile.
+                        # Named or conflicting resources may have changed since the last refresh.
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
                         self._refresh()
@@ -222,7 +223,7 @@ class Scheduler:
     def can_place_all(self, request: Request, *, seed: int) -> bool:
         """Return whether all instances of a hypothetical request fit now; withdraw them afterwards."""
         choice = self._pick_all(self.compile_shape(request), request, self._random.uuids(request.count), seed=seed)
-        self._placement.withdraw(choice.claims, choice.left)
+        self._placement.withdraw(choice.claims, choice.departed)
         return not choice.is_refused
 
     def standings(self, request: Request) -> dict[str, HostStanding]:
@@ -239,8 +240,8 @@ class Scheduler:
             verdicts = self._placement.flush()
             losers, unsure = [], []
             for pending in waiting:
-                refusal = verdicts[pending.place] if pending.place >= 0 else None
-                if pending.place < 0:
+                refusal = verdicts[pending.item_position] if pending.item_position >= 0 else None
+                if pending.item_position < 0:
                     unsure.append(pending)
                 elif refusal is None:
                     results[pending.at] = pending.decision
@@ -257,16 +258,18 @@ class Scheduler:
                 return
             waiting = sorted(losers + unsure, key=lambda pending: pending.at)
             if self._refresh() or losers:
-                waiting = [each for each in waiting if self._attempt(results, each.at, partial(self._choose, each))]
+                waiting = [
+                    pending for pending in waiting if self._attempt(results, pending.at, partial(self._choose, pending))
+                ]
                 continue
             for pending in unsure:
-                pending.place = self._placement.stage(build_item(pending, ()))
+                pending.item_position = self._placement.stage(build_item(pending, ()))
 
     def _refresh_unless_cached(self, acts: Sequence[Request | NamedRequest | Departure]) -> None:
         """Read the changes of other processes, unless the caching driver did so recently."""
         age_s = self._clock.elapsed_s() - self._refreshed_s
-        is_lately = age_s < self._settings.periodic_task_interval
-        if self._settings.driver == "caching" and is_lately and all(isinstance(act, Request) for act in acts):
+        is_recent = age_s < self._settings.periodic_task_interval
+        if self._settings.driver == "caching" and is_recent and all(isinstance(act, Request) for act in acts):
             self._is_fresh = False
         else:
             self._refresh()
@@ -289,7 +292,7 @@ class Scheduler:
             count=pending.request.count,
             slice_end_s=self._slice_end_s,
         )
-        with budget, request_scope(self._once) if self._once else nullcontext():
+        with budget, request_scope(self._per_request_filters) if self._per_request_filters else nullcontext():
             self._choose_within(pending)
 
     def _choose_within(self, pending: PendingRequest) -> None:
@@ -322,12 +325,12 @@ class Scheduler:
         if choice.claims:
             self._is_fresh = False
         elif self._placement.is_shared and not self._is_fresh:
-            pending.place = -1
+            pending.item_position = -1
             return
         writes: tuple[Write, ...] = (merge_claims(choice.claims),) if choice.claims else ()
-        if choice.left is not None:
-            writes = (choice.left.release, *writes)
-        pending.place = self._placement.stage(build_item(pending, writes), choice.left)
+        if choice.departed is not None:
+            writes = (choice.departed.release, *writes)
+        pending.item_position = self._placement.stage(build_item(pending, writes), choice.departed)
 
     def _store_documents(self, shape: Shape, request: Request) -> None:
         """Store the documents of all decisions of a shape."""
@@ -349,11 +352,11 @@ class Scheduler:
         try:
             self._pick_each(shape, request, choice, uuids=uuids, seed=seed, consumption=consumption)
         except RoostError:
-            self._placement.withdraw(choice.claims, choice.left)
+            self._placement.withdraw(choice.claims, choice.departed)
             raise
         finally:
             if consumption is not None:
-                (consumption.keep if self.keeps_consumed else consumption.give_back)()
+                (consumption.keep if self.keeps_consumed else consumption.restore)()
         if len(choice.rows) < request.count:
             self._placement.withdraw(choice.claims)
             choice.claims = []
@@ -376,10 +379,10 @@ class Scheduler:
             self.witness(shape)
         while ranking.rows and len(choice.rows) < request.count:
             self._placement.state.check()
-            left = request.count - len(choice.rows)
+            remaining = request.count - len(choice.rows)
             rows = (
-                shape.series(left)
-                if left >= _SERIES_MIN and not self._draw.is_random and shape.spec.group is None
+                shape.series(remaining)
+                if remaining >= _SERIES_MIN and not self._draw.is_random and shape.spec.group is None
                 else []
             )
             if not rows:
@@ -390,7 +393,7 @@ class Scheduler:
             if consumption is not None:
                 consumption.take(zip(rows, mappings, choice.picks[-len(rows) :], strict=True))
             if len(choice.rows) < request.count:
-                ranking = shape.rank(self._depth if self._draw.is_random else 1, is_series=left >= _SERIES_MIN)
+                ranking = shape.rank(self._depth if self._draw.is_random else 1, is_series=remaining >= _SERIES_MIN)
         if len(choice.rows) < request.count:
             choice.record_refusal(shape, ranking)
             if self.witness is not None:
@@ -414,8 +417,8 @@ class Scheduler:
                 allocation = find_allocation(state, shape, row)
                 assert allocation is not None, "a host that passes has a candidate"
                 allocations[row] = allocation
-            body = uuids[len(choice.rows)]
-            consumer = ConsumerRow(new_id("consumer"), body, request.project_id, request.user_id)
+            uuid = uuids[len(choice.rows)]
+            consumer = ConsumerRow(new_id("consumer"), uuid, request.project_id, request.user_id)
             if request.move is None:
                 claims.append(build_claim(state, shape, row, consumer=consumer, takes=allocation.takes))
             else:
@@ -423,8 +426,8 @@ class Scheduler:
                     shape, request.move, row, consumer=consumer, takes=allocation.takes, choice=choice
                 )
             choice.rows.append(row)
-            instance_uuid = uuid_text(body)
-            choice.picks.append(build_pick(state, shape, row, instance_uuid=instance_uuid, held=allocation))
+            pick = build_pick(state, shape, row, instance_uuid=uuid_text(uuid), allocation=allocation)
+            choice.picks.append(pick)
         claim = merge_claims(claims)
         self._placement.occupy(claim)
         choice.claims.append(claim)
@@ -435,10 +438,10 @@ class Scheduler:
     ) -> list[Claim]:
         """Remove a moving instance from its host; return its migration's claim there, and its own on the new host."""
         state, new_id = self._placement.state, self._placement.new_id
-        choice.left = left = self._placement.leave(consumer.uuid)
-        migration = move_claims.build_migration_claim(move, left, new_id, state=state, host_id=state.hosts.ids[row])
-        own = build_claim(state, shape, row, consumer=move_claims.build_successor(left, consumer.id), takes=takes)
-        return [*migration, move_claims.build_instance_claim(move, left, own, state=state)]
+        choice.departed = departed = self._placement.leave(consumer.uuid)
+        migration = move_claims.build_migration_claim(move, departed, new_id, state=state, host_id=state.hosts.ids[row])
+        own = build_claim(state, shape, row, consumer=move_claims.build_successor(departed, consumer.id), takes=takes)
+        return [*migration, move_claims.build_instance_claim(move, departed, own, state=state)]
 
     def _find_alternates(self, shape: Shape, ranking: Ranking, rows: list[int], *, seed: int) -> dict[str, list[Pick]]:
         state, per_cell = self._placement.state, self._settings.max_attempts - 1
@@ -470,7 +473,7 @@ class Scheduler:
             best=choice.best,
             reason=""
             if is_granted
-            else shape.evidence.reason(choice.stages, found=len(choice.picks), wanted=pending.request.count),
+            else shape.evidence.reason(choice.stages, found=len(choice.picks), requested=pending.request.count),
             warnings=[*shape.warnings, *choice.faults],
             found=len(choice.picks),
             conflicts=pending.lost,

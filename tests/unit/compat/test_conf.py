@@ -151,7 +151,7 @@ def test_conf_without_oslo_config_has_only_registered_options():
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("iolimit", "class IoLimit: pass", "has no rule named iolimit; keep rules of your own in a package of yours"),
+        ("iolimit", "class IoLimit: pass", "has no rule named iolimit; keep third-party rules in a package of their own"),
         (
             "iobroken",
             "import nothing_of_this_name",

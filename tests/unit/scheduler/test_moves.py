@@ -86,9 +86,9 @@ def test_stored_move_replays_to_the_same_decision():
 @pytest.mark.parametrize(
     ("request_", "error", "text"),
     [
-        (move("nonsense"), BadRequest, "the instance 'nonsense' is no uuid"),
+        (move("nonsense"), BadRequest, "the instance 'nonsense' is not a valid UUID"),
         (move(OTHER), NotFound, OTHER),
-        (move(migration_uuid="nonsense"), BadRequest, "the migration 'nonsense' is no uuid"),
+        (move(migration_uuid="nonsense"), BadRequest, "the migration 'nonsense' is not a valid UUID"),
         (move(migration_uuid=ME), Conflict, f"the consumer {ME} exists already"),
     ],
 )

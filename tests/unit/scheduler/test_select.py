@@ -197,7 +197,7 @@ def _replace(struct, **changes):
         (Request(flavor=Flavor(name="f", vcpus=1), groups=(ResourceGroup(suffix="1", resources={"GOLD": 1}),)), "GOLD"),
         (request_with_specs(trait__FAST="required"), "FAST"),
         (Request(flavor=Flavor(name="nothing")), "at least one"),
-        (wish(instance_uuids=("garbage",)), "'garbage' is no uuid"),
+        (wish(instance_uuids=("garbage",)), "'garbage' is not a valid UUID"),
         (wish(availability_zone="nowhere"), "nowhere"),
     ],
 )

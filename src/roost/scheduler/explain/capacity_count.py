@@ -297,7 +297,7 @@ class CapacityCounter:
 
 def _uncountable_warnings(shape: Shape) -> list[str]:
     """Warn about consumption that is not counted."""
-    if not ReportedDemand(shape.spec.request, shape.spec.pci_requests).is_any:
+    if not ReportedDemand(shape.spec.request, shape.spec.pci_requests).is_present:
         return []
     return ["what instances take of NUMA cells and of PCI devices outside Placement is not counted: fewer may fit"]
 

@@ -1,4 +1,4 @@
-"""Refusals in words: their line of text, and the line without its numbers."""
+"""Texts of refusals: one line with numbers, and its comparable form without them."""
 
 import re
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ _PART_END = re.compile(r", (?=[0-9,]+ \D)")
 _EMPTY_FLEET = "0 of 0 hosts: no host is known yet"
 
 
-def refusal_text(stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) -> str:
+def refusal_text(stages: Sequence[Stage], *, found: int = 0, requested: int = 1) -> str:
     """Return one line with the number of rejected hosts per reason, most common first.
 
     Args:
         stages: one per check, in order.
         found: instances with a host, before the first one without.
-        wanted: requested instances.
+        requested: requested instances.
 
     >>> refusal_text([Stage("search", 10, 4, "lack 2,048 MiB memory or more"), Stage("compute", 4, 0, "are down")])
     '0 of 10 hosts: 6 lack 2,048 MiB memory or more, 4 are down'
@@ -32,7 +32,7 @@ def refusal_text(stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) ->
     text = _EMPTY_FLEET
     if hosts:
         text = f"{stages[-1].after:,} of {hosts:,} hosts" + (f": {parts}" if parts else "")
-    return text if wanted == 1 else f"{text}; room for {found:,} of {wanted:,} instances"
+    return text if requested == 1 else f"{text}; room for {found:,} of {requested:,} instances"
 
 
 def bare_reason(line: str) -> str:

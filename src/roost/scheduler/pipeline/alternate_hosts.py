@@ -52,7 +52,7 @@ def _fill(
         allocation = find_allocation(state, shape, row)
         if allocation is None:
             continue
-        picks.append(build_pick(state, shape, row, instance_uuid="", held=allocation))
+        picks.append(build_pick(state, shape, row, instance_uuid="", allocation=allocation))
         missing -= len(picks) == per_cell
         if not missing:
             return True

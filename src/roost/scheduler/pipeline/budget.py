@@ -9,8 +9,8 @@ from roost.errors import OverBudget
 from roost.ports import Clock
 
 # Seconds added per further instance of a request, and their upper bound.
-_EACH_S = 0.001
-_MORE_MAX_S = 20.0
+_PER_INSTANCE_S = 0.001
+_EXTRA_MAX_S = 20.0
 # Minimum seconds for each decision of a group, even after the group's slice is used up.
 _SLICE_MIN_S = 0.001
 
@@ -32,10 +32,10 @@ def search_budget(
     if state.check is not allow_any_work:
         yield
         return
-    more_s = min(_EACH_S * (count - 1), _MORE_MAX_S)
-    allowed_s, now_s = seconds + more_s, clock.elapsed_s()
+    extra_s = min(_PER_INSTANCE_S * (count - 1), _EXTRA_MAX_S)
+    allowed_s, now_s = seconds + extra_s, clock.elapsed_s()
     # Placed instances are lost at the end of a slice, so a slice must be long enough for all instances.
-    end_s = min(now_s + allowed_s, max(slice_end_s, now_s + _SLICE_MIN_S) + more_s)
+    end_s = min(now_s + allowed_s, max(slice_end_s, now_s + _SLICE_MIN_S) + extra_s)
 
     def check() -> None:
         if clock.elapsed_s() > end_s:

@@ -10,14 +10,25 @@ from roost.scheduler.shape.shape import Shape
 class Choice:
     """Hosts, claims and evidence of one selection."""
 
-    __slots__ = ("alternates", "best", "claims", "faults", "is_refused", "left", "picks", "rows", "scales", "stages")
+    __slots__ = (
+        "alternates",
+        "best",
+        "claims",
+        "departed",
+        "faults",
+        "is_refused",
+        "picks",
+        "rows",
+        "scales",
+        "stages",
+    )
 
     def __init__(self) -> None:
         self.is_refused = False
         self.rows: list[int] = []
         self.picks: list[Pick] = []
         self.claims: list[Claim] = []
-        self.left: DepartedInstance | None = None  # the moving instance on its previous host
+        self.departed: DepartedInstance | None = None  # the moving instance on its previous host
         self.alternates: dict[str, list[Pick]] = {}
         self.stages: list[Stage] = []
         self.scales: list[Scale] = []

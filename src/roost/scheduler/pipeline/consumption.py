@@ -1,4 +1,4 @@
-"""Consumption that hosts report later: cells and devices taken by the instances of one request.
+"""Consumption that hosts report only later: NUMA cells and devices of the instances of one request.
 
 While one request is decided, each instance's cells and devices are subtracted from the reported facts, for the next
 instance. Afterwards the reported facts are restored.
@@ -42,12 +42,12 @@ class ReportedDemand:
     def __init__(self, request: Request, pci_requests: Sequence[PciRequest], *, is_packing: bool = False) -> None:
         self._is_packing = is_packing
         self._topology = _find_topology(request)
-        self._needs = networks_of(request)
+        self._networks = networks_of(request)
         self._pci_requests = pci_requests
 
     @property
-    def is_any(self) -> bool:
-        """Whether the demand is not empty."""
+    def is_present(self) -> bool:
+        """Whether the instance needs NUMA cells or devices."""
         return self._topology is not None or bool(self._pci_requests)
 
     def take_from(self, facts: HostFacts, *, limits: Mapping[str, Any], mappings: Mappings = UNMAPPED) -> HostFacts:
@@ -66,14 +66,14 @@ class ReportedDemand:
                 facts,
                 self._topology,
                 overcommit=read_overcommit(limits),
-                needs=self._needs,
+                needs=self._networks,
                 requests=self._pci_requests,
                 mappings=mappings,
                 is_packing=self._is_packing,
             )
             if placed_cells is not None:
                 numa = add_instance(numa, placed_cells)
-                cells = [each.host_cell for each in placed_cells]
+                cells = [cell.host_cell for cell in placed_cells]
         pools = facts.pci_pools
         if self._pci_requests and pools:
             sockets = sockets_of(facts)
@@ -86,7 +86,7 @@ class ReportedDemand:
 
 
 class Consumption:
-    """The consumption of one request's instances on the hosts of a state, until it is given back."""
+    """The consumption of one request's instances on the hosts of a state, until ``restore``."""
 
     def __init__(self, state: State, shape: Shape, *, is_packing: bool) -> None:
         self._state = state
@@ -114,10 +114,10 @@ class Consumption:
         self._state.hosts.keep_consumed()
         self._state.changes.touch_all()
 
-    def give_back(self) -> None:
+    def restore(self) -> None:
         """Restore the reported facts of all hosts."""
         self._judge_again(self._state.hosts.restore())
-        if self._has_new_shape:  # Shapes compiled meanwhile saw hosts with consumption.
+        if self._has_new_shape:  # Shapes compiled since then saw hosts with consumption.
             self._state.changes.touch_all()
 
     def _judge_again(self, rows: list[int]) -> None:

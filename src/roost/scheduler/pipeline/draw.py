@@ -1,4 +1,4 @@
-"""Random draws: whether the settings ask for them, which host is drawn, and the order of the others."""
+"""Random draws among the best hosts, if the settings enable them, and the order of the other hosts."""
 
 import numpy as np
 
@@ -32,9 +32,9 @@ class Draw:
             rows = shape.rank_all().rows
             return rows[int(random.integers(len(rows)))]
         if self._settings.shuffle_best_same_weighed_hosts:
-            whole = shape.rank_all()
-            run = ranks.leading_run(np.array(whole.totals))
-            rows = random.permutation(np.array(whole.rows)[run]).tolist() + whole.rows[len(run) :]
+            all_hosts = shape.rank_all()
+            run = ranks.leading_run(np.array(all_hosts.totals))
+            rows = random.permutation(np.array(all_hosts.rows)[run]).tolist() + all_hosts.rows[len(run) :]
         subset = min(self._settings.host_subset_size, len(rows))
         return int(rows[int(random.integers(subset))])
 

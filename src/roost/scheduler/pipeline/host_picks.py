@@ -30,8 +30,8 @@ class HostAllocation(NamedTuple):
 def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | None:
     """Return the amounts that an instance of this shape takes on a host, by its first candidate there, if any."""
     if shape.fit.remote_allocations is not None:  # A remote Placement keeps the amounts.
-        answer = shape.fit.remote_allocations.get(row)
-        return None if answer is None else HostAllocation([], answer)
+        remote = shape.fit.remote_allocations.get(row)
+        return None if remote is None else HostAllocation([], remote)
     root = state.hosts.provider_row.each[row]
     providers = state.providers
     flat = None if shape.spec.queries else shape.fit.flat_amounts
@@ -42,7 +42,7 @@ def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | No
     taken_amounts: Sequence[Take] | None
     mappings = UNMAPPED
     if shape.spec.queries:
-        candidate = choose_candidate(state, shape.spec, row, choosing=shape.verdicts.candidate_judges)
+        candidate = choose_candidate(state, shape.spec, row, judges=shape.verdicts.candidate_judges)
         taken_amounts = None if candidate is None else candidate.takes
         mappings = UNMAPPED if candidate is None else to_candidate(state, candidate).mappings
     else:
@@ -71,16 +71,16 @@ def _find_takes(state: State, way: Feasibility, row: int) -> list[Take] | None:
     return None if candidate is None else list(candidate.takes)
 
 
-def build_pick(state: State, shape: Shape, row: int, *, instance_uuid: str, held: HostAllocation) -> Pick:
-    """Return a chosen host, or with an empty uuid an alternate, for the caller."""
+def build_pick(state: State, shape: Shape, row: int, *, instance_uuid: str, allocation: HostAllocation) -> Pick:
+    """Return the pick of a chosen host or, with an empty uuid, of an alternate."""
     hosts = state.hosts
-    mappings = {suffix: tuple(uuids) for suffix, uuids in held.mappings.items()}
+    mappings = {suffix: tuple(uuids) for suffix, uuids in allocation.mappings.items()}
     return Pick(
         hosts.names[row],
         hosts.nodes[row],
         hosts.facts[row].cell,
         instance_uuid,
-        held.allocations,
+        allocation.allocations,
         shape.verdicts.limits(row),
         mappings,
     )

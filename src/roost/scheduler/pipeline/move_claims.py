@@ -23,17 +23,17 @@ def complete_request(request: Request, state: State) -> Request:
     """
     move = request.move
     assert move is not None
-    body = uuid_bytes(move.instance_uuid)
-    holder = None if body is None else state.holders.get(body)
-    if body is None:
-        raise BadRequest(f"the instance {move.instance_uuid!r} is no uuid")
+    uuid = uuid_bytes(move.instance_uuid)
+    holder = None if uuid is None else state.holders.get(uuid)
+    if uuid is None:
+        raise BadRequest(f"the instance {move.instance_uuid!r} is not a valid UUID")
     if holder is None or holder.instance is None:
         raise NotFound("instance", move.instance_uuid)
     if move.migration_uuid is not None:
         migration = uuid_bytes(move.migration_uuid)
         if migration is None:
-            raise BadRequest(f"the migration {move.migration_uuid!r} is no uuid")
-        if migration in state.holders or migration == body:
+            raise BadRequest(f"the migration {move.migration_uuid!r} is not a valid UUID")
+        if migration in state.holders or migration == uuid:
             raise Conflict(f"the consumer {move.migration_uuid} exists already")
     group = state.groups.get(holder.instance.group_id)
     return msgspec.structs.replace(
@@ -45,48 +45,53 @@ def complete_request(request: Request, state: State) -> Request:
     )
 
 
-def build_successor(left: DepartedInstance, number: int) -> ConsumerRow:
+def build_successor(departed: DepartedInstance, number: int) -> ConsumerRow:
     """Return the instance's consumer on its new host, with another number."""
-    (before,) = left.held.consumers
+    (before,) = departed.held.consumers
     return msgspec.structs.replace(before, id=number, generation=before.generation + 1)
 
 
 def build_migration_claim(
-    move: Move, left: DepartedInstance, new_id: Callable[[IdKind], int], *, state: State, host_id: int
+    move: Move, departed: DepartedInstance, new_id: Callable[[IdKind], int], *, state: State, host_id: int
 ) -> list[Claim]:
     """Return the migration's claim on the instance's previous allocations, if the move has a migration.
 
     Args:
         move: the move.
-        left: the instance on its previous host.
+        departed: the instance on its previous host.
         new_id: allocates numbers.
         state: the columns.
         host_id: the new host.
     """
-    body = None if move.migration_uuid is None else uuid_bytes(move.migration_uuid)
-    if body is None:
+    uuid = None if move.migration_uuid is None else uuid_bytes(move.migration_uuid)
+    if uuid is None:
         return []
-    (before,), (instance,) = left.held.consumers, left.held.instances
+    (before,), (instance,) = departed.held.consumers, departed.held.instances
     number = new_id("consumer")
-    consumer = ConsumerRow(number, body, before.project_id, before.user_id)
-    takes = [(number, inventory_id, amount) for _, inventory_id, amount in left.held.takes]
+    consumer = ConsumerRow(number, uuid, before.project_id, before.user_id)
+    takes = [(number, inventory_id, amount) for _, inventory_id, amount in departed.held.takes]
     slot = return_place(state.groups.get(instance.group_id), instance, number=number, host_id=host_id)
     return [Claim([consumer], takes, *(([], []) if slot is None else ([slot[0]], [slot[1]])))]
 
 
-def build_instance_claim(move: Move, left: DepartedInstance, claim: Claim, *, state: State) -> Claim:
+def build_instance_claim(move: Move, departed: DepartedInstance, claim: Claim, *, state: State) -> Claim:
     """Return the instance's claim on its new host, with its server group slot during the move.
 
     Args:
         move: the move.
-        left: the instance on its previous host.
+        departed: the instance on its previous host.
         claim: the claim of an equal instance that does not move.
         state: the columns.
     """
-    (instance,), (before,) = claim.instances, left.held.instances
+    (instance,), (before,) = claim.instances, departed.held.instances
     group = state.groups.get(instance.group_id)
-    is_kept = move.may_return and instance.host_id != before.host_id
-    if not is_kept or group is None or group.policy != "affinity" or is_outside(group, before, host_id=before.host_id):
+    may_return = move.may_return and instance.host_id != before.host_id
+    if (
+        not may_return
+        or group is None
+        or group.policy != "affinity"
+        or is_outside(group, before, host_id=before.host_id)
+    ):
         return claim
     place = place_during_move(claim.places[0], number=instance.consumer_id)
     row = msgspec.structs.replace(instance, holder=place.holder)

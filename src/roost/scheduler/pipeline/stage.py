@@ -17,19 +17,19 @@ from roost.ports import Random
 class PendingRequest:
     """A request on its way to a decision."""
 
-    at: int  # its position among the acts
+    at: int  # its position among the requests and departures
     request: Request
     uuid: bytes | None = None  # of its decision; None: generate one
     work: tuple[Put, ...] = ()  # committed with the decision, granted or refused
     lost: list[str] = field(default_factory=list)  # hosts that other processes used up first
     races: int = 0  # lost races; one race may cost several hosts
-    place: int = -1  # position of its item in the next commit; -1: an unconfirmed refusal
+    item_position: int = -1  # of its item in the next commit; -1: an unconfirmed refusal
     decision: Decision | None = None
     evidence: EvidenceRow | None = None
 
 
 def to_pending(at: int, act: Request | NamedRequest) -> PendingRequest:
-    """Wrap an act as a pending request."""
+    """Wrap a request as a pending one."""
     if isinstance(act, Request):
         return PendingRequest(at=at, request=act)
     uuid = uuid_bytes(act.decision_uuid)
@@ -48,15 +48,15 @@ def choose_uuids(pending: PendingRequest, state: State, random: Random) -> tuple
     if not request.instance_uuids:
         number, *new_uuids = random.uuids(1 + request.count)
         return pending.uuid or number, new_uuids
-    bodies: dict[bytes, None] = {}
+    uuids: dict[bytes, None] = {}
     for text in request.instance_uuids:
-        body = uuid_bytes(text)
-        if body is None:
-            raise BadRequest(f"the instance {text!r} is no uuid")
-        if (body in state.holders and request.move is None) or body in bodies:
+        uuid = uuid_bytes(text)
+        if uuid is None:
+            raise BadRequest(f"the instance {text!r} is not a valid UUID")
+        if (uuid in state.holders and request.move is None) or uuid in uuids:
             raise Conflict(f"the instance {text} exists already")
-        bodies[body] = None
-    return pending.uuid or random.uuids(1)[0], list(bodies)
+        uuids[uuid] = None
+    return pending.uuid or random.uuids(1)[0], list(uuids)
 
 
 def build_item(pending: PendingRequest, writes: tuple[Write, ...]) -> Item:
@@ -66,5 +66,5 @@ def build_item(pending: PendingRequest, writes: tuple[Write, ...]) -> Item:
         pending: the request.
         writes: the claim, after the release of a moving instance; none for a refusal.
     """
-    assert pending.evidence is not None, "every commit has its evidence"
+    assert pending.evidence is not None, "a decision has evidence"
     return Item(writes=writes, evidence=(pending.evidence,), work=pending.work)

@@ -26,8 +26,8 @@ class Agreement:
     run_filter_once_per_request: ClassVar = False
     run_on_rebuild: ClassVar = False
 
-    def __init__(self, choosing: Sequence[JudgesCandidates]) -> None:
-        self._judges = choosing
+    def __init__(self, judges: Sequence[JudgesCandidates]) -> None:
+        self._judges = judges
 
     def reads(self, spec: Spec) -> Reads:
         """Return which changes invalidate a verdict."""
@@ -53,13 +53,11 @@ class Agreement:
         return all(rule.accepts(hosts, spec, at=at, mappings=mappings) for rule in self._judges)
 
 
-def choose_candidate(
-    state: State, spec: Spec, row: int, *, choosing: Sequence[JudgesCandidates]
-) -> RowCandidate | None:
+def choose_candidate(state: State, spec: Spec, row: int, *, judges: Sequence[JudgesCandidates]) -> RowCandidate | None:
     """Return a host's first candidate that all filters accept, if any."""
-    alone = HostView(state, np.array([row], dtype=np.intp))
+    host = HostView(state, np.array([row], dtype=np.intp))
     for candidate in candidates_on(state, row, spec.queries):
         mappings = to_candidate(state, candidate).mappings
-        if all(rule.accepts(alone, spec, at=0, mappings=mappings) for rule in choosing):
+        if all(rule.accepts(host, spec, at=0, mappings=mappings) for rule in judges):
             return candidate
     return None

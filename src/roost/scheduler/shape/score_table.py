@@ -70,14 +70,14 @@ class ScoreTable:
         lasting = [raw for raw in self._lasting if raw is not None]
         self.is_lasting = len(lasting) == len(self._active)  # raw weights are equal for all requests
         self.is_local = not self._is_overridden and self.is_lasting and not self._may_be_unweighable
-        # Valid until the next epoch, as all attributes.
-        self._each: list[Cells] = [raw.data for raw in lasting]
+        # Valid until the next epoch, like all attributes.
+        self._lasting_cells: list[Cells] = [raw.data for raw in lasting]
         self._bounds = [
             (at, weigher.minval, weigher.maxval)
             for at, weigher in enumerate(self._active)
             if weigher.minval is not None or weigher.maxval is not None
         ]
-        self._board: ScoreCache | None = None
+        self._score_cache: ScoreCache | None = None
         self.names = [weigher.name for weigher in self._active] + [scale.weigher for scale in self._flat_scales]
         self.floating = [(weigher.minval is None, weigher.maxval is None) for weigher in self._active]
 
@@ -152,12 +152,12 @@ class ScoreTable:
             scales.append(scale)
         return HostWeights(raws=raws, scales=scales, totals=ranks.total(parts, count))
 
-    def board(self) -> ScoreCache | None:
+    def cached_scores(self) -> ScoreCache | None:
         """Return the current scores of all hosts; None if they depend on more than hosts."""
         if not self.is_local or not self._active:
             return None
-        if self._board is None:
-            self._board = ScoreCache(
+        if self._score_cache is None:
+            self._score_cache = ScoreCache(
                 alive=self._state.hosts.alive.view,
                 columns=[raw for raw in self._lasting if raw is not None],
                 scales=[Scale(weigher.name, 0.0, 0.0, weigher.multiplier) for weigher in self._active],
@@ -165,8 +165,8 @@ class ScoreTable:
                 raws_of=self.raws_of,
                 log=self._state.changes.hosts,
             )
-        self._board.catch_up()
-        return self._board
+        self._score_cache.catch_up()
+        return self._score_cache
 
     def shares(self, rows: Rows, spec: Spec) -> Shares:
         """Weigh accepted hosts, and return each weigher's part.
@@ -175,10 +175,10 @@ class ScoreTable:
             rows: intp, shape (survivors,), at least two.
             spec: the request.
         """
-        weighed = self.weigh(rows, spec)
-        shares = Shares(normalised={}, parts={}, multipliers={}, totals=weighed.totals)
+        weights = self.weigh(rows, spec)
+        shares = Shares(normalised={}, parts={}, multipliers={}, totals=weights.totals)
         for weigher, override, raw, scale in zip(
-            self._active, self._overrides, weighed.raws, weighed.scales, strict=True
+            self._active, self._overrides, weights.raws, weights.scales, strict=True
         ):
             normalised = ranks.normalise(raw, low=scale.low, high=scale.high)
             shares.normalised[weigher.name] = normalised
@@ -189,7 +189,7 @@ class ScoreTable:
 
     def raws_of(self, row: int) -> list[float]:
         """Return one host's clamped raw weights; valid only if every raw weight is a column."""
-        raws: list[float] = [each[row] for each in self._each]
+        raws: list[float] = [cells[row] for cells in self._lasting_cells]
         for at, minval, maxval in self._bounds:
             if minval is not None and raws[at] < minval:
                 raws[at] = float(minval)
@@ -249,7 +249,7 @@ class ScoreTable:
         if not self._is_overridden:
             return [HostScore(hosts[row], total, raw) for row, raw, total in zip(rows, raws, totals, strict=False)]
         own = [weigher.multiplier for weigher in self._active]
-        ends = [scale.multiplier for scale in self._flat_scales]
+        flat_multipliers = [scale.multiplier for scale in self._flat_scales]
         return [
             HostScore(
                 hosts[row],
@@ -259,7 +259,7 @@ class ScoreTable:
                     multiplier if override is None else override.item(row)
                     for multiplier, override in zip(own, self._overrides, strict=True)
                 ]
-                + ends,
+                + flat_multipliers,
             )
             for row, raw, total in zip(rows, raws, totals, strict=False)
         ]
@@ -278,6 +278,6 @@ def check_weighable(weigher: Weigher, raw: Scores, *, hosts: HostView, spec: Spe
         RoostError: the weigher's error for the first host that it cannot weigh.
     """
     if implements(weigher, SupportsUnweighable):
-        lacking = np.flatnonzero(np.isnan(raw))
-        if len(lacking):
-            raise weigher.unweighable(hosts.subset(lacking[:1]), spec)
+        unweighable = np.flatnonzero(np.isnan(raw))
+        if len(unweighable):
+            raise weigher.unweighable(hosts.subset(unweighable[:1]), spec)

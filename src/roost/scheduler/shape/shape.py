@@ -30,7 +30,7 @@ _ONE_BY_ONE_MAX = 6  # upper bound on touched hosts judged one by one; more are 
 _TOUCHED_MIN, _HOSTS_PER_TOUCH = 24, 400
 _POOL_PER_TOUCH = 12
 _TOUCHES_MAX = 512  # upper bound on touches since the last pass; after more, all hosts are judged again
-_BOARD_MAX = 128  # hosts ranked from the cached scores; to rank more, score the hosts that pass
+_CACHED_SCORES_MAX = 128  # hosts ranked from the cached scores; to rank more, score the hosts that pass
 
 
 class Shape:
@@ -95,12 +95,12 @@ class Shape:
         """The request in its stored form."""
         return self.spec.request.body()
 
-    def rank(self, wanted: int, *, is_series: bool = False) -> Ranking:
+    def rank(self, count: int, *, is_series: bool = False) -> Ranking:
         """Return the best hosts for one instance of this shape on the current state.
 
         Args:
-            wanted: number of hosts, >= 1.
-            is_series: leave a pool behind for ``series``, even at the first pass.
+            count: number of hosts, >= 1.
+            is_series: create a pool for ``series``, even at the first pass.
         """
         touched = self._find_touched()
         if touched is None:
@@ -108,16 +108,16 @@ class Shape:
         else:
             for row in touched:
                 self._search_results.pop(row, None)
-        is_hot = touched is not None and len(touched) <= self._touched_max
-        if self._pool is not None and touched is not None and is_hot:
-            ranking = self._from_pool(touched, wanted)
+        has_few_touches = touched is not None and len(touched) <= self._touched_max
+        if self._pool is not None and touched is not None and has_few_touches:
+            ranking = self._rank_pool(touched, count)
             if ranking is not None:
                 return ranking
-        if not self._is_local or not (is_hot or is_series):
-            return self._pass(wanted)
+        if not self._is_local or not (has_few_touches or is_series):
+            return self._run_pass(count)
         # More touches between two rankings use up a pool sooner.
-        between = 0 if touched is None else len(touched)
-        return self._pass(wanted, pool_size=min(SIZE_MAX, max(SIZE, _POOL_PER_TOUCH * between)))
+        touch_count = 0 if touched is None else len(touched)
+        return self._run_pass(count, pool_size=min(SIZE_MAX, max(SIZE, _POOL_PER_TOUCH * touch_count)))
 
     def series(self, count: int) -> list[int]:
         """Return hosts for up to ``count`` consecutive instances, each chosen after the previous ones have their hosts.
@@ -139,10 +139,10 @@ class Shape:
         if changes is None:
             return []
         self._pool = None  # An interrupted draw would leave it invalid.
-        rows, self._pool = pool.draw(count, changes=changes, room=self._room, check=self._state.check), pool
+        rows, self._pool = pool.draw(count, changes=changes, room=self._headroom, check=self._state.check), pool
         return rows
 
-    def _room(self, row: int) -> int:
+    def _headroom(self, row: int) -> int:
         """Return how many instances of this shape fit on a host, 0 if this cannot be counted."""
         state = self._state
         if state.hosts.provider_row.each[row] in state.providers.tree:
@@ -153,7 +153,7 @@ class Shape:
     def rank_all(self) -> Ranking:
         """Return every accepted host, best first."""
         self._search_results.clear()
-        return self._pass(max(len(self._state.hosts), 1))
+        return self._run_pass(max(len(self._state.hosts), 1))
 
     def shares(self, rows: Rows) -> Shares:
         """Weigh accepted hosts, and return each weigher's part; rows: intp, shape (hosts,), at least two."""
@@ -171,7 +171,8 @@ class Shape:
             return None
         return list(dict.fromkeys(rows))
 
-    def _from_pool(self, touched: list[int], wanted: int) -> Ranking | None:
+    def _rank_pool(self, touched: list[int], count: int) -> Ranking | None:
+        """Return the ranking from the pool, updated by the touched hosts; None if only a pass can tell."""
         pool, state, passing = self._pool, self._state, self._passing
         assert pool is not None
         if len(touched) <= _ONE_BY_ONE_MAX:
@@ -201,7 +202,7 @@ class Shape:
         left = self._alive - sum(self._rejections.counts)
         if left <= 1:
             return None  # With at most one host no weigher runs; only the pass handles this.
-        best = pool.best(wanted)
+        best = pool.best(count)
         if best is None:
             return None
         best_rows, raws_of_rows, totals = best
@@ -228,8 +229,8 @@ class Shape:
             return was
         return self.verdicts.refusal(row)
 
-    def _pass(self, wanted: int, *, pool_size: int = 0) -> Ranking:
-        """Judge and weigh all hosts; leave a pool of this size behind."""
+    def _run_pass(self, count: int, *, pool_size: int = 0) -> Ranking:
+        """Judge and weigh all hosts; create a pool of this size, unless it is 0."""
         state = self._state
         self._pool = None
         self._position = state.changes.hosts.position
@@ -253,7 +254,7 @@ class Shape:
         self._rejections = Rejections(masks, rejects)
         if left <= 1:
             return self._ranking(np.flatnonzero(passing), left=left, raws=[], totals=np.zeros(left), scales=[])
-        return self._weigh(passing, left=left, wanted=wanted, pool_size=pool_size)
+        return self._weigh(passing, left=left, count=count, pool_size=pool_size)
 
     def _find_idle(self) -> set[int]:
         """Find verdicts that reject no host for the shape's lifetime; at the first pass, return none."""
@@ -263,36 +264,36 @@ class Shape:
         self._idle = self.verdicts.idle_masks()
         return self._idle
 
-    def _weigh(self, passing: Mask, *, left: int, wanted: int, pool_size: int) -> Ranking:
-        board = None if pool_size or wanted > _BOARD_MAX else self._score_table.board()
-        if board is not None and board.holds_for(passing):
-            totals = board.totals if left == len(passing) else np.where(passing, board.totals, -np.inf)
-            best = ranks.find_best(totals, min(wanted, left))
+    def _weigh(self, passing: Mask, *, left: int, count: int, pool_size: int) -> Ranking:
+        cached = None if pool_size or count > _CACHED_SCORES_MAX else self._score_table.cached_scores()
+        if cached is not None and cached.holds_for(passing):
+            totals = cached.totals if left == len(passing) else np.where(passing, cached.totals, -np.inf)
+            best = ranks.find_best(totals, min(count, left))
             return self._ranking(
                 best,
                 left=left,
                 raws=list(map(self._score_table.raws_of, best.tolist())),
                 totals=totals[best],
-                scales=list(board.scales),
+                scales=list(cached.scales),
             )
         rows = None if left == len(passing) else np.flatnonzero(passing)
-        weighed = self._score_table.weigh(rows, self.spec)
-        best = ranks.find_best(weighed.totals, wanted)
+        weights = self._score_table.weigh(rows, self.spec)
+        best = ranks.find_best(weights.totals, count)
         if pool_size:
             self._pool = Pool(
                 rows=np.arange(left) if rows is None else rows,
-                raws=weighed.raws,
-                scores=weighed.totals,
-                scales=weighed.scales,
+                raws=weights.raws,
+                scores=weights.totals,
+                scales=weights.scales,
                 floating=self._score_table.floating,
                 size=pool_size,
             )
         return self._ranking(
             best if rows is None else rows[best],
             left=left,
-            raws=[list(raws) for raws in zip(*[raw[best].tolist() for raw in weighed.raws], strict=True)],
-            totals=weighed.totals[best],
-            scales=weighed.scales,
+            raws=[list(raws) for raws in zip(*[raw[best].tolist() for raw in weights.raws], strict=True)],
+            totals=weights.totals[best],
+            scales=weights.scales,
         )
 
     def _ranking(

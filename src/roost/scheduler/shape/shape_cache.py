@@ -156,25 +156,25 @@ class ShapeCache:
             if group is None:
                 raise NotFound("server group", joined)
         devices = self._aliases.requests(request)
-        placed = tuple(each for each in devices if each.source == "flavor") if self._is_pci_placed else ()
+        placed = tuple(device for device in devices if device.source == "flavor") if self._is_pci_placed else ()
         query, fit, warnings, stop_reason = self._build_fit(request, placed)
         queries = tuple(way.compiled for way in fit.ways if way.compiled is not None) if placed else ()
         moved_uuid = None if request.move is None else request.move.instance_uuid
         spec = Spec(request, group=group, now_s=now_s, moved_uuid=moved_uuid, pci_requests=devices, queries=queries)
         allowed = _find_allowed_hosts(state, request)
         if among is not None:
-            allowed = ("are not among the hosts allowed", among if allowed is None else allowed[1] & among)
+            allowed = ("are not among the allowed hosts", among if allowed is None else allowed[1] & among)
         is_forced = bool(request.force_hosts or request.force_nodes) and not spec.hint_list("_nova_check_type")
         judges = self._select_judges(spec, is_forced=is_forced)
         for judge in judges:
             if judge.request_check is not None:
                 judge.request_check.check(spec)
         verdicts = [self._verdict(judge, spec) for judge in judges]
-        everyone = HostView(state)
+        all_hosts = HostView(state)
         warnings += self._extra_spec_problems(request)
         for rule in (*(judge.warner for judge in judges), *self._weigher_warners):
             if rule is not None:
-                warnings += tuple(rule.warnings(everyone, spec))
+                warnings += tuple(rule.warnings(all_hosts, spec))
         score_table = self._score_table(spec)
         shape = Shape(
             state,
@@ -280,9 +280,11 @@ class ShapeCache:
         cached = None if key is None else self._verdicts.get(key)
         if cached is not None and spec.now_s <= cached.holds_until_s:
             return cached
-        everyone = HostView(self._state)
-        holds_until_s = math.inf if judge.time_dependent is None else judge.time_dependent.holds_until_s(everyone, spec)
-        verdict = _Verdict(mask=rule.keep(everyone, spec), holds_until_s=holds_until_s)
+        all_hosts = HostView(self._state)
+        holds_until_s = (
+            math.inf if judge.time_dependent is None else judge.time_dependent.holds_until_s(all_hosts, spec)
+        )
+        verdict = _Verdict(mask=rule.keep(all_hosts, spec), holds_until_s=holds_until_s)
         if judge.fallible is not None and judge.fallible.fault is not None:
             return _PER_DECISION  # The rule may succeed the next time.
         if key is not None:
@@ -311,9 +313,9 @@ class ShapeCache:
             compiled = compile_query(self._state, query)
             if isinstance(compiled, UnknownNames):
                 _check_names(compiled)
-            unworn = self._traits_without_provider(query)
-            if unworn:
-                query = _without(query, unworn)
+            unused_traits = self._traits_without_provider(query)
+            if unused_traits:
+                query = _without(query, unused_traits)
                 compiled = compile_query(self._state, query)
             if len(self._fits) >= _SHAPES_MAX:
                 self._fits.clear()
@@ -348,19 +350,19 @@ def _origins(effects: tuple[tuple[str, Effect], ...]) -> Origins:
 
 def _either_reason(query: CandidateQuery, fallback: CandidateQuery) -> str:
     """Describe hosts that match neither of two queries, which differ in the group without suffix."""
-    wanted, substitute = (
+    amounts, fallback_amounts = (
         {name: amount for group in each.groups if not group.suffix for name, amount in group.resources.items()}
         for each in (query, fallback)
     )
     first, second = (
-        " and ".join(amount_text(name, one[name]) for name in sorted(one) if other.get(name) != one[name])
-        for one, other in ((wanted, substitute), (substitute, wanted))
+        " and ".join(amount_text(name, own[name]) for name in sorted(own) if other.get(name) != own[name])
+        for own, other in ((amounts, fallback_amounts), (fallback_amounts, amounts))
     )
     return f"lack {first} or more, and {second} or more in its place"
 
 
 def _without(query: CandidateQuery, traits: frozenset[str]) -> CandidateQuery:
-    """Remove such traits from a query where they decide nothing: forbidden, or one of several alternatives."""
+    """Remove unused traits from a query where they decide nothing: forbidden, or one of several alternatives."""
     groups = [
         msgspec.structs.replace(
             group,

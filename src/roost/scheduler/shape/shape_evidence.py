@@ -51,15 +51,15 @@ class ShapeEvidence:
         self._latest_stages = ((ranking.left, ranking.rejects), stages)
         return stages
 
-    def reason(self, stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) -> str:
+    def reason(self, stages: Sequence[Stage], *, found: int = 0, requested: int = 1) -> str:
         """Return one line with the reason of a refusal; see ``refusal_text``."""
-        return self._stop_reason or self._verdicts.failure or refusal_text(stages, found=found, wanted=wanted)
+        return self._stop_reason or self._verdicts.failure or refusal_text(stages, found=found, requested=requested)
 
     def scales(self, ranking: Ranking) -> list[Scale]:
         """Return the evidence of weighing: the scales of raw weights."""
         return self._score_table.scales(ranking.scales)
 
-    def table(self, ranking: Ranking, *, most: int = TABLE) -> list[HostScore]:
+    def table(self, ranking: Ranking, *, limit: int = TABLE) -> list[HostScore]:
         """Return the evidence of weighing: the best hosts with their raw weights."""
         names = self._state.hosts.names
-        return self._score_table.lines(names, ranking.rows[:most], raws=ranking.raws, totals=ranking.totals)
+        return self._score_table.lines(names, ranking.rows[:limit], raws=ranking.raws, totals=ranking.totals)

@@ -86,17 +86,17 @@ class ShapeVerdicts:
     def judge_all(self, state: State, spec: Spec, *, out: list[Mask], searched: dict[int, bool]) -> list[Mask]:
         """Return the verdicts of every check on all hosts, in order; write those of amounts to ``out``."""
         masks = self._fit.judge_all(state, out, searched)
-        everyone = self._all_hosts if state is self._state else HostView(state)
+        hosts = self._all_hosts if state is self._state else HostView(state)
         self.faults, self.failure = [], ""
         for rule, mask in self._filters:
             if mask is not None:
                 masks.append(mask.copy() if self._per_instance else mask)
                 continue
             assert rule is not None
-            verdict = rule.keep(everyone, spec)
-            watched = self._fallible.get(rule.name)
-            if watched is not None and watched.fault is not None:
-                verdict = self._apply_fault(watched.fault, verdict, masks)
+            verdict = rule.keep(hosts, spec)
+            fallible = self._fallible.get(rule.name)
+            if fallible is not None and fallible.fault is not None:
+                verdict = self._apply_fault(fallible.fault, verdict, masks)
             masks.append(verdict)
         return masks
 
@@ -154,7 +154,7 @@ class ShapeVerdicts:
         return refusals
 
     def judge_again(self, rows: Rows) -> None:
-        """Update verdicts on hosts whose cells or devices an instance took or gave back; rows: intp."""
+        """Update verdicts on hosts whose free cells or devices changed; rows: intp."""
         for rule, mask in self._per_instance:
             mask[rows] = rule.keep(HostView(self._state, rows), self._spec)
 
@@ -195,5 +195,5 @@ class ShapeVerdicts:
         if fault.refuses == "host":
             return verdict
         self.failure = self.failure or self.faults[-1]
-        none: Mask = np.zeros_like(verdict)
-        return none
+        all_rejected: Mask = np.zeros_like(verdict)
+        return all_rejected

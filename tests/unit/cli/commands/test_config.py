@@ -73,7 +73,7 @@ def test_check_instantiates_the_rules(run, tmp_path):
         '[filter_scheduler]\navailable_filters = ["bad.Bad"]\nenabled_filters = ["Bad"]'
     )
     code, output, error = run("config", "check", PYTHONPATH=f"{tmp_path}:{ROOT / 'src'}")
-    assert (code, output) == (3, "rule Bad: cannot be made: no licence\n")
+    assert (code, output) == (3, "rule Bad: cannot be created: no licence\n")
     assert error == "roost: settings: 1 problem\n"
 
 

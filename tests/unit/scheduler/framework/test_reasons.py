@@ -29,9 +29,9 @@ def test_refusal_omits_rules_that_refused_no_host():
 
 
 def test_refusal_of_many_instances_counts_those_with_room():
-    text = refusal_text(stages((2, 0, "are full")), found=1500, wanted=2000)
+    text = refusal_text(stages((2, 0, "are full")), found=1500, requested=2000)
     assert text == "0 of 2 hosts: 2 are full; room for 1,500 of 2,000 instances"
-    assert refusal_text([], wanted=2) == "0 of 0 hosts: no host is known yet; room for 0 of 2 instances"
+    assert refusal_text([], requested=2) == "0 of 0 hosts: no host is known yet; room for 0 of 2 instances"
 
 
 @pytest.mark.parametrize(
