@@ -151,11 +151,11 @@ def test_conf_without_oslo_config_has_only_registered_options():
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("iolimit", "class IoLimit: pass", "has no rule named iolimit; keep third-party rules in a package of their own"),
+        ("iolimit", "class IoLimit: pass", "has no rule named iolimit; keep third-party rules in a package"),
         (
             "iobroken",
             "import nothing_of_this_name",
-            "cannot be loaded: No module named 'nothing_of_this_name'; keep rules",
+            "cannot be loaded: No module named 'nothing_of_this_name'; keep third-party rules",
         ),
     ],
 )

@@ -139,7 +139,7 @@ class HostList(HostView):
         """Compute a value without caching, because callers may change the host states."""
         return make(self)
 
-    def kinds(self, key: object, read: Callable[[HostFacts], _Fact]) -> InternedValues[_Fact]:
+    def distinct_values(self, key: object, read: Callable[[HostFacts], _Fact]) -> InternedValues[_Fact]:
         """Return the distinct values of a fact, without caching."""
         return InternedColumn(read, self.all_facts()).view
 

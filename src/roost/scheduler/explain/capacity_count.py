@@ -2,9 +2,9 @@
 
 .. code-block:: text
 
-    each check ─▶ rooms     the instances that it permits on each host, if it were the only check
-               ─▶ one host  their minimum; if only the search or a filter can tell, place instances there
-               ─▶ a scope   the sum over its hosts; if hosts affect each other, place instances in the scope
+    each check ─▶ headroom  the instances that this check alone permits on each host
+               ─▶ host      the minimum of all checks; if it cannot be computed, place instances on the host
+               ─▶ scope     the sum of its hosts; if hosts affect each other, place instances in the scope
 
 Placed instances are withdrawn, so the columns are unchanged at the end.
 """
@@ -36,22 +36,22 @@ By = Literal["zone", "aggregate", "host"]
 BY: tuple[By, ...] = ("zone", "aggregate", "host")
 Progress = Callable[[int, int], None]  # steps done, upper bound on all steps
 
-_STEPS_A_REPORT = 64
+_STEPS_PER_REPORT = 64
 
 
 class _Counts(NamedTuple):
     """How many instances fit, and the limiting check: int64, shape (hosts,) each."""
 
-    most: Amounts  # 0..HEADROOM_MAX
-    last: Amounts  # position of the check that rejects one more instance
-    cut: Mask  # bool, shape (hosts,): counting stopped before the host was full
+    instances: Amounts  # 0..HEADROOM_MAX
+    limiting_check: Amounts  # position of the check that rejects one more instance
+    is_cut: Mask  # bool, shape (hosts,): counting stopped before the host was full
 
 
 class _PlacedCount(NamedTuple):
     """How many instances were placed until one was refused."""
 
     total: int
-    last: Amounts  # as in ``_Counts``
+    limiting_check: Amounts  # as in ``_Counts``
     is_cut: bool  # whether placing stopped before one was refused
 
 
@@ -64,7 +64,7 @@ class CapacityCounter:
         default_zone: zone of hosts without a zone in their aggregates.
         limit: upper bound of the count, 1..HEADROOM_MAX; None: ``LIMIT``, or ``PLACED_LIMIT`` if instances are
             placed one by one.
-        progress: called from time to time while instances are placed one by one.
+        progress: called every 64 steps while instances are placed one by one.
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class CapacityCounter:
         Raises:
             BadRequest, NotFound: as for a decision.
         """
-        one = msgspec.structs.replace(request, count=1, instance_uuids=())
-        shape, state = self._scheduler.shape(one), self._state
+        single = msgspec.structs.replace(request, count=1, instance_uuids=())
+        shape, state = self._scheduler.shape(single), self._state
         refused, alive = shape.verdicts.refusals(), state.hosts.alive.view
         takers: Mask = alive & (refused == shape.verdicts.passing)
         adds_up = not shape.fit.shares and all(
@@ -111,13 +111,13 @@ class CapacityCounter:
         hosts_to_fill = _hosts_to_fill(shape, takers) if adds_up or "host" in by else np.zeros_like(takers)
         scope_count = 0 if adds_up else 1 + len(zones) + len(aggregates)
         self._expect(hosts=int(hosts_to_fill.sum()), scope_count=scope_count, shape=shape)
-        counts = self._counts(shape, refused, asked=hosts_to_fill)
+        counts = self._counts(shape, refused, hosts_to_fill=hosts_to_fill)
         whole = self._sum(counts, alive) if adds_up else self._place(shape)
 
-        def scope_counts(found: list[scopes.Scope]) -> list[ScopeCapacity]:
+        def scope_counts(counted_scopes: list[scopes.Scope]) -> list[ScopeCapacity]:
             counted = (
-                (scope, self._sum(counts, scope.mask) if adds_up else self._place_among(one, scope.mask))
-                for scope in found
+                (scope, self._sum(counts, scope.mask) if adds_up else self._place_among(single, scope.mask))
+                for scope in counted_scopes
             )
             return [
                 ScopeCapacity(
@@ -131,14 +131,14 @@ class CapacityCounter:
             ]
 
         return Capacity(
-            flavor=one.flavor.name,
+            flavor=single.flavor.name,
             count=whole.total,
             is_at_least=whole.is_cut,
             limit=self._limit if adds_up and (_can_batch(shape) or not hosts_to_fill.any()) else self._placed_limit,
             hosts=int(alive.sum()),
             takers=int(takers.sum()),
             adds_up=adds_up,
-            exhausted=_shortages(shape, state, last=whole.last, among=takers),
+            exhausted=_shortages(shape, state, last=whole.limiting_check, among=takers),
             unfit=_shortages(shape, state, last=refused, among=alive & ~takers),
             zones=scope_counts(zones),
             aggregates=scope_counts(aggregates),
@@ -146,40 +146,40 @@ class CapacityCounter:
             warnings=[*shape.warnings, *_uncountable_warnings(shape)],
         )
 
-    def _counts(self, shape: Shape, refused: Amounts, *, asked: Mask) -> _Counts:
-        """Count each host as if it were the only one; place instances on the hosts where arithmetic is only a bound."""
+    def _counts(self, shape: Shape, refused: Amounts, *, hosts_to_fill: Mask) -> _Counts:
+        """Count each host as if it were the only one; place instances where arithmetic gives only a bound."""
         state, checks = self._state, shape.verdicts.passing
-        most: Amounts = np.where(refused == checks, HEADROOM_MAX, 0)
-        last = refused.copy()
+        instances: Amounts = np.where(refused == checks, HEADROOM_MAX, 0)
+        limiting_check = refused.copy()
         bounds = [] if shape.fit.shares else list(enumerate(count_headroom(state, shape.fit)))
-        everyone = HostView(state)
+        all_hosts = HostView(state)
         bounds += [
-            (at, rule.room(everyone, shape.spec))
+            (at, rule.room(all_hosts, shape.spec))
             for at, rule in shape.verdicts.dynamic_filters
             if implements(rule, Countable)
         ]
         for at, room in bounds:
-            # If two are used up at the same time, the first in order rejects.
-            tighter = room < most
-            most[tighter], last[tighter] = room[tighter], at
-        cut: Mask = most > self._limit
-        for row in np.flatnonzero(asked).tolist():
-            most[row], last[row] = self._place_on(shape, row)
-            cut[row] = last[row] == checks
+            # Of checks with equal headroom, the first in order rejects.
+            tighter = room < instances
+            instances[tighter], limiting_check[tighter] = room[tighter], at
+        is_cut: Mask = instances > self._limit
+        for row in np.flatnonzero(hosts_to_fill).tolist():
+            instances[row], limiting_check[row] = self._place_on(shape, row)
+            is_cut[row] = limiting_check[row] == checks
             self._step()
-        return _Counts(most, last, cut)
+        return _Counts(instances, limiting_check, is_cut)
 
     def _sum(self, counts: _Counts, mask: Mask) -> _PlacedCount:
-        total = int(counts.most[mask].sum())
-        is_cut = total > self._limit or bool(counts.cut[mask].any())
-        return _PlacedCount(min(total, self._limit), counts.last, is_cut)
+        total = int(counts.instances[mask].sum())
+        is_cut = total > self._limit or bool(counts.is_cut[mask].any())
+        return _PlacedCount(min(total, self._limit), counts.limiting_check, is_cut)
 
     def _place_on(self, shape: Shape, row: int) -> tuple[int, int]:
         """Place instances on one host until it rejects one; return their number, and the rejecting check.
 
-        If placing ends early, no check rejects; a host not counted for this reason accepts at least one instance. The
-        first candidate remains first while it fits, because placing only takes resources. So it is placed at once as
-        often as it fits; ``tests/reference/capacity.py`` counts one by one.
+        If placing ends early, no check rejects. A host that was not counted for this reason fits at least one instance.
+        Placing only takes resources, so the first candidate remains first while it fits. Therefore it is placed at once
+        as often as it fits; ``tests/reference/capacity.py`` counts one by one.
         """
         passing = shape.verdicts.passing
         claims: list[Claim] = []
@@ -187,16 +187,16 @@ class CapacityCounter:
         if self._is_over:
             return 1, passing
         try:
-            room, fullest = self._room(shape, row)
-            most = min(room, self._limit if _can_batch(shape) else self._placed_limit)
+            headroom, fullest = self._headroom(shape, row)
+            count_max = min(headroom, self._limit if _can_batch(shape) else self._placed_limit)
             refusal = shape.verdicts.refusal(row)
-            while refusal == passing and count < most:
-                takes, times = self._multiply_takes(shape, row, most=most - count)
+            while refusal == passing and count < count_max:
+                takes, times = self._multiply_takes(shape, row, times_max=count_max - count)
                 claims.append(self._claim(shape, row, takes))
                 count += times
                 self._state.check()
                 refusal = shape.verdicts.refusal(row)
-            if count == room:  # These rules judge the counted instances, not the placed ones.
+            if count == headroom:  # These rules judge the counted instances, not the placed ones.
                 refusal = min(refusal, fullest)
         except OverBudget:
             self._is_over, refusal = True, passing
@@ -204,17 +204,17 @@ class CapacityCounter:
             self._placement.withdraw(claims)
         return max(count, 1), refusal
 
-    def _room(self, shape: Shape, row: int) -> tuple[int, int]:
+    def _headroom(self, shape: Shape, row: int) -> tuple[int, int]:
         """Return how many instances the countable rules permit on a host, and the first rule to reject more."""
         view = HostView(self._state, np.array([row], dtype=np.intp))
-        rooms_left = [
+        headrooms = [
             (int(rule.room(view, shape.spec)[0]), at)
             for at, rule in shape.verdicts.dynamic_filters
             if implements(rule, Countable)
         ]
-        return min(rooms_left, default=(HEADROOM_MAX, shape.verdicts.passing))
+        return min(headrooms, default=(HEADROOM_MAX, shape.verdicts.passing))
 
-    def _multiply_takes(self, shape: Shape, row: int, *, most: int) -> tuple[Takes, int]:
+    def _multiply_takes(self, shape: Shape, row: int, *, times_max: int) -> tuple[Takes, int]:
         """Return the amounts of several instances on a host, all with its first candidate, and their number."""
         state = self._state
         allocation = find_allocation(state, shape, row)
@@ -229,7 +229,7 @@ class CapacityCounter:
                 int(classes[number & CLASS_MASK].free.data.item(row_of_id[number >> CLASS_BITS])) // amount
                 for number, amount in amounts.items()
             )
-            times = min(most, *fits)
+            times = min(times_max, *fits)
         return [(number, amount * times) for number, amount in amounts.items()], times
 
     def _place_among(self, request: Request, mask: Mask) -> _PlacedCount:
@@ -246,15 +246,15 @@ class CapacityCounter:
         """Place instances in the order of decisions until one is refused."""
         claims: list[Claim] = []
         is_full = False
-        last: Amounts = np.full(len(self._state.hosts), shape.verdicts.passing, dtype=np.int64)
+        refusals: Amounts = np.full(len(self._state.hosts), shape.verdicts.passing, dtype=np.int64)
         try:
             while not self._is_over:
                 row = self._scheduler.next_host(shape)
                 if row is None:
-                    last, is_full = shape.verdicts.refusals(), True
+                    refusals, is_full = shape.verdicts.refusals(), True
                 if row is None or len(claims) == self._placed_limit:
                     break
-                takes, _ = self._multiply_takes(shape, row, most=1)
+                takes, _ = self._multiply_takes(shape, row, times_max=1)
                 claims.append(self._claim(shape, row, takes))
                 self._state.check()
                 self._step()
@@ -262,7 +262,7 @@ class CapacityCounter:
             self._is_over = True
         finally:
             self._placement.withdraw(claims)
-        return _PlacedCount(len(claims), last, not is_full)
+        return _PlacedCount(len(claims), refusals, not is_full)
 
     def _claim(self, shape: Shape, row: int, takes: Takes) -> Claim:
         consumer = ConsumerRow(self._placement.new_id("consumer"), self._random.uuids(1)[0], "", "")
@@ -276,10 +276,10 @@ class CapacityCounter:
             HostCapacity(
                 host=hosts.names[row],
                 node=hosts.nodes[row],
-                count=min(counts.most.item(row), self._limit),
-                is_at_least=counts.cut.item(row),
-                rule=checks[counts.last.item(row)][0],
-                reason=checks[counts.last.item(row)][1],
+                count=min(counts.instances.item(row), self._limit),
+                is_at_least=counts.is_cut.item(row),
+                rule=checks[counts.limiting_check.item(row)][0],
+                reason=checks[counts.limiting_check.item(row)][1],
             )
             for row in np.flatnonzero(hosts.alive.view).tolist()
         ]
@@ -291,7 +291,7 @@ class CapacityCounter:
 
     def _step(self) -> None:
         self._done += 1
-        if self._progress is not None and self._done % _STEPS_A_REPORT == 0:
+        if self._progress is not None and self._done % _STEPS_PER_REPORT == 0:
             self._progress(min(self._done, self._total), self._total)
 
 
@@ -299,7 +299,7 @@ def _uncountable_warnings(shape: Shape) -> list[str]:
     """Warn about consumption that is not counted."""
     if not ReportedDemand(shape.spec.request, shape.spec.pci_requests).is_present:
         return []
-    return ["what instances take of NUMA cells and of PCI devices outside Placement is not counted: fewer may fit"]
+    return ["NUMA cells, and PCI devices outside Placement, are not counted: fewer instances may fit"]
 
 
 def _is_independent(rule: Filter, shape: Shape) -> bool:

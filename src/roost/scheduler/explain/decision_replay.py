@@ -40,7 +40,7 @@ def settings_of(decision: Decision, store: Store) -> Settings:
 
 def _read(decision: Decision, body: bytes | None, kind: type[_Document]) -> _Document:
     if body is None:
-        raise StateLost(decision.uuid, f"its {kind.__name__.lower()} is not kept")
+        raise StateLost(decision.uuid, f"its {kind.__name__.lower()} is no longer stored")
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.MsgspecError as error:
@@ -48,23 +48,23 @@ def _read(decision: Decision, body: bytes | None, kind: type[_Document]) -> _Doc
 
 
 def compare_decisions(
-    stored: Decision, again: Decision, standings: tuple[dict[str, HostStanding], dict[str, HostStanding]] = ({}, {})
+    stored: Decision, replayed: Decision, standings: tuple[dict[str, HostStanding], dict[str, HostStanding]] = ({}, {})
 ) -> ReplayResult:
     """Compare a decision with its replay.
 
     Args:
-        stored, again: the decision and its replay.
-        standings: the standing of every host then, and now.
+        stored, replayed: the decision and its replay.
+        standings: the standing of every host at the decision, and at the replay.
     """
     # A replay has no other processes to lose races against, and no feed.
-    again = msgspec.structs.replace(again, conflicts=stored.conflicts, position=stored.position)
-    plain, other = _strip_text(stored), _strip_text(again)
+    replayed = msgspec.structs.replace(replayed, conflicts=stored.conflicts, position=stored.position)
+    stored_plain, replayed_plain = _strip_text(stored), _strip_text(replayed)
     fields = [
         name
         for name in Decision.__struct_fields__
-        if name not in _VARYING and getattr(plain, name) != getattr(other, name)
+        if name not in _VARYING and getattr(stored_plain, name) != getattr(replayed_plain, name)
     ]
-    picks = [Counter(pick.node for pick in decision.picks) for decision in (stored, again)]
+    picks = [Counter(pick.node for pick in decision.picks) for decision in (stored, replayed)]
     differences = []
     for node in sorted(
         {*picks[0], *picks[1], *standings[0], *standings[1]}, key=lambda node: (not any(p[node] for p in picks), node)
@@ -75,7 +75,7 @@ def compare_decisions(
                 node=node, picks_then=picks[0][node], picks_now=picks[1][node], then=then, now=now
             )
             differences.append(difference)
-    return ReplayResult(stored=stored, again=again, is_same=not fields, fields=fields, differences=differences)
+    return ReplayResult(stored=stored, again=replayed, is_same=not fields, fields=fields, differences=differences)
 
 
 def _strip_text(decision: Decision) -> Decision:

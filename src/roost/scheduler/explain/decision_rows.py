@@ -14,8 +14,8 @@ def find_row(uuid: str, store: Store) -> EvidenceRow:
     Raises:
         NotFound: the decision does not exist, or was deleted.
     """
-    body = uuid_bytes(uuid)
-    rows = [] if body is None else store.evidence(uuid=body)
+    key = uuid_bytes(uuid)
+    rows = [] if key is None else store.evidence(uuid=key)
     if not rows:
         raise NotFound("decision", uuid)
     # Two processes may decide a request under one uuid, but only one of them can claim.

@@ -24,7 +24,7 @@ from roost.scheduler.shape.shape import Shape
 
 NEAREST = 5  # nearest hosts in an explanation
 RANKED = 10
-# Relaxations, and the subjects of the checks that each can turn. A filter may read everything.
+# Relaxations, and the subjects of the checks that each may affect. A filter may read everything.
 _RELAXATIONS: tuple[tuple[Callable[[Request, State], Iterable[Relaxation]], frozenset[Subject]], ...] = (
     (relaxations.without_traits, frozenset({"trait", "group", "search", "rule"})),
     (relaxations.other_zones, frozenset({"aggregate", "search", "rule"})),
@@ -36,8 +36,8 @@ _RELAXATIONS: tuple[tuple[Callable[[Request, State], Iterable[Relaxation]], froz
 )
 # Upper bound on attempts per kind of relaxation, for requests with hundreds of groups or traits.
 _RELAXATIONS_MAX = 64
-# Upper bound on attempted amounts if only a search can tell which one fits.
-_TRIES_MAX = 64
+# Upper bound on attempted amounts, if the fitting one is found only by trying.
+_ATTEMPTS_MAX = 64
 
 
 class Explainer:
@@ -71,7 +71,7 @@ class Explainer:
 
         Args:
             request: for one instance.
-            changes, never: if known, because the instance is one of several.
+            changes, never: these parts of the explanation, if already computed for several instances.
 
         Raises:
             BadRequest: the request is invalid.
@@ -104,13 +104,13 @@ class Explainer:
             seed: seed of random draws among the best hosts.
         """
         self._seed = seed
-        one = msgspec.structs.replace(request, count=1, instance_uuids=())
-        return self._changes(request, Matrix(self._scheduler.compile_shape(one), self._state))
+        single = msgspec.structs.replace(request, count=1, instance_uuids=())
+        return self._changes(request, Matrix(self._scheduler.compile_shape(single), self._state))
 
     def _never(self, shape: Shape) -> Never:
         """Explain the request on the fleet without consumers."""
         spec, group = shape.spec, shape.spec.group
-        alone = Spec(
+        empty_spec = Spec(
             spec.request,
             now_s=spec.now_s,
             group=None if group is None else empty_group(group),
@@ -118,7 +118,7 @@ class Explainer:
             pci_requests=spec.pci_requests,
             queries=spec.queries,
         )
-        stages = Matrix(shape, self._empty_state(), alone).stages()
+        stages = Matrix(shape, self._empty_state(), empty_spec).stages()
         if stages[-1].after:
             return Never(could_fit=True)
         return Never(could_fit=False, reason=shape.evidence.reason(stages))
@@ -129,29 +129,29 @@ class Explainer:
         query = matrix.shape.query
         if query is None:
             return changes
-        for asked in relaxations.query_amounts(query)[:_RELAXATIONS_MAX]:
-            change = self._reduce_amount(request, asked, matrix)
+        for requested in relaxations.query_amounts(query)[:_RELAXATIONS_MAX]:
+            change = self._reduce_amount(request, requested, matrix)
             if change is not None:
                 changes.append(change)
         if request.count > 1 or matrix.could_open(("amount", "group", "class", "search", "rule")):
-            most = {} if request.count > 1 else self._most_groups(matrix)
-            changes.extend(islice(self._find_fitting(relaxations.fewer_groups(request, query, most)), 1))
+            limits = {} if request.count > 1 else self._group_limits(matrix)
+            changes.extend(islice(self._find_fitting(relaxations.fewer_groups(request, query, limits)), 1))
         for relax, subjects in _RELAXATIONS:
             # Another instance of the request may need a change that this one does not need.
             if request.count > 1 or matrix.could_open(subjects):
                 changes.extend(self._find_fitting(relax(request, self._state)))
         return sorted(changes, key=lambda change: -change.hosts)
 
-    def _most_groups(self, matrix: Matrix) -> dict[tuple[str, ...], int]:
-        """Return, by suffixes, how many equal groups the best host without other shortfalls can serve."""
+    def _group_limits(self, matrix: Matrix) -> dict[tuple[str, ...], int]:
+        """Return, by suffixes, the number of equal groups that the best host without other shortfalls can serve."""
         return {
             check.suffixes: int(check.count_by_host(self._state)[matrix.only(at)].max(initial=0))
             for at, check in enumerate(matrix.shape.fit.checks)
             if isinstance(check, GroupCheck) and matrix.shape.fit.is_exact
         }
 
-    def _find_fitting(self, tried: Iterable[Relaxation]) -> Iterator[Change]:
-        for edit in islice(tried, _RELAXATIONS_MAX):
+    def _find_fitting(self, edits: Iterable[Relaxation]) -> Iterator[Change]:
+        for edit in islice(edits, _RELAXATIONS_MAX):
             hosts = self._count_hosts(edit.request)
             if hosts:
                 yield Change(kind=edit.kind, text=edit.text, hosts=hosts, request=edit.request)
@@ -165,46 +165,46 @@ class Explainer:
         hosts = len(Matrix(shape, self._state).passing())
         return hosts if hosts and (request.count == 1 or self._scheduler.can_place_all(request, seed=self._seed)) else 0
 
-    def _reduce_amount(self, request: Request, asked: RequestedAmount, matrix: Matrix) -> Change | None:
+    def _reduce_amount(self, request: Request, requested: RequestedAmount, matrix: Matrix) -> Change | None:
         """Return the change to the largest fitting amount of one class."""
-        class_id = self._state.class_ids.id_of(asked.resource_class)
-        if class_id is None or asked.amount < 2:
+        class_id = self._state.class_ids.id_of(requested.resource_class)
+        if class_id is None or requested.amount < 2:
             return None
-        amounts = self._amounts(request, asked, matrix, class_id=class_id)
+        amounts = self._amounts(request, requested, matrix, class_id=class_id)
         if not amounts:
             return None
-        change = self._with_less(request, asked, amounts[-1])
-        if change is None and len(amounts) <= _TRIES_MAX and not self._state.inventory(class_id).plain_units:
+        change = self._try_amount(request, requested, amounts[-1])
+        if change is None and len(amounts) <= _ATTEMPTS_MAX and not self._state.inventory(class_id).plain_units:
             # With unit bounds a smaller amount may fail too.
-            tried = (self._with_less(request, asked, amount) for amount in amounts[-2::-1])
-            return next((change for change in tried if change is not None), None)
+            changes = (self._try_amount(request, requested, amount) for amount in amounts[-2::-1])
+            return next((change for change in changes if change is not None), None)
         if change is not None:
             return change
         low, high = 0, len(amounts) - 1  # Amounts before ``low`` fit; the one at ``high`` does not.
         while low < high:
             middle = (low + high) // 2
-            smaller = self._with_less(request, asked, amounts[middle])
+            smaller = self._try_amount(request, requested, amounts[middle])
             if smaller is None:
                 high = middle
             else:
                 change, low = smaller, middle + 1
         return change
 
-    def _with_less(self, request: Request, asked: RequestedAmount, amount: int) -> Change | None:
-        return next(self._find_fitting([relaxations.reduce_amount(request, asked, amount)]), None)
+    def _try_amount(self, request: Request, requested: RequestedAmount, amount: int) -> Change | None:
+        return next(self._find_fitting([relaxations.reduce_amount(request, requested, amount)]), None)
 
-    def _amounts(self, request: Request, asked: RequestedAmount, matrix: Matrix, *, class_id: int) -> Sequence[int]:
+    def _amounts(self, request: Request, requested: RequestedAmount, matrix: Matrix, *, class_id: int) -> Sequence[int]:
         """Return smaller amounts, ascending, including the largest one that fits.
 
-        An instance on one host can have no more than one of its providers offers.
+        On one host, an instance can have at most the inventory of one provider.
         """
         state = self._state
         columns = state.inventory(class_id)
         offering = columns.total.view > 0
         if request.count > 1:
-            step = int(columns.step_size.view[offering].min(initial=asked.amount))
-            return range(step, asked.amount, step)
-        hosts = self._short_of(class_id, asked, matrix)
+            step = int(columns.step_size.view[offering].min(initial=requested.amount))
+            return range(step, requested.amount, step)
+        hosts = self._find_short_hosts(class_id, requested, matrix)
         if not hosts.any():
             return ()
         host_of, _ = state.host_trees()
@@ -213,24 +213,24 @@ class Explainer:
         near[state.sharing_rows()] = True
         rows = np.flatnonzero(near & offering)
         if columns.plain_units:
-            most_free = int(columns.free.view[rows].max(initial=0))
-            return range(1, min(most_free, asked.amount - 1) + 1)
-        most = np.minimum(np.minimum(columns.free.view[rows], columns.max_unit.view[rows]), asked.amount - 1)
-        most -= most % columns.step_size.view[rows]
-        most = most[most >= np.maximum(columns.min_unit.view[rows], 1)]
-        fitting: list[int] = np.unique(most).tolist()
+            free_max = int(columns.free.view[rows].max(initial=0))
+            return range(1, min(free_max, requested.amount - 1) + 1)
+        largest = np.minimum(np.minimum(columns.free.view[rows], columns.max_unit.view[rows]), requested.amount - 1)
+        largest -= largest % columns.step_size.view[rows]
+        largest = largest[largest >= np.maximum(columns.min_unit.view[rows], 1)]
+        fitting: list[int] = np.unique(largest).tolist()
         return fitting
 
     @staticmethod
-    def _short_of(class_id: int, asked: RequestedAmount, matrix: Matrix) -> Mask:
+    def _find_short_hosts(class_id: int, requested: RequestedAmount, matrix: Matrix) -> Mask:
         """Return the hosts that less of a class may open: bool, shape (hosts,)."""
         mask: Mask = np.zeros(len(matrix.alive), dtype=np.bool_)
         fit, is_checked = matrix.shape.fit, False
         for at, check in enumerate(fit.checks):
             if isinstance(check, AmountCheck):
-                is_short = not any(asked.suffixes) and check.class_id == class_id
+                is_short = not any(requested.suffixes) and check.class_id == class_id
             elif isinstance(check, GroupCheck):
-                is_short = any(asked.suffixes) and class_id in dict(check.amounts)
+                is_short = any(requested.suffixes) and class_id in dict(check.amounts)
             else:
                 continue
             if is_short:

@@ -29,7 +29,7 @@ class FixedRandom:
     def __init__(self, seed: int, *, first: bytes | None = None) -> None:
         self._seed = seed
         self._first = first
-        self._made = 0
+        self._counter = 0
 
     def seed(self) -> int:
         """Return the seed."""
@@ -37,10 +37,10 @@ class FixedRandom:
 
     def uuids(self, count: int) -> list[bytes]:
         """Return unique uuids, 16 bytes each."""
-        bodies = []
+        uuids = []
         if count and self._first is not None:
-            bodies, self._first = [self._first], None
-        while len(bodies) < count:
-            bodies.append(hashlib.blake2b(f"{self._seed}/{self._made}".encode(), digest_size=16).digest())
-            self._made += 1
-        return bodies
+            uuids, self._first = [self._first], None
+        while len(uuids) < count:
+            uuids.append(hashlib.blake2b(f"{self._seed}/{self._counter}".encode(), digest_size=16).digest())
+            self._counter += 1
+        return uuids

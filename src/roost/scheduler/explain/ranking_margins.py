@@ -53,9 +53,9 @@ def _tip(name: str, multiplier: float, *, ahead: Scores, behind: Scores, names: 
         behind: each host's distance from the winner's score.
         names: names of the hosts.
     """
-    differs = np.flatnonzero(ahead)
-    if not len(differs):
+    differing = np.flatnonzero(ahead)
+    if not len(differing):
         return None
-    steps = behind[differs] / ahead[differs]
+    steps = behind[differing] / ahead[differing]
     at = int(np.argmin(np.abs(steps)))
-    return Tip(weigher=name, host=names[differs[at]], multiplier=multiplier, tipping=multiplier + float(steps[at]))
+    return Tip(weigher=name, host=names[differing[at]], multiplier=multiplier, tipping=multiplier + float(steps[at]))

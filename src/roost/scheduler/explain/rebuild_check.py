@@ -39,7 +39,7 @@ def rebuild_refusal(filters: Sequence[Filter], request: Request, *, state: State
     hosts = state.hosts
     row = next((row for row, name in enumerate(hosts.nodes) if name == node and hosts.alive.each[row]), None)
     if row is None:
-        return f"{node} is not there any more"
+        return f"{node} no longer exists"
     spec = Spec(mark_rebuild(request), now_s=now_s)
     view = HostView(state, np.array([row]))
     for judge in map(Judge, filters):

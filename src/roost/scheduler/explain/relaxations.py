@@ -1,4 +1,4 @@
-"""Relaxations: single changes of a request that ask for less."""
+"""Relaxations: single changes of a request that reduce its requirements."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -66,23 +66,23 @@ def reduce_amount(request: Request, requested: RequestedAmount, amount: int) -> 
 def _with_amount(request: Request, suffix: str, *, resource_class: str, amount: int) -> Request:
     for at, group in enumerate(request.groups):
         if group.suffix == suffix and resource_class in group.resources:
-            less = _replace(group, resources={**group.resources, resource_class: amount})
-            return _replace(request, groups=(*request.groups[:at], less, *request.groups[at + 1 :]))
+            reduced = _replace(group, resources={**group.resources, resource_class: amount})
+            return _replace(request, groups=(*request.groups[:at], reduced, *request.groups[at + 1 :]))
     key = f"resources{suffix}:{resource_class}"
     flavor = request.flavor
     if key in flavor.extra_specs:
         return _replace(request, flavor=_replace(flavor, extra_specs={**flavor.extra_specs, key: str(amount)}))
-    return _replace(request, flavor=_smaller(flavor, resource_class, amount))
+    return _replace(request, flavor=_shrink_flavor(flavor, resource_class, amount))
 
 
-def _smaller(flavor: Flavor, resource_class: str, amount: int) -> Flavor:
+def _shrink_flavor(flavor: Flavor, resource_class: str, amount: int) -> Flavor:
     if resource_class == "VCPU":
         return _replace(flavor, vcpus=amount)
     if resource_class == "MEMORY_MB":
         return _replace(flavor, memory_mb=amount)
     if resource_class == "PCPU":
-        more = 1 if flavor.extra_specs.get("hw:emulator_threads_policy") == "isolate" else 0
-        return _replace(flavor, vcpus=max(amount - more, 0))
+        emulator_cpus = 1 if flavor.extra_specs.get("hw:emulator_threads_policy") == "isolate" else 0
+        return _replace(flavor, vcpus=max(amount - emulator_cpus, 0))
     if resource_class != "DISK_GB":
         return flavor
     root = min(flavor.root_gb, amount)
@@ -93,14 +93,14 @@ def _smaller(flavor: Flavor, resource_class: str, amount: int) -> Flavor:
 
 
 def fewer_groups(
-    request: Request, query: CandidateQuery, most: Mapping[tuple[str, ...], int] | None = None
+    request: Request, query: CandidateQuery, limits: Mapping[tuple[str, ...], int] | None = None
 ) -> Iterator[Relaxation]:
     """Yield requests without one, two, … of several equal groups, down to one group.
 
     Args:
         request: the request.
         query: its query to Placement.
-        most: upper bound on equal groups on one host, by their suffixes.
+        limits: upper bounds on equal groups on one host, by their suffixes.
     """
     families: dict[tuple[object, ...], list[str]] = {}
     for group in query.groups:
@@ -112,7 +112,7 @@ def fewer_groups(
             " and ".join(amount_text(name, amount) for name, amount in sorted(resources.items())) or "no resources"
         )
         edited = request
-        first = min(len(suffixes) - 1, (most or {}).get(tuple(suffixes), len(suffixes)))
+        first = min(len(suffixes) - 1, (limits or {}).get(tuple(suffixes), len(suffixes)))
         for suffix in suffixes[first + 1 :]:
             edited = _without_group(edited, suffix)
         for count in range(first, 0, -1):
@@ -147,12 +147,12 @@ def without_traits(request: Request, _: State) -> Iterator[Relaxation]:
         yield Relaxation(kind="trait", text=f"without {value} trait {name}", request=edited)
     for at, group in enumerate(request.groups):
         for number, traits in enumerate(group.required):
-            less = _replace(group, required=group.required[:number] + group.required[number + 1 :])
+            reduced = _replace(group, required=group.required[:number] + group.required[number + 1 :])
             text = f"without required trait {' or '.join(sorted(traits))}"
-            yield from _with_group(request, at, less, kind="trait", text=text)
+            yield from _with_group(request, at, reduced, kind="trait", text=text)
         for trait in sorted(group.forbidden):
-            less = _replace(group, forbidden=group.forbidden - {trait})
-            yield from _with_group(request, at, less, kind="trait", text=f"without forbidden trait {trait}")
+            reduced = _replace(group, forbidden=group.forbidden - {trait})
+            yield from _with_group(request, at, reduced, kind="trait", text=f"without forbidden trait {trait}")
 
 
 def _image_traits(image: Image | None) -> list[str]:
@@ -180,14 +180,14 @@ def _with_group(
 
 
 def _without_specs(request: Request, keys: Iterable[str]) -> Request:
-    gone = frozenset(keys)
-    specs = {key: value for key, value in request.flavor.extra_specs.items() if key not in gone}
+    removed = frozenset(keys)
+    specs = {key: value for key, value in request.flavor.extra_specs.items() if key not in removed}
     return _replace(request, flavor=_replace(request.flavor, extra_specs=specs))
 
 
 def _with_image(request: Request, image: Image, keys: Iterable[str]) -> Request:
-    gone = frozenset(keys)
-    properties = {key: value for key, value in image.properties.items() if key not in gone}
+    removed = frozenset(keys)
+    properties = {key: value for key, value in image.properties.items() if key not in removed}
     return _replace(request, image=_replace(image, properties=properties))
 
 
@@ -207,14 +207,14 @@ def without_aggregates(request: Request, _: State) -> Iterator[Relaxation]:
     """Yield requests without required and forbidden aggregates, except those of zones."""
     destination = request.destination
     if destination is not None and (destination.aggregates or destination.forbidden_aggregates):
-        free = _replace(destination, aggregates=(), forbidden_aggregates=frozenset())
-        edited = _replace(request, destination=free)
+        unrestricted = _replace(destination, aggregates=(), forbidden_aggregates=frozenset())
+        edited = _replace(request, destination=unrestricted)
         yield Relaxation(kind="aggregates", text="without the destination's aggregates", request=edited)
     for at, group in enumerate(request.groups):
         if group.member_of or group.forbidden_aggregates:
-            less = _replace(group, member_of=(), forbidden_aggregates=frozenset())
+            reduced = _replace(group, member_of=(), forbidden_aggregates=frozenset())
             text = f"without the aggregates of resource group {group.suffix or 'without suffix'}"
-            yield from _with_group(request, at, less, kind="aggregates", text=text)
+            yield from _with_group(request, at, reduced, kind="aggregates", text=text)
 
 
 def without_server_group(request: Request, _: State) -> Iterator[Relaxation]:
@@ -231,8 +231,8 @@ def without_named_hosts(request: Request, _: State) -> Iterator[Relaxation]:
     destination = request.destination
     is_bound = destination is not None and (destination.host or destination.node or destination.cell)
     if request.force_hosts or request.force_nodes or is_bound:
-        free = None if destination is None else _replace(destination, host=None, node=None, cell=None)
-        edited = _replace(request, force_hosts=(), force_nodes=(), destination=free)
+        unrestricted = None if destination is None else _replace(destination, host=None, node=None, cell=None)
+        edited = _replace(request, force_hosts=(), force_nodes=(), destination=unrestricted)
         yield Relaxation(kind="named_hosts", text="on any host instead of those named", request=edited)
     if request.ignore_hosts:
         edited = _replace(request, ignore_hosts=())

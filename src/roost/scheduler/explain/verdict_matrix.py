@@ -64,8 +64,8 @@ class Matrix:
 
     def only(self, check: int) -> Mask:
         """Return the hosts rejected by this check and no other: bool, shape (hosts,)."""
-        alone: Mask = (self.failures == 1) & ~self.masks[check] & self.alive
-        return alone
+        mask: Mask = (self.failures == 1) & ~self.masks[check] & self.alive
+        return mask
 
     def stages(self) -> list[Stage]:
         """Return the stages of the checks, in order."""
@@ -94,12 +94,12 @@ class Matrix:
         ]
 
 
-class _Lack(NamedTuple):
+class _Comparison(NamedTuple):
     """The amounts on some hosts that a check compares with the request."""
 
     resource_class: str  # empty: groups
-    has: Amounts
-    wanted: int
+    available: Amounts
+    required: int
 
 
 def nearest_hosts(matrix: Matrix, count: int) -> list[NearMiss]:
@@ -109,24 +109,24 @@ def nearest_hosts(matrix: Matrix, count: int) -> list[NearMiss]:
     # All hosts with fewer than ``reach`` failures are among the nearest, and the first ones with exactly ``reach``.
     reach = int(np.searchsorted(np.bincount(matrix.failures[matrix.alive]).cumsum(), count))
     rows = np.flatnonzero(matrix.alive & (matrix.failures <= reach))
-    lacks = [_lack(matrix, at, rows) for at in range(len(matrix.masks))]
+    comparisons = [_compare(matrix, at, rows) for at in range(len(matrix.masks))]
     parts = np.zeros(len(rows))
-    for mask, lack in zip(matrix.masks, lacks, strict=True):
-        part = 1.0 if lack is None else np.maximum(lack.wanted - lack.has, 0) / lack.wanted
+    for mask, compared in zip(matrix.masks, comparisons, strict=True):
+        part = 1.0 if compared is None else np.maximum(compared.required - compared.available, 0) / compared.required
         parts += np.where(mask[rows], 0.0, part)
     failures = matrix.failures[rows]
     last = np.flatnonzero(failures == reach)
     if len(last) > count:
         worst = np.partition(parts[last], count - 1)[count - 1]
         last = np.concatenate((last[parts[last] < worst], last[parts[last] == worst][:count]))
-    some = np.concatenate((np.flatnonzero(failures < reach), last))
-    order = some[np.lexsort((some, parts[some], failures[some]))[:count]]
+    nearest = np.concatenate((np.flatnonzero(failures < reach), last))
+    order = nearest[np.lexsort((nearest, parts[nearest], failures[nearest]))[:count]]
     return [
         NearMiss(
             host=matrix.state.hosts.names[int(rows[position])],
             shortfalls=[
-                _shortfall(reason, lack, position)
-                for mask, lack, (_, reason) in zip(matrix.masks, lacks, matrix.checks, strict=True)
+                _shortfall(reason, compared, position)
+                for mask, compared, (_, reason) in zip(matrix.masks, comparisons, matrix.checks, strict=True)
                 if not mask[rows[position]]
             ],
         )
@@ -134,18 +134,23 @@ def nearest_hosts(matrix: Matrix, count: int) -> list[NearMiss]:
     ]
 
 
-def _lack(matrix: Matrix, at: int, rows: Rows) -> _Lack | None:
+def _compare(matrix: Matrix, at: int, rows: Rows) -> _Comparison | None:
     checks = matrix.shape.fit.checks
     check = checks[at] if at < len(checks) else None
     if isinstance(check, AmountCheck):
-        has = np.maximum(check.largest_free(matrix.state)[rows], 0)
-        return _Lack(matrix.state.class_ids.name_of(check.class_id), has, check.amount)
+        available = np.maximum(check.largest_free(matrix.state)[rows], 0)
+        return _Comparison(matrix.state.class_ids.name_of(check.class_id), available, check.amount)
     if isinstance(check, GroupCheck):
-        return _Lack("", check.count_by_host(matrix.state)[rows], check.group_count)
+        return _Comparison("", check.count_by_host(matrix.state)[rows], check.group_count)
     return None
 
 
-def _shortfall(reason: str, lack: _Lack | None, position: int) -> Shortfall:
-    if lack is None:
+def _shortfall(reason: str, compared: _Comparison | None, position: int) -> Shortfall:
+    if compared is None:
         return Shortfall(reason=reason)
-    return Shortfall(reason=reason, resource_class=lack.resource_class, has=int(lack.has[position]), wanted=lack.wanted)
+    return Shortfall(
+        reason=reason,
+        resource_class=compared.resource_class,
+        has=int(compared.available[position]),
+        wanted=compared.required,
+    )

@@ -45,27 +45,31 @@ class AggregateInstanceExtraSpecs(BaseFilter[NoOptions]):
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts whose aggregates match every extra spec."""
         verdicts: Mask = np.ones(len(hosts), dtype=np.bool_)
-        for key, wanted in _requirements(spec.flavor):
-            _, has_value = match_aggregates(hosts, key, partial(_matches, wanted=wanted))
+        for key, requirement in _requirements(spec.flavor):
+            _, has_value = match_aggregates(hosts, key, partial(_matches, requirement=requirement))
             verdicts &= has_value
         return verdicts
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Warn about extra specs without any possible match."""
-        read = {key: wanted for key, wanted in spec.flavor.extra_specs.items() if _is_read(key)}
-        problems = [(key, wanted, impossible_reason(wanted)) for key, wanted in read.items()]
-        return [f"extra spec {key}={wanted!r} rejects all hosts: {why}" for key, wanted, why in problems if why]
+        read = {key: requirement for key, requirement in spec.flavor.extra_specs.items() if _is_read(key)}
+        problems = [(key, requirement, impossible_reason(requirement)) for key, requirement in read.items()]
+        return [
+            f"extra spec {key}={requirement!r} rejects all hosts: {reason}"
+            for key, requirement, reason in problems
+            if reason
+        ]
 
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""
-        wishes = "; ".join(f"{key} {wanted}" for key, wanted in _requirements(spec.flavor))
-        return f"are in no aggregate with: {wishes}"
+        requirements = "; ".join(f"{key} {requirement}" for key, requirement in _requirements(spec.flavor))
+        return f"are in no aggregate with: {requirements}"
 
 
 def _requirements(flavor: Flavor) -> Iterator[tuple[str, str]]:
-    for key, wanted in flavor.extra_specs.items():
+    for key, requirement in flavor.extra_specs.items():
         if _is_read(key):
-            yield key.removeprefix(f"{_SCOPE}:"), wanted
+            yield key.removeprefix(f"{_SCOPE}:"), requirement
 
 
 def _is_read(key: str) -> bool:
@@ -73,5 +77,5 @@ def _is_read(key: str) -> bool:
     return not colon or scope == _SCOPE
 
 
-def _matches(value: str, *, wanted: str) -> bool:
-    return matches(value, wanted)
+def _matches(value: str, *, requirement: str) -> bool:
+    return matches(value, requirement)

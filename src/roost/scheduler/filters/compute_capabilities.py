@@ -40,8 +40,8 @@ class ComputeCapabilities(BaseFilter[NoOptions]):
 
     def reads(self, spec: Spec) -> Reads:
         """Return "use" if a required value changes with claims, else "facts"."""
-        used = any(path[0] in DYNAMIC for path, _, _ in self._requirements(spec.flavor))
-        return "use" if used else "facts"
+        reads_use = any(path[0] in DYNAMIC for path, _, _ in self._requirements(spec.flavor))
+        return "use" if reads_use else "facts"
 
     def concerns(self, spec: Spec) -> bool:
         """Return whether any extra spec may be a capability."""
@@ -49,42 +49,46 @@ class ComputeCapabilities(BaseFilter[NoOptions]):
 
     def verdict_key(self, spec: Spec) -> Hashable:
         """Return the verdict key: the requirements."""
-        return tuple((*path, wanted, is_scoped) for path, wanted, is_scoped in self._requirements(spec.flavor))
+        return tuple(
+            (*path, requirement, is_scoped) for path, requirement, is_scoped in self._requirements(spec.flavor)
+        )
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that match every requirement."""
         verdicts: Mask | None = None
-        for path, wanted, is_scoped in self._requirements(spec.flavor):
-            verdict = _judge(hosts, path, wanted=wanted, is_scoped=is_scoped)
+        for path, requirement, is_scoped in self._requirements(spec.flavor):
+            verdict = _judge(hosts, path, requirement=requirement, is_scoped=is_scoped)
             verdicts = verdict if verdicts is None else verdicts & verdict
         return np.ones(len(hosts), dtype=np.bool_) if verdicts is None else verdicts
 
     def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
         """Return each host's value for the first requirement it fails."""
         reasons = [""] * len(hosts)
-        for path, wanted, is_scoped in self._requirements(spec.flavor):
-            mismatches = ~_judge(hosts, path, wanted=wanted, is_scoped=is_scoped)
+        for path, requirement, is_scoped in self._requirements(spec.flavor):
+            mismatches = ~_judge(hosts, path, requirement=requirement, is_scoped=is_scoped)
             values = _values(hosts, path)
             for at in np.flatnonzero(mismatches).tolist():
                 has = "nothing" if values[at] is None else str(values[at])
-                reasons[at] = reasons[at] or f"has {has} for {':'.join(path)}, required is {wanted}"
+                reasons[at] = reasons[at] or f"has {has} for {':'.join(path)}, required is {requirement}"
         return reasons
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Warn about impossible requirements, and about operators without a blank after them."""
         texts = []
         for key, value in _capability_specs(spec.flavor):
-            why, operator = impossible_reason(_requirement(key, value)), operator_without_blank(value)
-            if why:
-                texts.append(f"extra spec {key}={value!r} rejects all hosts concerned: {why}")
+            problem, operator = impossible_reason(_requirement(key, value)), operator_without_blank(value)
+            if problem:
+                texts.append(f"extra spec {key}={value!r} rejects all hosts concerned: {problem}")
             elif operator:
                 texts.append(f"extra spec {key}={value!r} is compared as text: {operator} needs a blank after it")
         return texts
 
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""
-        wishes = "; ".join(f"{':'.join(path)} {wanted}" for path, wanted, _ in self._requirements(spec.flavor))
-        return f"lack a capability of: {wishes}"
+        requirements = "; ".join(
+            f"{':'.join(path)} {requirement}" for path, requirement, _ in self._requirements(spec.flavor)
+        )
+        return f"lack a capability of: {requirements}"
 
 
 def _requirements(flavor: Flavor) -> list[tuple[list[str], str, bool]]:
@@ -116,17 +120,19 @@ def _requirement(key: str, value: str) -> str:
     return f">= {value}" if key == _ADDRESS_BITS else value
 
 
-def _judge(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) -> Mask:
+def _judge(hosts: HostView, path: list[str], *, requirement: str, is_scoped: bool) -> Mask:
     name = path[0]
     for table, are_whole in ((DYNAMIC, True), (STATIC, True), (RATIOS, False)):
         if name in table:
             if len(path) > 1:
                 # A number has no attributes.
                 return np.zeros(len(hosts), dtype=np.bool_)
-            return match_numbers(table[name](hosts), wanted, are_whole=are_whole)
+            return match_numbers(table[name](hosts), requirement, are_whole=are_whole)
     # The values may differ on every host; comparing them at each claim would be too slow.
-    key = (ComputeCapabilities.name, *path, wanted, is_scoped)
-    return hosts.memoize(key, lambda everyone: _match_facts(everyone, path, wanted=wanted, is_scoped=is_scoped))
+    key = (ComputeCapabilities.name, *path, requirement, is_scoped)
+    return hosts.memoize(
+        key, lambda all_hosts: _match_facts(all_hosts, path, requirement=requirement, is_scoped=is_scoped)
+    )
 
 
 def _values(hosts: HostView, path: list[str]) -> list[object]:
@@ -135,30 +141,35 @@ def _values(hosts: HostView, path: list[str]) -> list[object]:
     for table, are_whole in ((DYNAMIC, True), (STATIC, True), (RATIOS, False)):
         if name in table:
             numbers = table[name](hosts).tolist() if len(path) == 1 else [None] * len(hosts)
-            return [int(each) if are_whole and each is not None else each for each in numbers]
+            return [int(number) if are_whole and number is not None else number for number in numbers]
     if name in NAMES:
         return [_follow_path(value, path[1:]) for value in NAMES[name](hosts)]
     return [_follow_path(_fact(facts, name), path[1:]) for facts in hosts.all_facts()]
 
 
-def _match_facts(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) -> Mask:
+def _match_facts(hosts: HostView, path: list[str], *, requirement: str, is_scoped: bool) -> Mask:
     name = path[0]
     if name in NAMES:
-        return np.array([_matches(_follow_path(each, path[1:]), wanted) for each in NAMES[name](hosts)], dtype=np.bool_)
-    values, codes = hosts.kinds(
+        return np.array(
+            [_matches(_follow_path(each, path[1:]), requirement) for each in NAMES[name](hosts)], dtype=np.bool_
+        )
+    values, codes = hosts.distinct_values(
         (ComputeCapabilities.name, name), lambda facts: (_fact(facts, name), name in facts.stats)
     )
     may_lack = not is_scoped and not is_attribute(name)
-    verdicts = [(may_lack and not knows) or _matches(_follow_path(value, path[1:]), wanted) for value, knows in values]
+    verdicts = [
+        (may_lack and not has_statistic) or _matches(_follow_path(value, path[1:]), requirement)
+        for value, has_statistic in values
+    ]
     mask: Mask = np.array(verdicts, dtype=np.bool_)[codes]
     return mask
 
 
-def _matches(value: object, wanted: str) -> bool:
+def _matches(value: object, requirement: str) -> bool:
     if value is None:
         return False
     # Nova stores a table of facts as JSON text, and compares this text.
-    return matches(json.dumps(value) if isinstance(value, dict) else str(value), wanted)
+    return matches(json.dumps(value) if isinstance(value, dict) else str(value), requirement)
 
 
 def _fact(facts: HostFacts, name: str) -> object:

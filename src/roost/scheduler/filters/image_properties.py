@@ -84,19 +84,19 @@ class ImageProperties(BaseFilter[ImagePropertiesOptions]):
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that support the image's requirements."""
-        wanted = self._requirements(spec)
-        platforms, codes = hosts.kinds(ImageProperties.name, _platform)
-        verdicts = [_supports(platform, wanted) for platform in platforms]
+        required = self._requirements(spec)
+        platforms, codes = hosts.distinct_values(ImageProperties.name, _platform)
+        verdicts = [_supports(platform, required) for platform in platforms]
         mask: Mask = np.array(verdicts, dtype=np.bool_)[codes]
         return mask
 
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""
-        wanted = self._requirements(spec)
-        text = f"cannot run {', '.join(wanted.instance) or 'any'} images"
-        if wanted.version is not None:
-            text += f" that want hypervisor version {wanted.version}"
-        return text if wanted.address_bits is None else f"{text} with {wanted.address_bits} physical address bits"
+        required = self._requirements(spec)
+        text = f"cannot run {', '.join(required.instance) or 'any'} images"
+        if required.version is not None:
+            text += f" that require hypervisor version {required.version}"
+        return text if required.address_bits is None else f"{text} with {required.address_bits} physical address bits"
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Warn about an unknown architecture in the image."""
@@ -128,12 +128,12 @@ def _platform(facts: HostFacts) -> _Platform:
     return _Platform(facts.supported_instances, facts.hypervisor_version, bits if isinstance(bits, int) else None)
 
 
-def _supports(platform: _Platform, wanted: _Requirements) -> bool:
+def _supports(platform: _Platform, required: _Requirements) -> bool:
     number, bits = platform.version, platform.address_bits
-    if wanted.version is not None and number:
+    if required.version is not None and number:
         version = (number // 1_000_000, number // 1_000 % 1_000, number % 1_000)
-        if not matches_version(version, wanted.version):
+        if not matches_version(version, required.version):
             return False
-    if wanted.address_bits is not None and bits is not None and bits < wanted.address_bits:
+    if required.address_bits is not None and bits is not None and bits < required.address_bits:
         return False
-    return any(all(name in offered for name in wanted.instance) for offered in platform.instances)
+    return any(all(name in supported for name in required.instance) for supported in platform.instances)

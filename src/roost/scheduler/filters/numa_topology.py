@@ -27,7 +27,7 @@ _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 
 class NumaTopology(BaseFilter[NoOptions]):
-    """Keep hosts whose NUMA cells fit the cells that flavor and image define for the instance.
+    """Keep hosts whose NUMA cells fit the instance's cells, as defined by flavor and image.
 
     Hosts are grouped by the fit of their cells and by the devices near them; each group is checked once.
 
@@ -73,20 +73,20 @@ class NumaTopology(BaseFilter[NoOptions]):
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts whose cells fit the whole instance; reject hosts without cells."""
-        wanted = self._topology(spec.request)
-        if wanted is None:
+        topology = self._topology(spec.request)
+        if topology is None:
             return np.ones(len(hosts), dtype=np.bool_)
         verdicts: Mask = np.zeros(len(hosts), dtype=np.bool_)
         ratios = _overcommit(hosts)
-        for can, positions in group_hosts(hosts, wanted, cpu=ratios["cpu"], memory=ratios["memory"]):
-            if fits(wanted, can=can):
+        for can, positions in group_hosts(hosts, topology, cpu=ratios["cpu"], memory=ratios["memory"]):
+            if fits(topology, can=can):
                 verdicts[positions] = self._are_near(hosts, positions, can, spec=spec)
         return verdicts
 
     def _are_near(self, hosts: HostView, positions: Rows, can: Sequence[Verdicts], *, spec: Spec) -> Mask:
         """Return which hosts of equal capacity have the cells near the request's networks and devices."""
-        wanted, needs, requests = self._topology(spec.request), networks_of(spec.request), spec.pci_requests
-        assert wanted is not None
+        topology, needs, requests = self._topology(spec.request), networks_of(spec.request), spec.pci_requests
+        assert topology is not None
         if requests and hosts.has_mappings(spec.queries):
             is_near = [
                 any(
@@ -97,10 +97,10 @@ class NumaTopology(BaseFilter[NoOptions]):
             return np.array(is_near, dtype=np.bool_)
         if not requests and needs is None:
             return np.ones(len(positions), dtype=np.bool_)
-        near = hosts.kinds("numa surroundings", surroundings).codes[positions]
+        near = hosts.distinct_values("numa surroundings", surroundings).codes[positions]
         _, first, inverse = np.unique(near, return_index=True, return_inverse=True)
         verdicts = [
-            can_place(hosts.facts(at), wanted, can=can, needs=needs, requests=requests)
+            can_place(hosts.facts(at), topology, can=can, needs=needs, requests=requests)
             for at in positions[first].tolist()
         ]
         mask: Mask = np.array(verdicts, dtype=np.bool_)[inverse]
@@ -108,8 +108,8 @@ class NumaTopology(BaseFilter[NoOptions]):
 
     def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
         """Return whether a host has fitting cells near the devices of these providers."""
-        wanted = self._topology(spec.request)
-        return wanted is None or _place(hosts, at, wanted, spec=spec, mappings=mappings) is not None
+        topology = self._topology(spec.request)
+        return topology is None or _place(hosts, at, topology, spec=spec, mappings=mappings) is not None
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
         """Return each host's overcommit of cells, and the networks near the instance."""
@@ -127,26 +127,26 @@ class NumaTopology(BaseFilter[NoOptions]):
         ]
 
     def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Return the shortfall of each host's cells, if one shortfall alone explains the rejection."""
-        wanted = self._topology(spec.request)
-        return [""] * len(hosts) if wanted is None else describe_shortfalls(hosts, wanted)
+        """Return the shortfall of each host's cells; empty if no single shortfall explains the rejection."""
+        topology = self._topology(spec.request)
+        return [""] * len(hosts) if topology is None else describe_shortfalls(hosts, topology)
 
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""
-        wanted = self._topology(spec.request)
-        count = 0 if wanted is None else len(wanted.cells)
-        what = f"{count:,} NUMA cells" if count > 1 else "a NUMA cell"
-        return f"lack room for {what} as required by the flavor"
+        topology = self._topology(spec.request)
+        count = 0 if topology is None else len(topology.cells)
+        noun = f"{count:,} NUMA cells" if count > 1 else "a NUMA cell"
+        return f"lack room for {noun} as required by the flavor"
 
 
 def _place(
-    hosts: HostView, position: int, wanted: InstanceTopology, *, spec: Spec, mappings: Mappings = UNMAPPED
+    hosts: HostView, position: int, topology: InstanceTopology, *, spec: Spec, mappings: Mappings = UNMAPPED
 ) -> tuple[PlacedCell, ...] | None:
     """Return the host cells for an instance, near its devices; None if it does not fit."""
     cpu, memory = _overcommit(hosts)[position].item()
     return place(
         hosts.facts(position),
-        wanted,
+        topology,
         overcommit=Overcommit(cpu=cpu, memory=memory),
         needs=networks_of(spec.request),
         requests=spec.pci_requests,
@@ -156,7 +156,8 @@ def _place(
 
 def _devices(spec: Spec) -> bytes:
     """Return the device requirements that verdicts depend on, encoded."""
-    return _encode([(each.count, each.alternatives, each.source, each.numa_policy) for each in spec.pci_requests])
+    requests = spec.pci_requests
+    return _encode([(item.count, item.alternatives, item.source, item.numa_policy) for item in requests])
 
 
 def _overcommit(hosts: HostView) -> AnyArray:

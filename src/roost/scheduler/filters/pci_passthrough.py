@@ -45,25 +45,25 @@ class PciPassthrough(BaseFilter[NoOptions]):
     def verdict_key(self, spec: Spec) -> Hashable:
         """Return the verdict key: count, alternatives and source of each device request."""
         return msgspec.msgpack.encode(
-            [(each.count, each.alternatives, each.source) for each in spec.pci_requests], order="sorted"
+            [(request.count, request.alternatives, request.source) for request in spec.pci_requests], order="sorted"
         )
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts with enough matching devices."""
         if hosts.has_mappings(spec.queries):
-            kept: Mask = np.ones(len(hosts), dtype=np.bool_)
+            mask: Mask = np.ones(len(hosts), dtype=np.bool_)
             for request in spec.pci_requests:
-                kept &= _free_devices(hosts, request) >= request.count
-            for at in np.flatnonzero(kept).tolist():
-                ways = hosts.mappings(at, spec.queries)
-                kept[at] = any(self.accepts(hosts, spec, at=at, mappings=mappings) for mappings in ways)
-            return kept
+                mask &= _free_devices(hosts, request) >= request.count
+            for at in np.flatnonzero(mask).tolist():
+                candidates = hosts.mappings(at, spec.queries)
+                mask[at] = any(self.accepts(hosts, spec, at=at, mappings=mappings) for mappings in candidates)
+            return mask
         # Hosts with equal pools are judged together.
-        pools, codes = hosts.kinds(PciPassthrough.name, bare_pools)
-        kinds, inverse = np.unique(codes, return_inverse=True)
-        verdicts = [supports(pools[kind], spec.pci_requests) for kind in kinds.tolist()]
-        mask: Mask = np.array(verdicts, dtype=np.bool_)[inverse]
-        return mask
+        pools, codes = hosts.distinct_values(PciPassthrough.name, bare_pools)
+        present, inverse = np.unique(codes, return_inverse=True)
+        verdicts = [supports(pools[code], spec.pci_requests) for code in present.tolist()]
+        verdict: Mask = np.array(verdicts, dtype=np.bool_)[inverse]
+        return verdict
 
     def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
         """Return whether these providers have the devices on the host."""
@@ -86,9 +86,9 @@ class PciPassthrough(BaseFilter[NoOptions]):
 def _free_devices(hosts: HostView, request: PciRequest) -> Amounts:
     """Return an upper bound on the free devices for a request on each host: int64, shape (hosts,)."""
     free: Amounts = np.zeros(len(hosts), dtype=np.int64)
-    for wanted in request.alternatives:
-        countable = {name: wanted[name] for name in _COUNTABLE if name in wanted}
-        pools_by_kind, codes = hosts.kinds(PciPassthrough.name, bare_pools)
-        counts = [sum(pool.count for pool in pools if is_match(pool, countable)) for pools in pools_by_kind]
+    for traits in request.alternatives:
+        countable = {name: traits[name] for name in _COUNTABLE if name in traits}
+        pools_by_code, codes = hosts.distinct_values(PciPassthrough.name, bare_pools)
+        counts = [sum(pool.count for pool in pools if is_match(pool, countable)) for pools in pools_by_code]
         free += np.array(counts, dtype=np.int64)[codes]
     return free

@@ -29,8 +29,8 @@ class ServerGroupAntiAffinity(BaseFilter[NoOptions]):
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts with a free slot."""
         assert spec.group is not None
-        roomy: Mask = _slots_in_use(hosts, spec.group) < spec.group.limit
-        return roomy if spec.moved_uuid is None else roomy | hosts.holds_instance(spec.moved_uuid)
+        has_slot: Mask = _slots_in_use(hosts, spec.group) < spec.group.limit
+        return has_slot if spec.moved_uuid is None else has_slot | hosts.holds_instance(spec.moved_uuid)
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return the free slots of each host; no limit on a host where the instance may stay."""

@@ -11,7 +11,7 @@ Options = TypeVar("Options", bound=msgspec.Struct)
 
 
 class BaseRule(Generic[Options]):
-    """What filters and weighers share. A rule is named after its module unless it sets ``name``."""
+    """Common base of filters and weighers. A rule has the name of its module unless it sets ``name``."""
 
     name: ClassVar[str]
     nova_name: ClassVar[str] = ""

@@ -61,22 +61,22 @@ def place_during_move(place: Place, *, number: int) -> Place:
 
 
 def return_place(
-    group: Group | None, left: InstanceRow, *, number: int, host_id: int
+    group: Group | None, departed: InstanceRow, *, number: int, host_id: int
 ) -> tuple[InstanceRow, Place] | None:
     """Return the row and slot that a migration keeps so that its instance can return; None if none is necessary.
 
     Args:
         group: the instance's server group.
-        left: the instance on its previous host.
+        departed: the instance on its previous host.
         number: number of the migration's consumer.
         host_id: the next host; on the same host one slot serves both, and nothing is kept.
     """
     if group is None or group.policy not in {"anti-affinity", "fault-domain"}:
         return None
-    if group.policy == "anti-affinity" and host_id == left.host_id:
+    if group.policy == "anti-affinity" and host_id == departed.host_id:
         return None
-    row = InstanceRow(number, left.host_id, KEPT, 0, group.id, left.scope, left.holder)
-    return row, Place(group.id, left.scope, left.holder, 1, AMOUNT_MAX)
+    row = InstanceRow(number, departed.host_id, KEPT, 0, group.id, departed.scope, departed.holder)
+    return row, Place(group.id, departed.scope, departed.holder, 1, AMOUNT_MAX)
 
 
 def place_of(group: Group, *, host_id: int, rack: str, domain: str) -> Place | None:

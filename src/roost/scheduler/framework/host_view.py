@@ -20,8 +20,8 @@ from roost.scheduler.framework.image_text import normalize_property
 
 # Upper bound on cached arrays; each takes a few bytes per host.
 _ARRAYS_MAX = 256
-# Upper bound on cached columns of kinds; each is updated whenever facts change.
-_KINDS_MAX = 64
+# Upper bound on columns of distinct values; each is updated whenever facts change.
+_DISTINCT_MAX = 64
 # Upper bound on the candidates of one host for one query.
 _CANDIDATES_MAX = 1_000
 
@@ -128,7 +128,7 @@ class HostView:
     def memoize(self, key: object, make: Callable[["HostView"], _Array]) -> _Array:
         """Return an array derived from facts and names alone, cached until these change.
 
-        Hosts with consumption by earlier instances of the request are computed anew at each call.
+        Hosts with consumption by earlier instances of the request are recomputed at each call.
 
         Args:
             key: identifies the array; hashable. If it contains ``epoch``, the array may depend on aggregates too.
@@ -155,7 +155,7 @@ class HostView:
             part[positions] = make(self.subset(positions))
         return part
 
-    def kinds(self, key: object, read: Callable[[HostFacts], _Fact]) -> InternedValues[_Fact]:
+    def distinct_values(self, key: object, read: Callable[[HostFacts], _Fact]) -> InternedValues[_Fact]:
         """Return the distinct values of a fact, and each host's value as a code, so that rules judge each value once.
 
         Args:
@@ -166,7 +166,7 @@ class HostView:
         column: InternedColumn[_Fact] | None = columns.get(key)
         if column is None or column.is_stale:
             self._state.check()
-            if len(columns) >= _KINDS_MAX:
+            if len(columns) >= _DISTINCT_MAX:
                 columns.clear()
             column = columns[key] = InternedColumn(read, self._state.hosts.facts)
         values, codes = column.view
@@ -230,20 +230,24 @@ class HostView:
     def holds_any(self, instance_uuids: Iterable[str]) -> Mask:
         """Return which hosts any of the instances is on: bool."""
         mask: Mask = np.zeros(len(self), dtype=np.bool_)
-        for each in instance_uuids:
-            mask |= self.holds_instance(each)
+        for instance_uuid in instance_uuids:
+            mask |= self.holds_instance(instance_uuid)
         return mask
 
     def instances(self) -> list[list[str]]:
         """Return the uuids of the instances on every host, in order; reads all consumers."""
-        return [[uuid_text(holder.uuid) for holder in some] for some in self._holders()]
+        return [[uuid_text(holder.uuid) for holder in holders] for holders in self._holders()]
 
     def guests(self) -> list[list[tuple[Holder, Image | None]]]:
         """Return the instances on every host with their images, in order; reads all consumers."""
         images = self._state.images
         return [
-            [(each, read_image(images, each.instance.image_id)) for each in some if each.instance is not None]
-            for some in self._holders()
+            [
+                (holder, read_image(images, holder.instance.image_id))
+                for holder in holders
+                if holder.instance is not None
+            ]
+            for holders in self._holders()
         ]
 
     def _holders(self) -> list[list[Holder]]:
@@ -257,7 +261,9 @@ class HostView:
     def instances_of(self, group: Group) -> list[str]:
         """Return the uuids of the members of a server group; reads all consumers."""
         holders = self._state.holders.values()
-        return [uuid_text(each.uuid) for each in holders if each.instance and each.instance.group_id == group.id]
+        return [
+            uuid_text(holder.uuid) for holder in holders if holder.instance and holder.instance.group_id == group.id
+        ]
 
     def all_hosts(self) -> "HostView":
         """Return a view of all hosts, including rows of deleted hosts."""

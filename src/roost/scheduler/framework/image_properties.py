@@ -14,7 +14,7 @@ _ARCHITECTURES = {
     "x86_32p": "i686",
 }
 # The architectures of images and hosts, in normalized form.
-_KNOWN_ARCHITECTURES = frozenset(
+_ALL_ARCHITECTURES = frozenset(
     {
         "aarch64",
         "alpha",
@@ -81,7 +81,7 @@ def is_architecture(name: str) -> bool:
     >>> is_architecture("AMD64"), is_architecture("pdp11")
     (True, False)
     """
-    return architecture(name) in _KNOWN_ARCHITECTURES
+    return architecture(name) in _ALL_ARCHITECTURES
 
 
 def hypervisor(name: str | None) -> str | None:
@@ -101,13 +101,13 @@ def _normalize(name: str | None, aliases: dict[str, str]) -> str | None:
     return aliases.get(lower, lower)
 
 
-def matches_version(version: tuple[int, ...], wanted: str) -> bool:
+def matches_version(version: tuple[int, ...], predicates: str) -> bool:
     """Return whether a version satisfies all predicates of a comma-separated list; an invalid one fails.
 
     >>> matches_version((6, 2, 0), ">=6.0, <7"), matches_version((6, 2, 0), "6.2")
     (True, False)
     """
-    return all(_matches_predicate(version, predicate) for predicate in wanted.split(","))
+    return all(_matches_predicate(version, predicate) for predicate in predicates.split(","))
 
 
 def _matches_predicate(version: tuple[int, ...], predicate: str) -> bool:

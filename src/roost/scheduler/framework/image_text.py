@@ -105,13 +105,13 @@ _NORMALIZERS: dict[str, Callable[[str], str | None]] = {
     "img_hv_type": hypervisor,
     "os_type": str.lower,
 }
-_KNOWN = _SWITCHES | _NUMBERS | _TEXTS | _NORMALIZERS.keys()
+_PROPERTIES = _SWITCHES | _NUMBERS | _TEXTS | _NORMALIZERS.keys()
 _OFF = dict.fromkeys(_SWITCHES, "False") | dict.fromkeys(_NUMBERS, "0")
 
 
 def is_image_property(name: str) -> bool:
     """Return whether Nova defines an image property of this name."""
-    return name in _KNOWN
+    return name in _PROPERTIES
 
 
 def image_text(image: Image | None, name: str) -> str | None:
@@ -156,5 +156,5 @@ def normalize_property(name: str, value: str) -> str:
             return str(int(value))
         except ValueError:
             return value
-    spell = _NORMALIZERS.get(name)
-    return value if spell is None else spell(value) or value
+    normalize = _NORMALIZERS.get(name)
+    return value if normalize is None else normalize(value) or value

@@ -276,14 +276,14 @@ class SupportsUnweighable(Protocol):
 
 
 @contextmanager
-def request_scope(once: Sequence[OncePerRequest]) -> Iterator[None]:
+def request_scope(filters: Sequence[OncePerRequest]) -> Iterator[None]:
     """Let filters that judge once per request cache their verdicts in this block."""
-    for rule in once:
+    for rule in filters:
         rule.begin()
     try:
         yield
     finally:
-        for rule in once:
+        for rule in filters:
             rule.end()
 
 

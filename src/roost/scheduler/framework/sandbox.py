@@ -59,7 +59,7 @@ class _Abandoned(BaseException):
     """Raised in an abandoned thread; derived from BaseException, so that rules do not catch it."""
 
 
-class _Watch:
+class _TimedCalls:
     """Calls methods of one rule, within a time limit.
 
     Args:
@@ -76,20 +76,20 @@ class _Watch:
         """Return the deadline of a pass that begins now, on a monotonic clock."""
         return monotonic() + self._limit_s if self._limit_s else math.inf
 
-    def call(self, act: Callable[[], Result], *, deadline_s: float | None = None) -> Result:
+    def call(self, function: Callable[[], Result], *, deadline_s: float | None = None) -> Result:
         """Call a function of the rule.
 
         Raises:
             _Failure: it raised, exceeded its time, or an earlier call has not ended.
         """
         if not self._limit_s:
-            return self._catch(act)
+            return self._catch(function)
         if self._overdue is not None and self._overdue.is_alive():
             raise _Failure(f"took more than {self._limit_s:g} s before, and has not ended yet")
         results: list[Result] = []
         failures: list[_Failure] = []
         thread = threading.Thread(
-            target=self._run, args=(act, results, failures), name=f"rule {self._name}", daemon=True
+            target=self._run, args=(function, results, failures), name=f"rule {self._name}", daemon=True
         )
         thread.start()
         thread.join(self._limit_s if deadline_s is None else max(0.0, deadline_s - monotonic()))
@@ -101,18 +101,18 @@ class _Watch:
             raise _Failure(f"took more than {self._limit_s:g} s")
         return results[0]
 
-    def _run(self, act: Callable[[], Result], results: list[Result], failures: list[_Failure]) -> None:
+    def _run(self, function: Callable[[], Result], results: list[Result], failures: list[_Failure]) -> None:
         try:
-            results.append(self._catch(act))
-        except _Failure as failed:
-            failures.append(failed)
+            results.append(self._catch(function))
+        except _Failure as failure:
+            failures.append(failure)
         except _Abandoned:
             return
 
     @staticmethod
-    def _catch(act: Callable[[], Result]) -> Result:
+    def _catch(function: Callable[[], Result]) -> Result:
         try:
-            return act()
+            return function()
         except (_Failure, BadRequest):
             raise
         except (Exception, SystemExit) as error:
@@ -131,18 +131,18 @@ class _Sandboxed:
         self.options: type[msgspec.Struct] = rule.options
         self.fault: Fault | None = None  # of the latest pass
         self._refuses = refuses
-        self._watch = _Watch(rule.name, limit_s=limit_s)
+        self._calls = _TimedCalls(rule.name, limit_s=limit_s)
 
     def concerns(self, spec: Spec) -> bool:
         """Call the rule; if it fails, return True, and let its verdict fail."""
         return bool(self._call("concerns", True, spec))
 
-    def _call(self, method: str, otherwise: Any, *arguments: object) -> Any:
-        """Call a method of the rule; if it fails, return ``otherwise``."""
+    def _call(self, method: str, default: Any, *arguments: object) -> Any:
+        """Call a method of the rule; if it fails, return ``default``."""
         try:
-            return self._watch.call(partial(getattr(self.rule, method), *arguments))
+            return self._calls.call(partial(getattr(self.rule, method), *arguments))
         except _Failure:
-            return otherwise
+            return default
 
     def _judge_hosts(self, hosts: HostView, judge: Callable[[HostView], Any], blank: Any) -> Any:
         """Judge all hosts at once; if that fails, judge them one by one, and keep the fault.
@@ -153,11 +153,11 @@ class _Sandboxed:
             blank: result for hosts on which it fails: shape (len(hosts),).
         """
         self.fault = None
-        deadline_s = self._watch.deadline_s()
+        deadline_s = self._calls.deadline_s()
         try:
-            return self._watch.call(partial(judge, hosts), deadline_s=deadline_s)
-        except _Failure as failed:
-            whole_failure = str(failed)
+            return self._calls.call(partial(judge, hosts), deadline_s=deadline_s)
+        except _Failure as failure:
+            view_failure = str(failure)
         results, failures = blank, np.zeros(len(hosts), dtype=np.bool_)
         first_failure = ""
         for at in range(len(hosts)):
@@ -165,15 +165,15 @@ class _Sandboxed:
                 failures[at:] = True
                 break
             try:
-                one = hosts.subset(np.array([at], dtype=np.intp))
-                results[at] = self._watch.call(partial(judge, one), deadline_s=deadline_s)[0]
-            except _Failure as failed:
-                first_failure = first_failure or str(failed)
+                host = hosts.subset(np.array([at], dtype=np.intp))
+                results[at] = self._calls.call(partial(judge, host), deadline_s=deadline_s)[0]
+            except _Failure as failure:
+                first_failure = first_failure or str(failure)
                 failures[at] = True
         if not failures.any():  # Each host works alone, but not all together: reject all.
             failures[:] = True
             results[:] = 0
-        self.fault = Fault(hosts=failures, refuses=self._refuses, text=f"{self.name} {first_failure or whole_failure}")
+        self.fault = Fault(hosts=failures, refuses=self._refuses, text=f"{self.name} {first_failure or view_failure}")
         return results
 
 
@@ -187,9 +187,9 @@ class SandboxedFilter(_Sandboxed):
         if implements(rule, OncePerRequest):
             self.begin, self.end = rule.begin, rule.end
         # Set on the object, because ``implements`` looks for the attribute.
-        for method, otherwise in _OPTIONAL.items():
+        for method, default in _OPTIONAL.items():
             if hasattr(rule, method):
-                setattr(self, method, partial(self._call_optional, method, otherwise))
+                setattr(self, method, partial(self._call_optional, method, default))
 
     def reads(self, spec: Spec) -> Reads:
         """Call the rule; if it fails, return "use", which judges at each decision."""
@@ -212,9 +212,9 @@ class SandboxedFilter(_Sandboxed):
             raise _Failure(f"returned {_describe_result(verdicts)} instead of one bool per host")
         return verdicts
 
-    def _call_optional(self, method: str, otherwise: Callable[[int], Any], *arguments: Any) -> Any:
+    def _call_optional(self, method: str, default: Callable[[int], Any], *arguments: Any) -> Any:
         count = len(arguments[0]) if isinstance(arguments[0], HostView) else 0
-        return self._call(method, otherwise(count), *arguments)
+        return self._call(method, default(count), *arguments)
 
 
 class SandboxedWeigher(_Sandboxed):
@@ -226,9 +226,9 @@ class SandboxedWeigher(_Sandboxed):
         self.minval = rule.minval
         self.maxval = rule.maxval
         self.sign = rule.sign
-        for more in ("reads_facts_only", "unweighable", "warnings"):
-            if hasattr(rule, more):
-                setattr(self, more, getattr(rule, more))
+        for name in ("reads_facts_only", "unweighable", "warnings"):
+            if hasattr(rule, name):
+                setattr(self, name, getattr(rule, name))
         if hasattr(rule, "multipliers"):
             self.multipliers = partial(self._call, "multipliers", None)
 
@@ -236,7 +236,7 @@ class SandboxedWeigher(_Sandboxed):
     def multiplier(self) -> float:
         """Call the rule; if it fails, return 0."""
         try:
-            return self._watch.call(lambda: float(self.rule.multiplier))
+            return self._calls.call(lambda: float(self.rule.multiplier))
         except _Failure:
             return 0.0
 
@@ -300,8 +300,8 @@ class Weighable:
 def _describe_result(result: np.ndarray) -> str:
     """Describe the result of a rule."""
     if result.dtype == np.float64 and result.ndim == 1:
-        odd = result[~np.isfinite(result)]
-        return str(odd[0]) if len(odd) else f"{len(result):,} numbers"
+        invalid = result[~np.isfinite(result)]
+        return str(invalid[0]) if len(invalid) else f"{len(result):,} numbers"
     return f"{result.dtype} of shape {result.shape}" if result.ndim else f"{result.item()!r}"[:_TEXT_MAX]
 
 

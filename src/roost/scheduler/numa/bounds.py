@@ -7,35 +7,36 @@ from roost.scheduler.framework.host_view import HostView
 _Bounds = dict[str, int]
 
 
-def describe_shortfalls(hosts: HostView, wanted: InstanceTopology) -> list[str]:
+def describe_shortfalls(hosts: HostView, topology: InstanceTopology) -> list[str]:
     """Describe each host's first shortfall for an instance's cells; empty if there is none."""
-    needs = _needs(wanted)
+    needs = _needs(topology)
     return [_describe(_bounds(facts.numa), needs) for facts in hosts.all_facts()]
 
 
 def _describe(has: _Bounds, needs: _Bounds) -> str:
     if not has["cells"]:
         return "reports no NUMA cells"
-    words = {
+    texts = {
         "cells": "has {has:,} NUMA cells, {need:,} are required",
         "cpus": "has {has:,} shared processors in a cell at most, {need:,} are required",
-        "free": "has {has:,} processors to pin free in a cell at most, {need:,} are required",
-        "free_sum": "has {has:,} processors to pin free, {need:,} are required",
+        "free": "has {has:,} free processors for pinning in a cell at most, {need:,} are required",
+        "free_sum": "has {has:,} free processors for pinning, {need:,} are required",
         "memory_mb": "has {has:,} MiB in a cell at most, {need:,} are required",
-        "threads": "has {has:,} thread a core, {need:,} are required",
+        "threads": "has {has:,} thread per core, {need:,} are required",
     }
-    return next((words[name].format(has=has[name], need=need) for name, need in needs.items() if has[name] < need), "")
+    return next((texts[name].format(has=has[name], need=need) for name, need in needs.items() if has[name] < need), "")
 
 
-def _needs(wanted: InstanceTopology) -> _Bounds:
-    pinned = [len(cell.pcpus) + wanted.reserved_cpus(at) for at, cell in enumerate(wanted.cells) if cell.is_pinned]
+def _needs(topology: InstanceTopology) -> _Bounds:
+    """Return the minimum values that a host must have."""
+    pinned = [len(cell.pcpus) + topology.reserved_cpus(at) for at, cell in enumerate(topology.cells) if cell.is_pinned]
     return {
-        "cells": len(wanted.cells),
-        "cpus": max((len(cell.cpus) for cell in wanted.cells if cell.policy != "dedicated"), default=0),
+        "cells": len(topology.cells),
+        "cpus": max((len(cell.cpus) for cell in topology.cells if cell.policy != "dedicated"), default=0),
         "free": max(pinned, default=0),
         "free_sum": sum(pinned),
-        "memory_mb": max(cell.memory_mb for cell in wanted.cells),
-        "threads": 2 if any(cell.threads == "require" and cell.pcpus for cell in wanted.cells) else 0,
+        "memory_mb": max(cell.memory_mb for cell in topology.cells),
+        "threads": 2 if any(cell.threads == "require" and cell.pcpus for cell in topology.cells) else 0,
     }
 
 

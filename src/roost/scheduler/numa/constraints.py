@@ -39,16 +39,16 @@ def topology_of(request: Request) -> InstanceTopology | None:
     pages = _page_size(request)
     _check(request, policy, pages)
     count = _node_count(request)
-    is_wanted = pages is not None or policy in ("dedicated", "mixed") or _has_persistent_memory(request)
-    if count is None and not is_wanted:
+    is_required = pages is not None or policy in ("dedicated", "mixed") or _has_persistent_memory(request)
+    if count is None and not is_required:
         return None
     threads = thread_policy(request)
-    own = _own_cpus(request, policy)
+    dedicated = _dedicated_cpus(request, policy)
     cells = [
         InstanceCell(
             id=number,
-            cpus=cpus - own,
-            pcpus=cpus & own,
+            cpus=cpus - dedicated,
+            pcpus=cpus & dedicated,
             memory_mb=memory_mb,
             page_size=pages,
             policy=policy,
@@ -77,14 +77,14 @@ def _policy(request: Request) -> CpuPolicy | None:
     if not any(amounts.values()):
         return policy
     if policy is not None:
-        raise BadRequest("extra specs resources:VCPU and resources:PCPU do not go together with a policy of processors")
+        raise BadRequest("extra specs resources:VCPU and resources:PCPU cannot be combined with hw:cpu_policy")
     if all(amounts.values()):
-        raise BadRequest("extra specs resources:VCPU and resources:PCPU do not go together")
+        raise BadRequest("extra specs resources:VCPU and resources:PCPU cannot be combined")
     if not amounts["PCPU"]:
         return "shared"
-    wanted = request.flavor.vcpus + (emulator_policy(request) == "isolate")
-    if amounts["PCPU"] != wanted:
-        raise BadRequest(f"extra spec resources:PCPU must be {wanted} for this flavor, got {amounts['PCPU']}")
+    required = request.flavor.vcpus + (emulator_policy(request) == "isolate")
+    if amounts["PCPU"] != required:
+        raise BadRequest(f"extra spec resources:PCPU must be {required} for this flavor, got {amounts['PCPU']}")
     return "dedicated"
 
 
@@ -94,13 +94,13 @@ def _check(request: Request, policy: CpuPolicy | None, pages: PageSize | None) -
     is_pinned = policy in ("dedicated", "mixed")
     is_realtime = is_true(specs.get("hw:cpu_realtime"))
     if not is_pinned:
-        for name, is_asked in (
+        for name, is_set in (
             ("cpu_thread_policy", thread_policy(request) is not None),
             ("emulator_threads_policy=isolate", emulator_policy(request) == "isolate"),
             ("cpu_realtime", is_realtime),
         ):
-            if is_asked:
-                raise BadRequest(f"hw:{name} needs processors of the instance's own: hw:cpu_policy=dedicated or mixed")
+            if is_set:
+                raise BadRequest(f"hw:{name} needs dedicated processors: hw:cpu_policy=dedicated or mixed")
     if is_realtime:
         realtime_cpus(request)
     has_mask = bool(specs.get("hw:cpu_dedicated_mask"))
@@ -164,7 +164,7 @@ def _has_persistent_memory(request: Request) -> bool:
     return any(label.strip() for label in request.flavor.extra_specs.get("hw:pmem", "").split(","))
 
 
-def _own_cpus(request: Request, policy: CpuPolicy | None) -> frozenset[int]:
+def _dedicated_cpus(request: Request, policy: CpuPolicy | None) -> frozenset[int]:
     """Return the virtual CPUs with dedicated processors."""
     if policy == "dedicated":
         return frozenset(range(request.flavor.vcpus))
@@ -179,10 +179,10 @@ def _nodes(request: Request, count: int) -> list[tuple[frozenset[int], int]]:
     if flavor.vcpus % count or flavor.memory_mb % count:
         raise BadRequest(
             f"{flavor.vcpus} processors and {flavor.memory_mb} MiB cannot be divided evenly among {count} NUMA nodes: "
-            "say with hw:numa_cpus.N and hw:numa_mem.N what each has"
+            "set hw:numa_cpus.N and hw:numa_mem.N for each node"
         )
-    each = flavor.vcpus // count
-    return [(frozenset(range(at * each, (at + 1) * each)), flavor.memory_mb // count) for at in range(count)]
+    per_node = flavor.vcpus // count
+    return [(frozenset(range(at * per_node, (at + 1) * per_node)), flavor.memory_mb // count) for at in range(count)]
 
 
 def _node_values(request: Request, number: int) -> tuple[str | None, str | None]:
@@ -199,34 +199,32 @@ def _node_values(request: Request, number: int) -> tuple[str | None, str | None]
 def _explicit_nodes(request: Request, count: int) -> list[tuple[frozenset[int], int]]:
     """Return the explicit contents of each node in flavor or image."""
     flavor = request.flavor
-    everyone = frozenset(range(flavor.vcpus))
+    all_cpus = frozenset(range(flavor.vcpus))
     nodes: list[tuple[frozenset[int], int]] = []
     assigned: set[int] = set()
     for number in range(count):
-        cpus, memory_mb = _explicit_node(request, number, everyone=everyone)
+        cpus, memory_mb = _explicit_node(request, number, all_cpus=all_cpus)
         if cpus & assigned:
-            raise BadRequest(f"processor {min(cpus & assigned)} is given to two NUMA nodes")
+            raise BadRequest(f"processor {min(cpus & assigned)} is assigned to two NUMA nodes")
         assigned |= cpus
         nodes.append((cpus, memory_mb))
     if _node_values(request, count) != (None, None):
-        raise BadRequest(f"processors or memory are given to NUMA node {count}, but there are {count}, from 0 on")
-    if assigned != everyone:
-        raise BadRequest(f"processor {min(everyone - assigned)} is given to no NUMA node")
+        raise BadRequest(f"processors or memory are assigned to NUMA node {count}, but the nodes are 0 to {count - 1}")
+    if assigned != all_cpus:
+        raise BadRequest(f"processor {min(all_cpus - assigned)} is assigned to no NUMA node")
     total_mb = sum(memory_mb for _, memory_mb in nodes)
     if total_mb != flavor.memory_mb:
-        raise BadRequest(f"NUMA nodes are given {total_mb} MiB in all, the flavor has {flavor.memory_mb}")
+        raise BadRequest(f"the NUMA nodes have {total_mb} MiB in total, the flavor has {flavor.memory_mb}")
     return nodes
 
 
-def _explicit_node(request: Request, number: int, *, everyone: frozenset[int]) -> tuple[frozenset[int], int]:
+def _explicit_node(request: Request, number: int, *, all_cpus: frozenset[int]) -> tuple[frozenset[int], int]:
     cpus_text, memory_text = _node_values(request, number)
     if cpus_text is None or memory_text is None:
         raise BadRequest(f"NUMA node {number} needs both hw:numa_cpus.{number} and hw:numa_mem.{number}")
-    cpus = parse_cpu_mask(cpus_text, everyone=everyone)
-    if not cpus <= everyone:
-        raise BadRequest(
-            f"hw:numa_cpus.{number} names processor {max(cpus)}, the flavor has {len(everyone)}, from 0 on"
-        )
+    cpus = parse_cpu_mask(cpus_text, all_cpus=all_cpus)
+    if not cpus <= all_cpus:
+        raise BadRequest(f"hw:numa_cpus.{number} names processor {max(cpus)}, the flavor has 0 to {len(all_cpus) - 1}")
     if not re.fullmatch(r"[0-9]{1,18}", memory_text):
         raise BadRequest(f"hw:numa_mem.{number} must be a whole number of MiB, got {memory_text[:70]!r}")
     return cpus, int(memory_text)

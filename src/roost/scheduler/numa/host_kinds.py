@@ -1,6 +1,6 @@
-"""Groups hosts by which of an instance's cells fit on which of their cells, over columns.
+"""Groups hosts by the fit of an instance's cells on their cells, over columns.
 
-Pinned processors differ on nearly every host. But whether a cell fits depends on a few numbers, so cells with equal
+Pinned processors differ on nearly every host. But the fit of a cell depends on a few numbers, so cells with equal
 numbers are judged once.
 """
 
@@ -27,9 +27,9 @@ _NUMBERS_MAX = 2**62
 
 
 class HostGroup(NamedTuple):
-    """Hosts with the same cells fitting."""
+    """Hosts on whose cells the same cells of the instance fit."""
 
-    can: list[Verdicts]  # one per cell of the host, in order
+    can: list[Verdicts]  # per cell of the host, in order: the instance cells that fit on it
     positions: Rows  # positions of the hosts
 
 
@@ -49,19 +49,19 @@ class CellKind(NamedTuple):
 
     def cell(self) -> NumaCell:
         """Return a host cell with these numbers, its processors renumbered."""
-        own = range(self.pcpus)  # the free ones first
-        shared = own if self.is_one_set else range(self.pcpus, self.pcpus + self.cpus)
+        dedicated = range(self.pcpus)  # the free ones first
+        shared = dedicated if self.is_one_set else range(self.pcpus, self.pcpus + self.cpus)
         starts = accumulate(self.free, initial=0)
         cores = [tuple(range(start, start + count)) for start, count in zip(starts, self.free, strict=False)]
         if self.width > max(self.free, default=0):
             # A core as wide as the widest, without free threads.
-            behind = self.pcpus + self.cpus
-            cores.append(tuple(range(behind, behind + self.width)))
+            start = self.pcpus + self.cpus
+            cores.append(tuple(range(start, start + self.width)))
         return NumaCell(
             id=0,
             cpus=tuple(shared),
-            pcpus=tuple(own),
-            pinned_cpus=tuple(own[self.free_pcpus :]),
+            pcpus=tuple(dedicated),
+            pinned_cpus=tuple(dedicated[self.free_pcpus :]),
             siblings=tuple(cores),
             memory_mb=self.memory_mb,
             cpu_usage=self.cpu_usage,
@@ -72,16 +72,16 @@ class CellKind(NamedTuple):
 
 def reduce_cell(cell: NumaCell) -> CellKind:
     """Return the numbers that decide what fits on a cell; cores count by their free threads."""
-    free, own = cell.free_pcpus, set(cell.pcpus)
+    free, dedicated = cell.free_pcpus, set(cell.pcpus)
     core_of, width = _cores(cell.siblings or tuple((cpu,) for cpu in cell.pcpus))
     counts = Counter(core_of[cpu] for cpu in free if cpu in core_of)
     return CellKind(
         free=tuple(sorted(counts.values(), reverse=True)),
         width=width,
-        pcpus=len(own),
+        pcpus=len(dedicated),
         free_pcpus=len(free),
         cpus=len(cell.cpus),
-        is_one_set=own == set(cell.cpus),
+        is_one_set=dedicated == set(cell.cpus),
         cpu_usage=cell.cpu_usage,
         memory_mb=cell.memory_mb,
         memory_usage=cell.memory_usage,
@@ -95,25 +95,25 @@ def _cores(siblings: tuple[tuple[int, ...], ...]) -> tuple[dict[int, int], int]:
     return {cpu: number for number, core in enumerate(siblings) for cpu in core}, max(map(len, siblings), default=1)
 
 
-def group_hosts(hosts: HostView, wanted: InstanceTopology, *, cpu: Scores, memory: Scores) -> list[HostGroup]:
-    """Group hosts by which of an instance's cells fit on which of their cells.
+def group_hosts(hosts: HostView, topology: InstanceTopology, *, cpu: Scores, memory: Scores) -> list[HostGroup]:
+    """Group hosts by the fit of an instance's cells on their cells.
 
     Args:
         hosts: the hosts.
-        wanted: the cells of the instance.
+        topology: the cells of the instance.
         cpu, memory: allocation ratios of shared processors and memory: float64, shape (hosts,).
 
     Returns:
         Groups; each host is in one of them.
     """
-    counts, codes = hosts.kinds("numa cells", _count)
-    overcommit = _overcommit(wanted, cpu, memory)
+    counts, codes = hosts.distinct_values("numa cells", _count)
+    overcommit = _overcommit(topology, cpu, memory)
     columns = [
-        _judge_cells(hosts.kinds(("numa cell", at), partial(_cell, at=at)), wanted, overcommit)
+        _judge_cells(hosts.distinct_values(("numa cell", at), partial(_cell, at=at)), topology, overcommit)
         for at in range(max(counts, default=0))
     ]
     return [
-        HostGroup([verdicts for each in row if (verdicts := each) is not None], positions)
+        HostGroup([verdicts for verdicts in row if verdicts is not None], positions)
         for row, positions in _rows(columns, len(codes))
     ]
 
@@ -126,16 +126,18 @@ def _cell(facts: HostFacts, *, at: int) -> CellKind | None:
     return None if facts.numa is None or at >= len(facts.numa.cells) else reduce_cell(facts.numa.cells[at])
 
 
-def _overcommit(wanted: InstanceTopology, cpu: Scores, memory: Scores) -> tuple[list[Overcommit], Rows]:
+def _overcommit(topology: InstanceTopology, cpu: Scores, memory: Scores) -> tuple[list[Overcommit], Rows]:
     """Return the distinct ratios, and each host's index; one placeholder if no ratio matters."""
-    if all(cell.policy == "dedicated" for cell in wanted.cells):
+    if all(cell.policy == "dedicated" for cell in topology.cells):
         return [Overcommit(cpu=1.0, memory=1.0)], np.zeros(len(cpu), dtype=np.intp)
     pairs, codes = np.unique(np.column_stack((cpu, memory)), axis=0, return_inverse=True)
-    return [Overcommit(cpu=one, memory=other) for one, other in pairs.tolist()], codes.reshape(-1)
+    return [
+        Overcommit(cpu=cpu_ratio, memory=memory_ratio) for cpu_ratio, memory_ratio in pairs.tolist()
+    ], codes.reshape(-1)
 
 
 def _judge_cells(
-    kinds: InternedValues[CellKind | None], wanted: InstanceTopology, overcommit: tuple[list[Overcommit], Rows]
+    kinds: InternedValues[CellKind | None], topology: InstanceTopology, overcommit: tuple[list[Overcommit], Rows]
 ) -> tuple[list[Verdicts | None], Rows]:
     """Return the distinct verdicts on one cell of each host, None if it has no such cell, and each host's index."""
     (cells, numbers), (ratios, ratio_of) = kinds, overcommit
@@ -144,16 +146,16 @@ def _judge_cells(
     numbers_by_pair = []
     for pair in pairs.tolist():
         cell = cells[pair // len(ratios)]
-        verdicts = None if cell is None else _verdicts(cell.cell(), wanted, ratios[pair % len(ratios)])
+        verdicts = None if cell is None else _verdicts(cell.cell(), topology, ratios[pair % len(ratios)])
         numbers_by_pair.append(verdict_numbers.setdefault(verdicts, len(verdict_numbers)))
     return list(verdict_numbers), np.array(numbers_by_pair, dtype=np.intp)[codes]
 
 
-def _verdicts(host: NumaCell, wanted: InstanceTopology, overcommit: Overcommit) -> Verdicts:
+def _verdicts(host: NumaCell, topology: InstanceTopology, overcommit: Overcommit) -> Verdicts:
     by_size: dict[object, bool] = {}
     verdicts = []
-    for at, cell in enumerate(wanted.cells):
-        reserved = wanted.reserved_cpus(at)
+    for at, cell in enumerate(topology.cells):
+        reserved = topology.reserved_cpus(at)
         key = (_size(cell), reserved)
         if key not in by_size:
             by_size[key] = place_cell(host, cell, overcommit=overcommit, reserved=reserved) is not None
@@ -174,13 +176,13 @@ def _rows(
     """Return the distinct combinations of verdicts, with their hosts."""
     joined: Amounts = np.zeros(hosts, dtype=np.int64)
     size = 1
-    for known, codes in columns:
-        if size * len(known) > _NUMBERS_MAX:
+    for verdicts, codes in columns:
+        if size * len(verdicts) > _NUMBERS_MAX:
             values, joined = np.unique(joined, return_inverse=True)
             size = len(values)
-        joined = joined * len(known) + codes
-        size *= len(known)
+        joined = joined * len(verdicts) + codes
+        size *= len(verdicts)
     order = np.argsort(joined, kind="stable")
     starts = np.flatnonzero(np.diff(joined[order], prepend=-1))
     groups = np.split(order, starts[1:]) if hosts else []
-    return [([known[codes[group[0]]] for known, codes in columns], group) for group in groups]
+    return [([verdicts[codes[group[0]]] for verdicts, codes in columns], group) for group in groups]

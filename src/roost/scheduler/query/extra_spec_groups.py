@@ -57,7 +57,7 @@ def _policy(flavor: Flavor, group_count: int, warnings: list[str]) -> Literal["n
         return "isolate"
     if policy is None:
         if group_count > 1:
-            warnings.append("the flavor has several resource groups and no group_policy; none is taken")
+            warnings.append("the flavor has several resource groups and no group_policy; the default is none")
     elif policy != "none":
         warnings.append(f"extra spec group_policy is ignored: {policy!r} is neither none nor isolate")
     return "none"

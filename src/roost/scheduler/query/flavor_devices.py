@@ -48,9 +48,7 @@ def add_devices(draft: Draft, request: Request) -> None:
         if _has_uefi(request):
             main.require("COMPUTE_SECURITY_STATELESS_FIRMWARE")
         else:
-            draft.warnings.append(
-                "image property hw_firmware_stateless is ignored: only hw_firmware_type=uefi can be without state"
-            )
+            draft.warnings.append("image property hw_firmware_stateless is ignored: it requires hw_firmware_type=uefi")
 
 
 def tpm_version(request: Request) -> str | None:

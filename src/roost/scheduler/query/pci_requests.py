@@ -32,9 +32,9 @@ class PciAliases:
             alias = read_alias(text)
             name = alias.name.strip()
             previous = self._by_name.get(name)
-            others = () if previous is None else previous.alternatives
+            earlier = () if previous is None else previous.alternatives
             self._by_name[name] = PciRequest(
-                alternatives=(*others, alias.request_traits), numa_policy=alias.numa_policy, name=name
+                alternatives=(*earlier, alias.request_traits), numa_policy=alias.numa_policy, name=name
             )
 
     def requests(self, request: Request) -> tuple[PciRequest, ...]:
@@ -88,9 +88,9 @@ def device_groups(requests: Iterable[PciRequest]) -> Iterator[ResourceGroup]:
             raise BadRequest(f"Placement does not support alternatives, as in {request.name!r}")
         if request.count > _GROUPS_MAX:
             raise BadRequest(f"Placement cannot serve {request.count} devices, the maximum is {_GROUPS_MAX}")
-        wanted = request.alternatives[0]
-        resource_class = _class_of(wanted)
-        traits = wanted.get("traits")
+        pool_traits = request.alternatives[0]
+        resource_class = _class_of(pool_traits)
+        traits = pool_traits.get("traits")
         required = tuple(frozenset({trait}) for trait in traits_of_device(traits if isinstance(traits, str) else ""))
         for number in range(request.count):
             suffix = f"{request.request_id}-{number}"
@@ -99,11 +99,11 @@ def device_groups(requests: Iterable[PciRequest]) -> Iterator[ResourceGroup]:
             yield ResourceGroup(suffix=suffix, resources={resource_class: 1}, required=required)
 
 
-def _class_of(wanted: PciTraits) -> str:
+def _class_of(traits: PciTraits) -> str:
     name = class_of_device(
-        str(wanted.get("resource_class") or ""),
-        vendor_id=str(wanted.get("vendor_id")),
-        product_id=str(wanted.get("product_id")),
+        str(traits.get("resource_class") or ""),
+        vendor_id=str(traits.get("vendor_id")),
+        product_id=str(traits.get("product_id")),
     )
     if not is_resource_class(name):
         raise BadRequest(f"{name[:70]!r} is not a resource class of devices")

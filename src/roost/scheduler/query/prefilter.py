@@ -65,7 +65,7 @@ def require_root_traits(*traits: str) -> Effect:
 
 
 def trait_words(name: str) -> str:
-    """Return a name in the form used in traits.
+    """Return a name in the spelling of traits.
 
     >>> trait_words("spapr-vlan")
     'SPAPR_VLAN'

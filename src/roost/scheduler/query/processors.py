@@ -37,12 +37,12 @@ def add_processors(main: DraftGroup, request: Request) -> None:
         BadRequest: a policy or a mask is invalid, or flavor and image contradict each other.
     """
     policy, vcpus = cpu_policy(request), request.flavor.vcpus
-    more = 1 if emulator_policy(request) == "isolate" else 0
+    emulator_cpus = 1 if emulator_policy(request) == "isolate" else 0
     if policy == "dedicated":
-        main.resources["PCPU"] = vcpus + more
+        main.resources["PCPU"] = vcpus + emulator_cpus
     elif policy == "mixed":
         dedicated = len(find_dedicated_cpus(request))
-        main.resources["PCPU"] = dedicated + more
+        main.resources["PCPU"] = dedicated + emulator_cpus
         main.resources["VCPU"] = vcpus - dedicated
     threads = thread_policy(request)
     if threads == "require":
@@ -97,9 +97,9 @@ def emulator_policy(request: Request) -> EmulatorPolicy | None:
 def _parse_choice(value: str | None, values: tuple[_Value, ...], name: str) -> _Value | None:
     if not value:
         return None
-    for each in values:
-        if each == value:
-            return each
+    for choice in values:
+        if choice == value:
+            return choice
     raise BadRequest(
         f"{value!r} is not a valid value of extra spec hw:{name} or image property hw_{name}: {', '.join(values)}"
     )
@@ -113,7 +113,7 @@ def find_dedicated_cpus(request: Request) -> frozenset[int]:
     """
     mask = request.flavor.extra_specs.get("hw:cpu_dedicated_mask")
     if mask:
-        return _read_mask(request, mask, most=request.flavor.vcpus - 1)
+        return _read_mask(request, mask, count_max=request.flavor.vcpus - 1)
     return realtime_cpus(request) if is_true(request.flavor.extra_specs.get("hw:cpu_realtime")) else frozenset()
 
 
@@ -126,34 +126,35 @@ def realtime_cpus(request: Request) -> frozenset[int]:
     specs, vcpus = request.flavor.extra_specs, request.flavor.vcpus
     flavor, image = read_values(request, "cpu_realtime_mask")
     # An emulator thread policy assigns these threads elsewhere, so no processor must be left for them.
-    return _read_mask(request, flavor or image, most=vcpus if specs.get("hw:emulator_threads_policy") else vcpus - 1)
+    count_max = vcpus if specs.get("hw:emulator_threads_policy") else vcpus - 1
+    return _read_mask(request, flavor or image, count_max=count_max)
 
 
-def _read_mask(request: Request, mask: str | None, *, most: int) -> frozenset[int]:
+def _read_mask(request: Request, mask: str | None, *, count_max: int) -> frozenset[int]:
     vcpus = request.flavor.vcpus
-    everyone = frozenset(range(vcpus))
-    cpus = parse_cpu_mask(mask, everyone=everyone) if mask else everyone
-    if not cpus <= everyone or not 0 < len(cpus) <= most:
+    all_cpus = frozenset(range(vcpus))
+    cpus = parse_cpu_mask(mask, all_cpus=all_cpus) if mask else all_cpus
+    if not cpus <= all_cpus or not 0 < len(cpus) <= count_max:
         label = "no mask" if not mask else f"the mask {mask[:70]}"
-        raise BadRequest(f"an instance of {vcpus} processors cannot have those of {label} as its own or for real time")
+        raise BadRequest(f"an instance of {vcpus} processors cannot have dedicated or real-time processors by {label}")
     return cpus
 
 
-def parse_cpu_mask(text: str, *, everyone: frozenset[int]) -> frozenset[int]:
+def parse_cpu_mask(text: str, *, all_cpus: frozenset[int]) -> frozenset[int]:
     """Parse a processor mask: numbers, ranges, and exclusions with ``^``.
 
     Args:
-        everyone: all processors, the start of a mask that begins with an exclusion.
+        all_cpus: all processors, the start of a mask that begins with an exclusion.
 
     Raises:
         BadRequest: a part is invalid.
 
-    >>> sorted(parse_cpu_mask("^0", everyone=frozenset(range(4))))
+    >>> sorted(parse_cpu_mask("^0", all_cpus=frozenset(range(4))))
     [1, 2, 3]
-    >>> sorted(parse_cpu_mask("1,2-3,^2", everyone=frozenset()))
+    >>> sorted(parse_cpu_mask("1,2-3,^2", all_cpus=frozenset()))
     [1, 3]
     """
-    included: set[int] = set(everyone) if text.strip().startswith("^") else set()
+    included: set[int] = set(all_cpus) if text.strip().startswith("^") else set()
     excluded: set[int] = set()
     for part in text.split(","):
         word = part.strip()

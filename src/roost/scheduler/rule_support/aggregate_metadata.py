@@ -21,11 +21,11 @@ def values_by_aggregate(hosts: HostView, key: str) -> Iterator[tuple[str, Mask]]
     return ((metadata[key], inside) for metadata, inside in hosts.aggregate_members() if key in metadata)
 
 
-def match_aggregates(hosts: HostView, key: str, is_wanted: Callable[[str], bool]) -> tuple[Mask, Mask]:
+def match_aggregates(hosts: HostView, key: str, accepts: Callable[[str], bool]) -> tuple[Mask, Mask]:
     """Return which hosts have a key in an aggregate, and which have an accepted value of it.
 
     Args:
-        is_wanted: accepts or rejects one part of a comma-separated list.
+        accepts: accepts or rejects one part of a comma-separated list.
 
     Returns:
         Two masks: bool, shape (hosts,).
@@ -33,7 +33,7 @@ def match_aggregates(hosts: HostView, key: str, is_wanted: Callable[[str], bool]
     has_key, has_value = np.zeros((2, len(hosts)), dtype=np.bool_)
     for value, inside in values_by_aggregate(hosts, key):
         has_key |= inside
-        if any(map(is_wanted, split_values(value))):
+        if any(map(accepts, split_values(value))):
             has_value |= inside
     return has_key, has_value
 
@@ -47,7 +47,7 @@ def split_values(value: str) -> list[str]:
     return [part.strip() for part in value.split(",")]
 
 
-def least_value(hosts: HostView, key: str, *, default: float, cast: Callable[[str], float]) -> Scores:
+def lowest_value(hosts: HostView, key: str, *, default: float, cast: Callable[[str], float]) -> Scores:
     """Return the lowest number of each host's aggregates; the default if there is none or one is invalid.
 
     Args:
@@ -57,10 +57,10 @@ def least_value(hosts: HostView, key: str, *, default: float, cast: Callable[[st
         float64, shape (hosts,), read-only; cached until an aggregate changes.
     """
 
-    def make(everyone: HostView) -> Scores:
-        numbers: Scores = np.full(len(everyone), np.inf)
-        is_invalid: Mask = np.zeros(len(everyone), dtype=np.bool_)
-        for value, inside in values_by_aggregate(everyone, key):
+    def make(all_hosts: HostView) -> Scores:
+        numbers: Scores = np.full(len(all_hosts), np.inf)
+        is_invalid: Mask = np.zeros(len(all_hosts), dtype=np.bool_)
+        for value, inside in values_by_aggregate(all_hosts, key):
             number = _parse_number(value, cast)
             if number is None:
                 is_invalid |= inside
@@ -69,7 +69,7 @@ def least_value(hosts: HostView, key: str, *, default: float, cast: Callable[[st
         numbers[is_invalid | (numbers == np.inf)] = default
         return numbers
 
-    return hosts.memoize(("least", hosts.epoch, key, default, cast), make)
+    return hosts.memoize(("lowest", hosts.epoch, key, default, cast), make)
 
 
 def unreadable_warnings(hosts: HostView, key: str, *, cast: Callable[[str], float]) -> list[str]:

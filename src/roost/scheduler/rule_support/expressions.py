@@ -82,7 +82,7 @@ def parse(text: str) -> Operation | None:
     if not document:
         return None
     if not isinstance(document, list):
-        raise ValueError("must be a list that begins with an operator")  # noqa: TRY004  # whoever wrote the text reads it
+        raise ValueError("must be a list that begins with an operator")  # noqa: TRY004  # the text is invalid, not its type
     return _parse_operation(document, depth=1)
 
 
@@ -113,8 +113,8 @@ def paths(node: Node) -> Iterator[Path]:
     if isinstance(node, Path):
         yield node
     elif isinstance(node, Operation):
-        for each in node.operands:
-            yield from paths(each)
+        for operand in node.operands:
+            yield from paths(operand)
 
 
 def reads_use(node: Node) -> bool:
@@ -201,7 +201,7 @@ def _memoize_verdicts(hosts: HostView, operation: Operation) -> _Verdicts:
     if reads_use(operation):
         return _verdicts(hosts, operation)
     key = ("expression", hosts.epoch, operation.text)
-    return hosts.memoize(key, lambda everyone: _verdicts(everyone, operation))
+    return hosts.memoize(key, lambda all_hosts: _verdicts(all_hosts, operation))
 
 
 def _verdicts(hosts: HostView, operation: Operation) -> _Verdicts:
@@ -293,8 +293,8 @@ def _apply(name: str, operands: list[_Value], count: int) -> _Verdicts:
     first, *others = operands
     verdicts_by_pair = np.array([_compare("=" if name == "in" else name, first, each) for each in others])
     if name == "in":
-        is_any: Mask = np.any(verdicts_by_pair, axis=0)
-        return is_any.astype(np.int8)
+        is_in: Mask = np.any(verdicts_by_pair, axis=0)
+        return is_in.astype(np.int8)
     verdicts: _Verdicts = verdicts_by_pair.min(axis=0)
     verdicts[np.any(verdicts_by_pair == _BROKEN, axis=0)] = _BROKEN
     return verdicts
@@ -305,11 +305,11 @@ def _compare(name: str, left: _Value, right: _Value) -> _Verdicts:
     if isinstance(left, _Numbers) and isinstance(right, _Numbers):
         holds: Mask = compare(left.numbers, right.numbers)
         return holds.astype(np.int8)
-    ours, theirs = left.as_objects(), right.as_objects()
-    width = len(theirs.objects)
-    pairs, codes = np.unique(ours.codes * width + theirs.codes, return_inverse=True)
+    lefts, rights = left.as_objects(), right.as_objects()
+    width = len(rights.objects)
+    pairs, codes = np.unique(lefts.codes * width + rights.codes, return_inverse=True)
     verdicts = [
-        _compare_pair(compare, ours.objects[pair // width], theirs.objects[pair % width]) for pair in pairs.tolist()
+        _compare_pair(compare, lefts.objects[pair // width], rights.objects[pair % width]) for pair in pairs.tolist()
     ]
     return np.array(verdicts, dtype=np.int8)[codes]
 

@@ -45,8 +45,8 @@ def parse_setting(pairs: Iterable[str]) -> tuple[dict[str, float], list[BadSetti
 def metric(hosts: HostView, name: str) -> Scores:
     """Return one metric of each host: float64, read-only, NaN unless the host reports a finite number."""
 
-    def make(everyone: HostView) -> Scores:
-        values = np.array([facts.metrics.get(name, np.nan) for facts in everyone.all_facts()], dtype=np.float64)
+    def make(all_hosts: HostView) -> Scores:
+        values = np.array([facts.metrics.get(name, np.nan) for facts in all_hosts.all_facts()], dtype=np.float64)
         values[~np.isfinite(values)] = np.nan
         return values
 
@@ -56,4 +56,4 @@ def metric(hosts: HostView, name: str) -> Scores:
 def unknown_metrics(hosts: HostView, names: Iterable[str]) -> list[str]:
     """Warn about metrics that no host reports and no monitor of Nova defines."""
     unknown = [name for name in names if name not in NOVA_METRICS and bool(np.isnan(metric(hosts, name)).all())]
-    return [f"{_SETTING}: no host reports {name!r}, and it is no metric of Nova's monitors" for name in unknown]
+    return [f"{_SETTING}: no host reports {name!r}, and Nova's monitors do not define it" for name in unknown]

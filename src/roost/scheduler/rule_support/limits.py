@@ -9,7 +9,7 @@ from roost.engine.columns.types import Amounts, Mask, Scores
 from roost.engine.feasibility.headroom import HEADROOM_MAX
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.aggregate_metadata import least_value, unreadable_warnings
+from roost.scheduler.rule_support.aggregate_metadata import lowest_value, unreadable_warnings
 from roost.scheduler.rule_support.number_filter import NumberFilter
 
 
@@ -39,8 +39,8 @@ class BelowLimit(NumberFilter):
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts below their limits."""
-        kept: Mask = hosts.column(self.column) < self.host_limits(hosts)
-        return kept
+        mask: Mask = hosts.column(self.column) < self.host_limits(hosts)
+        return mask
 
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""
@@ -52,7 +52,7 @@ class BelowAggregateLimit(BelowLimit):
 
     def host_limits(self, hosts: HostView) -> Scores:
         """Return the limit of each host: float64, shape (hosts,)."""
-        return least_value(hosts, self.number_option, default=self.default, cast=int)
+        return lowest_value(hosts, self.number_option, default=self.default, cast=int)
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Warn about invalid limits."""

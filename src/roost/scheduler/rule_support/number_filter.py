@@ -23,7 +23,7 @@ class NumberFilter(BaseFilter[msgspec.Struct]):
 
     @classmethod
     def of_hosts(cls, numbers: Scores) -> Self:
-        """Create the filter with a number of its own for each host: float64, shape (hosts,)."""
+        """Create the filter with one number per host: float64, shape (hosts,)."""
         rule = cls(cls.options())
         rule.number = numbers
         return rule

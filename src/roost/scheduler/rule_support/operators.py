@@ -36,12 +36,12 @@ _ARRAYS = {
 }
 
 
-def match(value: str | None, wanted: str) -> bool:
+def match(value: str | None, requirement: str) -> bool:
     """Return whether a value satisfies a requirement.
 
     Args:
         value: value of the host or the aggregate; None if it has none.
-        wanted: an operator, a blank, and operands; or a literal.
+        requirement: an operator, a blank, and operands; or a literal.
 
     Raises:
         ValueError: the operator is numeric, and an operand is not a number.
@@ -52,11 +52,11 @@ def match(value: str | None, wanted: str) -> bool:
     >>> match("12", ">= 8"), match("8", "< 9"), match("avx sse", "<all-in> avx sse"), match("b", "<or> a <or> b")
     (True, False, True, True)
     """
-    words = wanted.split()
+    words = requirement.split()
     name = words[0] if words else ""
     operands = words[1:]
     if name not in _NUMERIC and name not in _TEXTUAL and name not in ("<or>", "<all-in>"):
-        return value == wanted
+        return value == requirement
     if value is None or not operands:
         return False
     if name == "<or>":
@@ -68,33 +68,33 @@ def match(value: str | None, wanted: str) -> bool:
     return _TEXTUAL[name](value, operands[0])
 
 
-def matches(value: str | None, wanted: str) -> bool:
+def matches(value: str | None, requirement: str) -> bool:
     """Return whether a value satisfies a requirement; False instead of an error if an operand is not a number."""
     try:
-        return match(value, wanted)
+        return match(value, requirement)
     except ValueError:
         return False
 
 
-def operator_without_blank(wanted: str) -> str:
+def operator_without_blank(requirement: str) -> str:
     """Return the operator at the start of a requirement if no blank follows, so that it is compared as text.
 
     >>> [operator_without_blank(text) for text in (">=24", "s==kvm", ">= 24", "small")]
     ['>=', 's==', '', '']
     """
-    first = wanted.split(maxsplit=1)[0] if wanted.split() else ""
+    first = requirement.split(maxsplit=1)[0] if requirement.split() else ""
     if first in _OPERATORS:
         return ""
     return next((name for name in _OPERATORS if first.startswith(name)), "")
 
 
-def impossible_reason(wanted: str) -> str:
+def impossible_reason(requirement: str) -> str:
     """Return the reason if no value can satisfy a requirement, else "".
 
     >>> impossible_reason(">= many"), impossible_reason("s=="), impossible_reason("<or> a"), impossible_reason("many")
     ("'many' is not a number", 's== has no operand', '', '')
     """
-    name, *operands = wanted.split() or [""]
+    name, *operands = requirement.split() or [""]
     if name not in _NUMERIC and name not in _TEXTUAL and name not in ("<or>", "<all-in>"):
         return ""
     if not operands:
@@ -105,12 +105,12 @@ def impossible_reason(wanted: str) -> str:
         return f"{operands[0]!r} is not a number"
 
 
-def match_numbers(values: Scores, wanted: str, *, are_whole: bool = True) -> Mask:
+def match_numbers(values: Scores, requirement: str, *, are_whole: bool = True) -> Mask:
     """Return which numbers, written as text, satisfy a requirement.
 
     Args:
         values: float64, shape (values,).
-        wanted: as for ``match``.
+        requirement: as for ``match``.
         are_whole: whether the text of the numbers has no fraction.
 
     Returns:
@@ -119,7 +119,7 @@ def match_numbers(values: Scores, wanted: str, *, are_whole: bool = True) -> Mas
     >>> match_numbers(np.array([4.0, 16.0]), ">= 8").tolist(), match_numbers(np.array([4.0, 16.0]), "4").tolist()
     ([False, True], [True, False])
     """
-    words = wanted.split()
+    words = requirement.split()
     if len(words) > 1 and words[0] in _ARRAYS:
         try:
             operand = float(words[1])
@@ -129,5 +129,5 @@ def match_numbers(values: Scores, wanted: str, *, are_whole: bool = True) -> Mas
         return verdicts
     distinct, where = np.unique(values, return_inverse=True)
     texts = [str(int(value)) if are_whole else str(value) for value in distinct.tolist()]
-    mask: Mask = np.array([matches(text, wanted) for text in texts], dtype=np.bool_)[where]
+    mask: Mask = np.array([matches(text, requirement) for text in texts], dtype=np.bool_)[where]
     return mask

@@ -14,7 +14,7 @@ from roost.model.flavor import Flavor
 from roost.model.names import RATIO_MAX
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.aggregate_metadata import least_value, unreadable_warnings
+from roost.scheduler.rule_support.aggregate_metadata import lowest_value, unreadable_warnings
 from roost.scheduler.rule_support.number_filter import NumberFilter
 
 _Ratio = Annotated[float, msgspec.Meta(ge=0, le=RATIO_MAX)]
@@ -71,7 +71,7 @@ class OvercommitFilter(NumberFilter, ABC):
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
         """Return the capacity of each host."""
-        return [{self.limit: most} for most in (self.total(hosts) * self.ratios(hosts)).tolist()]
+        return [{self.limit: capacity} for capacity in (self.total(hosts) * self.ratios(hosts)).tolist()]
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Return no warnings."""
@@ -80,13 +80,13 @@ class OvercommitFilter(NumberFilter, ABC):
     def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
         """Return total, or usage and capacity, of each host."""
         total, amount = self.total(hosts), self.amount(spec.flavor)
-        limits = total * self.ratios(hosts)
-        columns = (total.tolist(), self.usage(hosts).tolist(), limits.tolist())
+        capacity = total * self.ratios(hosts)
+        columns = (total.tolist(), self.usage(hosts).tolist(), capacity.tolist())
         return [
-            f"has {has:,.12g} {self.noun} at all, {amount:,} are required"
-            if has < amount
-            else f"has {used:,.12g} of {may:,.12g} {self.noun} in use, {amount:,} are required"
-            for has, used, may in zip(*columns, strict=True)
+            f"has {host_total:,.12g} {self.noun} in total, {amount:,} are required"
+            if host_total < amount
+            else f"has {used:,.12g} of {limit:,.12g} {self.noun} in use, {amount:,} are required"
+            for host_total, used, limit in zip(*columns, strict=True)
         ]
 
     def reason(self, spec: Spec) -> str:
@@ -99,7 +99,7 @@ class AggregateOvercommitFilter(OvercommitFilter):
 
     def ratios(self, hosts: HostView) -> Scores:
         """Return the allocation ratio of each host: float64, shape (hosts,)."""
-        return least_value(hosts, self.number_option, default=self.default, cast=float)
+        return lowest_value(hosts, self.number_option, default=self.default, cast=float)
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Warn about invalid ratios."""
@@ -129,8 +129,8 @@ class CoreAmounts(OvercommitFilter):
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts with enough free virtual CPUs; a capacity of 0 disables the comparison with the total."""
         total, amount = self.total(hosts), self.amount(spec.flavor)
-        most: Scores = total * self.ratios(hosts)
-        mask: Mask = (total == 0) | ((most - self.usage(hosts) >= amount) & ((most <= 0) | (total >= amount)))
+        capacity: Scores = total * self.ratios(hosts)
+        mask: Mask = (total == 0) | ((capacity - self.usage(hosts) >= amount) & ((capacity <= 0) | (total >= amount)))
         return mask
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
@@ -187,5 +187,5 @@ class DiskAmounts(OvercommitFilter):
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
         """Return the disk capacity of each host, GiB."""
-        most: Scores = self.total(hosts) * self.ratios(hosts) / 1024
-        return [{self.limit: each} for each in most.tolist()]
+        capacity_gb: Scores = self.total(hosts) * self.ratios(hosts) / 1024
+        return [{self.limit: capacity} for capacity in capacity_gb.tolist()]

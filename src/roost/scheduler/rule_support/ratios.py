@@ -26,8 +26,8 @@ def parse_ratios(pairs: Iterable[str], *, setting: str) -> tuple[dict[str, float
     Args:
         setting: section and name of the setting, for the errors.
 
-    >>> found, dropped = parse_ratios(["a=1", "b = -0.5", "c"], setting="metrics.weight_setting")
-    >>> found, str(dropped[0])
+    >>> ratios, bad_pairs = parse_ratios(["a=1", "b = -0.5", "c"], setting="metrics.weight_setting")
+    >>> ratios, str(bad_pairs[0])
     ({'a': 1.0, 'b': -0.5}, "metrics.weight_setting: 'c' is ignored, because it is not name=number")
     """
     ratios: dict[str, float] = {}

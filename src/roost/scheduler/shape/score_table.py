@@ -21,7 +21,7 @@ from roost.scheduler.framework.plugin import (
     implements,
 )
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.aggregate_metadata import least_value, unreadable_warnings
+from roost.scheduler.rule_support.aggregate_metadata import lowest_value, unreadable_warnings
 from roost.scheduler.rule_support.ratios import parse_finite
 
 
@@ -118,7 +118,7 @@ class ScoreTable:
         if not any(key in metadata for metadata in self._state.metadata.values()):
             return None
         self.warnings += unreadable_warnings(self._all_hosts, key, cast=parse_finite)
-        return least_value(self._all_hosts, key, default=weigher.multiplier * sign, cast=parse_finite) * sign
+        return lowest_value(self._all_hosts, key, default=weigher.multiplier * sign, cast=parse_finite) * sign
 
     def weigh(self, rows: Rows | None, spec: Spec) -> HostWeights:
         """Weigh the accepted hosts for a request.

@@ -10,7 +10,7 @@ from roost.errors import BadSettings, ComputeHostMetricNotFound
 from roost.scheduler.framework.base_rule import BaseWeigher
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.aggregate_metadata import least_value
+from roost.scheduler.rule_support.aggregate_metadata import lowest_value
 from roost.scheduler.rule_support.host_metrics import WeightSetting, metric, parse_setting, unknown_metrics
 from roost.scheduler.rule_support.ratios import parse_finite
 
@@ -73,7 +73,7 @@ class Metrics(BaseWeigher[MetricsOptions]):
         options = self._options
         totals: Scores = np.zeros(len(hosts))
         is_unavailable: Mask = np.zeros(len(hosts), dtype=np.bool_)
-        multipliers = least_value(hosts, self.aggregate_key, default=options.weight_multiplier, cast=parse_finite)
+        multipliers = lowest_value(hosts, self.aggregate_key, default=options.weight_multiplier, cast=parse_finite)
         for name, ratio in self._ratios.items():
             values = metric(hosts, name)
             if options.required:

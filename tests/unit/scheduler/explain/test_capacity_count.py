@@ -26,7 +26,7 @@ def test_capacity_warns_that_reported_facts_are_not_counted():
     assert roost.capacity(wish(vcpus=2)).warnings == []
     dedicated = Flavor(name="pinned", vcpus=2, memory_mb=1, extra_specs={"hw:cpu_policy": "dedicated"})
     (warning,) = roost.capacity(Request(flavor=dedicated)).warnings
-    assert warning.endswith("is not counted: fewer may fit")
+    assert warning.endswith("are not counted: fewer instances may fit")
 
 
 def test_capacity_respects_the_anti_affinity_limit():

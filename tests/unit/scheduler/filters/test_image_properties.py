@@ -50,7 +50,7 @@ def test_default_architecture_applies_to_images_without_one():
 def test_reason_names_the_required_properties():
     rule = ImageProperties(ImagePropertiesOptions())
     image = {"hw_architecture": "amd64", "img_hv_type": "kvm", "img_hv_requested_version": ">=6"}
-    assert rule.reason(spec(image=image)) == "cannot run x86_64, kvm images that want hypervisor version >=6"
+    assert rule.reason(spec(image=image)) == "cannot run x86_64, kvm images that require hypervisor version >=6"
 
 
 @pytest.mark.shows("S011")

@@ -81,7 +81,7 @@ def test_host_reasons_name_the_shortage_of_each_host():
     assert rule.host_reasons(hosts_of(FLEET), DEDICATED) == [
         "reports no NUMA cells",
         "",
-        "has 3 processors to pin free in a cell at most, 4 are required",
+        "has 3 free processors for pinning in a cell at most, 4 are required",
         "",
         "has 512 MiB in a cell at most, 1,024 are required",
     ]

@@ -83,7 +83,7 @@ def test_invalid_ratio_is_ignored_with_a_warning():
 def test_unreported_metric_is_a_warning_unless_nova_knows_it():
     weigher = rule("heat=1", "cpu.frequency=1", "cpu.percnt=1")
     (warning,) = weigher.warnings(hosts_of(fleet(*HOSTS)), spec())
-    assert warning == "metrics.weight_setting: no host reports 'cpu.percnt', and it is no metric of Nova's monitors"
+    assert warning == "metrics.weight_setting: no host reports 'cpu.percnt', and Nova's monitors do not define it"
 
 
 def test_weigher_is_omitted_if_all_hosts_are_equal():

@@ -3,7 +3,7 @@
 from roost.model.names import DISABLED_TRAIT
 from roost.scheduler.query.prefilter import Effect, PrefilterContext
 
-_UP = Effect(root_forbidden=frozenset({DISABLED_TRAIT}))
+_NOT_DISABLED = Effect(root_forbidden=frozenset({DISABLED_TRAIT}))
 
 
 def compute_status_filter(_: PrefilterContext) -> Effect:
@@ -12,4 +12,4 @@ def compute_status_filter(_: PrefilterContext) -> Effect:
     Source:
         nova/scheduler/request_filter.py, compute_status_filter.
     """
-    return _UP
+    return _NOT_DISABLED

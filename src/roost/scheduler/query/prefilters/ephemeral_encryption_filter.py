@@ -18,5 +18,7 @@ def ephemeral_encryption_filter(context: PrefilterContext) -> Effect:
     if not is_enabled(context.request, "ephemeral_encryption"):
         return NOTHING
     trait = "COMPUTE_EPHEMERAL_ENCRYPTION"
-    form = resolve_value(context.request, "ephemeral_encryption_format", allowed=_FORMATS)
-    return require_root_traits(trait) if form is None else require_root_traits(trait, f"{trait}_{trait_words(form)}")
+    disk_format = resolve_value(context.request, "ephemeral_encryption_format", allowed=_FORMATS)
+    if disk_format is None:
+        return require_root_traits(trait)
+    return require_root_traits(trait, f"{trait}_{trait_words(disk_format)}")
