@@ -100,8 +100,8 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     # releases them.
     migration_uuid: str | None = None
     may_stay: bool = False  # whether its current host is eligible, as for a resize
-    # Whether it may return, until a conductor rules that out; meanwhile, an affinity group accepts no new members
-    # elsewhere.
+    # Whether it may return to its host, until a conductor rules that out. Until then, an affinity group accepts no
+    # new members elsewhere.
     may_return: bool = False
 
 
@@ -121,11 +121,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     force_hosts: tuple[str, ...] = ()
     force_nodes: tuple[str, ...] = ()
     destination: Destination | None = None
-    groups: tuple[ResourceGroup, ...] = ()  # beside the groups of the flavor
+    groups: tuple[ResourceGroup, ...] = ()  # in addition to those of the flavor
     retry: Retry | None = None  # None: first attempt
     is_bfv: bool = False  # boot from volume: the root disk takes no space on the host
     networks: tuple[Network, ...] = ()
-    pci_requests: tuple[PciRequest, ...] = ()  # beside the devices of the flavor, such as those of ports
+    pci_requests: tuple[PciRequest, ...] = ()  # in addition to those of the flavor, such as for ports
     root_required: frozenset[str] = frozenset()  # traits of the root provider
     root_forbidden: frozenset[str] = frozenset()
     same_subtree: tuple[frozenset[str], ...] = ()  # sets of suffixes

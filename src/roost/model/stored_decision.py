@@ -1,4 +1,4 @@
-"""The stored form of a decision: a compact record beside its row and its documents.
+"""The stored form of a decision: a compact record, in addition to its row and documents.
 
 Thousands are stored per second, so repeated values are stored once, in documents: the request, the settings, and the
 rules with their reasons (``Checks``).

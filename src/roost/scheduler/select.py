@@ -233,8 +233,8 @@ class Scheduler:
     def _settle(self, results: list[Decision | RoostError | None], waiting: list[PendingRequest]) -> None:
         """Commit staged items, and choose again for requests that lost a race, until none does.
 
-        A refusal next to own claims is only final once these are durable and no other process wrote meanwhile: the
-        claims may still fail, and others may have released resources.
+        A refusal after own claims in the same commit becomes final when these are durable, and no other process has
+        written since: the claims may still fail, and other processes may have released resources.
         """
         while waiting or self._placement.staged_count:
             verdicts = self._placement.flush()

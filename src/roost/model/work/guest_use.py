@@ -1,4 +1,4 @@
-"""The needs of a guest beside allocations, and its use of a host."""
+"""The needs of a guest in addition to its allocations, and its use of a host."""
 
 import msgspec
 

@@ -106,8 +106,8 @@ def may_begin(kind: UserOperation, status: StatusRow) -> str:
     if status.operation_id and (kind != "delete" or status.task == "deleting"):
         return f"{name} cannot {word} now: its task is {status.task}"
     if status.status not in _FROM[kind]:
-        wanted = " or ".join(required for required in STATUSES if required in _FROM[kind])
-        return f"{name} cannot {word} in status {status.status}: it has to be in {wanted}"
+        allowed = " or ".join(option for option in STATUSES if option in _FROM[kind])
+        return f"{name} cannot {word} in status {status.status}: it has to be in {allowed}"
     if kind in _NEED_HOST and not status.host:
         return f"{name} cannot {word}: it is on no host"
     return ""
@@ -127,7 +127,7 @@ class InstanceBuild(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     request: Request  # without uuids
     name: str
-    needs: GuestNeeds  # beside amounts; limits are those of the picks
+    needs: GuestNeeds  # in addition to amounts; limits are those of the picks
     picks: tuple[Pick, ...]  # the current host, then the remaining alternates
     attempt: int  # number of the current one
     attempts: tuple[Attempt, ...] = ()  # ended ones
@@ -163,7 +163,7 @@ class InstanceMove(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     is_on: bool  # whether it ran at the request
     is_verified: bool = False  # whether the move awaits confirmation
     name: str
-    needs: GuestNeeds = GuestNeeds()  # beside amounts; limits are those of the picks
+    needs: GuestNeeds = GuestNeeds()  # in addition to amounts; limits are those of the picks
     picks: tuple[Pick, ...] = ()  # the target, then the remaining alternates
     attempt: int = 0  # number of the current one
     attempts: tuple[Attempt, ...] = ()  # ended ones
