@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from roost.api.http import Request
 from roost.api.placement import candidate_json, candidate_query
+from roost.api.placement.candidate_cache import CachedQuery, CandidateCache
 from roost.api.placement.candidate_json import form_of
-from roost.api.placement.handlers.candidates import _body, _Cache, _CompiledQuery
+from roost.api.placement.handlers.candidates import _render, _search
 from roost.engine.candidates import search
 from roost.engine.candidates.picks import find_picks
 from roost.engine.candidates.query import compile_query
@@ -112,10 +113,10 @@ def test_text_cache_replaces_the_entry_of_a_tree(monkeypatch):
     texts = candidate_json.TextCache()
     one, other = (candidate_json._TreeText("x" * 500, 1, frozenset({1}), limit) for limit in (1, 2))
     for _ in range(9):
-        texts.keep(1, one)
-        texts.keep(1, other)
+        texts.store(1, one)
+        texts.store(1, other)
     assert texts.trees == {1: other}
-    texts.keep(2, one)
+    texts.store(2, one)
     assert texts.trees == {1: other}  # the cache is full
 
 
@@ -124,9 +125,9 @@ def test_cached_texts_of_a_query_are_dropped_on_inventory_changes():
     columns, history = Columns(state), History(state, Random(1), first=1_000)
     for _ in range(3):
         _, answer = columns.get("/allocation_candidates?resources1=VCPU:1")
-        kept = columns.current.kept[_Cache]
-        assert len(kept._with_texts) == 1
-        assert len(kept._with_texts[0].texts.trees) == len(answer["allocation_requests"])
+        cache = CandidateCache.of(columns.current)
+        assert len(cache._with_texts) == 1
+        assert len(cache._with_texts[0].texts.trees) == len(answer["allocation_requests"])
         apply(state, history.stock())
 
 
@@ -196,12 +197,14 @@ def test_combinations_of_last_picks_are_listed_one_by_one(version, policy):
     query = CandidateQuery(groups=groups, group_policy=policy)
     wanted = answer_of(state, query, version)
     assert len(wanted["allocation_requests"]) == 2 * 5 * 4 * 3 * 2
-    known = _CompiledQuery(
+    cached = CachedQuery(
         query, compile_query(state, query), form_of(Version(1, version), [CLASSES.index("CUSTOM_DEVICE") + 1]), 0
     )
     for limit in (None, 239, 100, 34, 33, 32, 1):
-        known.query = msgspec.structs.replace(query, limit=limit)
-        body = json.loads(_body(_Cache(state), known, Request(method="GET", path="", headers={})))
+        cached.query = msgspec.structs.replace(query, limit=limit)
+        cache, request = CandidateCache(state), Request(method="GET", path="", headers={})
+        matches = _search(cache, cached, request.options)
+        body = json.loads(_render(cache, cached, matches, request=request))
         assert body["allocation_requests"] == wanted["allocation_requests"][:limit]
         hosts = 1 if limit in {1, 32, 33, 34, 100} else 2
         assert len(body["provider_summaries"]) == 6 * hosts

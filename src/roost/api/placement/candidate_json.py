@@ -55,17 +55,17 @@ class TextCache:
     def __init__(self) -> None:
         self.trees: dict[int, _TreeText] = {}  # by provider row of the root
         self.watch = TreeWatch(self._forget)
-        self.alone = FlatIndex()
-        self.flat: _FlatText | None = None
+        self.flat_index = FlatIndex()
+        self.flat_text: _FlatText | None = None
         self._bytes = 0
 
-    def keep(self, anchor: int, written: _TreeText) -> None:
+    def store(self, anchor: int, entry: _TreeText) -> None:
         """Cache the requests of a tree if they fit; they replace its previous entry."""
         self._forget([anchor])
-        size = written.memory_bytes
+        size = entry.memory_bytes
         if self._bytes + size <= _CACHE_MAX_BYTES:
             self._bytes += size
-            self.trees[anchor] = written
+            self.trees[anchor] = entry
 
     def _forget(self, anchors: list[int] | None) -> None:
         if anchors is None:
@@ -73,8 +73,8 @@ class TextCache:
             self._bytes = 0
             return
         for anchor in anchors:
-            written = self.trees.pop(anchor, None)
-            self._bytes -= 0 if written is None else written.memory_bytes
+            entry = self.trees.pop(anchor, None)
+            self._bytes -= 0 if entry is None else entry.memory_bytes
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -123,20 +123,21 @@ class Requests:
         self._used: set[int] = set()
         self.used: Collection[int] = self._used  # provider rows
 
-    def write_flat(self, compiled: CompiledQuery, limit: int | None) -> str | None:
-        """Return the requests of the first ``limit`` hosts without children; None: other providers take part."""
-        alone, cached = self._cache.alone, self._cache.flat
-        host_rows = alone.find_rows(self._state, compiled)
-        if host_rows is None:
-            return None
-        stamp = self._state.changes.epoch, alone.version, limit
+    def write_flat(self, compiled: CompiledQuery, host_rows: list[int], limit: int | None) -> str:
+        """Return the requests of the first ``limit`` hosts without children.
+
+        Args:
+            host_rows: provider rows of all hosts, as the index of the cache found them.
+        """
+        cached = self._cache.flat_text
+        stamp = self._state.changes.epoch, self._cache.flat_index.version, limit
         if cached is None or cached.stamp != stamp:
             assert compiled.plain is not None
             rows = host_rows[:limit]
             text = ",".join(self._write_fan(Fan((), (), "", compiled.plain.resources, tuple(rows)), None))
-            cached = self._cache.flat = _FlatText(stamp, text, rows)
+            cached = self._cache.flat_text = _FlatText(stamp, text, rows)
             if len(text) > _CACHE_MAX_BYTES:
-                self._cache.flat = None
+                self._cache.flat_text = None
         self._check_size(len(cached.text))
         self.used = cached.rows
         return cached.text
@@ -144,10 +145,10 @@ class Requests:
     def write(self, candidates: Iterable[RowCandidate | Fan | TreeCandidates], *, limit: int | None = None) -> str:
         """Return the requests of all candidates, or of the first ``limit``."""
         texts: list[str] = []
-        most = math.inf if limit is None else limit
+        maximum = math.inf if limit is None else limit
         count = size = 0
         for each in candidates:
-            left = most - count
+            left = maximum - count
             if left <= 0:
                 break
             if isinstance(each, RowCandidate):
@@ -174,8 +175,8 @@ class Requests:
         Args:
             size: characters written before.
         """
-        written = self._cache.trees.get(tree.anchor)
-        if written is None or not written.serves(limit):
+        entry = self._cache.trees.get(tree.anchor)
+        if entry is None or not entry.serves(limit):
             all_used, self._used = self._used, set()
             parts: list[str] = []
             for each in tree.candidates:
@@ -186,11 +187,11 @@ class Requests:
                 parts += more
                 size += sum(map(len, more))
                 self._check_size(size)
-            written = _TreeText(",".join(parts), len(parts), frozenset(self._used), limit)
+            entry = _TreeText(",".join(parts), len(parts), frozenset(self._used), limit)
             self._used = all_used
-            self._cache.keep(tree.anchor, written)
-        self._used |= written.used
-        return written.text, written.requests
+            self._cache.store(tree.anchor, entry)
+        self._used |= entry.used
+        return entry.text, entry.requests
 
     def _write_parts(self, part: RowCandidate | Fan | Sheaf, limit: int | None) -> list[str]:
         if isinstance(part, RowCandidate):
@@ -201,35 +202,35 @@ class Requests:
         text = self._texts.get(candidate.takes) or self._allocations(candidate.takes)
         if not self._form.has_mappings:
             return f'{{"allocations":{text}}}'
-        mapped = self._mapping_texts
-        mappings = ",".join([mapped.get(each) or self._mapping(each) for each in candidate.mappings])
+        mapping_of = self._mapping_texts
+        mappings = ",".join([mapping_of.get(each) or self._mapping(each) for each in candidate.mappings])
         return f'{{"allocations":{text},"mappings":{{{mappings}}}}}'
 
     def _write_fan(self, fan: Fan, limit: int | None) -> list[str]:
-        """Return the requests of a fan; their common part is made once."""
+        """Return the requests of a fan; their common part is written once."""
         rows = fan.rows[:limit]
         self._used.update(rows)
         uuids = map(self._state.providers.uuids.__getitem__, rows)
-        opened, closed = ("{", "}") if self._form.has_provider_keys else ("[", "]")
+        opening, closing = ("{", "}") if self._form.has_provider_keys else ("[", "]")
         start, end = self._around(fan.demand)
         common = f"{self._allocations(fan.takes)[1:-1]}," if fan.takes else ""
-        before = f'{{"allocations":{opened}{common}{start}'
+        before = f'{{"allocations":{opening}{common}{start}'
         if not self._form.has_mappings:
-            return [f"{before}{uuid}{end}{closed}}}" for uuid in uuids]
+            return [f"{before}{uuid}{end}{closing}}}" for uuid in uuids]
         mappings = "".join([f"{self._mapping_texts.get(each) or self._mapping(each)}," for each in fan.mappings])
-        between = f'{end}{closed},"mappings":{{{mappings}"{fan.suffix}":["'
+        between = f'{end}{closing},"mappings":{{{mappings}"{fan.suffix}":["'
         return [f'{before}{uuid}{between}{uuid}"]}}}}' for uuid in uuids]
 
     def _write_sheaf(self, sheaf: Sheaf, limit: int | None) -> list[str]:
-        """Return the requests of a sheaf; its beginning is made once, and its ends are usually cached."""
-        opened, closed = ("{", "}") if self._form.has_provider_keys else ("[", "]")
+        """Return the requests of a sheaf; its beginning is written once, and its ends are usually cached."""
+        opening, closing = ("{", "}") if self._form.has_provider_keys else ("[", "]")
         before = "".join([f"{self._provider_texts.get(each) or self._allocation(each)}," for each in sheaf.takes])
         ends = self._write_ends(sheaf.ends if limit is None or limit >= len(sheaf.ends) else sheaf.ends[:limit])
         if not self._form.has_mappings:
-            return [f'{{"allocations":{opened}{before}{allocations}{closed}}}' for allocations, _ in ends]
+            return [f'{{"allocations":{opening}{before}{allocations}{closing}}}' for allocations, _ in ends]
         mappings = "".join([f"{self._mapping_texts.get(each) or self._mapping(each)}," for each in sheaf.mappings])
-        before = f'{{"allocations":{opened}{before}'
-        between = f'{closed},"mappings":{{{mappings}'
+        before = f'{{"allocations":{opening}{before}'
+        between = f'{closing},"mappings":{{{mappings}'
         return [f"{before}{allocations}{between}{end_mappings}}}}}" for allocations, end_mappings in ends]
 
     def _write_ends(self, ends: list[End]) -> list[tuple[str, str]]:
@@ -239,11 +240,11 @@ class Requests:
             return cached[1]
         if len(self._end_texts) >= _ENDS_MAX:
             self._end_texts.clear()
-        taken_of, mapped_of = self._provider_texts, self._mapping_texts
+        allocation_of, mapping_of = self._provider_texts, self._mapping_texts
         texts = [
             (
-                ",".join([taken_of.get(each) or self._allocation(each) for each in takes]),
-                ",".join([mapped_of.get(each) or self._mapping(each) for each in mappings]),
+                ",".join([allocation_of.get(each) or self._allocation(each) for each in takes]),
+                ",".join([mapping_of.get(each) or self._mapping(each) for each in mappings]),
             )
             for takes, mappings in ends
         ]
