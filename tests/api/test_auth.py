@@ -93,7 +93,7 @@ def test_invalid_token_file_is_refused(tmp_path):
     for text, problem in [
         ("token", "is not valid TOML"),
         ("[[token]]", "missing required field"),
-        ('[[token]]\nname = "a"\nsha256 = "abc"', "is not one that `roost token create` makes"),
+        ('[[token]]\nname = "a"\nsha256 = "abc"', "is invalid; create tokens with `roost token create`"),
         ('[[token]]\nname = ""\nsha256 = "abc"', "name must not be empty"),
         ('[[tokens]]\nname = "a"', "unknown field"),
     ]:

@@ -62,7 +62,7 @@ def test_known_flavor_can_be_given_by_name(own):
     refused = own.post("/decisions", {"flavor": "large"})
     assert (refused.status, refused.json["field"]) == (400, "$.flavor")
     decide(own, {"flavor": {**SMALL["flavor"], "vcpus": 1}})
-    several = "$.flavor: 2 flavors are called 'small'; store a flavor under that name, or give the flavor"
+    several = "$.flavor: 2 flavors have the name 'small'; store a flavor under that name, or give the flavor"
     assert own.post("/decisions", {"flavor": "small"}).json["detail"].startswith(several)
 
 

@@ -157,7 +157,10 @@ def test_fleet_operation_is_not_visible_to_readers():
 def test_reader_without_a_project_must_name_one(objects, path):
     refused = objects.own.ask("GET", path.replace("{uuid}", GROUP), headers=NO_PROJECT)
     assert refused.status == 403
-    assert refused.json["detail"] == "name a project: policy roost:all_projects does not allow you to see all"
+    assert (
+        refused.json["detail"]
+        == "the client has no project, and policy roost:all_projects does not allow it to see all projects"
+    )
 
 
 @pytest.mark.parametrize("path", [path for path in OBJECT_METHODS if path != "/groups/{uuid}"])

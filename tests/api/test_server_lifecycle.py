@@ -105,7 +105,7 @@ def test_unusable_settings_are_one_line_of_error(tmp_path, arguments, settings, 
 @pytest.mark.parametrize(
     ("arguments", "settings", "sentence"),
     [
-        (["--listen", "0.0.0.0:0"], "", "noauth2 authenticates nobody"),
+        (["--listen", "0.0.0.0:0"], "", "noauth2 authenticates no client"),
         (["--listen", "here"], "", "placement.listen: must be HOST:PORT, got 'here'"),
         (["--listen", "localhost:70000"], "", "must be HOST:PORT"),
         (["--workers", "2"], "", "must be 1 on SQLite"),

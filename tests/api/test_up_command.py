@@ -102,7 +102,7 @@ def test_limits_apply_to_both_apis(folder):
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["--listen", "0.0.0.0:0"], 3, "noauth2 authenticates nobody"),
+        (["--listen", "0.0.0.0:0"], 3, "noauth2 authenticates no client"),
         (["--listen", "here"], 3, "must be HOST:PORT"),
         (["--workers", "2"], 3, "must be 1 on SQLite"),
         (["--database", "postgresql:///d?host=/nowhere"], 7, "PostgreSQL"),

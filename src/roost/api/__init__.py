@@ -1,1 +1,21 @@
-"""The HTTP server: the Placement API and Roost's own API."""
+"""The HTTP server: the Placement API and Roost's own API. Read ``placement/application`` or ``v1/application`` first.
+
+``asgi``: an API as an ASGI application; limits, threads, metrics.
+``http``: requests and responses, independent of their transport.
+``path_tree``: lookup of routes by path.
+``json_schema``: validation of bodies and queries.
+``problems``: the status code and the formats of errors.
+``accept_header``: content negotiation.
+``answer_options``: settings of responses.
+``allowed_hosts``: host names of a server without authentication.
+``body_limits``: reading of bodies within limits.
+``cors``: cross-origin requests of browsers.
+``fast_reads``: reads that the event loop answers itself.
+``reader_client``: forwards long reads to the reader process.
+``outages``: logs of database outages.
+``probes``: ``/healthz`` and ``/metrics``.
+``access``: authentication, policies and tokens.
+``placement``: the Placement API.
+``server``: connections, TLS, worker processes.
+``v1``: Roost's own API.
+"""

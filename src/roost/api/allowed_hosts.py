@@ -42,7 +42,9 @@ class AllowedHosts:
         if request.headers.get("sec-fetch-site") in _CROSS_SITE:
             origin = request.headers.get("origin")
             if self._origins.isdisjoint({_ANY, origin}):
-                raise Problem(403, "Pages of other sites may not ask (setting placement.cors_allowed_origin).")
+                raise Problem(
+                    403, "Requests from pages of other sites are not allowed (setting placement.cors_allowed_origin)."
+                )
 
     def _is_own(self, host: str) -> bool:
         name = _without_port(host).removesuffix(".").lower()

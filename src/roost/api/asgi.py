@@ -63,7 +63,7 @@ class Authenticate(Protocol):
 
 
 # Sends an authenticated request to the reader process.
-AskReader = Callable[[Request], Awaitable[Response]]
+ForwardToReader = Callable[[Request], Awaitable[Response]]
 
 
 class Mailbox:
@@ -141,7 +141,7 @@ class AsgiApplication:
         settings: limits, and the mount prefix.
         authenticate: asynchronous authentication; None: the application identifies clients itself.
         bodies, outages: shared by all applications of the process; None: this is the only one.
-        ask_reader: sends long reads to the reader process; None: the serving thread answers everything.
+        forward_to_reader: sends long reads to the reader process; None: the serving thread answers everything.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class AsgiApplication:
         authenticate: Authenticate | None = None,
         bodies: BodyReader | None = None,
         outages: Outages | None = None,
-        ask_reader: AskReader | None = None,
+        forward_to_reader: ForwardToReader | None = None,
     ) -> None:
         self._application = application
         self._serving = serving
@@ -161,7 +161,7 @@ class AsgiApplication:
         self._bodies = bodies or BodyReader(self._settings)
         self._outages = outages or Outages()
         self._authenticate = authenticate
-        self._ask_reader = ask_reader
+        self._forward_to_reader = forward_to_reader
         self._cors = Cors.from_settings(self._settings)
         self._hosts = AllowedHosts.from_settings(self._settings)
         self._mailbox: Mailbox | None = None
@@ -171,7 +171,7 @@ class AsgiApplication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         assert scope["type"] == "http", scope["type"]
-        begun_s = time.perf_counter()
+        start_s = time.perf_counter()
         request = self._parse_request(scope)
         self._in_flight += 1
         try:
@@ -191,7 +191,7 @@ class AsgiApplication:
         ]
         start = {"type": "http.response.start", "status": response.status, "headers": headers}
         if response.stream is not None:
-            self._observe(request, response, time.perf_counter() - begun_s)
+            self._observe(request, response, time.perf_counter() - start_s)
             try:
                 await send(start)
                 connection = scope["extensions"][ABORT]
@@ -205,7 +205,7 @@ class AsgiApplication:
             return
         await send(start)
         await send({"type": "http.response.body", "body": response.body})
-        self._observe(request, response, time.perf_counter() - begun_s)
+        self._observe(request, response, time.perf_counter() - start_s)
 
     def _preflight(self, request: Request) -> Response | None:
         return None if self._cors is None else self._cors.preflight(request)
@@ -237,7 +237,7 @@ class AsgiApplication:
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         if self._in_flight > self._settings.requests_max:
-            raise busy(f"{self._settings.requests_max:,} requests are under way", "requests_max")
+            raise busy(f"{self._settings.requests_max:,} requests are in progress", "requests_max")
         if not request.is_mounted:
             raise Problem(404)
         if not request.is_path_text:
@@ -263,7 +263,7 @@ class AsgiApplication:
         loop = asyncio.get_running_loop()
         if self._mailbox is None or self._mailbox.loop is not loop:
             self._mailbox = Mailbox(loop)
-        if request.work == "point" or self._ask_reader is None:
+        if request.work == "point" or self._forward_to_reader is None:
             budget_s = self._settings.question_budget_s
             slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
             bounded = request.with_budget(budget_s, entered, too_slow=slow)
@@ -288,8 +288,8 @@ class AsgiApplication:
 
     async def _answer_in_reader(self, request: Request, receive: Receive) -> Response:
         """Answer in the reader process."""
-        assert self._ask_reader is not None, "the caller checks for a reader"
-        answer = asyncio.ensure_future(self._ask_reader(request))
+        assert self._forward_to_reader is not None, "the caller checks for a reader"
+        answer = asyncio.ensure_future(self._forward_to_reader(request))
         problems: list[Problem] = []
 
         def end(problem: Problem) -> None:
@@ -319,7 +319,9 @@ class AsgiApplication:
         timer = loop.call_later(timeout_s, give_up, late)
         watcher = None
         if request.method == "GET" or request.work != "point":
-            watcher = loop.create_task(_watch_disconnect(receive, lambda: give_up(Problem(503, "the client has left"))))
+            watcher = loop.create_task(
+                _watch_disconnect(receive, lambda: give_up(Problem(503, "the client disconnected")))
+            )
         try:
             yield
         finally:

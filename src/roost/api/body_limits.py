@@ -36,12 +36,12 @@ class BodyReader:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise Problem(400, "The client left before its request had ended.")
+                raise Problem(400, "The client disconnected before the end of its request.")
             part = message.get("body", b"")
             if request.body_bytes + len(part) > size_max:
                 raise too_large
             if self.held_bytes + len(part) > self._sum_max:
-                raise busy(f"bodies of {self.held_bytes:,} bytes are under way", "bodies_max_bytes")
+                raise busy(f"bodies of {self.held_bytes:,} bytes are in progress", "bodies_max_bytes")
             request.body_bytes += len(part)
             self.held_bytes += len(part)
             parts.append(part)

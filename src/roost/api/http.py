@@ -116,7 +116,7 @@ class Request:
             Exception: ``too_slow``.
         """
         if self.is_abandoned:
-            raise Problem(503, "the client has left, or was answered already")
+            raise Problem(503, "the client disconnected, or has its response already")
         if time.perf_counter() > self.until_s:
             raise self.too_slow
 
@@ -260,7 +260,7 @@ def require_json(request: Request) -> None:
         raise Problem(
             415,
             f"The media type {declared} is not supported, use application/json",
-            before=f"The request media type {header} is not supported by this server.\n",
+            preamble=f"The request media type {header} is not supported by this server.\n",
         )
 
 
@@ -281,10 +281,10 @@ def not_acceptable(
     """Return the 406 for an unacceptable media type or version."""
     accept = request.headers.get("accept")
     media_types = JSON if accept in {None, "", "*/*"} else accept
-    before = (
+    preamble = (
         f"The resource could not be generated that was acceptable to your browser\n(content of type {media_types}. "
     )
-    return Problem(406, text, before=before, more=more, version_headers=version_headers)
+    return Problem(406, text, preamble=preamble, more=more, version_headers=version_headers)
 
 
 def new_request_id() -> str:

@@ -31,10 +31,10 @@ _LENIENT.checks("uuid")(_is_uuid)
 
 
 def _unique_items(
-    _validator: Any, is_wanted: object, value: object, _schema: object
+    _validator: Any, is_required: object, value: object, _schema: object
 ) -> Iterator[jsonschema.ValidationError]:
     """Check uniqueness in one pass; the library compares all pairs of unordered items."""
-    if is_wanted and isinstance(value, list) and len(set(map(_equality_key, value))) < len(value):
+    if is_required and isinstance(value, list) and len(set(map(_equality_key, value))) < len(value):
         yield jsonschema.ValidationError(f"{value!r} has non-unique elements")
 
 

@@ -31,34 +31,34 @@ class HealthCheck:
     def __init__(self, serving: Serving, *, dead_s: float = _DEAD_S) -> None:
         self._serving = serving
         self._dead_s = dead_s
-        self._looking: asyncio.Future[str] | None = None
-        self._asked_s = 0.0
+        self._pending: asyncio.Future[str] | None = None
+        self._submitted_s = 0.0
 
     async def __call__(self) -> str | None:
         """Return the problem in one sentence; None: no known problem."""
         loop = asyncio.get_running_loop()
         try:
-            if self._looking is None:
+            if self._pending is None:
                 outcome: Future[str] = Future()
                 self._serving.submit(_confirm, outcome)
-                self._looking, self._asked_s = asyncio.wrap_future(outcome), loop.time()
-            looking = self._looking
-            await asyncio.wait((looking,), timeout=_WAIT_S)
-            if not looking.done():
-                waited_s = loop.time() - self._asked_s
-                late = f"the thread that answers has not done so for {waited_s:.0f} s"
-                return late if waited_s >= self._dead_s else None
-            self._looking = None
-            looking.result()
+                self._pending, self._submitted_s = asyncio.wrap_future(outcome), loop.time()
+            pending = self._pending
+            await asyncio.wait((pending,), timeout=_WAIT_S)
+            if not pending.done():
+                waited_s = loop.time() - self._submitted_s
+                problem = f"the serving thread has not answered for {waited_s:.0f} s"
+                return problem if waited_s >= self._dead_s else None
+            self._pending = None
+            pending.result()
         except RoostError as error:
             return str(error)
         except Exception as error:  # noqa: BLE001  # monitoring must see every problem
-            return f"a fault of roost itself: {error!r}"
+            return f"internal error: {error!r}"
         return None
 
 
 def _confirm(_current: Current) -> str:
-    return "well"
+    return "ok"
 
 
 class Probes:
@@ -81,24 +81,24 @@ class Probes:
     ) -> None:
         self._health, self._serving, self._note = health, serving, note
         *first, last = *others, "/healthz", "/metrics"
-        self._nothing = f"here are {', '.join(first)} and {last}\n".encode()
+        self._not_found = f"the paths are {', '.join(first)} and {last}\n".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         content_type = "text/plain; charset=utf-8"
         if scope["method"] not in {"GET", "HEAD"}:
-            status, body = 405, b"only GET is answered here\n"
+            status, body = 405, b"only GET is supported\n"
         elif scope["path"] == "/healthz":
             problem = await self._health()
             busy_s = 0.0 if self._serving is None else self._serving.busy_s
-            well = f"ok, busy for {busy_s:.1f} s\n" if busy_s >= _BUSY_S else "ok\n"
+            text = f"ok, busy for {busy_s:.1f} s\n" if busy_s >= _BUSY_S else "ok\n"
             if note := self._note():
-                well += f"{note}\n"
-            status, body = (200, well.encode()) if problem is None else (503, f"{problem}\n".encode())
+                text += f"{note}\n"
+            status, body = (200, text.encode()) if problem is None else (503, f"{problem}\n".encode())
         elif scope["path"] == "/metrics":
             status, body, content_type = 200, metrics.text(), metrics.CONTENT_TYPE
         else:
-            status, body = 404, self._nothing
+            status, body = 404, self._not_found
         headers = [(b"content-type", content_type.encode()), (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

@@ -50,7 +50,7 @@ class Problem(errors.RoostError):
         status: of HTTP.
         text: the error, without the first sentence of the status.
         code: an error code of Placement; empty: the default code.
-        before: another first sentence; with it, no line ends follow the text.
+        preamble: another first sentence; with it, no line ends follow the text.
         headers: further headers.
         more: further members of the error in JSON.
         version_headers: which version headers the response has.
@@ -62,12 +62,12 @@ class Problem(errors.RoostError):
         text: str = "",
         *,
         code: str = "",
-        before: str | None = None,
+        preamble: str | None = None,
         headers: Mapping[str, str] | None = None,
         more: Mapping[str, str] | None = None,
         version_headers: VersionHeaders = "all",
     ) -> None:
-        self.status, self.text, self.code, self.before = status, text, code, before
+        self.status, self.text, self.code, self.preamble = status, text, code, preamble
         self.headers: Mapping[str, str] = headers or {}
         self.more: Mapping[str, str] = more or {}
         self.version_headers: VersionHeaders = version_headers
@@ -169,9 +169,10 @@ def _strip_tags(text: str) -> str:
 
 
 def _format_message(problem: Problem, *, is_escaped: bool) -> str:
-    text, before = problem.text, problem.before
-    after = "" if before is not None else "\n\n"
-    before = _PREAMBLES.get(problem.status, title_of(problem.status)) if before is None else before
+    text, preamble = problem.text, problem.preamble
+    after = "" if preamble is not None else "\n\n"
+    if preamble is None:
+        preamble = _PREAMBLES.get(problem.status, title_of(problem.status))
     if is_escaped:
-        text, before = html.escape(text), html.escape(before)
-    return f"{before}<br /><br />\n{text}{after}"
+        text, preamble = html.escape(text), html.escape(preamble)
+    return f"{preamble}<br /><br />\n{text}{after}"

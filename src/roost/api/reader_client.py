@@ -30,7 +30,7 @@ from roost.observe import log, metrics
 
 _MODULE = "roost.app.reader_process"
 # Questions in progress at once; each takes a processor.
-_AT_ONCE = 2
+_RUNNING_MAX = 2
 # Maximum number of waiting questions, in all and per identity.
 _WAITING_MAX = 64
 _EACH_MAX = 8
@@ -44,12 +44,14 @@ class Turns:
     """Fair queueing: a bounded number at once, the others in turn by identity.
 
     Args:
-        at_once: questions in progress, >= 1.
+        running_max: questions in progress, >= 1.
         waiting_max, each_max: waiting questions, in all and per identity, >= 0.
     """
 
-    def __init__(self, at_once: int = _AT_ONCE, *, waiting_max: int = _WAITING_MAX, each_max: int = _EACH_MAX) -> None:
-        self._free = at_once
+    def __init__(
+        self, running_max: int = _RUNNING_MAX, *, waiting_max: int = _WAITING_MAX, each_max: int = _EACH_MAX
+    ) -> None:
+        self._free = running_max
         self._waiting_max, self._each_max = waiting_max, each_max
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
@@ -60,29 +62,29 @@ class Turns:
         Raises:
             Unavailable: too many questions wait already.
         """
-        await self._take(owner)
+        await self._acquire(owner)
         try:
             yield
         finally:
-            self._give()
+            self._release()
 
-    async def _take(self, owner: str) -> None:
+    async def _acquire(self, owner: str) -> None:
         if self._free:
             self._free -= 1
             return
         own = self._waiting.get(owner, ())
         if len(own) >= self._each_max or sum(map(len, self._waiting.values())) >= self._waiting_max:
-            raise Unavailable(f"{len(own)} long questions of this identity wait already; try again")
+            raise Unavailable(f"{len(own)} long questions of this identity are waiting; try again")
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(owner, deque()).append(turn)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._give()
+                self._release()
             raise
 
-    def _give(self) -> None:
+    def _release(self) -> None:
         while self._waiting:
             owner = next(iter(self._waiting))
             turns = deque(turn for turn in self._waiting.pop(owner) if not turn.done())
@@ -162,7 +164,7 @@ class ReaderClient:
         self._started_s = -_RESTART_PAUSE_S
         self._number = 0
 
-    async def ask(self, request: Request, *, is_own_api: bool) -> Response:
+    async def forward(self, request: Request, *, is_own_api: bool) -> Response:
         """Return the response to an authenticated request.
 
         Raises:
@@ -174,7 +176,7 @@ class ReaderClient:
         async with self._turns.turn(f"{identity.user_id}\0{identity.project_id}"):
             budget_s = self._settings().placement.question_budget_s
             self._number += 1
-            ask = Ask(
+            question = Ask(
                 number=self._number,
                 is_own_api=is_own_api,
                 budget_s=budget_s,
@@ -196,28 +198,28 @@ class ReaderClient:
             )
             metrics.QUESTIONS_READ.inc()
             try:
-                answer = await self._answer(await self._connect(), ask)
+                answer = await self._answer(await self._connect(), question)
             except OverBudgetInReader:
                 raise OverBudget(
                     "the work on this request", seconds=budget_s, limit="placement.question_budget_s"
                 ) from None
             return Response(status=answer.status, body=answer.body, headers=answer.headers)
 
-    async def _answer(self, link: _Link, ask: Ask) -> Answer:
+    async def _answer(self, link: _Link, question: Ask) -> Answer:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        link.pending[ask.number] = future
+        link.pending[question.number] = future
         settings = self._settings()
         if link.settings is not settings:
             link.send(NewSettings(settings=settings))
             link.settings = settings
-        link.send(ask)
+        link.send(question)
         try:
             return await future
         except asyncio.CancelledError:
-            link.send(Cancel(number=ask.number))
+            link.send(Cancel(number=question.number))
             raise
         finally:
-            del link.pending[ask.number]
+            del link.pending[question.number]
 
     async def _connect(self) -> _Link:
         if self._link is not None and self._listening is not None and not self._listening.done():
@@ -226,13 +228,13 @@ class ReaderClient:
         if now_s - self._started_s < _RESTART_PAUSE_S:
             raise Unavailable((self._link and self._link.problem) or "the reader process is being started; try again")
         self._started_s = now_s
-        ours, theirs = socket.socketpair()
-        with theirs:
-            words = [sys.executable, "-P", "-m", _MODULE, str(theirs.fileno())]
+        own_socket, child_socket = socket.socketpair()
+        with child_socket:
+            command = [sys.executable, "-P", "-m", _MODULE, str(child_socket.fileno())]
             process = subprocess.Popen(  # noqa: S603, ASYNC220  # our own module; it only starts
-                words, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+                command, stdin=subprocess.DEVNULL, pass_fds=[child_socket.fileno()]
             )
-        reader, writer = await asyncio.open_connection(sock=ours)
+        reader, writer = await asyncio.open_connection(sock=own_socket)
         link = self._link = _Link(process, writer)
         link.settings = self._settings()
         link.send(Start(url=self._url, settings=link.settings, has_own_api=self._has_own_api))

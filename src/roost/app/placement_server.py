@@ -159,12 +159,17 @@ def serve_placement(
 
     tls = tls_context(settings)
     reader = build_reader(config.url, config.settings)
-    ask_reader = None if reader is None else partial(reader.ask, is_own_api=False)
+    forward_to_reader = None if reader is None else partial(reader.forward, is_own_api=False)
 
     def sites(serving: Serving, health: "Health") -> list[Site]:
         outages = Outages()
         edge = AsgiApplication(
-            application, serving, settings=settings, authenticate=authenticate, outages=outages, ask_reader=ask_reader
+            application,
+            serving,
+            settings=settings,
+            authenticate=authenticate,
+            outages=outages,
+            forward_to_reader=forward_to_reader,
         )
         api_sites = [Site(edge, listener, tls)]
         return (

@@ -117,7 +117,7 @@ def _serve(
         return [Site(Mount(edges, otherwise=probes), listener, tls)]
 
     reload = start_reloader(roost, serving, config=config, tls=tls)
-    on_tick = call_each(reload, agents.note_heard)
+    on_tick = call_each(reload, agents.store_heartbeats)
     on_stop = call_each(conductor.stop, events.close, wakeups.close, ends.close)
     if remote is not None:
         remote.start(serving)
@@ -161,7 +161,7 @@ def _http_edges(
             authenticate=authenticate,
             bodies=bodies,
             outages=outages,
-            ask_reader=None if reader is None else partial(reader.ask, is_own_api=prefix == PREFIX),
+            forward_to_reader=None if reader is None else partial(reader.forward, is_own_api=prefix == PREFIX),
         )
         for prefix, api in apis
     }

@@ -151,7 +151,7 @@ def open_api(backend: BackendOptions, *, is_read_only: bool) -> Iterator[Api]:
     )
 
     def transport(method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        response = in_process.ask(
+        response = in_process.request(
             method, path.removeprefix(_PREFIX), headers={"x-auth-token": "admin", "content-type": _JSON}, body=body
         )
         return response.status, response.body

@@ -1,1 +1,10 @@
-"""HTTP clients: a remote Placement API, and the server of agents."""
+"""HTTP clients.
+
+``wire``: requests on a persistent connection.
+``placement_http``: a Placement API, with retries.
+``remote_claims``: candidates and claims of a remote Placement.
+``host_mirror``: mirrors a remote Placement's providers in the columns.
+``report_http``: a report client's connection to a Placement.
+``agent_server``: the agent's client of its server.
+``event_stream``: follows the events of a server.
+"""

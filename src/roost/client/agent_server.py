@@ -35,10 +35,10 @@ _REFUSALS = frozenset({400, 401, 403, 404, 409, 413, 422})
 _TERMINAL = frozenset({401, 403, 404})  # They end or restart an agent; a proxy may send them while the server is away.
 
 Result = TypeVar("Result")
-_decode_registered = msgspec.json.Decoder(RegistrationAnswer).decode
-_decode_polled = msgspec.json.Decoder(PollAnswer).decode
+_decode_registration_answer = msgspec.json.Decoder(RegistrationAnswer).decode
+_decode_poll_answer = msgspec.json.Decoder(PollAnswer).decode
 _decode_standings = msgspec.json.Decoder(Standings).decode
-_decode_kept = msgspec.json.Decoder(Acknowledgement).decode
+_decode_acknowledgement = msgspec.json.Decoder(Acknowledgement).decode
 
 
 class HttpServer:
@@ -68,7 +68,9 @@ class HttpServer:
     def register(self, host: str, registration: Registration) -> RegistrationAnswer:
         """See ``Server``."""
         try:
-            registered = self._ask("PUT", f"/v1/agents/{quote(host, safe='')}", registration, decode=_decode_registered)
+            registered = self._request(
+                "PUT", f"/v1/agents/{quote(host, safe='')}", registration, decode=_decode_registration_answer
+            )
         except NotFound:
             raise BadSettings(self._url, "it has no agents: it is not a Roost server") from None
         self._runs[host] = registration.run
@@ -77,24 +79,26 @@ class HttpServer:
     def report(self, host: str, node: str, facts: HostFacts) -> None:
         """See ``Server``."""
         path = f"/v1/agents/{quote(host, safe='')}/nodes/{quote(node, safe='')}{self._run_query(host)}"
-        self._ask("PUT", path, facts, decode=_discard)
+        self._request("PUT", path, facts, decode=_discard)
 
     def poll(self, poll: Poll) -> PollAnswer:
         """See ``Server``."""
-        return self._ask("POST", "/v1/orders/poll", poll, decode=_decode_polled)
+        return self._request("POST", "/v1/orders/poll", poll, decode=_decode_poll_answer)
 
     def answer(self, order_id: int, answer: OrderAnswer) -> None:
         """See ``Server``."""
         try:
-            receipt = self._ask("POST", f"/v1/orders/{order_id}/answer", answer, decode=_decode_kept)
+            acknowledgement = self._request(
+                "POST", f"/v1/orders/{order_id}/answer", answer, decode=_decode_acknowledgement
+            )
         except Conflict as error:
             raise BadSettings(self._url, str(error)) from None
-        if not receipt.is_wanted:
+        if not acknowledgement.is_wanted:
             raise Conflict(f"the order {order_id} was withdrawn: undo what was done for it")
 
     def deregister(self, host: str) -> None:
         """See ``Server``."""
-        self._ask("DELETE", f"/v1/agents/{quote(host, safe='')}{self._run_query(host)}", decode=_discard)
+        self._request("DELETE", f"/v1/agents/{quote(host, safe='')}{self._run_query(host)}", decode=_discard)
 
     def standings(self, host: str, uuids: Collection[str]) -> dict[str, Standing]:
         """Return the standings of instances found on a host; unknown instances are omitted.
@@ -106,7 +110,7 @@ class HttpServer:
         path = f"/v1/agents/{quote(host, safe='')}/standings"
         for at in range(0, len(names), STANDINGS_MAX):
             holders = Holders(instances=tuple(names[at : at + STANDINGS_MAX]))
-            standings |= self._ask("POST", path, holders, decode=_decode_standings).instances
+            standings |= self._request("POST", path, holders, decode=_decode_standings).instances
         return standings
 
     def close(self) -> None:
@@ -122,7 +126,7 @@ class HttpServer:
         run = self._runs.get(host)
         return "" if run is None else f"?run={run}"
 
-    def _ask(
+    def _request(
         self, method: str, path: str, body: msgspec.Struct | None = None, *, decode: Callable[[bytes], Result]
     ) -> Result:
         """Send a request until there is an answer, and return the decoded answer.
@@ -211,10 +215,10 @@ class HttpServer:
             yield wire
         finally:
             with self._lock:
-                is_kept = not self._is_closed
-                if is_kept:
+                is_open = not self._is_closed
+                if is_open:
                     self._idle.append(wire)
-            if not is_kept:
+            if not is_open:
                 wire.close()
 
     def _wire(self) -> Wire:

@@ -118,9 +118,9 @@ def _differences(current: Current, spec: ProviderSpec) -> Iterator[tuple[Write, 
     if inventories.list_inventories(current.state, row) != spec.inventories:
         yield inventories.plan_replacement(current.state, row, spec.inventories)
     generation = current.state.providers.generation.each[row]
-    worn = labels.plan_traits(current.state, row, names=sorted(spec.traits), generation=generation)
-    if worn:
-        yield worn
+    trait_writes = labels.plan_traits(current.state, row, names=sorted(spec.traits), generation=generation)
+    if trait_writes:
+        yield trait_writes
     if set(labels.aggregates_of(current.state, row)) != spec.aggregates:
         yield labels.plan_aggregates(current, row, uuids=sorted(spec.aggregates), generation=None)
 

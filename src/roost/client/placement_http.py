@@ -44,7 +44,7 @@ class Connection:
         self._version = f"1.{self.minor}"
 
     def _newest(self) -> int:
-        body = self.ask("GET", "/").body
+        body = self.request("GET", "/").body
         try:
             newest = newest_minor(body)
         except ValueError as error:
@@ -55,14 +55,14 @@ class Connection:
 
     def get(self, path: str) -> Any:
         """Return the body of a response; None: not found."""
-        answer = self.ask("GET", path)
+        answer = self.request("GET", path)
         if answer.status == 404:
             return None
         if answer.status != 200 or not isinstance(answer.body, dict):
             raise PlacementGone(f"it answers {path.partition('?')[0]} with {answer.problem}")
         return answer.body
 
-    def ask(self, method: str, path: str, body: object = None) -> Answer:
+    def request(self, method: str, path: str, body: object = None) -> Answer:
         """Send an idempotent request, with retries.
 
         Raises:

@@ -44,7 +44,7 @@ class RemotePlacement:
             return RemoteAnswer(
                 problem=f"any one of several traits needs microversion {ANY_TRAITS}, and it has 1.{minor}"
             )
-        answer = self._connection.ask("GET", f"/allocation_candidates?{query_string(query)}")
+        answer = self._connection.request("GET", f"/allocation_candidates?{query_string(query)}")
         if answer.status == 400:
             return RemoteAnswer(problem=answer.problem)
         if answer.status != 200:
@@ -80,7 +80,7 @@ class RemotePlacement:
         """
         if self._is_dry:
             return
-        answer = self._connection.ask("DELETE", f"/allocations/{consumer_uuid}")
+        answer = self._connection.request("DELETE", f"/allocations/{consumer_uuid}")
         if answer.status not in {204, 404}:
             raise PlacementGone(f"it answers DELETE /allocations with {answer.problem}")
 
@@ -95,7 +95,7 @@ class RemotePlacement:
         }
         if self._connection.minor >= CONSUMER_TYPES.minor:
             body["consumer_type"] = _TYPE
-        answer = self._connection.ask("PUT", f"/allocations/{consumer_uuid}", body)
+        answer = self._connection.request("PUT", f"/allocations/{consumer_uuid}", body)
         if answer.status == 204:
             return True
         if answer.status not in {400, 409}:  # A provider that is gone is a 400.

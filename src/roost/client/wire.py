@@ -36,10 +36,10 @@ def address_of(url: str) -> Address:
     parts = urlsplit(url)
     host, port = parts.hostname, parts.port
     if host is None or parts.scheme not in {"http", "https"} or parts.username is not None:
-        raise ValueError("it names no server")
+        raise ValueError("it has no server")
     host.encode("idna")  # As for the lookup of the name.
     if not _is_one_word(host) or not (_is_one_word(parts.path) and parts.path.isascii()):
-        raise ValueError("it holds what no request can say")
+        raise ValueError("it has characters that a request cannot contain")
     return Address(host, port, parts.path.rstrip("/"), parts.scheme == "https")
 
 
@@ -63,13 +63,13 @@ def parse_url_option(url: str, *, token: str) -> Address:
 
 
 def check_header_text(option: str, text: str) -> None:
-    """Refuse the value of an option that no header can hold; the error does not show it, as it may be a token.
+    """Refuse the value of an option that a header cannot contain; the error does not show it, as it may be a token.
 
     Raises:
         BadRequest: the value is invalid.
     """
     if not is_header_text(text):
-        raise BadRequest(f"{option} has a character that no header can hold, such as a line break")
+        raise BadRequest(f"{option} has a character that a header cannot contain, such as a line break")
 
 
 class Wire:
@@ -94,7 +94,7 @@ class Wire:
             ) from None
         for name, value in headers.items():
             if not is_header_text(value):  # The error does not show it, as it may be a token.
-                raise BadSettings(name, "has a character that no header can hold, such as a line break")
+                raise BadSettings(name, "has a character that a header cannot contain, such as a line break")
         self._tls = ssl.create_default_context() if is_tls else None
         self._timeout_s = timeout_s
         self._connection: http.client.HTTPConnection | None = None

@@ -97,7 +97,7 @@ class Client:
         sent |= {name.lower(): value for name, value in (headers or {}).items()}
         if params:
             url += ("&" if "?" in url else "?") + urlencode(params)
-        return Answer(self._api.ask(method.upper(), url, headers=sent, body=body))
+        return Answer(self._api.request(method.upper(), url, headers=sent, body=body))
 
     def get(self, url: str, **options: Any) -> Answer:
         """Read a resource; see ``request``."""

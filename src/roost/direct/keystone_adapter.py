@@ -46,7 +46,7 @@ class _Transport(HTTPAdapter):
         """Answer a request."""
         body = request.body or b""
         assert isinstance(body, str | bytes), "bodies in parts are not sent by an adapter"
-        answer = self._api.ask(
+        answer = self._api.request(
             request.method or "GET",
             request.url or "/",
             headers={name: _text(value) for name, value in request.headers.items()},

@@ -29,7 +29,7 @@ async def get(application, path="/healthz"):
 
 @pytest.fixture
 def gate(serving):
-    """Block the thread that answers, until the test sets the event."""
+    """Block the serving thread until the test sets the event."""
     gate, started = threading.Event(), threading.Event()
 
     def wait(_current):
@@ -63,7 +63,7 @@ def test_health_is_reported_while_the_thread_is_busy(serving, gate):
 @pytest.mark.usefixtures("gate")
 def test_unresponsive_thread_is_reported_as_a_problem(serving):
     problem = asyncio.run(HealthCheck(serving, dead_s=0.0)())
-    assert problem.startswith("the thread that answers has not done so for")
+    assert problem.startswith("the serving thread has not answered for")
 
 
 def test_stopped_thread_is_a_problem_at_once(serving):

@@ -18,7 +18,7 @@ def strip_markup(text):
 
 @given(st.lists(PARTS, max_size=14).map("".join))
 def test_markup_is_removed_from_the_detail(text):
-    assert detail_of(Problem(400, text, before="b")) == strip_markup(f"b<br /><br />\n{text}")
+    assert detail_of(Problem(400, text, preamble="b")) == strip_markup(f"b<br /><br />\n{text}")
 
 
 @pytest.mark.parametrize("part", ["<", "<!--", "<!-- >", "<!-- ><br>", "<!-->", "<br "])

@@ -45,7 +45,7 @@ def test_invalid_address_is_refused_in_one_sentence(run, command, url):
 @pytest.mark.parametrize("token", [SECRET, "ä€"])
 def test_token_invalid_in_a_header_is_refused_and_not_shown(run, command, token):
     problem = refusal(run, *command, "--token", token)
-    assert problem == "roost: --token has a character that no header can hold, such as a line break\n"
+    assert problem == "roost: --token has a character that a header cannot contain, such as a line break\n"
 
 
 @pytest.mark.parametrize(

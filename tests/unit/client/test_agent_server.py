@@ -1,4 +1,4 @@
-"""The client with which an agent talks to the server: the meaning of each answer, and retries."""
+"""The HTTP client of an agent: errors by status, and retries."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
@@ -208,6 +208,6 @@ def test_invalid_server_url_is_refused(url):
 
 @pytest.mark.parametrize("token", ["a secret\n", "secret €"])
 def test_token_invalid_in_a_header_is_refused_and_not_shown(token):
-    with pytest.raises(BadSettings, match="x-auth-token: has a character that no header can hold") as error:
+    with pytest.raises(BadSettings, match="x-auth-token: has a character that a header cannot contain") as error:
         HttpServer("http://h", token=token, draw=lambda: 0.0, pause=lambda _: True)
     assert "secret" not in str(error.value)

@@ -15,7 +15,7 @@ class FixedConnection:
         self.minor, self._answer = minor, Answer(status, body, is_repeated=False)
         self.paths = []
 
-    def ask(self, _method, path, _body=None):
+    def request(self, _method, path, _body=None):
         """Return the answer."""
         self.paths.append(path)
         return self._answer

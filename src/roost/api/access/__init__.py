@@ -1,1 +1,9 @@
-"""Authentication and authorization: tokens, Keystone, policies, ownership."""
+"""Authentication and authorization.
+
+``authentication``: trusted headers, and tokens with their hashes.
+``keystone_auth``: authentication by Keystone.
+``token_file``: the file of tokens of a running server.
+``token_edits``: adds and removes tokens of a file.
+``policy``: policies of the Placement API, with overrides.
+``policy_rules``: the language of policy rules.
+"""

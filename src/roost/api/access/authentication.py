@@ -65,11 +65,11 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if not self.name:
             raise ValueError("name must not be empty")
         if self.key and not _KEY.fullmatch(self.key):
-            raise ValueError(f"key of {self.name} is not one that `roost token create` makes")
+            raise ValueError(f"key of {self.name} is invalid; create tokens with `roost token create`")
         if not _HASH.fullmatch(self.sha256):
-            raise ValueError(f"sha256 of {self.name} is not one that `roost token create` makes")
+            raise ValueError(f"sha256 of {self.name} is invalid; create tokens with `roost token create`")
         if self.hosts and set(self.roles) != {AGENT}:
-            raise ValueError(f"a token for hosts has the role {AGENT} and no other, which {self.name} has not")
+            raise ValueError(f"a token with hosts must have the role {AGENT} alone, but {self.name} has other roles")
         if not all(is_text(host, length_max=_HOST_MAX) and host.strip() for host in self.hosts):
             raise ValueError(f"a host of {self.name} has no name")
 

@@ -52,7 +52,7 @@ class Keystone:
             conf = cfg.ConfigOpts()
             conf([], project="placement", default_config_files=[str(path)])
             auth_token.AuthProtocol(_accept_all, {"oslo_config_config": conf})  # Declares the options.
-            self._keep_s = float(conf.keystone_authtoken.token_cache_time)
+            self._cache_s = float(conf.keystone_authtoken.token_cache_time)
             # Two caches in sequence would add up their times.
             conf.set_override("token_cache_time", -1, group="keystone_authtoken")
             self._middleware: Any = auth_token.AuthProtocol(_accept_all, {"oslo_config_config": conf})
@@ -74,16 +74,16 @@ class Keystone:
         cached = self._identities.get(key)
         if cached is not None and cached[0] > time.time():
             return cached[1]
-        # Clients send many requests at once with a new token: they share one question.
-        question = key, request.method, request.path
-        pending = self._pending.get(question)
+        # Clients send many requests at once with a new token: they share one lookup.
+        pending_key = key, request.method, request.path
+        pending = self._pending.get(pending_key)
         if pending is None:
             loop = asyncio.get_running_loop()
-            pending = self._pending[question] = loop.run_in_executor(self._threads, self._ask, request, key)
-            pending.add_done_callback(lambda _: self._pending.pop(question, None))
+            pending = self._pending[pending_key] = loop.run_in_executor(self._threads, self._authenticate, request, key)
+            pending.add_done_callback(lambda _: self._pending.pop(pending_key, None))
         return await asyncio.shield(pending)
 
-    def _ask(self, request: Request, key: bytes) -> Identity | Response:
+    def _authenticate(self, request: Request, key: bytes) -> Identity | Response:
         environ = _environ(request)
         heads: list[tuple[str, list[tuple[str, str]]]] = []
 
@@ -95,7 +95,7 @@ class Keystone:
             body = b"".join(self._middleware(environ, start_response))
         except Exception as error:  # noqa: BLE001  # several libraries are involved, each with its own errors
             log.fault(request.request_id, error)
-            raise Problem(503, "Keystone cannot be asked who this is; try again.") from None
+            raise Problem(503, "Keystone is not available to authenticate the client; try again.") from None
         user = environ.get("HTTP_X_USER_ID")
         status = int(heads[0][0].split()[0])
         if status != 200 or not user:
@@ -107,13 +107,13 @@ class Keystone:
             roles=parse_roles(environ.get("HTTP_X_ROLES", "")),
             is_system_scoped=bool(environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE")),
         )
-        self._keep(key, identity, environ.get("keystone.token_info", {}).get("token", {}))
+        self._store(key, identity, environ.get("keystone.token_info", {}).get("token", {}))
         return identity
 
-    def _keep(self, key: bytes, identity: Identity, token: dict[str, Any]) -> None:
+    def _store(self, key: bytes, identity: Identity, token: dict[str, Any]) -> None:
         if (token.get("application_credential") or {}).get("access_rules") is not None:
             return
-        until_s = time.time() + self._keep_s
+        until_s = time.time() + self._cache_s
         if token.get("expires_at"):
             until_s = min(until_s, datetime.fromisoformat(token["expires_at"]).timestamp())
         if len(self._identities) >= _IDENTITIES_MAX:

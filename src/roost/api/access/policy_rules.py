@@ -5,9 +5,9 @@
     rule   = all { "or" all }
     all    = part { "and" part }
     part   = "not" part | "(" rule ")" | check
-    check  = "@" everybody | "!" nobody | kind ":" match
+    check  = "@" | "!" | kind ":" match
 
-An empty rule is ``@``. In a match, ``%(name)s`` is an attribute of the target.
+``@`` allows every client, ``!`` none. An empty rule is ``@``. In a match, ``%(name)s`` is an attribute of the target.
 """
 
 import re
@@ -135,7 +135,7 @@ class _Parser:
         if kind == "role":
             return lambda identity, target, _others: _substitute(match, target).lower() in identity.roles
         if kind in {"http", "https"}:
-            raise BadRule(f"{kind}:{match} asks another server, which is not supported")
+            raise BadRule(f"{kind}:{match} queries another server, which is not supported")
         if _LITERAL.fullmatch(kind):
             literal = kind.strip("'\"")
             return lambda _identity, target, _others: _substitute(match, target) == literal

@@ -53,11 +53,11 @@ def _list_schema(properties: Part) -> Schema:
     return Schema({"type": "object", "properties": properties, "required": required, "additionalProperties": False})
 
 
-def _consumer_schema(version: Version, *, least: int) -> Part:
-    """Return the schema of one consumer since 1.12; ``least``: minimum number of providers."""
+def _consumer_schema(version: Version, *, minimum: int) -> Part:
+    """Return the schema of one consumer since 1.12; ``minimum``: minimum number of providers."""
     allocations: Part = {
         "type": "object",
-        "minProperties": least,
+        "minProperties": minimum,
         "patternProperties": {
             UUID_KEY: {
                 "type": "object",
@@ -81,22 +81,22 @@ def _consumer_schema(version: Version, *, least: int) -> Part:
     return {"type": "object", "properties": properties, "additionalProperties": False, "required": required}
 
 
-def consumers_schema(version: Version, *, least: int = 1) -> Part:
-    """Return the schema of several consumers, since 1.13; ``least``: minimum number."""
+def consumers_schema(version: Version, *, minimum: int = 1) -> Part:
+    """Return the schema of several consumers, since 1.13; ``minimum``: minimum number."""
     return {
         "type": "object",
-        "minProperties": least,
+        "minProperties": minimum,
         "additionalProperties": False,
-        "patternProperties": {UUID_KEY: _consumer_schema(version, least=0)},
+        "patternProperties": {UUID_KEY: _consumer_schema(version, minimum=0)},
     }
 
 
 _ONE: dict[Version, Schema] = {
     microversions.OLDEST: _list_schema({}),
     microversions.ALLOCATIONS_NAME_OWNERS: _list_schema({"project_id": _OWNER, "user_id": _OWNER}),
-    microversions.ALLOCATIONS_BY_PROVIDER: Schema(_consumer_schema(microversions.ALLOCATIONS_BY_PROVIDER, least=1)),
+    microversions.ALLOCATIONS_BY_PROVIDER: Schema(_consumer_schema(microversions.ALLOCATIONS_BY_PROVIDER, minimum=1)),
     **{
-        since: Schema(_consumer_schema(since, least=0))
+        since: Schema(_consumer_schema(since, minimum=0))
         for since in (microversions.CONSUMER_GENERATIONS, microversions.MAPPINGS, microversions.CONSUMER_TYPES)
     },
 }

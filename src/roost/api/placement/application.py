@@ -176,12 +176,12 @@ def _find_route(request: Request) -> Route:
     request.route = routes.path_of(methods)
     route = methods.get(request.method)
     is_too_new = route is not None and not request.supports(route.since)
-    before = f"The method {request.method} is not allowed for this resource. "
+    preamble = f"The method {request.method} is not allowed for this resource. "
     if route is None:
         text = "The method specified is not allowed for this resource."
-        raise Problem(405, text, before=before, headers={"allow": ", ".join(methods)})
+        raise Problem(405, text, preamble=preamble, headers={"allow": ", ".join(methods)})
     if is_too_new and route.is_method_new:
-        raise Problem(405, before=before)
+        raise Problem(405, preamble=preamble)
     if is_too_new and not route.is_media_first:
         raise Problem(404)
     return route

@@ -22,7 +22,7 @@ class InProcess:
         self._serving: Serving | None = serving
         self._outages = Outages()
 
-    def ask(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> Response:
+    def request(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> Response:
         """Answer one request; errors are responses, too.
 
         Args:
@@ -36,7 +36,7 @@ class InProcess:
         if serving is None:
             raise Unavailable("this API in process has ended: enter its context again")
         parts = urlsplit(url)
-        request = Request(
+        incoming = Request(
             method=method,
             path=unquote(parts.path),
             query_string=parts.query,
@@ -46,15 +46,15 @@ class InProcess:
             request_id=new_request_id(),
         )
         try:
-            entered = self._application.enter(request)
+            entered = self._application.enter(incoming)
             if isinstance(entered, Response):
                 return entered
-            response = serving.run(self._outages.track(request, entered))
-            self._outages.record_success(request)
-            return self._application.finish(request, response)
+            response = serving.run(self._outages.track(incoming, entered))
+            self._outages.record_success(incoming)
+            return self._application.finish(incoming, response)
         except RoostError as error:
-            self._outages.record_failure(request, error)
-            return self._application.fail(request, error)
+            self._outages.record_failure(incoming, error)
+            return self._application.fail(incoming, error)
 
     def close(self) -> None:
         """Finish requests in progress, end the thread, and release the database."""

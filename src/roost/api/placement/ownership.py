@@ -39,11 +39,13 @@ class _Bounds:
     """The bounds of a token."""
 
     def __init__(self, identity: Identity, state: State, options: Options) -> None:
-        self._who, self._state, self._options = identity, state, options
+        self._identity, self._state, self._options = identity, state, options
 
-    def refusal(self, why: str) -> Problem:
+    def refusal(self, reason: str) -> Problem:
         """Return the 403."""
-        return Problem(403, f"this token may only touch {self._who.bounds}, and {why}", version_headers="version")
+        return Problem(
+            403, f"this token may only touch {self._identity.bounds}, and {reason}", version_headers="version"
+        )
 
     def host_of(self, row: int) -> str | None:
         """Return the service of the root above a provider; None: it has no node."""
@@ -53,7 +55,7 @@ class _Bounds:
 
     def owns(self, row: int) -> bool:
         """Return whether a provider is in a tree of its hosts."""
-        return self._who.may_touch(self._owner(row))
+        return self._identity.may_touch(self._owner(row))
 
     def check_row(self, row: int) -> None:
         """Refuse a provider outside the trees of its hosts."""
@@ -62,7 +64,7 @@ class _Bounds:
 
     def check_root(self, name: str) -> None:
         """Refuse a new root with the name of another host."""
-        if not self._who.may_touch(name):
+        if not self._identity.may_touch(name):
             raise self.refusal(f"a provider without a parent would be of {name}")
 
     def check_uuid(self, uuid: str) -> None:

@@ -206,7 +206,9 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse an invalid request, and close."""
         context = _cause()
-        self._end(context.problem if isinstance(context, _LimitError) else Problem(400, "This is no HTTP request."))
+        self._end(
+            context.problem if isinstance(context, _LimitError) else Problem(400, "This is not a valid HTTP request.")
+        )
 
     def _unsupported_upgrade_warning(self) -> None:
         self._is_other_protocol = True
@@ -216,7 +218,7 @@ class Connection(HttpToolsProtocol):
         hosts = [value for name, value in self.headers if name == b"host"]
         is_old = self.parser.get_http_version() != "1.1"  # where the header is not needed
         if len(hosts) > 1 or (not hosts and not is_old) or not all(map(_HOST.fullmatch, hosts)):
-            raise _LimitError(Problem(400, "A request of HTTP/1.1 has one header host, with a name or an address."))
+            raise _LimitError(Problem(400, "An HTTP/1.1 request must have one host header, with a name or an address."))
 
     def _shrink_buffers(self) -> None:
         """Shrink the buffers, here and in the system, so that a client that does not read is noticed soon."""

@@ -81,7 +81,7 @@ def check_listening(settings: Settings) -> None:
     if settings.auth_strategy == "noauth2" and not settings.allow_insecure_listen:
         raise BadSettings(
             "placement.listen",
-            f"{settings.listen} is reachable from other machines, and noauth2 authenticates nobody: choose another "
+            f"{settings.listen} is reachable from other machines, and noauth2 authenticates no client: choose another "
             "placement.auth_strategy, or give --allow-insecure-listen",
         )
 

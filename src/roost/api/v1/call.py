@@ -69,7 +69,9 @@ class Call:
         if self.can_see_all:
             return None
         if not self.identity.project_id:
-            raise Problem(403, f"name a project: policy {ALL_PROJECTS} does not allow you to see all")
+            raise Problem(
+                403, f"the client has no project, and policy {ALL_PROJECTS} does not allow it to see all projects"
+            )
         return self.identity.project_id
 
     @property

@@ -58,5 +58,5 @@ def _require_one(matches: Iterable[str], *, kind: str, name: str, at: str, advic
     if len(several) == 1:
         return several[0]
     if several:
-        raise field_problem(at, f"{len(several)} {kind}s are called {name[:70]!r}; {advice}")
+        raise field_problem(at, f"{len(several)} {kind}s have the name {name[:70]!r}; {advice}")
     raise field_problem(at, f"there is no {kind} {name[:70]!r}")

@@ -126,7 +126,7 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
         ),
         "DELETE": Route(
             handler=drain.cancel,
-            about="Cancel a drain; moves already under way complete.",
+            about="Cancel a drain; moves in progress complete.",
             answer=OperationReference,
             status=202,
         ),

@@ -74,7 +74,7 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(handler=agents.show, about="Show the agent of a host.", answer=ShownAgent),
         "PUT": Route(
             handler=agents.register,
-            about="Register the agent of a host, with the guests that it found.",
+            about="Register the agent of a host, with its guests.",
             body=Registration,
             answer=RegistrationAnswer,
             body_max_bytes=None,
@@ -101,7 +101,7 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
     "/agents/{host}/standings": {
         "POST": Route(
             handler=standings.show,
-            about="Show the standing of instances found on a host.",
+            about="Show the standings of instances on a host.",
             body=Holders,
             answer=Standings,
             body_max_bytes=None,
@@ -119,7 +119,7 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
     "/orders/{id}/answer": {
         "POST": Route(
             handler=orders.answer,
-            about="Reply to an order; of repeated replies the first one stays.",
+            about="Reply to an order; only the first reply counts.",
             body=OrderAnswer,
             answer=Acknowledgement,
             body_max_bytes=None,

@@ -102,7 +102,7 @@ def test_rule_names_without_effect_cause_warnings():
         ("(role:a", "a bracket is not closed"),
         ("role:a)", "')' found, expected"),
         ("not", "ends before a check"),
-        ("http://x/y", "asks another server"),
+        ("http://x/y", "queries another server"),
         ("rule:absent", "refers to 'absent', which does not exist"),
         (f"rule:{LIST}", "refers to itself"),
         ("colour:red", "'colour' is not a kind of check"),

@@ -48,7 +48,7 @@ def test_token_for_hosts_has_only_the_agent_role(token):
     assert (entry["roles"], entry["hosts"]) == (["agent"], ["host-1", "Host-2"])
     assert token("list", "--file", "tokens.toml").stdout.splitlines()[1].endswith("agent  host-1, Host-2")
     result = token("create", "a", "--host", "host-1", "--role", "admin", "--file", "tokens.toml")
-    text = "roost: a token for hosts has the role agent and no other, which a has not\n"
+    text = "roost: a token with hosts must have the role agent alone, but a has other roles\n"
     assert (result.returncode, result.stderr) == (2, text)
     result = token("create", "a", "--host", " ", "--file", "tokens.toml")
     assert (result.returncode, result.stderr) == (2, "roost: a host of a has no name\n")

@@ -42,8 +42,8 @@ def replace(request: Request, current: Current) -> Plan[Response]:
         names, generation = request.json(_BARE), None
     uuids = list(dict.fromkeys(map(uuid_form, names)))
     writes = labels.plan_aggregates(current, row, uuids=uuids, generation=generation)
-    risen = state.providers.generation.each[row] + 1
-    return Plan(writes=writes, answer=_respond(request, uuids, generation=risen, changed_s=state.now_s))
+    new_generation = state.providers.generation.each[row] + 1
+    return Plan(writes=writes, answer=_respond(request, uuids, generation=new_generation, changed_s=state.now_s))
 
 
 def _respond(request: Request, uuids: list[str], *, generation: int, changed_s: float) -> Response:

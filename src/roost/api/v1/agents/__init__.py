@@ -1,1 +1,5 @@
-"""Agents that poll this process: their registry, and what wakes them."""
+"""Agents that poll this process.
+
+``agent_registry``: polls, heartbeats, and the reader of work.
+``wakeups``: wakes waiting clients after commits.
+"""

@@ -37,7 +37,7 @@ class AgentRegistry:
     def __init__(self, serving: Serving, wakeups: Wakeups, *, ends: Wakeups, clock: Clock) -> None:
         self._serving, self.wakeups, self.ends, self._clock = serving, wakeups, ends, clock
         self._reader: WorkReader | None = None
-        self._heard: set[str] = set()
+        self._heartbeats: set[str] = set()
         self._refreshing: asyncio.Task[None] | None = None
 
     def reader(self, current: Current) -> WorkReader:
@@ -51,14 +51,14 @@ class AgentRegistry:
         result = agent_protocol.poll(current, self.reader(current), poll.agents, most=poll.most)
         answer = result.answer if isinstance(result, Plan) else result
         lost = {*answer.unknown, *answer.superseded}
-        self._heard |= {each.host.lower() for each in poll.agents if each.host not in lost}
+        self._heartbeats |= {each.host.lower() for each in poll.agents if each.host not in lost}
         return result
 
-    def note_heard(self) -> None:
+    def store_heartbeats(self) -> None:
         """Write the recorded heartbeats to the store; called each second, on the loop."""
-        if self._heard:
+        if self._heartbeats:
             with suppress(Unavailable):  # The queue is full: the next second will do.
-                self._serving.submit(self._beat, Future())
+                self._serving.submit(self._store, Future())
 
     async def wait_for_work(self, poll: Poll, waiter: Waiter) -> PollAnswer:
         """Wait until agents have work, at most as long as their poll allows; return the work."""
@@ -90,10 +90,10 @@ class AgentRegistry:
             self._reader.close()
             self._reader = None
 
-    def _beat(self, current: Current) -> None:
-        heard = frozenset(self._heard)
-        agent_protocol.beat(current, heard, now_s=self.reader(current).now_s())
-        self._heard -= heard  # Only now: after a failed commit the same heartbeats are written again.
+    def _store(self, current: Current) -> None:
+        hosts = frozenset(self._heartbeats)
+        agent_protocol.beat(current, hosts, now_s=self.reader(current).now_s())
+        self._heartbeats -= hosts  # Only now: after a failed commit the same heartbeats are written again.
 
     def _start_refresh(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start looking for commits of other processes while agents wait."""

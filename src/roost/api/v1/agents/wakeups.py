@@ -44,10 +44,10 @@ def key_of(operation_id: int) -> str:
 # Keys: host names in lower case.
 ORDERS = Topic(
     keys=_find_hosts,
-    limit_message="{waited:,} agents wait for orders (limit placement.agents_max)",
+    limit_message="{count:,} agents wait for orders (limit placement.agents_max)",
     count=metrics.AGENTS_WAITING.set,
 )
-ENDS = Topic(keys=_find_ended, limit_message="{waited:,} clients wait for operations")
+ENDS = Topic(keys=_find_ended, limit_message="{count:,} clients wait for operations")
 # Maximum number of awaited operations.
 ENDS_MAX = 1_000
 
@@ -58,26 +58,26 @@ class Wakeups:
     Waiters live on one loop; commits may come from any thread.
 
     Args:
-        most: maximum number of awaited keys, >= 1.
+        keys_max: maximum number of awaited keys, >= 1.
         topic: the subject.
     """
 
-    def __init__(self, most: int, *, topic: Topic = ORDERS) -> None:
-        self._most, self._topic = most, topic
+    def __init__(self, keys_max: int, *, topic: Topic = ORDERS) -> None:
+        self._keys_max, self._topic = keys_max, topic
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, set[Waiter]] = {}  # by key
         self._waiting_count = 0  # awaited keys
-        self._count = 0  # of calls to ``wake``
-        self._last_calls: dict[str, int] = {}  # number of the last call, by key
-        self._forgotten = 0  # calls up to this one may be missing in ``_last_calls``
+        self._wake_count = 0  # of calls to ``wake``
+        self._last_wakes: dict[str, int] = {}  # number of the last wake-up, by key
+        self._forgotten_max = 0  # wake-ups up to this one may be missing in ``_last_wakes``
         self.is_closed = False
 
     @property
     def mark(self) -> int:
         """The present position: a look after it and a wait from it miss no commit."""
         with self._lock:
-            return self._count
+            return self._wake_count
 
     @property
     def keys(self) -> list[str]:
@@ -93,15 +93,15 @@ class Wakeups:
 
     def wake(self, keys: Iterable[str]) -> None:
         """Wake the waiters for any of some keys."""
-        called = set(keys)
+        unique_keys = set(keys)
         with self._lock:
-            self._count += 1
-            if len(self._last_calls) > 2 * self._most:  # Older waiters wake without need, and look again.
-                self._last_calls.clear()
-                self._forgotten = self._count
-            for key in called:
-                self._last_calls[key] = self._count
-            waiters = {waiter for key in called for waiter in self._waiting.get(key, ())}
+            self._wake_count += 1
+            if len(self._last_wakes) > 2 * self._keys_max:  # Older waiters wake without need, and look again.
+                self._last_wakes.clear()
+                self._forgotten_max = self._wake_count
+            for key in unique_keys:
+                self._last_wakes[key] = self._wake_count
+            waiters = {waiter for key in unique_keys for waiter in self._waiting.get(key, ())}
             loop = self._loop
         if waiters and loop is not None:
             with suppress(RuntimeError):  # The loop has ended, and its waiters with it.
@@ -121,13 +121,13 @@ class Wakeups:
         with self._lock:
             if self.is_closed:
                 raise Unavailable("the server is stopping; try again")
-            if self._waiting_count + len(waiter.keys) > self._most:
-                raise Unavailable(f"{self._topic.limit_message.format(waited=self._waiting_count)}; try again")
+            if self._waiting_count + len(waiter.keys) > self._keys_max:
+                raise Unavailable(f"{self._topic.limit_message.format(count=self._waiting_count)}; try again")
             self._loop = asyncio.get_running_loop()
             for key in waiter.keys:
                 self._waiting.setdefault(key, set()).add(waiter)
             self._count_waiters(len(waiter.keys))
-            if any(self._last_calls.get(key, self._forgotten) > mark for key in waiter.keys):
+            if any(self._last_wakes.get(key, self._forgotten_max) > mark for key in waiter.keys):
                 waiter.awake.set()
         return waiter
 

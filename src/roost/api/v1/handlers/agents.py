@@ -33,8 +33,8 @@ _AMOUNTS = (
 def register(call: Call) -> Plan[Response] | Response:
     """Register the agent of a host, for its first run or a new one.
 
-    Returns the fence of the run, and the guests to keep, to hold or to destroy. Refuses with 409 if this server uses a
-    remote Placement, or a node belongs to another host; with 403 a host outside the token's bounds.
+    Returns the fence of the run, and the guests to keep, to hold or to destroy. Fails with 409 if this server uses a
+    remote Placement, or a node belongs to another host; with 403 for a host outside the token's bounds.
     """
     body, host, state = call.body, _parse_host(call), call.current.state
     assert isinstance(body, Registration)
@@ -56,8 +56,8 @@ def register(call: Call) -> Plan[Response] | Response:
 def report(call: Call) -> Plan[Response] | Response:
     """Store the facts of a node; a root provider without a host becomes one.
 
-    Refuses with 404 a host without an agent; with 409 if another run is in charge, the provider is missing, or the node
-    belongs to another host; with 403 a host outside the token's bounds.
+    Fails with 404 for a host without an agent; with 409 if another run is in charge, the provider is missing, or the
+    node belongs to another host; with 403 for a host outside the token's bounds.
     """
     reported, host, node, state = call.body, _parse_host(call), call.parameter("node"), call.current.state
     assert isinstance(reported, HostFacts)
@@ -90,7 +90,7 @@ def list_agents(call: Call) -> Response:
 def show(call: Call) -> Response:
     """Show the agent of a host.
 
-    Refuses with 404 a host without an agent.
+    Fails with 404 for a host without an agent.
     """
     call.require_thread()
     return json_response(_show_agent(call, _find_agent(call, call.parameter("host"))))
@@ -99,7 +99,7 @@ def show(call: Call) -> Response:
 def leave(call: Call) -> Plan[Response] | Response:
     """Deregister the agent of a host: the host is down at once.
 
-    Refuses with 404 a host without an agent, with 409 if another run is in charge.
+    Fails with 404 for a host without an agent, with 409 if another run is in charge.
     """
     query, host = call.query, _parse_host(call)
     assert isinstance(query, LeaveQuery)

@@ -54,7 +54,7 @@ def list_aggregates(call: Call) -> Response:
 def show(call: Call) -> Response:
     """Show an aggregate and its members.
 
-    Refuses with 404 an unknown aggregate.
+    Fails with 404 for an unknown aggregate.
     """
     state = call.current.state
     return json_response(_show_aggregate(state, aggregate_writes.aggregate_of(state, call.parameter("uuid"))))
@@ -63,7 +63,7 @@ def show(call: Call) -> Response:
 def create(call: Call) -> Plan[Response]:
     """Create an aggregate, or name one that a provider joined before.
 
-    Returns the aggregate (201). Refuses with 409 a name or uuid in use, with 400 invalid metadata.
+    Returns the aggregate (201). Fails with 409 for a name or uuid in use, with 400 for invalid metadata.
     """
     body, current = call.body, call.current
     assert isinstance(body, AggregateBody)
@@ -89,7 +89,8 @@ def create(call: Call) -> Plan[Response]:
 def change(call: Call) -> Plan[Response] | Response:
     """Change the name or metadata of an aggregate.
 
-    Returns the aggregate. Refuses with 404 an unknown aggregate, with 409 a name in use, with 400 invalid metadata.
+    Returns the aggregate. Fails with 404 for an unknown aggregate, with 409 for a name in use, with 400 for invalid
+    metadata.
     """
     body, state = call.body, call.current.state
     assert isinstance(body, AggregatePatch)
@@ -111,7 +112,7 @@ def change(call: Call) -> Plan[Response] | Response:
 def delete(call: Call) -> Plan[Response]:
     """Delete an aggregate without members.
 
-    Refuses with 404 an unknown aggregate, with 409 one with members.
+    Fails with 404 for an unknown aggregate, with 409 for one with members.
     """
     state = call.current.state
     number = aggregate_writes.aggregate_of(state, call.parameter("uuid"))
@@ -121,7 +122,7 @@ def delete(call: Call) -> Plan[Response]:
 def join(call: Call) -> Plan[Response] | Response:
     """Add the nodes of a service to an aggregate; members stay members.
 
-    Refuses with 404 an unknown aggregate or service.
+    Fails with 404 for an unknown aggregate or service.
     """
     state = call.current.state
     number = aggregate_writes.aggregate_of(state, call.parameter("uuid"))
@@ -132,7 +133,7 @@ def join(call: Call) -> Plan[Response] | Response:
 def leave(call: Call) -> Plan[Response]:
     """Remove the nodes of a service from an aggregate.
 
-    Refuses with 404 an unknown aggregate, service or membership.
+    Fails with 404 for an unknown aggregate, service or membership.
     """
     state = call.current.state
     number = aggregate_writes.aggregate_of(state, call.parameter("uuid"))

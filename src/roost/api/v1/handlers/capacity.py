@@ -12,7 +12,8 @@ from roost.scheduler.query import request_lookup
 def of_flavor(call: Call) -> Response:
     """Count how many more instances of a flavor fit.
 
-    Returns the count of the fleet, and of each of its parts on demand. Refuses with 400 an unknown or ambiguous flavor.
+    Returns the count of the fleet, and of each of its parts on demand. Fails with 400 for an unknown or ambiguous
+    flavor.
     """
     call.require_thread()
     query = call.query
@@ -25,7 +26,7 @@ def of_flavor(call: Call) -> Response:
 def of_request(call: Call) -> Response:
     """Count how many more instances of a request fit.
 
-    Returns the count of the fleet, and of each of its parts on demand. Refuses with 400 an invalid request.
+    Returns the count of the fleet, and of each of its parts on demand. Fails with 400 for an invalid request.
     """
     body = call.body
     assert isinstance(body, CapacityBody)

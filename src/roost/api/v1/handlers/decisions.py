@@ -43,8 +43,8 @@ _ABOVE_ALL = 2**63 - 1
 def create(call: Call) -> Response | Act[Response]:
     """Choose hosts for all instances of a request and claim their resources.
 
-    Returns the decision (201), granted or refused; in a dry run, the decision that would be made (200). Refuses with
-    400 an invalid request, with 409 an instance that this server runs.
+    Returns the decision (201), granted or refused; in a dry run, the decision that would be made (200). Fails with 400
+    for an invalid request, with 409 for an instance that this server runs.
     """
     body = call.body
     assert isinstance(body, DecisionBody)
@@ -95,7 +95,7 @@ def list_decisions(call: Call) -> Response:
 def show(call: Call) -> Response:
     """Show a stored decision.
 
-    Refuses with 404 an unknown decision, or one of another project.
+    Fails with 404 for an unknown decision, or one of another project.
     """
     call.require_thread()
     return json_response(show_decision(_visible_decision(call)))
@@ -104,8 +104,8 @@ def show(call: Call) -> Response:
 def why(call: Call) -> Response:
     """Explain a stored decision from the state of its time.
 
-    Returns the verdict of each rule, the nearest hosts and possible relaxations. Refuses with 404 an unknown decision,
-    or one of another project.
+    Returns the verdict of each rule, the nearest hosts and possible relaxations. Fails with 404 for an unknown
+    decision, or one of another project.
     """
     call.require_thread()
     _visible_decision(call)
@@ -123,8 +123,8 @@ def why(call: Call) -> Response:
 def replay(call: Call) -> Response:
     """Decide a stored request again from the state of its time.
 
-    Returns both decisions and their differences. Refuses with 400 invalid settings; with 404 an unknown decision, one
-    of another project, or one whose state is no longer stored.
+    Returns both decisions and their differences. Fails with 400 for invalid settings; with 404 for an unknown decision,
+    one of another project, or one whose state is no longer stored.
     """
     body = call.body
     assert isinstance(body, ReplayBody)
@@ -142,8 +142,8 @@ def replay(call: Call) -> Response:
 def advance(call: Call) -> Response | Plan[Response]:
     """Release the resources of an instance and claim those of its next alternate, in one commit.
 
-    Returns the new host. Refuses with 400 if several instances match; with 404 an unknown decision or instance; with
-    409 a refused decision, an instance on another host or run by this server, or if no alternate fits.
+    Returns the new host. Fails with 400 if several instances match; with 404 for an unknown decision or instance; with
+    409 for a refused decision, an instance on another host or run by this server, or if no alternate fits.
     """
     body = call.body
     assert isinstance(body, NextBody)

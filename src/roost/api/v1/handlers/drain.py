@@ -20,9 +20,9 @@ from roost.placement.write_plan import Plan
 def drain(call: Call) -> Response | Plan[Response]:
     """Move all instances of a host elsewhere, or plan the moves.
 
-    Returns the operation (202); in a dry run, the planned moves (200). Refuses with 404 an unknown host; with 409 a
-    host with another drain or a silent agent, or a server with a remote Placement; with 403 a host outside the token's
-    bounds.
+    Returns the operation (202); in a dry run, the planned moves (200). Fails with 404 for an unknown host; with 409 for
+    a host with another drain or a silent agent, or a server with a remote Placement; with 403 for a host outside the
+    token's bounds.
     """
     body = call.body
     assert isinstance(body, DrainBody)
@@ -49,9 +49,10 @@ def drain(call: Call) -> Response | Plan[Response]:
 
 
 def cancel(call: Call) -> Response | Plan[Response]:
-    """Cancel a drain: no further moves start, and those under way complete.
+    """Cancel a drain: no further moves start, and those in progress complete.
 
-    Returns the operation (202). Refuses with 404 an unknown operation, with 409 one that has ended or is not a drain.
+    Returns the operation (202). Fails with 404 for an unknown operation, with 409 for one that has ended or is not a
+    drain.
     """
     reader = call.agents.reader(call.current)
     plan, response = (
@@ -72,23 +73,25 @@ def _is_same(previous: OperationRow, host: str, *, at_once: int) -> bool:
 def _plan(call: Call, body: DrainBody) -> DrainPlan:
     reader = call.agents.reader(call.current)
     host = accept_drain.service_of(call.current, reader, call.parameter("host"))
-    ways = [(status, drain_method(status)) for status in accept_drain.instances_of(reader, host)]
-    moved = [status for status, way in ways if way.how not in {None, "offload"}]
-    migrations = [derive_uuid("migration", "dry run", uuid_text(status.uuid)) for status in moved]
-    acts = accept_drain.rehearse_drain(call.current.store.document, moved, migrations=migrations, at_once=body.at_once)
+    methods = [(status, drain_method(status)) for status in accept_drain.instances_of(reader, host)]
+    movable = [status for status, method in methods if method.how not in {None, "offload"}]
+    migrations = [derive_uuid("migration", "dry run", uuid_text(status.uuid)) for status in movable]
+    acts = accept_drain.rehearse_drain(
+        call.current.store.document, movable, migrations=migrations, at_once=body.at_once
+    )
     results = call.product.outcomes(acts, dry_run=True)
-    decided = [result for act, result in zip(acts, results, strict=True) if not isinstance(act, Departure)]
-    of = {status.uuid: result for status, result in zip(moved, decided, strict=True)}
-    return DrainPlan(host=host, moves=[_move(status, way, of.get(status.uuid)) for status, way in ways])
+    move_results = [result for act, result in zip(acts, results, strict=True) if not isinstance(act, Departure)]
+    decisions = {status.uuid: result for status, result in zip(movable, move_results, strict=True)}
+    return DrainPlan(host=host, moves=[_move(status, method, decisions.get(status.uuid)) for status, method in methods])
 
 
-def _move(status: StatusRow, way: DrainMethod, decided: object) -> PlannedMove:
-    how: How | None = way.how
-    host, problem = "", way.problem
-    if isinstance(decided, Decision) and decided.is_granted:
-        host = decided.picks[0].host
-    elif decided is not None:
-        how, problem = None, str(NoValidHost(decided.reason) if isinstance(decided, Decision) else decided)
+def _move(status: StatusRow, method: DrainMethod, result: object) -> PlannedMove:
+    how: How | None = method.how
+    host, problem = "", method.problem
+    if isinstance(result, Decision) and result.is_granted:
+        host = result.picks[0].host
+    elif result is not None:
+        how, problem = None, str(NoValidHost(result.reason) if isinstance(result, Decision) else result)
     return PlannedMove(
         uuid=uuid_text(status.uuid), name=status.name, status=status.status, how=how or "", host=host, problem=problem
     )

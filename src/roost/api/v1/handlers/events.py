@@ -20,7 +20,7 @@ _GAP = b"event: events_lost\ndata: {}\n\n"
 def follow(call: Call) -> Response:
     """Follow notifications from the event after the header ``Last-Event-ID``, or from the next one.
 
-    The stream ends when the server stops, or when the client reads too slowly. Refuses with 503 too many readers.
+    The stream ends when the server stops, or when the client reads too slowly. Fails with 503 for too many readers.
     """
     last_id = call.request.headers.get("last-event-id", "")
     return Response(headers=_HEADERS, stream=EventStream(call.events, last_id, owner=call.owner))

@@ -44,7 +44,7 @@ def list_groups(call: Call) -> Response:
 def show(call: Call) -> Response:
     """Show a server group and its members.
 
-    Refuses with 404 an unknown group, or one without an instance of the client's project.
+    Fails with 404 for an unknown group, or one without an instance of the client's project.
     """
     call.require_thread()
     state, name = call.current.state, call.parameter("uuid")
@@ -68,8 +68,8 @@ def show(call: Call) -> Response:
 def create(call: Call) -> Plan[Response] | Response:
     """Create a server group.
 
-    Returns the group (201), also for a repeated request under one idempotency key. Refuses with 409 a uuid in use, with
-    400 ``max_server_per_host`` under another policy than anti-affinity, with 422 a key of another request.
+    Returns the group (201), also for a repeated request under one idempotency key. Fails with 409 for a uuid in use,
+    with 400 for ``max_server_per_host`` under another policy than anti-affinity, with 422 for a key of another request.
     """
     body, current = call.body, call.current
     assert isinstance(body, GroupBody)

@@ -36,7 +36,7 @@ _NODES_MAX = 5
 def list_hosts(call: Call) -> Response:
     """List hosts, in order of registration.
 
-    Refuses with 400 an unknown or ambiguous aggregate.
+    Fails with 400 for an unknown or ambiguous aggregate.
     """
     call.require_thread()
     query = call.query
@@ -49,7 +49,7 @@ def list_hosts(call: Call) -> Response:
 def show(call: Call) -> Response:
     """Show a host by the name of its node or service.
 
-    Returns the host with its reported facts. Refuses with 404 an unknown name, with 400 an ambiguous one.
+    Returns the host with its reported facts. Fails with 404 for an unknown name, with 400 for an ambiguous one.
     """
     call.require_thread()
     row = _row_of(call.current.state, call.parameter("host"))
@@ -74,7 +74,8 @@ def list_services(call: Call) -> Response:
 def change_service(call: Call) -> Plan[Response] | Response:
     """Disable, enable or force down a service.
 
-    Returns the service. Refuses with 404 an unknown service, with 400 an empty body or a reason without ``disabled``.
+    Returns the service. Fails with 404 for an unknown service, with 400 for an empty body or a reason without
+    ``disabled``.
     """
     body, state = call.body, call.current.state
     assert isinstance(body, ServicePatch)

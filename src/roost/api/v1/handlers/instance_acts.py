@@ -42,8 +42,8 @@ class Accept(Protocol):
 def create(call: Call) -> Response | Plan[Response]:
     """Boot instances on hosts that the scheduler chooses.
 
-    Returns the build operation and the uuids of the instances (202). Refuses with 400 an invalid request, with 409 an
-    instance uuid in use or a server with a remote Placement.
+    Returns the build operation and the uuids of the instances (202). Fails with 400 for an invalid request, with 409
+    for an instance uuid in use or a server with a remote Placement.
     """
     body = call.body
     assert isinstance(body, InstancesBody)
@@ -73,8 +73,8 @@ def create(call: Call) -> Response | Plan[Response]:
 def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
     """Delete an instance, or release a mere claim at once.
 
-    Returns the operation (202), or 204 for a claim. Refuses with 404 an unknown instance, with 403 ``force`` without
-    its policy.
+    Returns the operation (202), or 204 for a claim. Fails with 404 for an unknown instance, with 403 for ``force``
+    without its policy.
     """
     query, reader = call.query, call.agents.reader(call.current)
     assert isinstance(query, DeleteQuery)
@@ -83,7 +83,7 @@ def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
     status = _find_status(call)
     if status is None:
         return _release(call)
-    call.check_host(status.host or "an instance that is on none")
+    call.check_host(status.host or "an instance without a host")
     repeat = find_repeat(call, "delete", lambda row: body_of(row, Delete).is_forced == query.force)
     if repeat is not None:
         return repeat
@@ -97,7 +97,7 @@ def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
 def start(call: Call) -> Response | Plan[Response]:
     """Start a stopped instance.
 
-    Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
+    Returns the operation (202). Fails with 404 for an unknown instance, with 409 for an unsuitable status.
     """
     return act(call, "start", PowerChange())
 
@@ -105,7 +105,7 @@ def start(call: Call) -> Response | Plan[Response]:
 def stop(call: Call) -> Response | Plan[Response]:
     """Stop an instance.
 
-    Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
+    Returns the operation (202). Fails with 404 for an unknown instance, with 409 for an unsuitable status.
     """
     return act(call, "stop", PowerChange())
 
@@ -157,7 +157,7 @@ def move(
 
 
 def _always_same(_known: OperationRow) -> bool:
-    """Return true: the kind of such operations says everything."""
+    """Return true: operations of this kind have no parameters."""
     return True
 
 
@@ -212,7 +212,7 @@ def status_of(call: Call, kind: UserOperation) -> StatusRow:
         if claim_of(call) is None:
             raise NotFound("instance", call.name)
         raise Conflict(f"the instance {call.name} cannot {kind}: it is a claim without a guest")
-    call.check_host(status.host or "an instance that is on none")
+    call.check_host(status.host or "an instance without a host")
     return status
 
 

@@ -18,8 +18,8 @@ from roost.placement.write_plan import Plan
 def rebuild(call: Call) -> Response | Plan[Response]:
     """Rebuild an instance from its image or another one.
 
-    Returns the operation (202). Refuses with 400 an unknown image, with 404 an unknown instance, with 409 if its status
-    or a filter excludes a rebuild.
+    Returns the operation (202). Fails with 400 for an unknown image, with 404 for an unknown instance, with 409 if its
+    status or a filter excludes a rebuild.
     """
     body, image = call.body, None
     assert isinstance(body, RebuildBody)
@@ -35,7 +35,7 @@ def rebuild(call: Call) -> Response | Plan[Response]:
 def shelve(call: Call) -> Response | Plan[Response]:
     """Shelve an instance: save its disk and stop it.
 
-    Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
+    Returns the operation (202). Fails with 404 for an unknown instance, with 409 for an unsuitable status.
     """
     return begin(call, "shelve", accept_changes.shelve)
 
@@ -43,7 +43,7 @@ def shelve(call: Call) -> Response | Plan[Response]:
 def offload(call: Call) -> Response | Plan[Response]:
     """Remove a shelved instance from its host.
 
-    Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
+    Returns the operation (202). Fails with 404 for an unknown instance, with 409 for an unsuitable status.
     """
     return begin(call, "offload", accept_changes.offload)
 
@@ -51,7 +51,7 @@ def offload(call: Call) -> Response | Plan[Response]:
 def unshelve(call: Call) -> Response | Plan[Response]:
     """Start a shelved instance, on a new host if it was offloaded.
 
-    Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
+    Returns the operation (202). Fails with 404 for an unknown instance, with 409 for an unsuitable status.
     """
     decision_uuid = derive_uuid("decision", uuid_text(operation_uuid(call)))
     return begin(call, "unshelve", partial(accept_changes.unshelve, decision_uuid=decision_uuid))
@@ -60,7 +60,7 @@ def unshelve(call: Call) -> Response | Plan[Response]:
 def reboot(call: Call) -> Response | Plan[Response]:
     """Reboot an instance.
 
-    Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
+    Returns the operation (202). Fails with 404 for an unknown instance, with 409 for an unsuitable status.
     """
     return act(call, "reboot", PowerChange())
 
@@ -68,6 +68,6 @@ def reboot(call: Call) -> Response | Plan[Response]:
 def reset(call: Call) -> Response | Plan[Response]:
     """Reset an instance in ERROR to the state that its host reports.
 
-    Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
+    Returns the operation (202). Fails with 404 for an unknown instance, with 409 for an unsuitable status.
     """
     return act(call, "reset", PowerChange())

@@ -18,8 +18,8 @@ from roost.placement.write_plan import Plan
 def live_migrate(call: Call) -> Response | Plan[Response]:
     """Move a running instance to another host.
 
-    Returns the operation (202). Refuses with 400 an unknown or current host, with 404 an unknown instance, with 409 an
-    unsuitable status.
+    Returns the operation (202). Fails with 400 for an unknown or current host, with 404 for an unknown instance, with
+    409 for an unsuitable status.
     """
     return move(call, "live_migrate", partial(_build_request, call), is_same=partial(_is_same, call))
 
@@ -27,8 +27,8 @@ def live_migrate(call: Call) -> Response | Plan[Response]:
 def evacuate(call: Call) -> Response | Plan[Response]:
     """Rebuild an instance on another host after its host has failed.
 
-    Returns the operation (202). Refuses with 400 an unknown or current host, with 404 an unknown instance, with 409 an
-    unsuitable status or a host with a live agent.
+    Returns the operation (202). Fails with 400 for an unknown or current host, with 404 for an unknown instance, with
+    409 for an unsuitable status or a host with a live agent.
     """
     plan = move(call, "evacuate", partial(_build_request, call), is_same=partial(_is_same, call))
     if not isinstance(plan, Plan):

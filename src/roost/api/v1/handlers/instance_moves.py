@@ -26,8 +26,8 @@ from roost.scheduler.query.request_lookup import flavor_of
 def resize(call: Call) -> Response | Plan[Response]:
     """Resize an instance, on its host or another one; it then waits for a confirmation or revert.
 
-    Returns the operation (202). Refuses with 400 an unknown or unchanged flavor, with 404 an unknown instance, with 409
-    an unsuitable status.
+    Returns the operation (202). Fails with 400 for an unknown or unchanged flavor, with 404 for an unknown instance,
+    with 409 for an unsuitable status.
     """
     body = call.body
     assert isinstance(body, ResizeBody)
@@ -43,8 +43,8 @@ def resize(call: Call) -> Response | Plan[Response]:
 def migrate(call: Call) -> Response | Plan[Response]:
     """Move an instance to another host, with a stop on the way.
 
-    Returns the operation (202). Refuses with 400 an unknown or current host, with 404 an unknown instance, with 409 an
-    unsuitable status.
+    Returns the operation (202). Fails with 400 for an unknown or current host, with 404 for an unknown instance, with
+    409 for an unsuitable status.
     """
     body = call.body
     assert isinstance(body, MigrateBody)
@@ -62,7 +62,7 @@ def migrate(call: Call) -> Response | Plan[Response]:
 def confirm(call: Call) -> Response | Plan[Response]:
     """Confirm a resize or migration: the source releases its resources.
 
-    Returns the operation (202). Refuses with 404 an unknown instance, with 409 without a move to confirm.
+    Returns the operation (202). Fails with 404 for an unknown instance, with 409 for without a move to confirm.
     """
     return act(call, "confirm", MoveSettlement())
 
@@ -70,8 +70,8 @@ def confirm(call: Call) -> Response | Plan[Response]:
 def revert(call: Call) -> Response | Plan[Response]:
     """Revert a resize or migration: the instance returns to its source.
 
-    Returns the operation (202). Refuses with 403 ``lost`` without its policy, with 404 an unknown instance, with 409
-    without a move to revert.
+    Returns the operation (202). Fails with 403 for ``lost`` without its policy, with 404 for an unknown instance, with
+    409 for without a move to revert.
     """
     body = call.body
     assert isinstance(body, RevertBody)

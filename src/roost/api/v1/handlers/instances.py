@@ -59,8 +59,8 @@ def list_instances(call: Call) -> Response:
         matches = chain(_find_statuses(call, query, after_id=int(query.cursor or 0)), matches)
     page: list[ShownInstance] = []
     last = following = None
-    for looked_at, (cursor, each) in enumerate(matches):
-        if len(page) == query.limit or looked_at == _SCAN_MAX:
+    for scanned_count, (cursor, each) in enumerate(matches):
+        if len(page) == query.limit or scanned_count == _SCAN_MAX:
             following = last
             break
         last = cursor
@@ -72,7 +72,7 @@ def list_instances(call: Call) -> Response:
 def show(call: Call) -> Response:
     """Show an instance with its attempts, operations, migrations and story.
 
-    Refuses with 404 an unknown instance, or one of another project.
+    Fails with 404 for an unknown instance, or one of another project.
     """
     call.require_thread()
     reader, uuid = call.agents.reader(call.current), uuid_bytes(call.name)
@@ -125,8 +125,8 @@ def _find_statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Inst
         for status in chunk:
             after_id = status.id
             is_named = not query.name or status.name == query.name
-            is_wanted = is_named and (status.status != "DELETED" or query.status == "DELETED")
-            yield str(status.id), status if is_wanted else None
+            is_match = is_named and (status.status != "DELETED" or query.status == "DELETED")
+            yield str(status.id), status if is_match else None
 
 
 def _find_claims(call: Call, query: InstancesQuery, *, after: bytes) -> _InstanceRows:

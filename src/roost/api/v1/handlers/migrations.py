@@ -22,7 +22,7 @@ _CHUNK = 200
 def list_migrations(call: Call) -> Response:
     """List migrations, in order of their requests.
 
-    Refuses with 400 an invalid instance uuid.
+    Fails with 400 for an invalid instance uuid.
     """
     call.require_thread()
     query = call.query
@@ -35,7 +35,7 @@ def list_migrations(call: Call) -> Response:
 def show(call: Call) -> Response:
     """Show a migration.
 
-    Refuses with 404 an unknown migration.
+    Fails with 404 for an unknown migration.
     """
     call.require_thread()
     uuid = uuid_bytes(call.parameter("uuid"))

@@ -44,8 +44,8 @@ class _StoredProblem(msgspec.Struct, frozen=True):
 def show(call: Call) -> Response:
     """Show an operation, at once or when it ends.
 
-    With ``wait_s``, the answer arrives at the end of the operation or of the wait. Refuses with 404 an unknown
-    operation, or one of another project, with 503 too many waiting clients.
+    With ``wait_s``, the answer arrives at the end of the operation or of the wait. Fails with 404 for an unknown
+    operation, or one of another project, with 503 for too many waiting clients.
     """
     call.require_thread()
     query = call.query
@@ -86,7 +86,7 @@ def show_events(rows: list[EventRow]) -> list[ShownEvent]:
         with report_corruption(f"event {row.id}"):
             details = msgspec.json.decode(row.body, type=dict[str, str]) if row.body else {}
         instance = None if row.instance_uuid is None else uuid_text(row.instance_uuid)
-        events.append(ShownEvent(at_s=row.at_s, kind=row.kind, instance=instance, told=details))
+        events.append(ShownEvent(at_s=row.at_s, kind=row.kind, instance=instance, details=details))
     return events
 
 

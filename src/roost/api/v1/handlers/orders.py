@@ -24,8 +24,8 @@ _NUL_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 def poll(call: Call) -> Response | Plan[Response]:
     """Record heartbeats of agents and return their orders, at once or as soon as orders arrive.
 
-    Returns orders, withdrawn orders, and hosts that other runs have taken over. Refuses with 400 a repeated host, with
-    403 a host outside the token's bounds, with 503 too many waiting agents.
+    Returns orders, withdrawn orders, and hosts that other runs have taken over. Fails with 400 for a repeated host,
+    with 403 for a host outside the token's bounds, with 503 for too many waiting agents.
     """
     request = call.body
     assert isinstance(request, Poll)
@@ -40,17 +40,17 @@ def poll(call: Call) -> Response | Plan[Response]:
     if has_news(work) or not request.wait_s:
         return json_response(work)
     hosts = [each.host.lower() for each in request.agents]
-    late = LongPoll(
+    stream = LongPoll(
         call.agents.wakeups, hosts, mark=mark, wait=partial(_wait_for_orders, agents=call.agents, request=request)
     )
-    return Response(headers={"content-type": JSON}, stream=late)
+    return Response(headers={"content-type": JSON}, stream=stream)
 
 
 def answer(call: Call) -> Response | Plan[Response]:
-    """Store the reply of an agent to an order; of repeated replies the first one stays.
+    """Store the reply of an agent to an order; only the first reply counts.
 
-    Returns whether the order is still wanted; otherwise the agent undoes its work. Refuses with 404 an unknown order,
-    with 400 a reply about another instance, with 403 a host outside the token's bounds.
+    Returns whether the order is still wanted; otherwise the agent undoes its work. Fails with 404 for an unknown order,
+    with 400 for a reply for another instance, with 403 for a host outside the token's bounds.
     """
     reply = call.body
     assert isinstance(reply, OrderAnswer)
@@ -73,7 +73,7 @@ def answer(call: Call) -> Response | Plan[Response]:
 
 
 def _check_about(order: OrderRow, reply: OrderAnswer) -> None:
-    """Refuse a reply about another instance, or with texts that are too long.
+    """Refuse a reply for another instance, or with texts that are too long.
 
     Raises:
         Problem: 400.
@@ -81,7 +81,7 @@ def _check_about(order: OrderRow, reply: OrderAnswer) -> None:
     found, prepared = reply.found, reply.prepared
     for place, reported in (("$.found.uuid", found), ("$.prepared.uuid", prepared)):
         if reported is not None and uuid_bytes(reported.uuid) != order.instance_uuid:
-            raise field_problem(place, f"order {order.id} is not about {quote_value(reported.uuid)}")
+            raise field_problem(place, f"order {order.id} is for another instance than {quote_value(reported.uuid)}")
     if prepared is None:
         return
     for name, text in (("address", prepared.address), ("disk", prepared.disk), ("node", prepared.node)):

@@ -14,7 +14,7 @@ from roost.ports import WorkReader
 def show(call: Call) -> Response:
     """Show where instances are and whether they are busy; instances without a status are omitted.
 
-    Refuses with 403 a host outside the token's bounds.
+    Fails with 403 for a host outside the token's bounds.
     """
     call.require_thread()
     request = call.body

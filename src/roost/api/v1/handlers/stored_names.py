@@ -26,7 +26,7 @@ def list_flavors(call: Call) -> Response:
 def show_flavor(call: Call) -> Response:
     """Show a stored flavor.
 
-    Refuses with 404 an unknown name.
+    Fails with 404 for an unknown name.
     """
     return json_response(
         msgspec.json.decode(body_of(call.current.state, "flavor", call.parameter("name")), type=Flavor)
@@ -36,12 +36,12 @@ def show_flavor(call: Call) -> Response:
 def store_flavor(call: Call) -> Plan[Response] | Response:
     """Create or replace a stored flavor.
 
-    Returns the flavor. Refuses with 400 invalid extra specs, or a name other than that in the path.
+    Returns the flavor. Fails with 400 for invalid extra specs, or a name other than that in the path.
     """
     body, name = call.body, call.parameter("name")
     assert isinstance(body, FlavorEntry)
     if body.name not in ("", name):
-        raise field_problem("$.name", f"is {body.name[:70]!r}, and the path says {name[:70]!r}")
+        raise field_problem("$.name", f"must be {name[:70]!r}, the name in the path, got {body.name[:70]!r}")
     try:
         call.product.check_extra_specs(body.extra_specs)
     except BadRequest as error:
@@ -53,7 +53,7 @@ def store_flavor(call: Call) -> Plan[Response] | Response:
 def delete_flavor(call: Call) -> Plan[Response] | Response:
     """Delete a stored flavor.
 
-    Refuses with 404 an unknown name.
+    Fails with 404 for an unknown name.
     """
     return _delete(call, "flavor")
 
@@ -67,7 +67,7 @@ def list_images(call: Call) -> Response:
 def show_image(call: Call) -> Response:
     """Show a stored image.
 
-    Refuses with 404 an unknown name.
+    Fails with 404 for an unknown name.
     """
     name = call.parameter("name")
     return json_response(_image(name, body_of(call.current.state, "image", name)))
@@ -86,7 +86,7 @@ def store_image(call: Call) -> Plan[Response] | Response:
 def delete_image(call: Call) -> Plan[Response] | Response:
     """Delete a stored image.
 
-    Refuses with 404 an unknown name.
+    Fails with 404 for an unknown name.
     """
     return _delete(call, "image")
 

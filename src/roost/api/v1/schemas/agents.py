@@ -14,7 +14,7 @@ class ShownAgent(msgspec.Struct, frozen=True, kw_only=True):
         Literal["arriving", "ready", "gone"],
         Meta(
             description="arriving: guests that no longer belong to it are being removed; ready: it takes orders; gone: "
-            "it left, or was silent for too long."
+            "it deregistered, or sent no heartbeat for too long."
         ),
     ]
     up: Annotated[bool, Meta(description="Whether it is not gone, and sent a heartbeat in time.")]

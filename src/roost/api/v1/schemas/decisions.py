@@ -65,7 +65,9 @@ class ShownScore(msgspec.Struct, frozen=True, kw_only=True):
 
     host: Annotated[str, Meta(description="Name of the node.")]
     total: Annotated[float, Meta(description="Sum of the contributions.")]
-    weights: Annotated[list[Contribution], Meta(description="One contribution per weigher that told hosts apart.")]
+    weights: Annotated[
+        list[Contribution], Meta(description="One contribution per weigher that distinguishes the hosts.")
+    ]
 
 
 class ShownDecision(msgspec.Struct, frozen=True, kw_only=True):

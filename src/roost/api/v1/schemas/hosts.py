@@ -8,7 +8,7 @@ from msgspec import Meta
 from roost.api.v1.wire.pages import PageQuery
 from roost.model.host import HostFacts
 
-_STATE_REASON = "Reason why it is disabled; empty: none was given."
+_STATE_REASON = "Reason for disabling it; empty: none."
 
 
 class HostsQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):

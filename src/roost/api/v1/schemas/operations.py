@@ -17,7 +17,7 @@ class ShownEvent(msgspec.Struct, frozen=True, kw_only=True):
     at_s: Annotated[float, Meta(description="Time, in seconds since the epoch.")]
     kind: Annotated[str, Meta(description="Kind of event, such as spawn.failed.")]
     instance: Annotated[str | None, Meta(description="Uuid of the instance; null: several instances, or none.")]
-    told: Annotated[dict[str, str], Meta(description="Details, by name.")]
+    details: Annotated[dict[str, str], Meta(description="Details, by name.")] = msgspec.field(name="told")
 
 
 class ShownOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,5 +69,5 @@ class OperationQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     wait_s: Annotated[
         Annotated[float, Meta(ge=0, le=WAIT_MAX_S)],
-        Meta(description="Maximum wait in seconds; the answer arrives as soon as the operation ends."),
+        Meta(description="Maximum wait in seconds; the response arrives as soon as the operation ends."),
     ] = 0.0

@@ -1,1 +1,6 @@
-"""Decoding of requests and encoding of answers of ``/v1``."""
+"""Decoding of requests and encoding of answers of ``/v1``.
+
+``decode_body``: strict decoding of bodies and queries.
+``pages``: pages of lists.
+``problem_details``: errors as RFC 9457 problem details.
+"""

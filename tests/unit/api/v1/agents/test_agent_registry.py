@@ -20,15 +20,15 @@ def test_heartbeats_are_stored_again_after_a_database_failure(monkeypatch):
     def full(_hosts, _now_s):
         raise Unavailable("no space left")
 
-    agents._heard = {"h1", "h2"}
+    agents._heartbeats = {"h1", "h2"}
     monkeypatch.setattr(store, "beat", full)
     with pytest.raises(Unavailable):
-        serving.run(agents._beat)
+        serving.run(agents._store)
     monkeypatch.setattr(store, "beat", lambda hosts, _now_s: stored.append(hosts))
-    agents.note_heard()
+    agents.store_heartbeats()
     serving.stop()
     agents.close()
-    assert (stored, agents._heard) == ([["h1", "h2"]], set())
+    assert (stored, agents._heartbeats) == ([["h1", "h2"]], set())
 
 
 @pytest.mark.parametrize(
