@@ -60,7 +60,7 @@ class BodyReader:
         """Refuse many small values: decoding takes up to a hundred times their size."""
         if len(body) <= self._values_max:  # Each value takes at least one byte.
             return
-        # Commas in texts count, too: only decoding could tell them apart.
+        # Commas in texts count, too: only decoding could distinguish them.
         count = body.count(b",") + body.count(b"[") + body.count(b"{")
         if count > self._values_max:
             text = f"The body has more than {self._values_max:,} values (limit placement.body_values_max)."

@@ -114,8 +114,8 @@ class _Validator:
         try:
             self._quick.validate(value)
         except jsonschema_rs.ValidationError as error:
-            where = "".join(f"[{step!r}]" for step in error.instance_path)
-            return f"{error.message[:_MESSAGE_MAX]} (at {where[:_MESSAGE_MAX] or 'the top'})"
+            place = "".join(f"[{step!r}]" for step in error.instance_path)
+            return f"{error.message[:_MESSAGE_MAX]} (at {place[:_MESSAGE_MAX] or 'the top'})"
         except ValueError as error:
             return str(error)[:_MESSAGE_MAX]
         return None

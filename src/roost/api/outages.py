@@ -70,4 +70,4 @@ class Outages:
         """Return a note about the last write if it failed, otherwise an empty text."""
         if self._write_failed_s is None:
             return ""
-        return f"the last write failed {self._clock() - self._write_failed_s:.0f} s ago; the log says why"
+        return f"the last write failed {self._clock() - self._write_failed_s:.0f} s ago; see the log"

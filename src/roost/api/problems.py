@@ -36,7 +36,7 @@ _STATUSES: tuple[tuple[type[errors.RoostError], int], ...] = (
 # Their messages name files and servers, which clients must not see; the log has them.
 DATABASE_ERRORS = (errors.StoreBroken, errors.StoreBusy, errors.StoreGone, errors.StoreOutdated)
 _RETRY_MAX_S = 5
-_DATABASE_TEXT = "The database cannot be used now; the log of the server says why."
+_DATABASE_TEXT = "The database cannot be used now; see the log of the server."
 _BREAK = re.compile(r"<br\s*/?>")
 
 # Version headers of a response: the requested version and ``vary``; the version only; none, if it is not known yet.

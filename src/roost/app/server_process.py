@@ -133,7 +133,7 @@ def serve_sites(
             for site in sites(serving, health)
         ]
 
-        async def each_second() -> None:
+        async def watch_thread() -> None:
             if serving.problem:
                 raise RoostError(serving.problem)
             call_listener("measure", serving.measure)
@@ -142,6 +142,6 @@ def serve_sites(
                 parent.report(await health())
 
         on_ready()
-        run(*servers, each_second=each_second, parent=None if parent is None else parent.fileno(), on_stop=on_stop)
+        run(*servers, on_second=watch_thread, parent=None if parent is None else parent.fileno(), on_stop=on_stop)
     finally:
         serving.stop()

@@ -1,4 +1,4 @@
-"""A mirror of the providers of a remote Placement in the columns, refreshed now and then."""
+"""A mirror of the providers of a remote Placement in the columns, refreshed regularly."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

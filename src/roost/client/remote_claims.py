@@ -104,8 +104,8 @@ class RemotePlacement:
         return answer.is_repeated and self._holds(consumer_uuid, allocations)
 
     def _holds(self, consumer_uuid: str, allocations: Amounts) -> bool:
-        allocations_there = self._read_allocations(consumer_uuid).get("allocations", {})
-        held = {uuid_form(uuid): each["resources"] for uuid, each in allocations_there.items()}
+        current = self._read_allocations(consumer_uuid).get("allocations", {})
+        held = {uuid_form(uuid): each["resources"] for uuid, each in current.items()}
         return held == {uuid: dict(amounts) for uuid, amounts in allocations.items()}
 
     def _read_allocations(self, consumer_uuid: str) -> Mapping[str, Any]:

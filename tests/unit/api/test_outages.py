@@ -67,7 +67,7 @@ def test_reads_do_not_end_an_outage_of_writes(outages, clock, log_lines):
     outages.record_success(request())
     outages.record_failure(request(is_write=True), StoreBroken("it is away"))
     clock.now_s += 7
-    assert outages.note() == "the last write failed 7 s ago; the log says why"
+    assert outages.note() == "the last write failed 7 s ago; see the log"
     assert log_lines() == [outage_line(1)]
     outages.record_success(request(is_write=True))
     assert outages.note() == ""

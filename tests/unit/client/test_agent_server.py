@@ -88,10 +88,10 @@ def test_requests_and_answers_follow_the_api():
 
 
 def test_failed_requests_are_retried_with_bounded_exponential_backoff(capfd):
-    away = [(503, None), None, (500, None), (200, b"no JSON"), (200, b"{}"), (502, b"<html>")] + 2 * [(503, None)]
+    failures = [(503, None), None, (500, None), (200, b"no JSON"), (200, b"{}"), (502, b"<html>")] + 2 * [(503, None)]
     # These come from a proxy; the server has not received the request.
-    away += [(429, None), (302, None), (408, None), (405, b"<html>")]
-    with client_of(*away, ok(REGISTERED)) as (server, requests, pauses):
+    failures += [(429, None), (302, None), (408, None), (405, b"<html>")]
+    with client_of(*failures, ok(REGISTERED)) as (server, requests, pauses):
         assert server.register("h", REGISTRATION) == REGISTERED
         assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0] + 6 * [15.0]
         assert len({str(each) for each in requests}) == 1
@@ -100,10 +100,10 @@ def test_failed_requests_are_retried_with_bounded_exponential_backoff(capfd):
 
 
 def test_outage_of_several_requests_is_logged_once_until_the_last_answer(capfd):
-    both, go_on = Barrier(2), Event()
+    both, release = Barrier(2), Event()
 
     def pause(_seconds):
-        return both.wait(10) == 0 or go_on.wait(10)  # One continues at once, the other after the event.
+        return both.wait(10) == 0 or release.wait(10)  # One continues at once, the other after the event.
 
     with (
         scripted((503, None), (503, None), problem(409, "another run"), ok(REGISTERED)) as (address, _),
@@ -115,14 +115,14 @@ def test_outage_of_several_requests_is_logged_once_until_the_last_answer(capfd):
         log = capfd.readouterr().err
         assert isinstance(first.exception(), Conflict)
         assert (log.count('"event":"server_is_away"'), log.count('"event":"server_is_back"')) == (1, 0)
-        go_on.set()
+        release.set()
         wait(futures, timeout=10)
         server.close()
     assert capfd.readouterr().err.count('"event":"server_is_back"') == 1
 
 
 def test_pauses_are_jittered_by_half_at_most():
-    for fraction, least in ((0.0, 0.25), (0.999, 0.7495)):
+    for fraction, shortest in ((0.0, 0.25), (0.999, 0.7495)):
         with scripted((503, None), ok(REGISTERED)) as (address, _):
             pauses = []
             server = HttpServer(
@@ -133,7 +133,7 @@ def test_pauses_are_jittered_by_half_at_most():
             )
             server.register("h", REGISTRATION)
             server.close()
-        assert pauses == [least]
+        assert pauses == [shortest]
 
 
 def test_stopping_agent_sends_no_more_requests(capfd):
@@ -177,15 +177,15 @@ def test_server_without_the_agent_api_is_refused():
 
 
 def test_errors_of_a_proxy_do_not_end_a_registered_agent():
-    strange = [(404, b"<html>"), (403, None), (401, b"{}"), (404, [])]
-    with client_of(ok(REGISTERED), *strange, ok(REGISTERED), problem(404, "no such agent: h")) as (
+    proxy_errors = [(404, b"<html>"), (403, None), (401, b"{}"), (404, [])]
+    with client_of(ok(REGISTERED), *proxy_errors, ok(REGISTERED), problem(404, "no such agent: h")) as (
         server,
         _,
         pauses,
     ):
         server.register("h", REGISTRATION)
         assert server.register("h", REGISTRATION) == REGISTERED
-        assert len(pauses) == len(strange)
+        assert len(pauses) == len(proxy_errors)
         with pytest.raises(NotFound, match="no such agent: h"):
             server.report("h", "n", HostFacts())
 

@@ -54,8 +54,8 @@ def test_candidate_with_a_sharing_provider_counts_for_both_trees():
 
 @pytest.mark.parametrize("minor", [38, 39])
 def test_any_of_several_traits_needs_microversion_1_39(minor):
-    wanted = (frozenset({"CUSTOM_A", "CUSTOM_B"}), frozenset({"CUSTOM_C"}))
-    query = CandidateQuery(groups=(ResourceGroup(resources={"VCPU": 1}, required=wanted),))
+    required = (frozenset({"CUSTOM_A", "CUSTOM_B"}), frozenset({"CUSTOM_C"}))
+    query = CandidateQuery(groups=(ResourceGroup(resources={"VCPU": 1}, required=required),))
     connection = FixedConnection({"allocation_requests": [], "provider_summaries": {}}, minor=minor)
     answer = RemotePlacement(connection).candidates(query)
     if minor == 39:

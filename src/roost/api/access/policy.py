@@ -11,7 +11,7 @@ from roost.api.access.policy_rules import BadRule, Judge, Rule, Target
 from roost.api.http import Identity
 from roost.errors import BadSettings
 
-_VERBS: Mapping[str, tuple[str, ...]] = {
+_ACTIONS: Mapping[str, tuple[str, ...]] = {
     "resource_providers": ("list", "create", "show", "update", "delete"),
     "resource_classes": ("list", "create", "show", "update", "delete"),
     "resource_providers:inventories": ("list", "create", "show", "update", "delete"),
@@ -27,9 +27,9 @@ _VERBS: Mapping[str, tuple[str, ...]] = {
 }
 # In the order of their display.
 _NAMES = dict.fromkeys(
-    f"placement:{thing}:{verb}" if verb else f"placement:{thing}"
-    for thing, verbs in _VERBS.items()
-    for verb in verbs or ("",)
+    f"placement:{resource}:{action}" if action else f"placement:{resource}"
+    for resource, actions in _ACTIONS.items()
+    for action in actions or ("",)
 )
 _BASE: Mapping[str, str] = {
     "admin_api": "role:admin",
@@ -173,17 +173,17 @@ def _check_references(parsed: Mapping[str, Rule], sources: Mapping[str, str]) ->
     """Refuse missing and circular references."""
     done: set[str] = set()
 
-    def visit(name: str, way: tuple[str, ...]) -> None:
-        if name in way:
-            raise BadSettings(sources[name], f"{name}: the rule refers to itself through {', '.join(way)}")
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        if name in path:
+            raise BadSettings(sources[name], f"{name}: the rule refers to itself through {', '.join(path)}")
         if name in done:
             return
-        if len(way) > _REFERENCES_MAX:
+        if len(path) > _REFERENCES_MAX:
             raise BadSettings(sources[name], f"{name}: a chain of references has more than {_REFERENCES_MAX} steps")
-        for other in sorted(parsed[name].refers):
+        for other in sorted(parsed[name].references):
             if other not in parsed:
                 raise BadSettings(sources[name], f"{name}: the rule refers to {other!r}, which does not exist")
-            visit(other, (*way, name))
+            visit(other, (*path, name))
         done.add(name)
 
     for name in parsed:
@@ -193,7 +193,7 @@ def _check_references(parsed: Mapping[str, Rule], sources: Mapping[str, str]) ->
 def _warnings(
     overrides: Mapping[str, str], origin: str, *, defaults: Mapping[str, str], parsed: Mapping[str, Rule]
 ) -> Iterable[str]:
-    used = frozenset[str]().union(*(rule.refers for rule in parsed.values()))
+    used = frozenset[str]().union(*(rule.references for rule in parsed.values()))
     for name in overrides:
         if name in _DEPRECATED:
             yield f"{origin}: {name} is deprecated: only rules of this file use it; see {_DEPRECATED[name]}"

@@ -33,7 +33,7 @@ class Rule:
     """A parsed rule."""
 
     judge: Callable[[Identity, Target, Mapping[str, Judge]], bool]  # the last argument: other rules, by name
-    refers: frozenset[str]  # names of referenced rules
+    references: frozenset[str]  # names of referenced rules
 
 
 _Check = Callable[[Identity, Target, Mapping[str, Judge]], bool]
@@ -46,20 +46,20 @@ def parse(text: str) -> Rule:
         BadRule: the rule is invalid.
     """
     parser = _Parser(text)
-    return Rule(judge=parser.parse_rule(), refers=frozenset(parser.refers))
+    return Rule(judge=parser.parse_rule(), references=frozenset(parser.references))
 
 
 class _Parser:
     """A recursive-descent parser of one rule."""
 
     def __init__(self, text: str) -> None:
-        self.refers: set[str] = set()
-        self._words = [*_tokenize(text), ""]
+        self.references: set[str] = set()
+        self._tokens = [*_tokenize(text), ""]
         self._at = 0
         self._depth = 0
 
     def parse_rule(self) -> _Check:
-        if self._words == [""]:
+        if self._tokens == [""]:
             return _allow_all
         check = self._parse_or()
         if self._next:
@@ -68,10 +68,10 @@ class _Parser:
 
     @property
     def _next(self) -> str:
-        return self._words[self._at]
+        return self._tokens[self._at]
 
-    def _accept(self, word: str) -> bool:
-        is_next = self._next.lower() == word
+    def _accept(self, term: str) -> bool:
+        is_next = self._next.lower() == term
         self._at += is_next
         return is_next
 
@@ -113,24 +113,24 @@ class _Parser:
             self._depth -= 1
 
     def _parse_check(self) -> _Check:
-        word = self._next
-        if not word:
+        term = self._next
+        if not term:
             raise BadRule("ends before a check")
-        if word.lower() in {")", "and", "or"}:
-            raise BadRule(f"{word!r} found, expected a check")
+        if term.lower() in {")", "and", "or"}:
+            raise BadRule(f"{term!r} found, expected a check")
         self._at += 1
-        if word == "@":
+        if term == "@":
             return _allow_all
-        if word == "!":
+        if term == "!":
             return _deny_all
-        kind, colon, match = word.partition(":")
+        kind, colon, match = term.partition(":")
         if not colon:
-            raise BadRule(f"{word!r} is not a check: expected @, ! or KIND:MATCH")
+            raise BadRule(f"{term!r} is not a check: expected @, ! or KIND:MATCH")
         return self._make_check(kind, match)
 
     def _make_check(self, kind: str, match: str) -> _Check:
         if kind == "rule":
-            self.refers.add(match)
+            self.references.add(match)
             return lambda identity, target, others: others[match](identity, target)
         if kind == "role":
             return lambda identity, target, _others: _substitute(match, target).lower() in identity.roles

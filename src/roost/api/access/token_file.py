@@ -9,7 +9,7 @@ from roost.api.http import Identity
 from roost.errors import BadSettings
 from roost.observe import log
 
-_CHECK_INTERVAL_S = 1.0  # between two looks at the file
+_CHECK_INTERVAL_S = 1.0  # between two checks of the file
 
 
 class TokenFile:

@@ -130,7 +130,7 @@ def _drafts(pairs: Pairs, version: Version) -> list[_Draft]:
     """Parse the parameters of all groups, in order of first mention."""
     pattern = _key_pattern(version)
     drafts: dict[str, _Draft] = {}
-    seen: set[str] = set()
+    merged: set[str] = set()
     for key, value in pairs:
         match = pattern.match(key)
         if match is None:
@@ -141,9 +141,9 @@ def _drafts(pairs: Pairs, version: Version) -> list[_Draft]:
             draft.resources = query_params.amounts(value)
         elif match[1] == "in_tree":
             draft.in_tree = query_params.tree(value)
-        elif key not in seen:
+        elif key not in merged:
             # All values of these parameters are joined at the position of the first.
-            seen.add(key)
+            merged.add(key)
             _read_labels(draft, match[1], [each for other, each in pairs if other == key], version=version)
     return list(drafts.values())
 

@@ -82,9 +82,9 @@ class Summaries:
 
     def _text(self, row: int, cells: Mapping[int, Cells]) -> str:
         """Write the summary of a provider, with a new template if the old one is invalid."""
-        providers, written = self._state.providers, self._state.content_versions.get
+        providers, version_of = self._state.providers, self._state.content_versions.get
         parent, root = providers.parent.each[row], providers.root.each[row]
-        token = written(("inventories", row)), written(("traits", row)), parent, root
+        token = version_of(("inventories", row)), version_of(("traits", row)), parent, root
         template = self._templates.get(row)
         if template is None or template.token != token:
             template = self._templates[row] = self._template(row, token)
@@ -107,6 +107,6 @@ class Summaries:
             text += ',"traits":[' + ",".join(f'"{name}"' for name in traits) + "]"
         if form.has_trees:
             parent, root = state.providers.parent.each[row], state.providers.root.each[row]
-            above = "null" if parent < 0 else f'"{uuids[parent]}"'
-            text += f',"parent_provider_uuid":{above},"root_provider_uuid":"{uuids[root]}"'
+            parent_text = "null" if parent < 0 else f'"{uuids[parent]}"'
+            text += f',"parent_provider_uuid":{parent_text},"root_provider_uuid":"{uuids[root]}"'
         return _Template(token, text + "}", tuple(class_ids))

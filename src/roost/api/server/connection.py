@@ -237,9 +237,9 @@ class Connection(HttpToolsProtocol):
         limit_s = self.limits.body_timeout_s
         self._end(Problem(408, f"The body took longer than {limit_s:g} s (limit placement.body_timeout_s)."))
 
-    def _start_timer(self, delay_s: float, then: Callable[[], None]) -> None:
+    def _start_timer(self, delay_s: float, callback: Callable[[], None]) -> None:
         self._cancel_timer()
-        self._timer = self.loop.call_later(delay_s, then)
+        self._timer = self.loop.call_later(delay_s, callback)
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

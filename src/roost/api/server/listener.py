@@ -114,7 +114,7 @@ class Server(uvicorn.Server):
         connections: Connections | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._listener, self._hello_timeout_s = listener, settings.header_timeout_s
+        self._listener, self._handshake_timeout_s = listener, settings.header_timeout_s
         counter = connections or Connections(settings.connections_max)
         config = uvicorn.Config(
             application,
@@ -150,7 +150,7 @@ class Server(uvicorn.Server):
             )
             return protocol
 
-        timeout_s = None if config.ssl is None else self._hello_timeout_s
+        timeout_s = None if config.ssl is None else self._handshake_timeout_s
         self.servers = [
             await loop.create_server(
                 connection, sock=each, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=timeout_s
@@ -170,7 +170,7 @@ class Server(uvicorn.Server):
 
 def run(
     *servers: Server,
-    each_second: Callable[[], Awaitable[None]],
+    on_second: Callable[[], Awaitable[None]],
     parent: int | None = None,
     on_stop: Callable[[], None] = lambda: None,
 ) -> None:
@@ -178,18 +178,18 @@ def run(
 
     Args:
         servers: on one loop.
-        each_second: further work, which begins at once; its errors end the servers.
+        on_second: called at once and then each second; its errors end the servers.
         parent: end of a pipe that becomes readable when the parent process stops this one, or has ended.
         on_stop: called on the loop when the servers begin to stop.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     keep_pages()
-    uvloop.run(_run(servers, each_second, parent, on_stop=on_stop))
+    uvloop.run(_run(servers, on_second, parent, on_stop=on_stop))
 
 
 async def _run(
     servers: Sequence[Server],
-    each_second: Callable[[], Awaitable[None]],
+    on_second: Callable[[], Awaitable[None]],
     parent: int | None,
     *,
     on_stop: Callable[[], None],
@@ -218,7 +218,7 @@ async def _run(
         loop.add_signal_handler(number, stop, number)
     if parent is not None:
         loop.add_reader(parent, stop_orphan)
-    watching = loop.create_task(_repeat(each_second))
+    watching = loop.create_task(_repeat(on_second))
     answering = asyncio.gather(*(server.answer() for server in servers))
     await asyncio.wait((watching, answering), return_when=asyncio.FIRST_COMPLETED)
     if watching.done() and not signals:

@@ -38,13 +38,13 @@ class ParentPipe:
 
     def report(self, problem: str | None) -> None:
         """Report health or a problem, unless the same was reported last."""
-        word = problem or _READY
-        if word != self._reported:
-            self._reported = word
-            self.send((word, 0))
+        state = problem or _READY
+        if state != self._reported:
+            self._reported = state
+            self.send((state, 0))
 
     def send(self, message: tuple[str, int]) -> None:
-        """Send a word; with it the exit code of an error at the start."""
+        """Send a state and, for an error at the start, an exit code."""
         try:
             self._pipe.send(message)
         except OSError:
@@ -128,13 +128,13 @@ class Supervisor:
 
     def _start(self, worker: _Worker) -> None:
         loop = asyncio.get_running_loop()
-        worker.pipe, theirs = self._context.Pipe()
+        worker.pipe, child_pipe = self._context.Pipe()
         worker.process = self._context.Process(
-            target=_main, args=(self._work, self._arguments, theirs), name="roost-worker"
+            target=_main, args=(self._work, self._arguments, child_pipe), name="roost-worker"
         )
         worker.problem, worker.begun_s, worker.is_reloaded = _STARTING, loop.time(), False
         worker.process.start()
-        theirs.close()
+        child_pipe.close()
         loop.add_reader(worker.pipe.fileno(), self._receive, worker)
         loop.add_reader(worker.process.sentinel, self._handle_exit, worker)
 
@@ -142,13 +142,13 @@ class Supervisor:
         """Receive one message of a worker; return whether there was one."""
         assert worker.pipe is not None
         try:
-            word, exit_code = worker.pipe.recv()
+            state, exit_code = worker.pipe.recv()
         except (EOFError, OSError):
             asyncio.get_running_loop().remove_reader(worker.pipe.fileno())
             return False
-        worker.problem = None if word == _READY else word
+        worker.problem = None if state == _READY else state
         if exit_code and not worker.was_ready and not self._is_stopping:
-            self._failure = RoostError(word)
+            self._failure = RoostError(state)
             self._failure.exit_code = exit_code
             self._stop()
         if worker.problem is None and self._is_changed and not worker.is_reloaded:
@@ -225,7 +225,7 @@ class Supervisor:
 
 
 def _main(work: Callable[..., None], arguments: Sequence[Any], pipe: Connection) -> None:
-    """Run a worker; report to the parent why it cannot start."""
+    """Run a worker; report to the parent an error at the start."""
     # Only the parent handles signals until the worker does so itself.
     for number in (*STOP_SIGNALS, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

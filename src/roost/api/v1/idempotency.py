@@ -1,6 +1,6 @@
 """Idempotency keys: a repeated request with the same key has no second effect.
 
-The process that answered stores its response, and repeats it. Uuids of what a request creates follow from the key
+The process that answered stores its response, and repeats it. Uuids of created resources follow from the key
 (``uuid_of``), so another process, or a later one, finds the resource and answers with it.
 """
 
@@ -126,7 +126,9 @@ def mark_replay(response: Response) -> Response:
 
 
 def uuid_of(call: Call, kind: str) -> str:
-    """Return the uuid of what a request creates: it follows from the key or, without one, from the request's id.
+    """Return the uuid of the resource that a request creates.
+
+    It follows from the key or, without one, from the id of the request.
 
     Args:
         kind: of the resource, such as "decision".

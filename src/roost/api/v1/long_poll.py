@@ -16,7 +16,7 @@ class LongPoll:
     Args:
         wakeups: topic of the wait.
         keys: keys of the topic.
-        mark: position in the topic before the first look.
+        mark: position in the topic before the first read.
         wait: waits and returns the body; it must not fail.
     """
 

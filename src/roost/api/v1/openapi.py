@@ -75,7 +75,7 @@ def _operation(path: str, route: Route, *, schemas: dict[Any, Any], components: 
 
 
 def _describe(route: Route) -> str:
-    """Return what an operation does, from the docstring of its handler, and its policy."""
+    """Return the details of an operation, from the docstring of its handler, and its policy."""
     _, _, details = (inspect.getdoc(route.handler) or "").partition("\n\n")
     policy = f"Policy {route.policy}, by default {DEFAULTS[route.policy]}."
     return f"{details}\n\n{policy}" if details else policy

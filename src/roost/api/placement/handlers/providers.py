@@ -200,8 +200,8 @@ class _Form:
         """Return a provider as JSON."""
         end = "}"
         if self._is_nested:
-            above = "null" if parent is None else f'"{parent}"'
-            end = f',"parent_provider_uuid":{above},"root_provider_uuid":"{root}"}}'
+            parent_text = "null" if parent is None else f'"{parent}"'
+            end = f',"parent_provider_uuid":{parent_text},"root_provider_uuid":"{root}"}}'
         quoted, links = msgspec.json.encode(name).decode(), uuid_text.join(self._pieces)
         return f'{{"uuid":"{uuid_text}","name":{quoted},"generation":{generation},"links":{links}{end}'
 

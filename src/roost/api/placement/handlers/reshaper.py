@@ -25,7 +25,7 @@ def _schema(version: Version) -> Schema:
     return Schema(
         {
             "type": "object",
-            "properties": {"inventories": offered, "allocations": consumers_schema(version, least=0)},
+            "properties": {"inventories": offered, "allocations": consumers_schema(version, minimum=0)},
             "required": ["inventories", "allocations"],
             "additionalProperties": False,
         }

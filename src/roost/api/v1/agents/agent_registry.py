@@ -17,9 +17,9 @@ from roost.placement.deciding_thread import Serving
 from roost.placement.write_plan import Plan
 from roost.ports import Clock, WorkReader
 
-# Interval of looking for commits of other processes while agents wait, in seconds.
+# Interval of checks for commits of other processes while agents wait, in seconds.
 _REFRESH_S = 0.5
-_ORDERS_MAX = 10_000  # read per look
+_ORDERS_MAX = 10_000  # per read
 
 Answer = TypeVar("Answer")
 
@@ -75,7 +75,7 @@ class AgentRegistry:
 
     @property
     def refresh_s(self) -> float:
-        """Interval of looking for commits of other processes, in seconds."""
+        """Interval of checks for commits of other processes, in seconds."""
         return _REFRESH_S if self._serving.is_shared else math.inf
 
     async def submit(self, task: Callable[[Current], Plan[Answer] | Answer]) -> Answer:
@@ -96,7 +96,7 @@ class AgentRegistry:
         self._heartbeats -= hosts  # Only now: after a failed commit the same heartbeats are written again.
 
     def _start_refresh(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start looking for commits of other processes while agents wait."""
+        """Start checks for commits of other processes while agents wait."""
         if self._serving.is_shared and (self._refreshing is None or self._refreshing.done()):
             self._refreshing = loop.create_task(self._refresh())
 
@@ -112,6 +112,6 @@ class AgentRegistry:
         return {order.host for order in orders if order.state == "waiting"}
 
 
-def has_news(polled: PollAnswer) -> bool:
+def has_news(answer: PollAnswer) -> bool:
     """Return whether agents have work."""
-    return bool(polled.orders or polled.withdrawn or polled.unknown or polled.superseded)
+    return bool(answer.orders or answer.withdrawn or answer.unknown or answer.superseded)

@@ -75,7 +75,7 @@ class Wakeups:
 
     @property
     def mark(self) -> int:
-        """The present position: a look after it and a wait from it miss no commit."""
+        """The present position: a read after it and a wait from it miss no commit."""
         with self._lock:
             return self._wake_count
 
@@ -96,7 +96,7 @@ class Wakeups:
         unique_keys = set(keys)
         with self._lock:
             self._wake_count += 1
-            if len(self._last_wakes) > 2 * self._keys_max:  # Older waiters wake without need, and look again.
+            if len(self._last_wakes) > 2 * self._keys_max:  # Older waiters wake without need, and read again.
                 self._last_wakes.clear()
                 self._forgotten_max = self._wake_count
             for key in unique_keys:
@@ -112,7 +112,7 @@ class Wakeups:
 
         Args:
             keys: awaited keys.
-            mark: position before the first look.
+            mark: position before the first read.
 
         Raises:
             Unavailable: too many keys are awaited, or the server is stopping.

@@ -34,17 +34,17 @@ def list_aggregates(call: Call) -> Response:
     call.require_thread()
     query, state = call.query, call.current.state
     assert isinstance(query, AggregatesQuery)
-    inside: set[int] | None = None
+    host_aggregates: set[int] | None = None
     if query.host:
         roots = [int(state.hosts.provider_row.each[row]) for row in rows_of_service(state, query.host)]
-        inside = {number for row in roots for number in state.membership.labels_of(row)}
+        host_aggregates = {number for row in roots for number in state.membership.labels_of(row)}
     matches = (
         (number, number)
         for number in sorted(state.aggregate_names)
         if number > query.cursor
         and (not query.name or state.aggregate_names[number] == query.name)
         and (not query.zone or query.zone in split_names(state.metadata[number].get(ZONE, "")))
-        and (inside is None or number in inside)
+        and (host_aggregates is None or number in host_aggregates)
         and aggregate_writes.is_there(state, number)
     )
     page, following = page_of(matches, query)

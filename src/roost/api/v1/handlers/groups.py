@@ -86,11 +86,8 @@ def create(call: Call) -> Plan[Response] | Response:
         return Plan(answer=response, writes=(group_creation(current, group),))
     if call.key is None or body.uuid is not None:
         raise Conflict(f"there is a server group {group.uuid} already")
-    found, wanted = (
-        (previous.name, previous.policy, previous.limit),
-        (group.name, group.policy, group.max_server_per_host),
-    )
-    check_same(call, is_same=found == wanted)
+    is_same = (previous.name, previous.policy, previous.limit) == (group.name, group.policy, group.max_server_per_host)
+    check_same(call, is_same=is_same)
     return mark_replay(response)
 
 
@@ -143,8 +140,8 @@ def _members(call: Call, state: State, group: Group) -> list[GroupMember]:
         return []
     hosts, members, project = state.hosts, [], call.project
     for holder in call.request.while_active(state.holders_by_id.values()):
-        instance, is_seen = holder.instance, project in {None, holder.project_id}
-        if is_seen and instance is not None and instance.group_id == group.id and instance.flavor_id != KEPT:
+        instance, is_visible = holder.instance, project in {None, holder.project_id}
+        if is_visible and instance is not None and instance.group_id == group.id and instance.flavor_id != KEPT:
             members.append((holder.id, uuid_text(holder.uuid), hosts.row_of_id[instance.host_id]))
     return [
         GroupMember(instance_uuid=each, host=hosts.names[row], node=hosts.nodes[row])

@@ -31,7 +31,7 @@ from roost.ports import WorkReader
 
 # Maximum number of shown events, newest first.
 STORY_MAX = 200
-# Pause between two looks, in seconds: sub-operations may end by the hundreds.
+# Pause between two reads, in seconds: sub-operations may end by the hundreds.
 _PAUSE_S = 0.1
 
 
@@ -50,7 +50,7 @@ def show(call: Call) -> Response:
     call.require_thread()
     query = call.query
     assert isinstance(query, OperationQuery)
-    mark = call.agents.ends.mark  # Before the look, so that no commit is missed.
+    mark = call.agents.ends.mark  # Before the read, so that no commit is missed.
     reader = call.agents.reader(call.current)
     uuid = uuid_bytes(call.name)
     row = None if uuid is None else reader.operation_of(uuid)

@@ -33,7 +33,7 @@ def poll(call: Call) -> Response | Plan[Response]:
         call.check_host(each.host)
     if len({each.host.lower() for each in request.agents}) < len(request.agents):
         raise field_problem("$.agents", "a host is given twice")
-    mark = call.agents.wakeups.mark  # Before the look, so that no commit is missed.
+    mark = call.agents.wakeups.mark  # Before the read, so that no commit is missed.
     work = call.agents.poll(call.current, request)
     if isinstance(work, Plan):
         return plan_response(work, json_response(work.answer))

@@ -20,7 +20,7 @@ _EMPTY_BODIES = frozenset({b"", b"{}", b"null"})
 Body = TypeVar("Body")
 
 
-class _Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Empty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body or query of a route that reads none."""
 
 
@@ -76,9 +76,9 @@ def check_unused(request: Request, *, has_body: bool, has_query: bool) -> None:
         Problem: 400.
     """
     if not has_body and request.body not in _EMPTY_BODIES:
-        decode_body(request.body, _Nothing)
+        decode_body(request.body, _Empty)
     if not has_query and request.query_string:
-        decode_query(request.pairs(), _Nothing)
+        decode_query(request.pairs(), _Empty)
 
 
 def _validation_problem(text: str) -> Problem:
