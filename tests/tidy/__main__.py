@@ -1,13 +1,20 @@
 """``python -m tests.tidy``: print the figures of the language and the layout, each with its limit."""
 
 from tests.tidy import identifiers, language, prose, repository
-from tests.tidy.test_language import FOLDER_MAX, PARTICIPLES_MAX, RELATIVE_MAX, SPEECH_MAX
-from tests.tidy.test_prose import AVERAGE_MAX, IDENTIFIERS_MAX, PAGES, SENTENCE_MAX
+from tests.tidy.limits import (
+    AVERAGE_MAX,
+    FOLDER_MAX,
+    IDENTIFIERS_MAX,
+    PARTICIPLES_MAX,
+    RELATIVE_MAX,
+    SENTENCE_MAX,
+    SPEECH_MAX,
+)
 
 
 def main() -> None:
     """Print the table."""
-    guides = [prose.words(each) for page in PAGES for each in prose.sentences(page)]
+    guides = [prose.words(each) for page in prose.guides() for each in prose.sentences(page)]
     longest = max(prose.words(each) for page in prose.pages() for each in prose.sentences(page))
     lines = sum(len((repository.SOURCE / path).read_text(encoding="utf-8").splitlines()) for path in language.sources())
     rows: list[tuple[str, float, float | str]] = [

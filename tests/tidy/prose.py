@@ -26,6 +26,12 @@ def pages() -> list[Path]:
     return [path for path in repository.files() if path.suffix == ".md" and path.parts[0] in {"docs", "README.md"}]
 
 
+def guides() -> list[Path]:
+    """Return the pages that are read first: README, how-tos and commands."""
+    first = {Path("README.md"), Path("docs/commands.md")}
+    return [page for page in pages() if page in first or page.parent.name == "how-to"]
+
+
 def sentences(page: Path) -> list[str]:
     """Return the sentences of a page, without code blocks, tables and headings."""
     return [sentence for paragraph in _paragraphs(repository.read(page)) for sentence in _split(paragraph)]

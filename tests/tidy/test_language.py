@@ -3,6 +3,7 @@
 import pytest
 
 from tests.tidy import language
+from tests.tidy.limits import FOLDER_MAX, PARTICIPLES_MAX, RELATIVE_MAX, SPEECH_MAX
 
 # In this order: functions, mostly with an adjective before a noun; words per hundred in docstrings (twice); modules.
 PARTICIPLES_MAX = 32

@@ -5,19 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.tidy import identifiers, prose
-
-# Words a sentence on average, in the pages that are read first; words of any sentence of any page.
-AVERAGE_MAX = 15
-SENTENCE_MAX = 40
-IDENTIFIERS_MAX = 224
-
-PAGES = [
-    *(Path("README.md"), Path("docs/commands.md")),
-    *(page for page in prose.pages() if page.parent.name == "how-to"),
-]
+from tests.tidy.limits import AVERAGE_MAX, IDENTIFIERS_MAX, SENTENCE_MAX
 
 
-@pytest.mark.parametrize("page", PAGES, ids=str)
+@pytest.mark.parametrize("page", prose.guides(), ids=str)
 def test_guide_has_short_sentences_on_average(page):
     lengths = [prose.words(sentence) for sentence in prose.sentences(page)]
     assert sum(lengths) / len(lengths) <= AVERAGE_MAX
