@@ -13,5 +13,6 @@
 ``excuses``: permitted deviations at rest.
 ``audit_rows``: ``roost audit`` of the simulated database.
 ``seed_runs``: many seeds in worker processes, and their totals.
+``unreached_transitions``: transitions of operations that no seed takes.
 ``seed_report``: the totals and failures as text.
 """

@@ -48,9 +48,9 @@ class RareFaults:
 
     def disturb(self, decide: Decide) -> Decide:
         """Return a scheduler that loses some races for good, and refuses some requests."""
-        return self._disturbed(decide) if self.is_on else decide
+        if not self.is_on:
+            return decide
 
-    def _disturbed(self, decide: Decide) -> Decide:
         def decide_or_fail(acts: Sequence[Any]) -> list[Any]:
             errors = {at: error for at, act in enumerate(acts) if (error := self._error(act)) is not None}
             results = iter(decide([act for at, act in enumerate(acts) if at not in errors]))
