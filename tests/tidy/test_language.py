@@ -5,12 +5,6 @@ import pytest
 from tests.tidy import language
 from tests.tidy.limits import FOLDER_MAX, PARTICIPLES_MAX, RELATIVE_MAX, SPEECH_MAX
 
-# In this order: functions, mostly with an adjective before a noun; words per hundred in docstrings (twice); modules.
-PARTICIPLES_MAX = 32
-RELATIVE_MAX = 1.7
-SPEECH_MAX = 0.1
-FOLDER_MAX = 15
-
 
 def test_no_module_is_named_by_a_gerund_or_participle_alone():
     assert language.bare_modules() == []
