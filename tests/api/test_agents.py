@@ -194,7 +194,7 @@ def test_root_provider_becomes_a_node_and_is_up_once_its_host_is_clean(state):
         assert (shown["host"], shown["up"], shown["facts"]["cell"]) == ("new", state == "ready", "east")
         assert shown["facts"]["host_ip"] == "10.0.0.1"
         response = own.put("/agents/new/nodes/in-0", {})
-        assert response.json["detail"] == "the provider in-0 has a parent, so it is no node of new"
+        assert response.json["detail"] == "the provider in-0 has a parent, so it cannot be a node of new"
 
 
 def test_order_is_delivered_until_held_and_answered_only_once(own):

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from roost.fleet.stored_documents import storing
+from roost.fleet.stored_documents import plan_document
 from roost.model.documents.request_document import ENTRIES_MAX, PROPERTY_MAX
 from roost.model.flavor import Flavor
 from roost.model.image import Image
@@ -56,7 +56,7 @@ def test_flavors_and_images_stored_before_the_limits_still_work(own):
     for noun, value in bodies.items():
 
         def store(current, noun=noun, value=value):
-            return Plan(answer=None, writes=storing(current.state, noun, "old", body=msgspec.json.encode(value)))
+            return Plan(answer=None, writes=plan_document(current.state, noun, "old", body=msgspec.json.encode(value)))
 
         own.serving.run(store)
     assert own.post("/decisions", {"flavor": "old", "image": "old"}).status == 201

@@ -197,7 +197,7 @@ def test_reshape_that_always_loses_the_race_is_a_conflict():
         store.loses_races = True
         answers = [reshape(api, MOVED_INVENTORIES, MOVED_ALLOCATIONS), put(api, "another", {"free": {"VCPU": 1}})]
         assert [(each.status, each.code) for each in answers] == [(409, "placement.concurrent_update")] * 2
-        assert answers[0].text == "others were faster 11 times (capacity inventory); try again"
+        assert answers[0].text == "conflicted with concurrent changes 11 times (capacity inventory); try again"
         assert store.tries == 22
         store.loses_races = False
         assert reshape(api, MOVED_INVENTORIES, MOVED_ALLOCATIONS).status == 204

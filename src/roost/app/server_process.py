@@ -13,7 +13,7 @@ from roost.machine import SystemClock
 from roost.model.settings.placement_settings import Placement as PlacementSettings
 from roost.model.settings.roost_settings import Settings
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Decide, Heed, Serving, call_listener
+from roost.placement.deciding_thread import Decide, Serving, WorkListener, call_listener
 from roost.placement.prune_evidence import Tidier
 from roost.ports import Store
 from roost.store.backends import open_store, sync
@@ -80,7 +80,7 @@ def open_server_store(url: str, settings: Settings) -> Iterator[Store]:
 
 
 def start_deciding_thread(
-    current: Current, settings: Settings, *, decide: Decide | None = None, heed: Heed | None = None
+    current: Current, settings: Settings, *, decide: Decide | None = None, heed: WorkListener | None = None
 ) -> Serving:
     """Start the thread that owns the columns, with the limits of the settings."""
     return Serving(
@@ -90,7 +90,7 @@ def start_deciding_thread(
         retries=settings.placement.allocation_conflict_retry_count,
         tidy=Tidier(current.store, settings.store, clock=SystemClock()),
         decide=decide,
-        heed=heed,
+        on_work=heed,
         slices_max=max(1, round(settings.scheduler.search_budget_s / SLICE_S)),
     )
 

@@ -27,7 +27,7 @@ from roost.observe.event_buffer import Events
 from roost.observe.notify import DecisionNotifier
 from roost.observe.webhook import Webhook
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Heed, Serving, call_listener
+from roost.placement.deciding_thread import Serving, WorkListener, call_listener
 from roost.placement.write_plan import Deed, Result
 from roost.product import Roost
 from roost.store.backends import open_reader
@@ -177,7 +177,7 @@ def call_each(*acts: Callable[[], None]) -> Callable[[], None]:
     return call_all
 
 
-def heed_each(*heeds: Heed) -> Heed:
+def heed_each(*heeds: WorkListener) -> WorkListener:
     """Combine listeners for committed work into one that calls them all, even if some fail."""
 
     def heed(work: Sequence[Put]) -> None:
@@ -215,7 +215,7 @@ def open_product(
     *,
     events: Events | None = None,
     remote: RemoteFollower | None = None,
-    heed: Heed | None = None,
+    heed: WorkListener | None = None,
 ) -> tuple[Roost, Serving]:
     """Open a database for the whole product, and start its deciding thread.
 

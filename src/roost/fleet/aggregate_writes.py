@@ -63,7 +63,7 @@ def check_metadata(metadata: Mapping[str, str]) -> None:
 
 
 def creation(journal: Journal, aggregate: Aggregate) -> PutAggregate:
-    """Plan the creation of an aggregate, or that one which came to be when a provider joined it gets a name.
+    """Plan the creation of an aggregate, or the name of one created by the membership of a provider.
 
     Args:
         aggregate: its uuid is not that of one with a name.
@@ -88,7 +88,7 @@ def check_name_free(state: State, name: str) -> None:
     """
     for number, each in state.aggregate_names.items():
         if each == name:
-            raise Conflict(f"an aggregate is called {name!r} already: {state.aggregates.name_of(number)}")
+            raise Conflict(f"the name {name!r} is taken by aggregate {state.aggregates.name_of(number)}")
 
 
 def change(
@@ -124,7 +124,7 @@ def end(state: State, number: int) -> tuple[Write, ...]:
     inside = len(members(state, number))
     if inside:
         uuid = state.aggregates.name_of(number)
-        raise Conflict(f"aggregate {uuid} has {inside:,} {'member' if inside == 1 else 'members'}: take them out first")
+        raise Conflict(f"aggregate {uuid} has {inside:,} {'member' if inside == 1 else 'members'}: remove them first")
     return (_put(state, number, name="", metadata={}),)
 
 

@@ -47,13 +47,13 @@ class Fleet:
         self._groups(fleet.groups)
 
     def _aggregates(self, aggregates: Sequence[Aggregate]) -> list[Write]:
-        state, coming = self.state, set[str]()
+        state, new = self.state, set[str]()
         writes: list[Write] = []
         for aggregate in aggregates:
             uuid = uuid_form(aggregate.uuid)
-            if uuid in coming or is_named(state, uuid):
+            if uuid in new or is_named(state, uuid):
                 raise BadRequest(f"aggregate {aggregate.name}: uuid {uuid} is taken")
-            coming.add(uuid)
+            new.add(uuid)
             writes.append(creation(self._journal, aggregate))
         return writes
 
@@ -74,8 +74,8 @@ class Fleet:
                 writes.append(PutHost(number, providers.ids[row], spec.host, spec.node, facts, 0))
             self._write(writes)
 
-    def _check_hosts(self, specs: Sequence[HostSpec], coming: Mapping[str, bool]) -> None:
-        """Check hosts on existing or new providers; for the new ones it is given whether each is a root."""
+    def _check_hosts(self, specs: Sequence[HostSpec], new: Mapping[str, bool]) -> None:
+        """Check hosts on existing or new providers; ``new`` has for each new one whether it is a root."""
         providers, hosts = self.state.providers, self.state.hosts
         taken: set[str] = set()
         for spec in specs:
@@ -83,9 +83,9 @@ class Fleet:
                 check_name(name, f"a host on provider {spec.provider_uuid}", length_min=1)
             uuid = uuid_form(spec.provider_uuid)
             row = providers.row_of_uuid.get(uuid)
-            if row is None and uuid not in coming:
+            if row is None and uuid not in new:
                 raise NotFound("provider", spec.provider_uuid)
-            if not (coming[uuid] if row is None else int(providers.parent.view[row]) < 0):
+            if not (new[uuid] if row is None else int(providers.parent.view[row]) < 0):
                 raise BadRequest(f"host {spec.node}: its provider {spec.provider_uuid} is not the root of a tree")
             if row in hosts.row_of_root or uuid in taken:
                 raise BadRequest(f"host {spec.node}: its provider {spec.provider_uuid} has a host already")

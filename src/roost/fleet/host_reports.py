@@ -1,4 +1,4 @@
-"""Reports of agents on their nodes: the writes that result, without the facts of operators and conductors."""
+"""The writes of agents' reports on their nodes; the facts of operators and conductors stay."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from roost.model.names import uuid_form
 from roost.model.writes import PutHost, Write
 
 # Facts that agents cannot change.
-_NOT_ITS_OWN = ("cell", "is_disabled", "disabled_reason", "is_forced_down", "failed_builds", "reported_at_s")
+_OPERATOR_FACTS = ("cell", "is_disabled", "disabled_reason", "is_forced_down", "failed_builds", "reported_at_s")
 
 
 def check_node(state: State, *, host: str, node: str, uuid: str | None = None) -> int | None:
@@ -31,32 +31,32 @@ def check_node(state: State, *, host: str, node: str, uuid: str | None = None) -
         return None
     if uuid is not None and providers.uuids[row] != uuid_form(uuid):
         raise Conflict(
-            f"the provider of the node {node} is {providers.uuids[row]}, and not {uuid} as {host} says; start its "
+            f"the provider of the node {node} is {providers.uuids[row]}, and not {uuid} as {host} reports; start its "
             f"agent with the folder of its journal, or, if that is lost, after `roost agent adopt {host}`; give "
             "another machine another name"
         )
     if providers.parent.each[row] >= 0:
-        raise Conflict(f"the provider {node} has a parent, so it is no node of {host}")
+        raise Conflict(f"the provider {node} has a parent, so it cannot be a node of {host}")
     host_row = hosts.row_of_root.get(row)
     if host_row is not None and hosts.names[host_row].lower() != host.lower():
         raise Conflict(f"the node {node} is of the host {hosts.names[host_row]}, not of {host}")
     return row
 
 
-def facts_of_node(state: State, provider_row: int, told: HostFacts) -> tuple[Write, ...]:
+def facts_of_node(state: State, provider_row: int, reported: HostFacts) -> tuple[Write, ...]:
     """Plan the reported facts of a node; if they are unchanged, write nothing.
 
     Raises:
         BadRequest: the facts cannot be stored.
     """
     host_row = state.hosts.row_of_root[provider_row]
-    return writes_of_facts(state, [host_row], [_merge(state.hosts.facts[host_row], told)])
+    return writes_of_facts(state, [host_row], [_merge(state.hosts.facts[host_row], reported)])
 
 
 def registration_of_node(
-    state: State, provider_row: int, *, host: str, told: HostFacts, initial: HostFacts
+    state: State, provider_row: int, *, host: str, reported: HostFacts, initial: HostFacts
 ) -> Callable[[int], tuple[Write, ...]]:
-    """Plan a node on a root provider; return the function that makes its writes from the id of the new host.
+    """Plan a node on a root provider; return the function from the id of the new host to its writes.
 
     Args:
         initial: facts that agents cannot change.
@@ -65,9 +65,9 @@ def registration_of_node(
         BadRequest: the facts cannot be stored.
     """
     number, node = state.providers.ids[provider_row], state.providers.names[provider_row]
-    body = facts_body(node, _merge(initial, told))
+    body = facts_body(node, _merge(initial, reported))
     return lambda host_id: (PutHost(host_id, number, host, node, body, 0),)
 
 
-def _merge(known: HostFacts, told: HostFacts) -> HostFacts:
-    return msgspec.structs.replace(told, **{name: getattr(known, name) for name in _NOT_ITS_OWN})
+def _merge(known: HostFacts, reported: HostFacts) -> HostFacts:
+    return msgspec.structs.replace(reported, **{name: getattr(known, name) for name in _OPERATOR_FACTS})

@@ -69,14 +69,14 @@ def facts_body(node: str, facts: HostFacts) -> msgspec.Raw:
         body = msgspec.msgpack.encode(facts)
         _FACTS.decode(body)
     except (msgspec.ValidationError, OverflowError, UnicodeEncodeError) as error:
-        raise BadRequest(f"host {node}: its facts cannot be kept: {error}") from None
+        raise BadRequest(f"host {node}: its facts cannot be stored: {error}") from None
     return msgspec.Raw(body)
 
 
 def _apply_to_host(facts: HostFacts, change: ServiceChange, *, host: str) -> HostFacts:
     is_disabled = facts.is_disabled if change.is_disabled is None else change.is_disabled
     if change.disabled_reason and not is_disabled:
-        raise BadRequest(f"host {host}: a reason is only kept of a service that is disabled")
+        raise BadRequest(f"host {host}: only a disabled service can have a reason")
     reason = facts.disabled_reason if change.disabled_reason is None else change.disabled_reason
     if len(reason) > _REASON_MAX:
         raise BadRequest(f"host {host}: the reason must be {_REASON_MAX} characters at most")

@@ -10,7 +10,7 @@ def check_name(name: str, of: str, *, length_min: int = 0) -> None:
     """Refuse a name that some database cannot store.
 
     Args:
-        of: the kind of object, for the error.
+        of: the object, for the error.
         length_min: 0 or 1.
 
     Raises:
@@ -28,5 +28,5 @@ def uuid_bytes_of(text: str, kind: str) -> bytes:
     """
     body = uuid_bytes(text)
     if body is None:
-        raise BadRequest(f"the {kind} {text!r} is no uuid")
+        raise BadRequest(f"the {kind} {text!r} is not a valid UUID")
     return body

@@ -15,9 +15,13 @@ from roost.model.writes import PutDocument
 _encoder = msgspec.msgpack.Encoder()
 
 
-def document_of(kind: str, told: bytes, body: bytes) -> PutDocument:
-    """Return a document; its number and fingerprint are digests of its kind and its identifying fields."""
-    fingerprint = hashlib.blake2b(kind.encode() + b"\0" + told, digest_size=16).digest()
+def document_of(kind: str, key: bytes, body: bytes) -> PutDocument:
+    """Return a document; its number and fingerprint are digests of its kind and key.
+
+    Args:
+        key: the identifying fields of the body, encoded.
+    """
+    fingerprint = hashlib.blake2b(kind.encode() + b"\0" + key, digest_size=16).digest()
     return PutDocument(int.from_bytes(fingerprint[:8], "big") >> 2 | 1, kind, fingerprint, body)
 
 
@@ -38,10 +42,10 @@ def body_of(state: State, noun: Noun, name: str) -> bytes:
     return known.body
 
 
-def storing(state: State, noun: Noun, name: str, *, body: bytes) -> tuple[PutDocument, ...]:
+def plan_document(state: State, noun: Noun, name: str, *, body: bytes) -> tuple[PutDocument, ...]:
     """Plan the storage of an object under a name; if it is unchanged, write nothing.
 
-    Of two concurrent writes of the same version one is refused, because name and version identify the document.
+    Of two concurrent writes of the same version, one is refused, because name and version identify the document.
 
     Args:
         body: JSON; empty: delete the object.
@@ -54,8 +58,8 @@ def storing(state: State, noun: Noun, name: str, *, body: bytes) -> tuple[PutDoc
     if known is not None and known.body == body:
         return ()
     version = 0 if known is None else known.version + 1
-    told = f"{noun}\0{version}\0{name}".encode()
-    return (document_of(NAMED, told, _encoder.encode(NamedVersion(noun, name, version, body))),)
+    key = f"{noun}\0{version}\0{name}".encode()
+    return (document_of(NAMED, key, _encoder.encode(NamedVersion(noun, name, version, body))),)
 
 
 def find_flavors(state: State, document: Callable[[int], bytes | None]) -> list[Flavor]:

@@ -1,1 +1,15 @@
-"""Free capacity: providers, inventories, labels, candidates and claims."""
+"""Free capacity: providers, inventories, traits, aggregates and claims. Read ``current`` first.
+
+``current``: the columns in memory, and the store behind them.
+``placement_service``: creates providers, and stages claims and releases.
+``deciding_thread``: runs tasks on the columns, and commits in groups.
+``write_plan``: plans and acts that tasks return.
+``group_commit``: which waiting tasks form a group.
+``task_queue``: the queue of the deciding thread.
+``database_silence``: outages of the database.
+``writes``: the writes of each act of the Placement API.
+``usages``: usages of providers and projects.
+``unknown_names``: checks of the names in candidate queries.
+``decision_past``: the columns before a stored decision.
+``prune_evidence``: deletes old evidence, and starts snapshots.
+"""

@@ -37,8 +37,8 @@ _DEAD_ROWS_MIN = 10_000
 FIRST_NUMBERS = {"resource_class": 10_000, "trait": 1 << CLASS_BITS, "consumer_type": 1 << 32}
 # The identities that a decision uses.
 _DECIDING: tuple[IdKind, ...] = ("consumer", "decision", "document")
-# Seconds before the number of a dropped class may be reused: until then a process may not know of the deletion, and the
-# feed may mention the old class.
+# Seconds before the number of a dropped class may be reused. Until then, a process may not have read the deletion, and
+# the feed may name the old class.
 REUSE_AFTER_S = 7 * 86_400
 
 
@@ -62,13 +62,13 @@ class Current:
         self._clock = clock
         self.state = State() if state is None else state
         self._staged: list[Item] = []
-        self._left: dict[int, DepartedInstance] = {}  # by their place in the staged items
+        self._left: dict[int, DepartedInstance] = {}  # by index of their staged item
         self.ahead = 0  # claims and releases in the columns that are not durable yet
         self._ids: dict[IdKind, tuple[int, int]] = {}
         self._numbered: dict[str, int] = {}  # kind of symbol -> the last assigned number
         self._reused: set[int] = set()  # reassigned numbers of dropped classes
         self._is_stale = state is None
-        self.kept: dict[type, Any] = {}  # caches of responses from these columns, one per class
+        self.caches: dict[type, Any] = {}  # of responses from these columns, one per class
         self.refresh()
 
     def fork(self, store_of: Callable[[int, Mapping[IdKind, int]], Store], *, state: State | None = None) -> "Current":
@@ -98,7 +98,7 @@ class Current:
         Returns:
             Whether there were, or may have been, changes.
         """
-        assert not self._staged, "what is staged must be flushed first"
+        assert not self._staged, "staged items must be flushed first"
         if self._is_stale:
             self._reload()
             return True
@@ -120,7 +120,7 @@ class Current:
         """Drop the rows of deleted providers, by a reload, if they outnumber the live ones."""
         rows, living = len(self.state.providers), len(self.state.providers.row_of_uuid)
         if rows - living > max(living, _DEAD_ROWS_MIN):
-            assert not self._staged, "what is staged must be flushed first"
+            assert not self._staged, "staged items must be flushed first"
             self._reload()
 
     def _date(self, state: State) -> None:
@@ -181,7 +181,7 @@ class Current:
         self._ids.clear()
         self._numbered.clear()
         self._reused.clear()
-        self.kept.clear()
+        self.caches.clear()
         self._is_stale = False
 
     def new_id(self, kind: IdKind) -> int:
@@ -239,7 +239,7 @@ class Current:
             raise_generations(self.state, write)
         if left is not None:
             self._left[len(self._staged)] = left
-        assert not any(isinstance(put.row, StatusRow) for put in item.work), "an instance begins its task before"
+        assert not any(isinstance(put.row, StatusRow) for put in item.work), "the status of an instance is not staged"
         self._staged.append(item)
         self.ahead += len(item.writes)
         return len(self._staged) - 1
@@ -301,7 +301,7 @@ class Current:
 
     def commit(self, items: Iterable[Item]) -> list[Refusal | None]:
         """Make items durable, then visible; return one verdict per item."""
-        assert not self._staged, "what is staged must be flushed first"
+        assert not self._staged, "staged items must be flushed first"
         if self._is_stale:
             self._reload()
         batch = self._with_tasks(items)

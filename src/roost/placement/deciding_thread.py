@@ -21,21 +21,21 @@ from roost.placement.group_commit import Gathering
 from roost.placement.task_queue import Arrivals
 from roost.placement.write_plan import Act, Again, Deed, Plan, Result
 
-# After this number of lost races a plan is committed alone.
-_TOGETHER_MAX = 3
+# After this number of lost races, a plan is committed in a group of its own.
+_SHARED_ATTEMPTS_MAX = 3
 
 Answer = TypeVar("Answer")
 Taken_contra = TypeVar("Taken_contra", contravariant=True)
 Task = Callable[[Current], Answer | Plan[Answer] | Act[Answer] | Again]
 Decide = Callable[[Sequence[Deed]], Sequence[Result]]
-Heed = Callable[[Sequence[Put]], None]
+WorkListener = Callable[[Sequence[Put]], None]
 
 
 class Outcome(Protocol[Taken_contra]):
     """The destination of an answer: a ``concurrent.futures.Future`` or an object like it."""
 
     def set_running_or_notify_cancel(self) -> bool:
-        """Return whether the answer is still wanted."""
+        """Return whether the client still waits for the answer."""
 
     def set_result(self, result: Taken_contra, /) -> None:
         """Accept the answer."""
@@ -55,7 +55,7 @@ class _Job(Generic[Answer]):
         self.plan: Plan[Answer] | None = None
         self.act: Act[Answer] | None = None
         self.attempts = 0
-        self.slices = 0  # interruptions of its act in favour of others
+        self.slices = 0  # interruptions of its act, so that other tasks run
         self.is_answered = False
         self.since_s = time.monotonic()
 
@@ -73,8 +73,8 @@ class Serving:
         retries: maximum number of new plans after lost races.
         tidy: called in the thread after each group, with the number of accepted commits since the last call.
         decide: runs acts on the same columns, in order; None: there are none.
-        heed: called in the thread with the work of durable plans; its errors are only logged.
-        has_thread: whether to start a thread; else each caller runs its task itself, one at a time.
+        on_work: called in the thread with the work of each durable plan; its errors are only logged.
+        has_thread: whether to start a thread; otherwise each caller runs its task itself, one at a time.
         slices_max: maximum number of slices of an act, including the last, >= 1; ``OverBudget`` ends a slice.
     """
 
@@ -87,7 +87,7 @@ class Serving:
         retries: int = 10,
         tidy: Callable[[int], None] | None = None,
         decide: Decide | None = None,
-        heed: Heed | None = None,
+        on_work: WorkListener | None = None,
         has_thread: bool = True,
         slices_max: int = 1,
     ) -> None:
@@ -97,15 +97,15 @@ class Serving:
         self._slices_max = slices_max
         self._tidy = tidy
         self._decide = decide
-        self._heed = heed
+        self._on_work = on_work
         self._accepted = 0
         self._has_written = False  # whether the last group wrote
         self._silence = Silence()
-        self._trouble: type[Unavailable] | None = None  # of the database, as logged
+        self._trouble: type[Unavailable] | None = None  # the logged error of the database; None: it works
         self._begun_s: float | None = None  # start of the current group; None: the thread waits
         self.problem = ""  # why the thread ended by itself; empty: it did not
         self._is_stopped = False
-        self._entry = threading.Lock()  # Held while the queue is closed: a task behind its end would get no answer.
+        self._entry = threading.Lock()  # Held while the queue is closed, since a later task would get no answer.
         self._turn = threading.Lock()  # Its holder may touch the columns.
         self._waiting: Arrivals[_Job[Any] | None] = Arrivals()
         self._gathering = Gathering(self._waiting, group_max)
@@ -162,7 +162,7 @@ class Serving:
     def answer_at_once(self, task: Task[Answer]) -> Answer | None:
         """Run a task that plans nothing in the caller's thread, if it need not wait.
 
-        The handover to another thread and back takes longer than many a task.
+        The handover to another thread and back takes longer than many tasks.
 
         Returns:
             The answer; None: the thread is busy, or the database must be read first: call ``submit``.
@@ -181,7 +181,7 @@ class Serving:
             self._turn.release()
 
     def run(self, task: Task[Answer]) -> Answer:
-        """Run a task and wait for its answer. Called in the thread itself, it would wait for ever.
+        """Run a task and wait for its answer. Not for use in the thread itself, which would wait for ever.
 
         Raises:
             RoostError: from the task.
@@ -207,7 +207,7 @@ class Serving:
             while None not in group:
                 group = self._gathering.next(has_written=self._has_written)
                 self._work_on(group)
-        except BaseException as error:  # noqa: BLE001  # it is told by ``problem``, and ends the process
+        except BaseException as error:  # noqa: BLE001  # ``problem`` has it, and the process ends
             self._give_up(group, error)
 
     def _give_up(self, group: Sequence[_Job[Any] | None], error: BaseException) -> None:
@@ -225,8 +225,8 @@ class Serving:
     def _work_on(self, group: Sequence[_Job[Any] | None]) -> None:
         with self._turn:
             self._begun_s = time.monotonic()
-            wanted = [job for job in group if job is not None]
-            self._serve([job for job in wanted if job.slices or job.outcome.set_running_or_notify_cancel()])
+            jobs = [job for job in group if job is not None]
+            self._serve([job for job in jobs if job.slices or job.outcome.set_running_or_notify_cancel()])
             self._tidy_up()
             self._begun_s = None
 
@@ -239,7 +239,7 @@ class Serving:
             self._current.shed()
             if self._tidy is not None:
                 self._tidy(accepted)
-        except Exception as error:  # noqa: BLE001  # nobody waits for this; the next answer does not depend on it
+        except Exception as error:  # noqa: BLE001  # no task waits for this, and no answer depends on it
             log.fault("tidy", error)
 
     def _serve(self, jobs: list[_Job[Any]]) -> None:
@@ -247,10 +247,10 @@ class Serving:
         metrics.GROUP_SIZE.observe(len(jobs))
         rounds = deque([jobs] if jobs else [])
         while rounds:
-            beaten = self._serve_round(rounds.popleft())
-            # A task that keeps losing may lose to its own group; alone it cannot.
-            alone = [job for job in beaten if job.attempts >= _TOGETHER_MAX]
-            together = [job for job in beaten if job.attempts < _TOGETHER_MAX]
+            conflicted = self._serve_round(rounds.popleft())
+            # A task that keeps losing may lose to its own group, so it runs alone.
+            alone = [job for job in conflicted if job.attempts >= _SHARED_ATTEMPTS_MAX]
+            together = [job for job in conflicted if job.attempts < _SHARED_ATTEMPTS_MAX]
             rounds.extend([together] if together else [])
             rounds.extend([job] for job in alone)
 
@@ -270,29 +270,29 @@ class Serving:
         known = self._current.state.position
         try:
             self._current.refresh()
-        except Exception as error:  # noqa: BLE001  # the thread must live on, and everybody gets an answer
+        except Exception as error:  # noqa: BLE001  # the thread must go on, and every task gets an answer
             self._silence.note(error)
-            self._tell(error)
+            self._log_trouble(error)
             _fail(jobs, error)
             return []
         if self._current.store.is_shared:
             metrics.BEHIND.observe(self._current.state.position - known)
         found = [(job, job.act if job.slices else self._plan(job)) for job in jobs]
         planned = [job for job, result in found if isinstance(result, Plan)]
-        beaten = [job for phase in _phases(planned) for job in self._commit(phase)]
+        conflicted = [job for phase in _phases(planned) for job in self._commit(phase)]
         # After the plans, which are made on the columns before the acts.
         acting = [job for job, result in found if isinstance(result, Act)]
         self._do(acting)
-        behind = [job for job, result in found if isinstance(result, Again)]
+        dependent = [job for job, result in found if isinstance(result, Again)]
         if acting:
-            return beaten + behind
-        if behind:
-            _fail(behind, Unavailable("what this waits for was not done; try again"))
-        return beaten
+            return conflicted + dependent
+        if dependent:
+            _fail(dependent, Unavailable("the request that this one waits for did not run; try again"))
+        return conflicted
 
     def _plan(self, job: _Job[Answer]) -> Plan[Answer] | Act[Answer] | Again | None:
         """Run a task on the columns; return its plan or act, if it has no answer yet."""
-        if not self._drop_stale_jobs([job]):  # A job of the same group may have just met the silence.
+        if not self._drop_stale_jobs([job]):  # A job of the same group may have met the silence just now.
             return None
         try:
             result = job.task(self._current)
@@ -310,27 +310,27 @@ class Serving:
         return result
 
     def _do(self, jobs: list[_Job[Any]]) -> None:
-        """Run acts together, and answer them; after a lost race they are decided again here."""
+        """Run acts together, and answer them."""
         jobs = self._drop_stale_jobs(jobs)
         if not jobs:
             return
-        assert self._decide is not None, "somebody asks for acts where there are none"
+        assert self._decide is not None, "acts need a function that decides them"
         metrics.COMMIT_SIZE.observe(len(jobs))
         try:
             results: Sequence[Result] = self._decide([job.act.deed for job in jobs if job.act is not None])
         except Exception as error:  # noqa: BLE001  # as above
             self._silence.note(error)
-            self._tell(error)
+            self._log_trouble(error)
             results = [error] * len(jobs)
         else:
-            self._tell(None)
-        done = [(job, result) for job, result in zip(jobs, results, strict=True) if not self._goes_on(job, result)]
-        # The receivers compete for the processor as soon as they wake: answer all at the end.
-        for tell in [self._prepare_reply(job, result) for job, result in done]:
-            tell()
+            self._log_trouble(None)
+        done = [(job, result) for job, result in zip(jobs, results, strict=True) if not self._requeue(job, result)]
+        # The receivers compete for the processor as soon as they wake, so all are answered at the end.
+        for reply in [self._prepare_reply(job, result) for job, result in done]:
+            reply()
 
-    def _goes_on(self, job: _Job[Any], result: Result) -> bool:
-        """Put an act with a long search behind the waiting jobs; return whether it continues."""
+    def _requeue(self, job: _Job[Any], result: Result) -> bool:
+        """Put an act with a long search behind the waiting jobs; return whether it is queued again."""
         if not isinstance(result, OverBudget) or self._thread is None:
             return False
         job.slices += 1
@@ -362,27 +362,28 @@ class Serving:
             return self._select_retries(jobs, error)
         except Exception as error:  # noqa: BLE001  # as above
             self._silence.note(error)
-            self._tell(error)
+            self._log_trouble(error)
             _fail(jobs, error)
             return []
-        self._tell(None)
-        beaten = []
+        self._log_trouble(None)
+        conflicted = []
         for job, refusal in zip(jobs, refusals, strict=True):
             assert job.plan is not None
             job.attempts += 1
             if refusal is None:
                 self._accepted += 1
-                self._tell_listeners(job.plan)
+                self._call_listeners(job.plan)
                 _answer(job, job.plan.answer)
             elif refusal.is_final and not job.plan.reads_work:
                 _fail([job], Conflict(f"{refusal.work} was changed meanwhile: nothing was written"))
             elif job.attempts <= self._retries:
                 metrics.CONFLICTS.inc()
-                beaten.append(job)
+                conflicted.append(job)
             else:
-                text = f"others were faster {job.attempts} times ({refusal.kind} {refusal.table}); try again"
+                row = f"{refusal.kind} {refusal.table}"
+                text = f"conflicted with concurrent changes {job.attempts} times ({row}); try again"
                 _fail([job], Conflict(text, code=GENERATION_CODE))
-        return beaten
+        return conflicted
 
     def _select_retries(self, jobs: list[_Job[Any]], error: StoreReplaced) -> list[_Job[Any]]:
         """Return the jobs that may be planned again on another database, which has none of them; fail the others."""
@@ -391,15 +392,15 @@ class Serving:
         _fail([job for job in jobs if job.attempts > self._retries], error)
         return [job for job in jobs if job.attempts <= self._retries]
 
-    def _tell_listeners(self, plan: Plan[Any]) -> None:
+    def _call_listeners(self, plan: Plan[Any]) -> None:
         """Call the listeners of a durable plan; their errors do not affect it."""
-        if plan.told is not None:
-            call_listener("told", plan.told)
-        if plan.work and self._heed is not None:
-            call_listener("heed", partial(self._heed, plan.work))
+        if plan.on_commit is not None:
+            call_listener("on_commit", plan.on_commit)
+        if plan.work and self._on_work is not None:
+            call_listener("on_work", partial(self._on_work, plan.work))
 
-    def _tell(self, error: Exception | None) -> None:
-        """Log the beginning and the kind of trouble with the database, and its end."""
+    def _log_trouble(self, error: Exception | None) -> None:
+        """Log when an error of the database begins, changes its kind, or ends."""
         trouble = type(error) if isinstance(error, Unavailable) else None
         if trouble is not self._trouble:
             self._trouble = trouble
@@ -420,10 +421,10 @@ class Serving:
 
 
 def call_listener(name: str, listen: Callable[[], None]) -> None:
-    """Call a listener; log and count its error, which concerns nobody else."""
+    """Call a listener; log and count its error."""
     try:
         listen()
-    except Exception as error:  # noqa: BLE001  # whoever told it goes on
+    except Exception as error:  # noqa: BLE001  # the caller goes on
         metrics.LISTENERS_FAILED.inc()
         log.fault(name, error)
 
@@ -432,7 +433,7 @@ def _answer(job: _Job[Answer], result: Answer) -> None:
     job.is_answered = True
     try:
         job.outcome.set_result(result)
-    except Exception as error:  # noqa: BLE001  # whoever waited is gone, with the loop it waited on
+    except Exception as error:  # noqa: BLE001  # the receiver is gone, with its event loop
         log.fault("answer", error)
 
 
@@ -459,7 +460,7 @@ def _phases(jobs: list[_Job[Any]]) -> list[list[_Job[Any]]]:
     for job in jobs:
         assert job.plan is not None
         if job.plan.create is not None:
-            assert not job.plan.work, "what is created comes without work"
+            assert not job.plan.work, "a plan that creates has no work"
             phases[3 if job.plan.creates == "provider" else 4].append(job)
         elif job.plan.work:
             phases[2].append(job)

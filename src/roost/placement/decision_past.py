@@ -20,9 +20,9 @@ def rebuild_state(store: Store, decision: Decision, moment: Moment) -> State:
         StateLost: they were deleted, or the stored data does not define them exactly.
     """
     if moment.ahead == UNKNOWN:
-        raise StateLost(decision.uuid, "it was stored by an older version, which did not note what it saw")
+        raise StateLost(decision.uuid, "it was stored by an older version, which did not record its feed position")
     if moment.seen == REMOTE:
-        raise StateLost(decision.uuid, "it was decided by what a remote Placement answered, which is not kept")
+        raise StateLost(decision.uuid, "it was decided on the answer of a remote Placement, which is not stored")
     state = State()
     try:
         past = store.past(moment.position, moment.seen)
@@ -31,12 +31,12 @@ def rebuild_state(store: Store, decision: Decision, moment: Moment) -> State:
         for write in past.writes:
             apply(state, write)
         if not (is_rising(state.providers.ids) and is_rising(state.hosts.ids)):
-            raise StateLost(decision.uuid, "hosts were created in an order that is not kept")
+            raise StateLost(decision.uuid, "hosts were created in an order that is not stored")
         for write in _before(past, decision, moment):
             apply(state, write)
         recount_hosts(state)
     except (msgspec.MsgspecError, KeyError, ValueError) as error:
-        raise StateLost(decision.uuid, f"what is kept of the state cannot be understood: {error!r}") from error
+        raise StateLost(decision.uuid, f"the stored state cannot be decoded: {error!r}") from error
     state.position = moment.position
     return state
 
@@ -51,12 +51,12 @@ def _before(past: Past, decision: Decision, moment: Moment) -> list[Write]:
         return []
     count = moment.ahead
     own = [write for write in past.own if isinstance(write, Claim | Release)]
-    mine = own[count] if len(own) > count else None
-    # A refusal is stored only after everything it saw is durable.
+    claim = own[count] if len(own) > count else None
+    # A refusal is stored only after all claims before it are durable.
     is_whole = len(own) >= count
     if decision.is_granted:
         first = uuid_bytes(decision.picks[0].instance_uuid)
-        is_whole = isinstance(mine, Claim) and mine.consumers[0].uuid == first
+        is_whole = isinstance(claim, Claim) and claim.consumers[0].uuid == first
     if not is_whole:
         raise StateLost(decision.uuid, "it saw claims that then lost a race against another process")
     return list(own[:count])

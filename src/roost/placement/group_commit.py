@@ -7,13 +7,13 @@ from typing import Generic, Protocol, TypeVar
 Task = TypeVar("Task")
 Task_co = TypeVar("Task_co", covariant=True)
 # Maximum wait for the next expected task, and in total, s; a commit of its own takes longer.
-_NEXT_S, _GATHERED_S = 0.0004, 0.002
+_NEXT_S, _TOTAL_S = 0.0004, 0.002
 
 
 class Waiting(Protocol[Task_co]):
     """The methods of ``Arrivals`` that this module uses."""
 
-    def get(self, at_most_s: float | None = None) -> Task_co:
+    def get(self, timeout_s: float | None = None) -> Task_co:
         """Remove and return the first task."""
 
     def __len__(self) -> int: ...
@@ -24,11 +24,11 @@ class Gathering(Generic[Task]):
 
     Args:
         waiting: the queue; a None in it is the end.
-        most: maximum number of tasks in a group, >= 1.
+        size_max: maximum number of tasks in a group, >= 1.
     """
 
-    def __init__(self, waiting: Waiting[Task | None], most: int) -> None:
-        self._waiting, self._most = waiting, most
+    def __init__(self, waiting: Waiting[Task | None], size_max: int) -> None:
+        self._waiting, self._size_max = waiting, size_max
         self._last_size = 0
 
     def next(self, *, has_written: bool) -> list[Task | None]:
@@ -42,11 +42,11 @@ class Gathering(Generic[Task]):
         """
         expected = self._last_size + len(self._waiting) if has_written else 0
         group = [self._waiting.get()]
-        until_s = monotonic() + _GATHERED_S
+        until_s = monotonic() + _TOTAL_S
         try:
-            while len(group) < self._most and group[-1] is not None:
-                patience_s = min(_NEXT_S, until_s - monotonic()) if len(group) < expected else 0.0
-                group.append(self._waiting.get(patience_s))
+            while len(group) < self._size_max and group[-1] is not None:
+                timeout_s = min(_NEXT_S, until_s - monotonic()) if len(group) < expected else 0.0
+                group.append(self._waiting.get(timeout_s))
         except queue.Empty:
             pass
         self._last_size = len(group)

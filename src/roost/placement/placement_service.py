@@ -52,10 +52,10 @@ class Placement:
 
         Raises:
             BadRequest: a name is neither standard nor a well-formed custom one, or the numbers are exhausted.
-            Unavailable: concurrent changes of other processes, again and again.
+            Unavailable: too many concurrent changes of other processes.
         """
-        wanted = {"resource_class": resource_classes, "trait": traits, "consumer_type": consumer_types}
-        name_numbers.ensure(self._current, {kind: frozenset(each) for kind, each in wanted.items()})
+        new_names = {"resource_class": resource_classes, "trait": traits, "consumer_type": consumer_types}
+        name_numbers.ensure(self._current, {kind: frozenset(each) for kind, each in new_names.items()})
 
     def create_providers(self, specs: Sequence[ProviderSpec]) -> None:
         """Create providers with their inventories and traits, parents before children.
@@ -66,15 +66,15 @@ class Placement:
             BadRequest: a uuid, name, class or trait is malformed or in use, or a parent does not exist.
             NotFound: an aggregate does not exist.
         """
-        specs = [_spelt(spec) for spec in specs]
+        specs = [_normalize_uuids(spec) for spec in specs]
         self.check_new(specs)
         self.ensure_names(
             resource_classes={name for spec in specs for name in spec.inventories},
             traits={trait for spec in specs for trait in spec.traits},
         )
         with self._current.creating("provider", len(specs)) as first:
-            self.check_new(specs)  # Other processes may have committed until now.
-            places: dict[str, tuple[int, int]] = {}  # uuid -> id and root id, of new ones
+            self.check_new(specs)  # Other processes may have committed meanwhile.
+            places: dict[str, tuple[int, int]] = {}  # uuid -> id and root id, of the new providers
             writes = [self._creation(spec, number, places) for number, spec in enumerate(specs, start=first)]
             for start in range(0, len(writes), _BATCH):
                 self._current.write([write for group in writes[start : start + _BATCH] for write in group])
@@ -91,10 +91,10 @@ class Placement:
             NotFound: an aggregate does not exist.
         """
         providers = self.state.providers
-        coming = {names.uuid_form(uuid) for uuid in aggregates}
+        new_aggregates = {names.uuid_form(uuid) for uuid in aggregates}
         uuids: set[str] = set()
         taken: set[str] = set()
-        for spec in map(_spelt, specs):
+        for spec in map(_normalize_uuids, specs):
             _uuid_bytes(spec.uuid, "provider")
             if not spec.name or not names.is_text(spec.name, length_max=_NAME_MAX):
                 raise BadRequest(f"provider {spec.uuid}: its name must be 1..{_NAME_MAX} characters of text")
@@ -108,7 +108,7 @@ class Placement:
             if parent is not None and parent not in providers.row_of_uuid and parent not in uuids:
                 raise BadRequest(f"provider {spec.name}: its parent {parent} is not known")
             for aggregate in spec.aggregates:
-                if aggregate not in self.state.aggregates and aggregate not in coming:
+                if aggregate not in self.state.aggregates and aggregate not in new_aggregates:
                     raise NotFound("aggregate", aggregate)
             uuids.add(spec.uuid)
             taken.add(spec.name)
@@ -230,17 +230,17 @@ class Placement:
     def release(self, consumer_uuids: Iterable[str]) -> int:
         """Stage the release of consumers; return the number of existing ones."""
         holders = self.state.holders
-        ended = 0
+        count = 0
         for body in [_uuid_bytes(text, "consumer") for text in consumer_uuids]:
             holder = holders.get(body)
             if holder is None:
                 continue
             self._current.stage_release(release_of(self.state, [holder]))
-            ended += 1
-        return ended
+            count += 1
+        return count
 
 
-def _spelt(spec: ProviderSpec) -> ProviderSpec:
+def _normalize_uuids(spec: ProviderSpec) -> ProviderSpec:
     """Return a spec with its uuids in the stored spelling."""
     form = names.uuid_form
     return msgspec.structs.replace(
@@ -254,5 +254,5 @@ def _spelt(spec: ProviderSpec) -> ProviderSpec:
 def _uuid_bytes(text: str, kind: str) -> bytes:
     body = names.uuid_bytes(text)
     if body is None:
-        raise BadRequest(f"the {kind} {text!r} is no uuid")
+        raise BadRequest(f"the {kind} {text!r} is not a valid UUID")
     return body

@@ -25,7 +25,7 @@ class Tidier:
 
     Args:
         store: the store; used in its own thread.
-        bounds: limits of what is kept.
+        bounds: limits of the stored evidence.
         clock: gives the age of rows.
     """
 
@@ -34,7 +34,7 @@ class Tidier:
         self._acts = 0
 
     def __call__(self, accepted: int) -> None:
-        """Count commits, and prune if it is time."""
+        """Count commits, and prune when enough have accumulated."""
         self._acts += accepted
         if self._acts >= PRUNE_EVERY:
             self._acts = 0

@@ -19,8 +19,8 @@ class Arrivals(Generic[Task]):
 
     def __init__(self) -> None:
         self._tasks: deque[Task] = deque()
-        self._nothing_new = Lock()  # Released by an arrival since the consumer's last look.
-        self._nothing_new.acquire()
+        self._is_idle = Lock()  # Released by an arrival since the consumer's last look.
+        self._is_idle.acquire()
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -28,24 +28,24 @@ class Arrivals(Generic[Task]):
     def put(self, task: Task) -> None:
         """Add a task; callable from any thread."""
         self._tasks.append(task)
-        if self._nothing_new.locked():
+        if self._is_idle.locked():
             with suppress(RuntimeError):  # Another thread has already released it.
-                self._nothing_new.release()
+                self._is_idle.release()
 
-    def get(self, at_most_s: float | None = None) -> Task:
+    def get(self, timeout_s: float | None = None) -> Task:
         """Remove and return the first task; only in the consumer's thread.
 
         Args:
-            at_most_s: timeout; 0 or less: do not wait; None: no timeout.
+            timeout_s: timeout; 0 or less: do not wait; None: no timeout.
 
         Raises:
             Empty: no task arrived.
         """
-        until_s = None if at_most_s is None else monotonic() + at_most_s
+        until_s = None if timeout_s is None else monotonic() + timeout_s
         while not self._tasks:
             left_s = -1.0 if until_s is None else until_s - monotonic()
             if until_s is not None and left_s <= 0.0:
                 raise Empty
             # Acquired before the next look: later arrivals release it again.
-            self._nothing_new.acquire(timeout=left_s)
+            self._is_idle.acquire(timeout=left_s)
         return self._tasks.popleft()

@@ -11,7 +11,7 @@ from roost.errors import BadRequest
 from roost.model.request import CandidateQuery, ResourceGroup
 
 
-def refuse(state: State, query: CandidateQuery) -> None:
+def check_names(state: State, query: CandidateQuery) -> None:
     """Refuse a query with unknown classes or traits, unless the groups before them have no candidates anyway.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Usages: of a provider from the columns, of a project from its consumers."""
+"""Usages of a provider, from the columns, and of a project, from its consumers."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

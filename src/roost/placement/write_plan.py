@@ -20,25 +20,25 @@ class Plan(Generic[Answer]):
     """Writes that are committed all or nothing, and the answer after that.
 
     A plan is made on the current columns. If a commit refuses it, there was a concurrent change: the task runs again,
-    sees the change, and decides anew. So a plan never needs the reason of a refusal. Only work is not in the columns: a
-    repeated step of it raises ``Conflict``, unless ``reads_work`` is set.
+    sees the change, and plans again. So a plan never needs the reason of a refusal. Only work is not in the columns: a
+    refused change of it raises ``Conflict``, unless ``reads_work`` is set.
     """
 
     answer: Answer
     writes: tuple[Write, ...] = ()
     work: tuple[Put, ...] = ()  # committed with the writes
     reads_work: bool = False  # whether the task reads its work itself, and so can run again after a concurrent step
-    # Instead of ``writes`` if a provider or host is created: makes them from a new identity.
+    # In place of ``writes`` if a provider or host is created: returns the writes for its new identity.
     create: Callable[[int], tuple[Write, ...]] | None = None
     creates: Literal["provider", "host"] = "provider"
-    told: Callable[[], None] | None = None  # called once the writes are durable
+    on_commit: Callable[[], None] | None = None  # called once the writes are durable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act(Generic[Answer]):
     """A request or a departure that shares a commit with others, and the answer to its result.
 
-    The columns at its decision may differ from those at its plan: check there again whatever depends on them.
+    The columns at its decision may differ from those at its plan, so the decision repeats each check of them.
     """
 
     deed: Deed

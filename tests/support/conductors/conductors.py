@@ -48,7 +48,7 @@ class Server:
         self.store, self.clock = store, clock
         current = Current(store, clock=clock)
         self.roost = Roost(store, settings or settings_of(), current=current, clock=clock, random=SeededRandom(seed))
-        self.serving = Serving(current, decide=self.roost.scheduler.work, heed=heed)
+        self.serving = Serving(current, decide=self.roost.scheduler.work, on_work=heed)
         self.reader = store.work_reader(clock)
         self.terms = TERMS
 

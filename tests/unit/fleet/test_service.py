@@ -52,7 +52,7 @@ def test_an_aggregate_is_created_once(uuid):
     roost = roost_with(aggregate("a"))
     with pytest.raises(BadRequest, match="is taken"):
         roost.fleet.create_aggregates([Aggregate(uuid=uuid)])
-    with pytest.raises(BadRequest, match="is no uuid"):
+    with pytest.raises(BadRequest, match="is not a valid UUID"):
         roost.fleet.create_aggregates([Aggregate(uuid="garbage")])
     twice = Aggregate(uuid=uuid_named("b"))
     with pytest.raises(BadRequest, match="is taken"):
@@ -73,7 +73,7 @@ def test_a_server_group_is_created_once_and_found_by_any_spelling(uuid):
     roost = roost_with(hosts(2), group("g", "anti-affinity"))
     with pytest.raises(BadRequest, match="is taken"):
         roost.fleet.create_groups([ServerGroup(uuid=uuid, policy="affinity")])
-    with pytest.raises(BadRequest, match="is no uuid"):
+    with pytest.raises(BadRequest, match="is not a valid UUID"):
         roost.fleet.create_groups([ServerGroup(uuid="garbage", policy="affinity")])
     request = wish()
     decisions = [roost.decide(type(request)(flavor=request.flavor, group=uuid)) for _ in range(2)]
@@ -108,6 +108,6 @@ def test_fleet_with_an_unknown_provider_at_its_end_changes_nothing():
 )
 def test_facts_that_cannot_be_stored_are_refused(facts):
     roost = roost_with_child()
-    with pytest.raises(BadRequest, match="host bare: its facts cannot be kept"):
+    with pytest.raises(BadRequest, match="host bare: its facts cannot be stored"):
         roost.fleet.register_hosts([msgspec.structs.replace(spec("bare"), facts=facts)])
     assert roost.state.hosts.names == ["h0"]

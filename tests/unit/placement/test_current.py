@@ -173,10 +173,10 @@ def test_everything_is_read_again_after_a_failure(end):
 def test_drop_clears_kept_values_and_keeps_the_consumer_index():
     _, current = store_with_host()
     assert current.state.consumer_index is None
-    current.kept[dict] = {}
+    current.caches[dict] = {}
     current.drop()
     current.refresh()
-    assert (current.kept, current.state.consumer_index) == ({}, None)
+    assert (current.caches, current.state.consumer_index) == ({}, None)
     current.state.consumers()
     current.drop()
     current.refresh()

@@ -18,7 +18,7 @@ def provider(name="new", **changes):
 @pytest.mark.parametrize(
     ("spec", "error", "problem"),
     [
-        (provider(uuid="garbage"), BadRequest, "'garbage' is no uuid"),
+        (provider(uuid="garbage"), BadRequest, "'garbage' is not a valid UUID"),
         (provider(uuid=uuid_named("h0")), BadRequest, "uuid .* is taken"),
         (provider(uuid=uuid_named("h0").upper()), BadRequest, "uuid .* is taken"),
         (provider(name="h0", uuid=uuid_named("x")), BadRequest, "name 'h0' is taken"),
@@ -107,7 +107,7 @@ def test_numbers_of_consumer_types_are_above_all_others():
     roost.placement.ensure_names(consumer_types=["INSTANCE", "MIGRATION"])
     types = roost.state.consumer_types
     assert sorted(filter(None, map(types.id_of, types))) == [(1 << 32) + 1, (1 << 32) + 2]
-    with pytest.raises(BadRequest, match="'instance' is no consumer type"):
+    with pytest.raises(BadRequest, match="'instance' is not a consumer type"):
         roost.placement.ensure_names(consumer_types=["instance"])
 
 
@@ -135,7 +135,7 @@ def test_number_of_a_dropped_name_is_not_reused():
 def test_release_counts_consumers_and_refuses_an_invalid_uuid():
     roost = roost_with(hosts(1))
     assert roost.placement.release([uuid_named("nobody")]) == 0
-    with pytest.raises(BadRequest, match="consumer 'garbage' is no uuid"):
+    with pytest.raises(BadRequest, match="consumer 'garbage' is not a valid UUID"):
         roost.placement.release(["garbage"])
 
 

@@ -198,7 +198,7 @@ def test_plans_with_work_have_a_commit_of_their_own_and_can_conflict():
 
 def test_tasks_run_in_the_calling_thread_if_there_is_no_other():
     calls = []
-    serving = Serving(Current(MemoryStore()), heed=calls.append, has_thread=False)
+    serving = Serving(Current(MemoryStore()), on_work=calls.append, has_thread=False)
     before = threading.active_count()
     answer = serving.run(lambda _current: (threading.current_thread(), threading.active_count()))
     assert answer == (threading.current_thread(), before)

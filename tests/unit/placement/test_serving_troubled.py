@@ -35,24 +35,24 @@ def fail(*_arguments):
 def test_commit_is_durable_and_answered_although_its_listeners_fail(capfd):
     current, work_counts = Current(MemoryStore()), []
 
-    def heed(work):
+    def count_work(work):
         work_counts.append(len(work))
         fail()
 
-    serving = Serving(current, heed=heed)
+    serving = Serving(current, on_work=count_work)
     before = metrics.LISTENERS_FAILED._value.get()
     outcomes = submit_together(
         serving,
-        lambda _current: document(1, told=fail),
+        lambda _current: document(1, on_commit=fail),
         lambda _current: document(2),
-        lambda _current: Plan(answer="event", work=(Put(event(1)),), told=fail),
+        lambda _current: Plan(answer="event", work=(Put(event(1)),), on_commit=fail),
     )
     assert [outcome.result(30) for outcome in outcomes] == ["written", "written", "event"]
     assert set(current.state.documents) == {("flavor", b"1"), ("flavor", b"2")}
     assert serving.run(lambda _current: "read") == "read"
     assert (serving.problem, work_counts) == ("", [1])
     assert metrics.LISTENERS_FAILED._value.get() == before + 3
-    assert faults(capfd) == [(name, "ValueError('a planted fault')") for name in ("told", "told", "heed")]
+    assert faults(capfd) == [(name, "ValueError('a planted fault')") for name in ("on_commit", "on_commit", "on_work")]
     serving.stop()
 
 
@@ -132,7 +132,7 @@ def test_waiting_task_without_an_act_in_its_group_fails():
     before = metrics.FAULTS._value.get()
     serving.run(lambda _current: "read")
     assert metrics.FAULTS._value.get() == before
-    with pytest.raises(Unavailable, match="what this waits for was not done; try again"):
+    with pytest.raises(Unavailable, match="the request that this one waits for did not run; try again"):
         serving.run(lambda _current: Again())
     assert metrics.FAULTS._value.get() == before + 1
     serving.stop()
@@ -149,8 +149,10 @@ def test_deciding_thread_cannot_wait_for_itself():
 def test_departure_is_answered_although_a_listener_of_its_group_fails(capfd):
     results = []
     serving = Serving(Current(MemoryStore()), decide=lambda deeds: [None] * len(deeds))
-    outcomes = submit_together(serving, lambda _current: departure("a", results), lambda _current: document(told=fail))
+    outcomes = submit_together(
+        serving, lambda _current: departure("a", results), lambda _current: document(on_commit=fail)
+    )
     assert [outcome.result(30) for outcome in outcomes] == ["a", "written"]
     assert results == [("a", None)]
-    assert faults(capfd) == [("told", "ValueError('a planted fault')")]
+    assert faults(capfd) == [("on_commit", "ValueError('a planted fault')")]
     serving.stop()

@@ -14,7 +14,7 @@ from roost.engine.columns.state import Holder, State
 from roost.model.names import uuid_text
 from roost.model.placement import microversions
 from roost.model.writes import CLASS_BITS, CLASS_MASK
-from roost.placement.writes.claims import Wish, holder_of, type_name
+from roost.placement.writes.claims import ConsumerSpec, holder_of, type_name
 
 _Check = Callable[[Request, State, "_Bounds"], None]
 
@@ -93,14 +93,14 @@ class _Bounds:
             if after != before and (after > before or self.host_of(row) is not None):
                 self.check_row(row)
 
-    def check_owner(self, wish: Wish, holder: Holder) -> None:
+    def check_owner(self, spec: ConsumerSpec, holder: Holder) -> None:
         """Refuse a change of project, user or type; unknown ones are compared as shown."""
         owner = (
             holder.project_id or self._options.incomplete_consumer_project_id,
             holder.user_id or self._options.incomplete_consumer_user_id,
             type_name(self._state, holder),
         )
-        if wish.amounts and (wish.project_id, wish.user_id, wish.consumer_type or owner[2]) != owner:
+        if spec.amounts and (spec.project_id, spec.user_id, spec.consumer_type or owner[2]) != owner:
             raise self.refusal(f"consumer {uuid_text(holder.uuid)} is of another project, user or type")
 
     def _owner(self, row: int) -> str:
@@ -136,11 +136,11 @@ def _check_update(request: Request, state: State, bounds: _Bounds) -> None:
 
 
 def _check_allocations(request: Request, state: State, bounds: _Bounds) -> None:
-    _check_wishes([allocations.wish_of(request)], state, bounds)
+    _check_specs([allocations.spec_of(request)], state, bounds)
 
 
 def _check_many_allocations(request: Request, state: State, bounds: _Bounds) -> None:
-    _check_wishes(allocations.wishes_of_many(request), state, bounds)
+    _check_specs(allocations.specs_of_many(request), state, bounds)
 
 
 def _check_deletion(request: Request, state: State, bounds: _Bounds) -> None:
@@ -150,22 +150,22 @@ def _check_deletion(request: Request, state: State, bounds: _Bounds) -> None:
 
 
 def _check_reshape(request: Request, state: State, bounds: _Bounds) -> None:
-    offers, wishes = reshaper.offers_and_wishes(request)
+    offers, specs = reshaper.offers_and_specs(request)
     for offer in offers:
         bounds.check_uuid(offer.uuid)
-    _check_wishes(wishes, state, bounds)
+    _check_specs(specs, state, bounds)
 
 
-def _check_wishes(wishes: list[Wish], state: State, bounds: _Bounds) -> None:
+def _check_specs(specs: list[ConsumerSpec], state: State, bounds: _Bounds) -> None:
     rows = state.providers.row_of_uuid
-    for wish in wishes:
-        holder = state.holders.get(wish.uuid)
+    for spec in specs:
+        holder = state.holders.get(spec.uuid)
         if holder is None:
-            raise bounds.refusal(f"consumer {uuid_text(wish.uuid)} holds nothing there")
-        bounds.check_owner(wish, holder)
+            raise bounds.refusal(f"consumer {uuid_text(spec.uuid)} holds nothing there")
+        bounds.check_owner(spec, holder)
         amounts = {
             (rows[uuid], name): amount
-            for uuid, resources in wish.amounts.items()
+            for uuid, resources in spec.amounts.items()
             if uuid in rows
             for name, amount in resources.items()
         }

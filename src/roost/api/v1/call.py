@@ -120,7 +120,9 @@ Handler = Callable[[Call], Answer]
 
 def plan_response(plan: Plan[Any], response: Response) -> Plan[Response]:
     """Return a plan with the same writes that answers with a response."""
-    return Plan(answer=response, writes=plan.writes, work=plan.work, reads_work=plan.reads_work, told=plan.told)
+    return Plan(
+        answer=response, writes=plan.writes, work=plan.work, reads_work=plan.reads_work, on_commit=plan.on_commit
+    )
 
 
 def json_response(value: msgspec.Struct, *, status: int = 200, location: str = "") -> Response:

@@ -77,7 +77,9 @@ class IdempotencyKeys:
             result = handler(call)
         if isinstance(result, Plan):
             response = result.answer
-            return replace(result, told=lambda: self.remember(owner, key, fingerprint=fingerprint, response=response))
+            return replace(
+                result, on_commit=lambda: self.remember(owner, key, fingerprint=fingerprint, response=response)
+            )
         if not isinstance(result, Act):
             return result
         self._in_progress.add((owner, key))

@@ -29,7 +29,7 @@ _TYPE = "consumer_type"
 UNKNOWN_TYPE = "unknown"  # shown type of a consumer without one
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class ConsumerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The new allocations of a consumer, in place of all its present ones."""
 
     uuid: bytes  # 16 bytes
@@ -37,7 +37,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     project_id: str
     user_id: str
     consumer_type: str | None = None  # None: unchanged
-    # of the consumer; None: it must not exist; UNSET: any
+    # Known generation of the consumer; None: it must not exist; UNSET: any.
     generation: float | msgspec.UnsetType | None = msgspec.UNSET
 
 
@@ -54,41 +54,41 @@ class Replacement(NamedTuple):
         return tuple(filter(None, (*self.names, self.release, self.claim)))
 
 
-def plan_replacement(current: Current, wishes: Sequence[Wish], *, unknown_class: str) -> Replacement:
+def plan_replacement(current: Current, specs: Sequence[ConsumerSpec], *, unknown_class: str) -> Replacement:
     """Plan new allocations for consumers, all or nothing.
 
     All previous allocations are released first. A plan never checks the generation of a provider, so claims on one
     provider do not conflict.
 
     Args:
-        wishes: one per consumer.
+        specs: one per consumer.
         unknown_class: prefix of the error for an unknown class.
 
     Raises:
         Conflict: a consumer has another generation, or an amount does not fit.
         BadRequest: a provider or class does not exist.
     """
-    return move(current, wishes, find_holders(current.state, wishes), unknown_class=unknown_class)
+    return move(current, specs, find_holders(current.state, specs), unknown_class=unknown_class)
 
 
-def find_holders(state: State, wishes: Sequence[Wish]) -> list[Holder | None]:
-    """Return the consumers of some wishes; None for one without allocations.
+def find_holders(state: State, specs: Sequence[ConsumerSpec]) -> list[Holder | None]:
+    """Return the consumers of some specs; None for one without allocations.
 
     Raises:
-        Conflict: the generation of a consumer differs from its wish.
+        Conflict: the generation of a consumer differs from its spec.
         BadRequest: a provider does not exist.
     """
-    holders = [state.holders.get(wish.uuid) for wish in wishes]
-    for wish, holder in zip(wishes, holders, strict=True):
+    holders = [state.holders.get(spec.uuid) for spec in specs]
+    for spec, holder in zip(specs, holders, strict=True):
         expected = None if holder is None else holder.generation
-        if wish.generation is not msgspec.UNSET and wish.generation != expected:
-            said = "null" if expected is None else expected
+        if spec.generation is not msgspec.UNSET and spec.generation != expected:
+            shown = "null" if expected is None else expected
             raise Conflict(
-                f"consumer generation conflict - expected {said} but got {wish.generation}",
+                f"consumer generation conflict - expected {shown} but got {spec.generation}",
                 code="placement.concurrent_update",
             )
-    for wish in wishes:
-        for uuid in wish.amounts:
+    for spec in specs:
+        for uuid in spec.amounts:
             if uuid not in state.providers.row_of_uuid:
                 raise BadRequest(f"Allocation for resource provider '{uuid}' that does not exist.")
     return holders
@@ -96,31 +96,33 @@ def find_holders(state: State, wishes: Sequence[Wish]) -> list[Holder | None]:
 
 def move(
     current: Current,
-    wishes: Sequence[Wish],
+    specs: Sequence[ConsumerSpec],
     holders: Sequence[Holder | None],
     *,
     unknown_class: str,
     instead: InventoryOverrides | None = None,
 ) -> Replacement:
-    """Plan new allocations for found consumers.
+    """Plan new allocations for consumers that were looked up.
 
     Args:
         holders: from ``find_holders``.
         instead: inventories written before the claim, in place of those in the columns.
     """
     state = current.state
-    takes = [_takes(state, wish, unknown_class) for wish in wishes]
+    takes = [_takes(state, spec, unknown_class) for spec in specs]
     ending = [holder for holder in holders if holder is not None]
     refusal = check_claim(
         state, (take for each in takes for take in each), frees=_takes_of(state, ending), instead=instead
     )
     if refusal is not None:
-        # The previous allocations of a released consumer count as named.
-        named = [each or _takes_of(state, filter(None, [holder])) for each, holder in zip(takes, holders, strict=True)]
-        raise _describe_refusal(state, refusal, [take for each in named for take in each], instead=instead)
-    names = _new_types(current, wishes)
-    claim = _claim(current, zip(wishes, holders, takes, strict=True), names)
-    raised = _find_emptied_providers(wishes, holders, claim)
+        # The previous allocations of a released consumer count as requested.
+        requested = [
+            each or _takes_of(state, filter(None, [holder])) for each, holder in zip(takes, holders, strict=True)
+        ]
+        raise _describe_refusal(state, refusal, [take for each in requested for take in each], instead=instead)
+    names = _new_types(current, specs)
+    claim = _claim(current, zip(specs, holders, takes, strict=True), names)
+    raised = _find_emptied_providers(specs, holders, claim)
     return Replacement(names, release_of(state, ending, raised=raised) if ending else None, claim)
 
 
@@ -182,22 +184,22 @@ def type_name(state: State, holder: Holder) -> str:
     return state.consumer_types.name_of(holder.type_id) if holder.type_id else UNKNOWN_TYPE
 
 
-def _takes(state: State, wish: Wish, unknown_class: str) -> list[Take]:
+def _takes(state: State, spec: ConsumerSpec, unknown_class: str) -> list[Take]:
     row_of_uuid, id_of = state.providers.row_of_uuid, state.class_ids.id_of
     takes: list[Take] = []
-    for uuid, amounts in wish.amounts.items():
+    for uuid, amounts in spec.amounts.items():
         row = row_of_uuid[uuid]
         for name, amount in amounts.items():
             class_id = id_of(name)
             if class_id is None:
-                raise unknown(unknown_class, name)
+                raise unknown_class_error(unknown_class, name)
             takes.append((row, class_id, int(amount)))
     return takes
 
 
-def unknown(before: str, name: str) -> BadRequest:
-    """Return the error text for an unknown resource class."""
-    return BadRequest(f"{before}No such resource class {name}.")
+def unknown_class_error(prefix: str, name: str) -> BadRequest:
+    """Return the error for an unknown resource class."""
+    return BadRequest(f"{prefix}No such resource class {name}.")
 
 
 def _takes_of(state: State, holders: Iterable[Holder]) -> list[Take]:
@@ -210,22 +212,22 @@ def _takes_of(state: State, holders: Iterable[Holder]) -> list[Take]:
 
 
 def _describe_refusal(
-    state: State, refusal: ClaimRefusal, named: Sequence[Take], *, instead: InventoryOverrides | None
+    state: State, refusal: ClaimRefusal, requested: Sequence[Take], *, instead: InventoryOverrides | None
 ) -> Conflict:
-    """Return a refusal in the order of upstream: providers without any of the requested classes come first."""
+    """Return the error of a refusal, as upstream: providers without any of the requested classes come first."""
     uuids, name_of = state.providers.uuids, state.class_ids.name_of
     # In the order of a set of small numbers, which clients know from upstream.
-    numbers = [number + 1 for number in {class_id - 1 for _, class_id, _ in named}]
+    numbers = [number + 1 for number in {class_id - 1 for _, class_id, _ in requested}]
     bare = [
         row
-        for row in dict.fromkeys(row for row, _, _ in named)
+        for row in dict.fromkeys(row for row, _, _ in requested)
         if not any(has_inventory(state, row, number, instead=instead) for number in numbers)
     ]
     if bare:
-        return _without(", ".join(map(name_of, numbers)), ", ".join(uuids[row] for row in bare))
+        return _invalid_inventory(", ".join(map(name_of, numbers)), ", ".join(uuids[row] for row in bare))
     name, uuid = name_of(refusal.class_id), uuids[refusal.row]
     if refusal.reason == "missing":
-        return _without(name, uuid)
+        return _invalid_inventory(name, uuid)
     problem = "exceed the capacity" if refusal.reason == "capacity" else "violate inventory constraints"
     return Conflict(
         f"Unable to allocate inventory: Unable to create allocation for '{name}' on resource provider '{uuid}'. "
@@ -233,21 +235,23 @@ def _describe_refusal(
     )
 
 
-def _without(classes: str, providers: str) -> Conflict:
+def _invalid_inventory(classes: str, providers: str) -> Conflict:
     return Conflict(
         f"Unable to allocate inventory: Inventory for '{classes}' on resource provider '{providers}' invalid."
     )
 
 
-def _new_types(current: Current, wishes: Sequence[Wish]) -> list[PutSymbol | ReuseSymbol]:
+def _new_types(current: Current, specs: Sequence[ConsumerSpec]) -> list[PutSymbol | ReuseSymbol]:
     missing = current.state.consumer_types.find_missing(
-        wish.consumer_type for wish in wishes if wish.consumer_type is not None and wish.amounts
+        spec.consumer_type for spec in specs if spec.consumer_type is not None and spec.amounts
     )
     return [current.new_symbol(_TYPE, name) for name in missing]
 
 
 def _claim(
-    current: Current, wanted: Iterable[tuple[Wish, Holder | None, list[Take]]], names: Sequence[PutSymbol | ReuseSymbol]
+    current: Current,
+    planned: Iterable[tuple[ConsumerSpec, Holder | None, list[Take]]],
+    names: Sequence[PutSymbol | ReuseSymbol],
 ) -> Claim | None:
     state = current.state
     ids, new_types = state.providers.ids, {write.name: write.id for write in names}
@@ -255,7 +259,7 @@ def _claim(
     taken: list[tuple[int, int, int]] = []
     instances: list[InstanceRow] = []
     places: list[Place] = []
-    for wish, holder, takes in wanted:
+    for spec, holder, takes in planned:
         if not takes:
             continue
         consumer_id, generation, type_id = current.new_id("consumer"), 1, 0
@@ -265,9 +269,9 @@ def _claim(
             places += places_of(state, row)
             if row is not None:
                 instances.append(msgspec.structs.replace(row, consumer_id=consumer_id))
-        if wish.consumer_type is not None:
-            type_id = state.consumer_types.id_of(wish.consumer_type) or new_types[wish.consumer_type]
-        consumers.append(ConsumerRow(consumer_id, wish.uuid, wish.project_id, wish.user_id, type_id, generation))
+        if spec.consumer_type is not None:
+            type_id = state.consumer_types.id_of(spec.consumer_type) or new_types[spec.consumer_type]
+        consumers.append(ConsumerRow(consumer_id, spec.uuid, spec.project_id, spec.user_id, type_id, generation))
         taken += [(consumer_id, ids[row] << CLASS_BITS | class_id, amount) for row, class_id, amount in takes]
     return Claim(consumers, taken, instances, places) if consumers else None
 
@@ -280,12 +284,14 @@ def places_of(state: State, instance: InstanceRow | None) -> list[Place]:
     return [Place(group.id, instance.scope, instance.holder, 1, AMOUNT_MAX)]
 
 
-def _find_emptied_providers(wishes: Sequence[Wish], holders: Sequence[Holder | None], claim: Claim | None) -> set[int]:
+def _find_emptied_providers(
+    specs: Sequence[ConsumerSpec], holders: Sequence[Holder | None], claim: Claim | None
+) -> set[int]:
     """Return the providers whose generation rises because a consumer ends there; a claim raises its own."""
-    left = {
+    emptied = {
         inventory_id >> CLASS_BITS
-        for wish, holder in zip(wishes, holders, strict=True)
-        if holder is not None and not wish.amounts
+        for spec, holder in zip(specs, holders, strict=True)
+        if holder is not None and not spec.amounts
         for inventory_id, _ in holder.takes
     }
-    return left if claim is None else left - {inventory_id >> CLASS_BITS for _, inventory_id, _ in claim.takes}
+    return emptied if claim is None else emptied - {inventory_id >> CLASS_BITS for _, inventory_id, _ in claim.takes}

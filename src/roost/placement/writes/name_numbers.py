@@ -13,19 +13,19 @@ _ROUNDS = 8
 _FORMS: dict[str, tuple[Callable[[str], bool], str]] = {
     "resource_class": (names.is_resource_class, "is neither a standard resource class nor CUSTOM_[A-Z0-9_]+"),
     "trait": (names.is_trait, "is neither a standard trait nor CUSTOM_[A-Z0-9_]+"),
-    "consumer_type": (names.is_consumer_type, "is no consumer type: 1..255 of A-Z, 0-9 and _"),
+    "consumer_type": (names.is_consumer_type, "is not a consumer type: 1..255 of A-Z, 0-9 and _"),
 }
 
 
-def check(kind: str, wanted: Iterable[str]) -> None:
+def check(kind: str, new_names: Iterable[str]) -> None:
     """Refuse a name that is neither standard nor a well-formed one of its kind.
 
     Raises:
         BadRequest: a name is malformed.
     """
-    is_one, problem = _FORMS[kind]
-    for name in wanted:
-        if not is_one(name):
+    is_valid, problem = _FORMS[kind]
+    for name in new_names:
+        if not is_valid(name):
             raise BadRequest(f"{name!r} {problem}")
 
 
@@ -53,30 +53,30 @@ def install_standard(current: Current) -> None:
         missing = missing_standard(set(state.class_ids), set(state.trait_ids), highest_trait=state.trait_ids.highest)
         if not missing:
             return
-        # Another process may do the same: each reads the numbers of the other.
+        # Another process may do the same; each then reads the numbers of the other.
         current.commit([Item(writes=(write,)) for write in missing])
 
 
-def ensure(current: Current, wanted: Mapping[str, Iterable[str]]) -> None:
+def ensure(current: Current, new_names: Mapping[str, Iterable[str]]) -> None:
     """Number new names.
 
     Args:
-        wanted: names by kind.
+        new_names: by kind.
 
     Raises:
         BadRequest: a name is neither standard nor well formed, or the numbers are exhausted.
-        Unavailable: concurrent numbering by other processes, again and again.
+        Unavailable: concurrent numbering by other processes in every attempt.
     """
     for _ in range(_ROUNDS):
-        writes = _number_names(current, wanted)
-        # A refusal has read the names of others meanwhile.
+        writes = _number_names(current, new_names)
+        # After a refusal, the columns have the names of the other process.
         if not writes or current.commit([Item(writes=tuple(writes))])[0] is None:
             return
-    raise Unavailable("other processes give names their numbers all the time; try again")
+    raise Unavailable("other processes numbered names at the same time, in every attempt; try again")
 
 
-def _number_names(current: Current, wanted: Mapping[str, Iterable[str]]) -> list[PutSymbol | ReuseSymbol]:
-    new = {kind: current.state.name_table(kind).find_missing(each) for kind, each in wanted.items()}
+def _number_names(current: Current, new_names: Mapping[str, Iterable[str]]) -> list[PutSymbol | ReuseSymbol]:
+    new = {kind: current.state.name_table(kind).find_missing(each) for kind, each in new_names.items()}
     for kind, each in new.items():
         check(kind, each)
     return [current.new_symbol(kind, name) for kind, each in new.items() for name in each]

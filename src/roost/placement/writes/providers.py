@@ -16,7 +16,7 @@ from roost.model.request import ResourceGroup
 from roost.model.writes import DropProvider, PutProvider, Write
 
 _LOOP = "creating loop in the provider tree is not allowed."
-_NOBODY: Rows = np.empty(0, dtype=np.intp)
+_NO_ROWS: Rows = np.empty(0, dtype=np.intp)
 
 
 def row_of(state: State, uuid: str) -> int:
@@ -46,13 +46,13 @@ def find_matching(state: State, group: ResourceGroup, *, name: str | None = None
     if group.in_tree is not None:
         tree_row = state.providers.row_of_uuid.get(group.in_tree)
         if tree_row is None:
-            return _NOBODY
+            return _NO_ROWS
     required = tuple(_trait_ids(state, sorted(names)) for names in group.required)
     forbidden = _trait_ids(state, sorted(group.forbidden))
     member_of = tuple(_find_numbers(state.aggregates, uuids) for uuids in group.member_of)
     if not all(member_of):
-        return _NOBODY
-    wanted = GroupNeeds(
+        return _NO_ROWS
+    needs = GroupNeeds(
         resources=tuple((_class_id(state, each), amount) for each, amount in group.resources.items()),
         required=required,
         forbidden=forbidden,
@@ -60,7 +60,7 @@ def find_matching(state: State, group: ResourceGroup, *, name: str | None = None
         forbidden_aggregates=_find_numbers(state.aggregates, group.forbidden_aggregates),
         in_tree=tree_row,
     )
-    rows = find_providers(state, wanted)
+    rows = find_providers(state, needs)
     if name is not None:
         rows = rows[rows == state.providers.row_of_name.get(name, -1)]
     if uuid is not None:
@@ -151,7 +151,7 @@ def plan_revision(
     """Plan a new name for a provider, or a new parent; its subtree follows.
 
     Args:
-        parent: uuid of the new parent, or None for a root; UNSET: unchanged.
+        parent: a tuple of the uuid of the new parent, or of None for a root; None: unchanged.
         may_move: whether a provider with a parent may get another one, or none.
 
     Raises:
@@ -165,7 +165,7 @@ def plan_revision(
     if providers.row_of_name.get(name, row) != row:
         raise _duplicate_error(name)
     root_row = providers.root.each[parent_row] if parent_row >= 0 else row
-    # Parents come before children, so each is judged by its parent's new root.
+    # Parents come before children, so each write follows the one of its parent.
     moved = [each for each in providers.subtree(row) if each != row] if parent_row != providers.parent.each[row] else []
     writes = [_put(state, row, name=name, parent_row=parent_row, root_row=root_row)]
     for each in moved:
@@ -237,5 +237,5 @@ def plan_deletion(state: State, row: int) -> tuple[Write, ...]:
     return (DropProvider(providers.ids[row]),)
 
 
-def _duplicate_error(what: str) -> Conflict:
-    return Conflict(f"Conflicting resource provider {what} already exists.", code="placement.duplicate_name")
+def _duplicate_error(conflict: str) -> Conflict:
+    return Conflict(f"Conflicting resource provider {conflict} already exists.", code="placement.duplicate_name")

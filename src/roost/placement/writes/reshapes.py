@@ -9,7 +9,7 @@ from roost.errors import BadRequest, Conflict
 from roost.model.writes import CLASS_BITS, InventoryRow, PutInventories, Write
 from roost.placement.current import Current
 from roost.placement.writes import inventories
-from roost.placement.writes.claims import Replacement, Wish, find_holders, move, unknown
+from roost.placement.writes.claims import ConsumerSpec, Replacement, find_holders, move, unknown_class_error
 
 _MALFORMED = "malformed reshaper data: "
 
@@ -31,7 +31,7 @@ class _Planned(msgspec.Struct, frozen=True):
     after: dict[int, InventoryRow]
 
 
-def reshape(current: Current, offers: Sequence[Offer], wishes: Sequence[Wish]) -> tuple[Write, ...]:
+def reshape(current: Current, offers: Sequence[Offer], specs: Sequence[ConsumerSpec]) -> tuple[Write, ...]:
     """Plan new inventories of providers and new allocations of consumers, all or nothing.
 
     In between, the old and the new inventories exist together, except empty ones, while the allocations move. So no
@@ -39,7 +39,7 @@ def reshape(current: Current, offers: Sequence[Offer], wishes: Sequence[Wish]) -
 
     Args:
         offers: one per provider.
-        wishes: one per consumer.
+        specs: one per consumer.
 
     Raises:
         BadRequest: a provider or a class does not exist, or an inventory reserves more than its total.
@@ -48,10 +48,10 @@ def reshape(current: Current, offers: Sequence[Offer], wishes: Sequence[Wish]) -
     """
     state = current.state
     rows = [_row_of(state, offer) for offer in offers]
-    holders = find_holders(state, wishes)
+    holders = find_holders(state, specs)
     planned = [_plan_offer(state, offer, row) for offer, row in zip(offers, rows, strict=True)]
     instead = {(each.row, class_id): inventory for each in planned for class_id, inventory in each.after.items()}
-    moved = move(current, wishes, holders, unknown_class=_MALFORMED, instead=instead)
+    moved = move(current, specs, holders, unknown_class=_MALFORMED, instead=instead)
     for each in planned:
         _check_use(state, each, moved)
     generation = state.providers.generation.each
@@ -93,7 +93,7 @@ def _plan_offer(state: State, offer: Offer, row: int) -> _Planned:
     for name, record in offer.inventories.items():
         class_id = state.class_ids.id_of(name)
         if class_id is None:
-            raise unknown(_MALFORMED, name)
+            raise unknown_class_error(_MALFORMED, name)
         inventory = inventories.inventory_of(
             record, resource_class=name, provider_uuid=offer.uuid, may_reserve_all=True, act="update"
         )
@@ -105,15 +105,15 @@ def _plan_offer(state: State, offer: Offer, row: int) -> _Planned:
 def _check_use(state: State, planned: _Planned, moved: Replacement) -> None:
     """Refuse the deletion of inventories that would still be in use afterwards."""
     first = planned.provider_id << CLASS_BITS
-    going = {first | class_id: class_id for class_id in planned.before if class_id not in planned.after}
-    used = {inventory_id: state.classes[class_id].used.each[planned.row] for inventory_id, class_id in going.items()}
+    removed = {first | class_id: class_id for class_id in planned.before if class_id not in planned.after}
+    used = {inventory_id: state.classes[class_id].used.each[planned.row] for inventory_id, class_id in removed.items()}
     for _, inventory_id, amount in [] if moved.release is None else moved.release.frees:
         if inventory_id in used:
             used[inventory_id] -= amount
     for _, inventory_id, amount in [] if moved.claim is None else moved.claim.takes:
         if inventory_id in used:
             used[inventory_id] += amount
-    names = [state.class_ids.name_of(going[inventory_id]) for inventory_id in sorted(used) if used[inventory_id] > 0]
+    names = [state.class_ids.name_of(removed[inventory_id]) for inventory_id in sorted(used) if used[inventory_id] > 0]
     if names:
         raise Conflict(
             f"update conflict: Inventory for '{', '.join(names)}' on resource provider "

@@ -25,7 +25,7 @@ def number_of(state: State, name: str) -> int:
 
 
 def find_matching(
-    state: State, *, names: Sequence[str] | None = None, prefix: str | None = None, is_worn: bool | None = None
+    state: State, *, names: Sequence[str] | None = None, prefix: str | None = None, is_associated: bool | None = None
 ) -> Sequence[str]:
     """Return names of traits in the order of their creation.
 
@@ -33,18 +33,18 @@ def find_matching(
         names: only these; None: any.
         prefix: start of the name, as a pattern of SQL: case does not matter, ``_`` is any character and ``%`` any
             text; None: any.
-        is_worn: whether a provider has the trait; None: either.
+        is_associated: whether a provider has the trait; None: either.
     """
     found: Sequence[str] = state.trait_ids.names
     if names is not None:
-        wanted = set(names)
-        found = [name for name in found if name in wanted]
+        given = set(names)
+        found = [name for name in found if name in given]
     if prefix is not None:
         pattern = re.compile(_as_expression(prefix), re.IGNORECASE | re.DOTALL)
         found = [name for name in found if pattern.match(name)]
-    if is_worn is not None:
-        worn = state.traits.find_used()
-        found = [name for name in found if (state.trait_ids.id_of(name) in worn) is is_worn]
+    if is_associated is not None:
+        used = state.traits.find_used()
+        found = [name for name in found if (state.trait_ids.id_of(name) in used) is is_associated]
     return found
 
 

@@ -22,16 +22,16 @@ def check_tree(
         return
     parent_row = providers.row_of_uuid[parent_uuid]
     if moved_row is not None and providers.parent.each[moved_row] == parent_row:
-        return  # It keeps its place, whatever the present limits are.
-    coming = [] if moved_row is None else providers.subtree(moved_row)
+        return  # It keeps its place, under any limits.
+    moved = [] if moved_row is None else providers.subtree(moved_row)
     root = providers.root.each[parent_row]
     is_same_tree = moved_row is not None and providers.root.each[moved_row] == root
-    count = len(providers.rows_of_tree(root)) + (0 if is_same_tree else max(len(coming), 1))
+    count = len(providers.rows_of_tree(root)) + (0 if is_same_tree else max(len(moved), 1))
     if count > providers_max:
         raise BadRequest(
             f"The tree would have {count:,} providers of {providers_max:,} (limit placement.tree_providers_max)."
         )
-    depth = _depth(providers, parent_row) + _height(providers, coming, moved_row)
+    depth = _depth(providers, parent_row) + _height(providers, moved, moved_row)
     if depth > depth_max:
         raise BadRequest(
             f"The tree would be {depth:,} providers deep of {depth_max:,} (limit placement.tree_depth_max)."

@@ -68,7 +68,7 @@ class Process:
         chance = SeededRandom(world.seed * 1_000 + self._number * 100 + self._start_count)
         self.roost = Roost(store, _SETTINGS, current=current, clock=world.clock, random=chance, rules=build_rules())
         decide = world.rare.disturb(self.roost.scheduler.work)
-        self.serving = Serving(current, decide=decide, heed=self._wake_for, has_thread=False, retries=10)
+        self.serving = Serving(current, decide=decide, on_work=self._wake_for, has_thread=False, retries=10)
         self.reader = store.work_reader(world.clock)
         product = Product(
             decision=self.roost.decision,

@@ -158,7 +158,7 @@ def test_decision_with_a_corrupt_feed_is_shown_without_explanation(run, folder):
     corrupt(folder, "UPDATE feed SET body = x'00'")
     code, output, _ = run("why", "last-refused", "--data", folder)
     assert code == 0
-    assert "what is kept of the state cannot be understood" in output
+    assert "the stored state cannot be decoded" in output
     assert run("why", "last-refused", "--replay", "--data", folder)[0] == 4
 
 

@@ -16,7 +16,7 @@ from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
 from roost.placement.writes import claims, providers
-from roost.placement.writes.claims import Wish
+from roost.placement.writes.claims import ConsumerSpec
 
 
 def show(request: Request, current: Current) -> Response:
@@ -74,15 +74,15 @@ def list_of_provider(request: Request, current: Current) -> Response:
 
 def replace(request: Request, current: Current) -> Response | Plan[Response]:
     """Replace the allocations of a consumer."""
-    wish = wish_of(request)
+    spec = spec_of(request)
     return _plan(
-        request, current, [wish], unknown_class=f"Unable to allocate inventory for consumer {uuid_text(wish.uuid)}: "
+        request, current, [spec], unknown_class=f"Unable to allocate inventory for consumer {uuid_text(spec.uuid)}: "
     )
 
 
 def replace_many(request: Request, current: Current) -> Response | Plan[Response]:
     """Replace the allocations of several consumers, all or none."""
-    return _plan(request, current, wishes_of_many(request), unknown_class="Unable to allocate inventory ")
+    return _plan(request, current, specs_of_many(request), unknown_class="Unable to allocate inventory ")
 
 
 def delete(request: Request, current: Current) -> Plan[Response]:
@@ -94,7 +94,7 @@ def delete(request: Request, current: Current) -> Plan[Response]:
     return Plan(writes=(freed,), answer=make_response(request, status=204))
 
 
-def wish_of(request: Request) -> Wish:
+def spec_of(request: Request) -> ConsumerSpec:
     """Return the requested allocations of one consumer.
 
     Raises:
@@ -104,42 +104,44 @@ def wish_of(request: Request) -> Wish:
     body = uuid_bytes(uuid)
     if body is None:
         raise _uuid_problem(uuid)
-    return _wish(body, request.json(schema_of_one(request.version)), request.options)
+    return _spec(body, request.json(schema_of_one(request.version)), request.options)
 
 
-def wishes_of_many(request: Request) -> list[Wish]:
+def specs_of_many(request: Request) -> list[ConsumerSpec]:
     """Return the requested allocations of the consumers in a body.
 
     Raises:
         BadRequest: the body is invalid.
     """
-    return wishes_of(request.json(schema_of_many(request.version)), request.options)
+    return specs_of(request.json(schema_of_many(request.version)), request.options)
 
 
-def wishes_of(consumers: Mapping[str, Any], options: Options) -> list[Wish]:
+def specs_of(consumers: Mapping[str, Any], options: Options) -> list[ConsumerSpec]:
     """Return the requested allocations of several consumers.
 
     Raises:
         BadRequest: a uuid is invalid, or repeated.
     """
-    wishes: dict[bytes, Wish] = {}
+    specs: dict[bytes, ConsumerSpec] = {}
     for uuid, described in consumers.items():
         body = uuid_bytes(uuid)
         if body is None:
             raise _uuid_problem(uuid)
-        if body in wishes:
+        if body in specs:
             raise BadRequest(f"The consumer {uuid_text(body)} is named twice.")
-        wishes[body] = _wish(body, described, options)
-    return list(wishes.values())
+        specs[body] = _spec(body, described, options)
+    return list(specs.values())
 
 
-def _plan(request: Request, current: Current, wishes: list[Wish], *, unknown_class: str) -> Response | Plan[Response]:
+def _plan(
+    request: Request, current: Current, specs: list[ConsumerSpec], *, unknown_class: str
+) -> Response | Plan[Response]:
     done = make_response(request, status=204)
-    writes = claims.plan_replacement(current, wishes, unknown_class=unknown_class).writes
+    writes = claims.plan_replacement(current, specs, unknown_class=unknown_class).writes
     return Plan(writes=writes, answer=done) if writes else done
 
 
-def _wish(uuid: bytes, described: Mapping[str, Any], options: Options) -> Wish:
+def _spec(uuid: bytes, described: Mapping[str, Any], options: Options) -> ConsumerSpec:
     # Old versions have no owners.
     project_id = described.get("project_id", options.incomplete_consumer_project_id)
     user_id = described.get("user_id", options.incomplete_consumer_user_id)
@@ -151,7 +153,7 @@ def _wish(uuid: bytes, described: Mapping[str, Any], options: Options) -> Wish:
         amounts = {each["resource_provider"]["uuid"]: each["resources"] for each in allocations}
     else:
         amounts = {provider: each["resources"] for provider, each in allocations.items()}
-    return Wish(
+    return ConsumerSpec(
         uuid=uuid,
         amounts=amounts,
         project_id=project_id,

@@ -5,13 +5,13 @@ from typing import Any
 from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
 from roost.api.placement.allocation_schemas import UUID_KEY, consumers_schema, pick_newest
-from roost.api.placement.handlers.allocations import wishes_of
+from roost.api.placement.handlers.allocations import specs_of
 from roost.api.placement.handlers.inventories import REPLACE
 from roost.model.placement import microversions
 from roost.model.placement.microversions import Version
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
-from roost.placement.writes.claims import Wish
+from roost.placement.writes.claims import ConsumerSpec
 from roost.placement.writes.reshapes import Offer, reshape
 
 
@@ -39,12 +39,12 @@ _SCHEMAS = {
 
 def post(request: Request, current: Current) -> Plan[Response]:
     """Replace inventories and allocations, all or none."""
-    offers, wishes = offers_and_wishes(request)
-    writes = reshape(current, offers, wishes)
+    offers, specs = offers_and_specs(request)
+    writes = reshape(current, offers, specs)
     return Plan(writes=writes, answer=make_response(request, status=204))
 
 
-def offers_and_wishes(request: Request) -> tuple[list[Offer], list[Wish]]:
+def offers_and_specs(request: Request) -> tuple[list[Offer], list[ConsumerSpec]]:
     """Return the requested inventories and allocations.
 
     Raises:
@@ -55,4 +55,4 @@ def offers_and_wishes(request: Request) -> tuple[list[Offer], list[Wish]]:
         Offer(uuid=uuid, generation=each["resource_provider_generation"], inventories=each["inventories"])
         for uuid, each in body["inventories"].items()
     ]
-    return offers, wishes_of(body["allocations"], request.options)
+    return offers, specs_of(body["allocations"], request.options)

@@ -41,7 +41,7 @@ def list_traits(request: Request, current: Current) -> Response:
         current.state,
         names=value.split(",") if kind == "in" else None,
         prefix=value if kind == "startswith" else None,
-        is_worn=_parse_associated(query.get("associated")),
+        is_associated=_parse_associated(query.get("associated")),
     )
     return make_response(request, {"traits": names}, changed_s=current.state.names_touched_s)
 

@@ -72,7 +72,7 @@ def report(call: Call) -> Plan[Response] | Response:
         return Plan(answer=_DONE, writes=writes) if writes else _DONE
     call.check_host(node)  # A root without a host belongs to the host of its name.
     initial = HostFacts(cell=agent.cell, reported_at_s=None if agent.state == "ready" else _long_ago_s(call))
-    create = registration_of_node(state, row, host=agent.name, told=reported, initial=initial)
+    create = registration_of_node(state, row, host=agent.name, reported=reported, initial=initial)
     return Plan(answer=_DONE, create=create, creates="host")
 
 

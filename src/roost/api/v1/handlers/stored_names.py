@@ -7,7 +7,7 @@ from roost.api.v1.call import Call, json_response
 from roost.api.v1.schemas.stored_names import FlavorsList, ImagesList, ShownImage
 from roost.api.v1.wire.decode_body import field_problem
 from roost.errors import BadRequest
-from roost.fleet.stored_documents import bodies_of, body_of, storing
+from roost.fleet.stored_documents import bodies_of, body_of, plan_document
 from roost.model.documents.request_document import FlavorEntry, ImageEntry
 from roost.model.flavor import Flavor
 from roost.model.image import Image
@@ -114,11 +114,11 @@ def _image(name: str, body: bytes) -> ShownImage:
 
 
 def _store(call: Call, noun: Noun, *, body: bytes, answer: Response) -> Plan[Response] | Response:
-    writes = storing(call.current.state, noun, call.parameter("name"), body=body)
+    writes = plan_document(call.current.state, noun, call.parameter("name"), body=body)
     return Plan(answer=answer, writes=writes) if writes else answer
 
 
 def _delete(call: Call, noun: Noun) -> Plan[Response]:
     state, name = call.current.state, call.parameter("name")
     body_of(state, noun, name)
-    return Plan(answer=Response(status=204), writes=storing(state, noun, name, body=b""))
+    return Plan(answer=Response(status=204), writes=plan_document(state, noun, name, body=b""))
