@@ -364,7 +364,7 @@ def test_failed_build_releases_its_remote_claim(api, remote):
     (outcome,) = build(api, builder, request(2))
     assert tries(outcome) == [
         ("host-2", "claimed", "no network"),
-        ("host-1", "refused", "somebody was faster on host-1"),
+        ("host-1", "refused", "conflict with a concurrent change on host-1"),
         ("host-0", "claimed", "no network"),
     ]
     assert "Exhausted all hosts" in outcome.fault

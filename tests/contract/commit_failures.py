@@ -12,7 +12,7 @@ from tests.support.fleets.worlds import FixedClock
 
 
 @contextmanager
-def open_server(world, hands=(), store=None, *, clock=None, look_s=TERMS.look_s):
+def open_server(world, hands=(), store=None, *, clock=None, look_s=TERMS.parts_check_s):
     """Yield a server on the database, and connect the agents to it.
 
     Args:
@@ -21,7 +21,7 @@ def open_server(world, hands=(), store=None, *, clock=None, look_s=TERMS.look_s)
         look_s: seconds until operations check their parts again.
     """
     server = Server(store or world.open(), clock=clock or FixedClock())
-    server.terms = replace(TERMS, owner_s=0.0, look_s=look_s)
+    server.terms = replace(TERMS, owner_s=0.0, parts_check_s=look_s)
     for agent in hands:
         agent.server = server
     try:

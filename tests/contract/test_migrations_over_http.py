@@ -6,7 +6,7 @@ from tests.support.fleets.worlds import host, joined
 from tests.support.waiting import until
 
 ONE = uuid_named("one")
-HOW = "; if that is off for good, `roost instance revert --lost` does without it"
+HOW = "; if it will not return, use `roost instance revert --lost`"
 SMALL, LARGE = {"vcpus": 1, "memory_mb": 1}, {"vcpus": 4, "memory_mb": 2, "name": "large"}
 
 

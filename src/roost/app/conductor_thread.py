@@ -66,7 +66,7 @@ class ConductorThread:
             reader=reader,
             down_time_s=lambda: down_time_of(roost.settings),
             offload_s=lambda: roost.settings.conductor.shelved_offload_time_s,
-            is_hearing=self._is_polled,
+            serves_agents=self._is_polled,
         )
         self._thread = Thread(
             target=self._work,

@@ -1,1 +1,13 @@
-"""Carry out operations on instances: builds, moves, deletions and power states."""
+"""Operations on instances and hosts: builds, moves, deletions, power states. Read ``loop`` first.
+
+``loop``: takes due operations and commits their next steps.
+``views``: the database rows that a step reads.
+``jobs``: periodic jobs, each run by the holder of its lease.
+``story_feed``: the feed of new story lines.
+``intake``: accepts requests and commits their operations.
+``operation``: the parts of a step, common to all kinds.
+``steps``: one table of steps per kind of operation.
+``builds``: claims, alternates and failures of builds.
+``moves``: targets, orders and endings of moves.
+``agents``: the server's side of the agent protocol.
+"""

@@ -17,7 +17,7 @@ from roost.placement.deciding_thread import Serving, Task
 from roost.placement.write_plan import Plan
 from roost.ports import WorkReader
 
-# Seconds; after a longer pause, a process may have missed heartbeats of agents. Three turns.
+# Seconds, three turns. After a longer pause, a process may have missed heartbeats.
 _BLIND_S = 15.0
 # Statuses read at once.
 _PAGE = 200
@@ -32,7 +32,7 @@ class Job(NamedTuple):
 
     every_s: float
     run: "Callable[[Jobs], None]"
-    is_wanted: "Callable[[Jobs], bool]" = lambda _jobs: True  # from the current settings
+    is_enabled: "Callable[[Jobs], bool]" = lambda _jobs: True  # from the current settings
 
 
 class Jobs:
@@ -44,7 +44,7 @@ class Jobs:
         reader: of operations and statuses; not shared during a turn.
         down_time_s: seconds of silence until an agent is given up.
         offload_s: seconds until a shelved instance leaves its host; 0 or less: never by this job.
-        is_hearing: whether agents talk to this process; otherwise it cannot detect silent ones.
+        serves_agents: whether agents send heartbeats to this process; otherwise it cannot detect silent ones.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class Jobs:
         reader: WorkReader,
         down_time_s: Callable[[], float],
         offload_s: Callable[[], float],
-        is_hearing: bool = True,
+        serves_agents: bool = True,
     ) -> None:
         self.serving = serving
         self.reader = reader
         self.down_time_s = down_time_s
         self.offload_s = offload_s
-        self.is_hearing = is_hearing
-        # No agent could be heard without a server, so silence counts from now on.
+        self.serves_agents = serves_agents
+        # Without a server, agents could not send heartbeats, so silence counts from now on.
         self.silent_since_s = self.watched_at_s = reader.now_s()
         self._name = name
         self._next_s: dict[str, float] = {}
@@ -75,7 +75,7 @@ class Jobs:
         """
         for name, job in JOBS.items():
             now_s = self.reader.now_s()
-            if now_s < self._next_s.get(name, 0.0) or not job.is_wanted(self):
+            if now_s < self._next_s.get(name, 0.0) or not job.is_enabled(self):
                 continue
             self._next_s[name] = now_s + job.every_s
             # The holder renews its lease. If it dies, another process takes over after one missed turn.
@@ -89,9 +89,9 @@ class Jobs:
             return False
         new = LeaseRow(name=name, owner=self._name, until_s=until_s)
         put = Put(new) if lease is None else replace_row(next_version(lease, owner=self._name, until_s=until_s))
-        taken: Task[bool] = lambda _current: Plan(answer=True, work=(put,))  # noqa: E731  # so that it has a type
+        task: Task[bool] = lambda _current: Plan(answer=True, work=(put,))  # noqa: E731  # so that it has a type
         try:
-            return self.serving.run(taken)
+            return self.serving.run(task)
         except Conflict:
             return False
 
@@ -99,7 +99,7 @@ class Jobs:
 def watch(jobs: Jobs) -> None:
     """Give up silent agents: mark their hosts down, and make operations waiting for them due.
 
-    After a long pause, for example while the database was away, silence counts anew: no agent could be heard.
+    After a long pause, for example in an outage of the database, silence counts from now on: no heartbeat was stored.
     """
     now_s, before_s = jobs.reader.now_s(), jobs.watched_at_s
     jobs.watched_at_s = now_s
@@ -109,7 +109,7 @@ def watch(jobs: Jobs) -> None:
         if _is_silent(jobs, agent):
             try:
                 jobs.serving.run(_give_up(jobs, agent.host))
-            except (Conflict, StoreBroken) as error:  # Go on with the others; this one is due again in the next turn.
+            except (Conflict, StoreBroken) as error:  # The next turn tries it again.
                 log.fault(f"agent {agent.host}", error)
     _wake_late_operations(jobs)
 
@@ -121,7 +121,7 @@ def _wake_late_operations(jobs: Jobs) -> None:
     for row in jobs.reader.operations_by(sorted({order.operation_id for order in orders})):
         now_s = jobs.reader.now_s()
         if not row.outcome and row.due_at_s > now_s:
-            with suppress(Conflict):  # It has continued meanwhile.
+            with suppress(Conflict):  # It has continued in the meantime.
                 jobs.serving.run(_commit(Plan(answer=None, work=(replace_row(make_due(row, now_s=now_s)),))))
 
 
@@ -140,8 +140,8 @@ def _give_up(jobs: Jobs, host: str) -> Task[None]:
 
 
 def _is_silent(jobs: Jobs, agent: AgentRow) -> bool:
-    heard_s = max(agent.heard_at_s, jobs.silent_since_s)
-    return agent.state != "gone" and jobs.reader.now_s() - heard_s > jobs.down_time_s()
+    last_heartbeat_s = max(agent.heard_at_s, jobs.silent_since_s)
+    return agent.state != "gone" and jobs.reader.now_s() - last_heartbeat_s > jobs.down_time_s()
 
 
 def offload_shelved(jobs: Jobs) -> None:
@@ -171,6 +171,6 @@ def _offload(jobs: Jobs, status: StatusRow) -> None:
 
 
 JOBS: Mapping[str, Job] = {
-    "watch": Job(every_s=5.0, run=watch, is_wanted=lambda jobs: jobs.is_hearing),
-    "offload": Job(every_s=10.0, run=offload_shelved, is_wanted=lambda jobs: jobs.offload_s() > 0),
+    "watch": Job(every_s=5.0, run=watch, is_enabled=lambda jobs: jobs.serves_agents),
+    "offload": Job(every_s=10.0, run=offload_shelved, is_enabled=lambda jobs: jobs.offload_s() > 0),
 }

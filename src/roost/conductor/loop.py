@@ -1,7 +1,7 @@
 """The loop of a conductor: take the due operations, find the next step of each, and commit it.
 
 Several conductors may share a database. The one that takes an operation owns it for a while. A step is committed only
-if the operation is unchanged, so a conductor that was too slow, or was taken for dead, loses the commit and its work.
+if the operation is unchanged, so a conductor that was too slow, or was believed dead, loses the commit and its work.
 No other state exists: any conductor continues from the last committed step.
 """
 
@@ -31,9 +31,9 @@ from roost.placement.write_plan import Act, Plan, Result
 from roost.ports import WorkReader
 
 # Operations in one turn; they share commits.
-_TOGETHER_MAX = 64
-# Seconds between looks at all cells, by a conductor of all cells.
-_EVERYWHERE_S = 10.0
+_OPERATIONS_MAX = 64
+# Seconds between scans for operations in cells without hosts, by a conductor of all cells.
+_FULL_SCAN_S = 10.0
 # Attempts per turn at a step, if the commit is refused because of another row than its operation.
 _TRIES = 3
 # Seconds until the next attempt after that.
@@ -70,7 +70,7 @@ class Conductor:
         self._serving = serving
         self._reader = reader
         self._product = product
-        self._everywhere_at_s = 0.0
+        self._full_scan_at_s = 0.0
 
     def turn(self) -> int:
         """Take the due operations, advance each until it waits or ends, and return their number.
@@ -80,10 +80,10 @@ class Conductor:
         """
         terms = self._product.terms()
         now_s = self._reader.now_s()
-        mine = taken = self._take(self._due(now_s), until_s=now_s + terms.owner_s)
+        open_now = taken = self._take(self._due(now_s), until_s=now_s + terms.owner_s)
         tries: Counter[int] = Counter()
-        while mine:
-            mine = self._advance(self._views(mine, terms=terms), tries=tries)
+        while open_now:
+            open_now = self._advance(self._views(open_now, terms=terms), tries=tries)
         return len(taken)
 
     def take_over(self) -> None:
@@ -93,7 +93,7 @@ class Conductor:
             Unavailable: the database cannot be read.
         """
         last = 0
-        while rows := self._reader.operations(after_id=last, most=_TOGETHER_MAX, is_open=True):
+        while rows := self._reader.operations(after_id=last, most=_OPERATIONS_MAX, is_open=True):
             last, now_s = rows[-1].id, self._reader.now_s()
             due = [make_due(row, now_s=now_s) for row in rows if row.owner]
             for outcome in [self._submit(_always(Plan(answer=row, work=(replace_row(row),)))) for row in due]:
@@ -101,20 +101,20 @@ class Conductor:
 
     def _due(self, now_s: float) -> list[OperationRow]:
         if self._cells is not None:
-            return self._reader.due_operations(self._cells, now_s=now_s, most=_TOGETHER_MAX) if self._cells else []
-        if now_s >= self._everywhere_at_s:
+            return self._reader.due_operations(self._cells, now_s=now_s, most=_OPERATIONS_MAX) if self._cells else []
+        if now_s >= self._full_scan_at_s:
             # An instance may belong to a cell without hosts. This query takes longer.
-            self._everywhere_at_s = now_s + _EVERYWHERE_S
-            return self._reader.due_operations(None, now_s=now_s, most=_TOGETHER_MAX)
+            self._full_scan_at_s = now_s + _FULL_SCAN_S
+            return self._reader.due_operations(None, now_s=now_s, most=_OPERATIONS_MAX)
         cells = self._serving.run(lambda current: sorted({"", *current.state.hosts.cells}))
-        return self._reader.due_operations(cells, now_s=now_s, most=_TOGETHER_MAX)
+        return self._reader.due_operations(cells, now_s=now_s, most=_OPERATIONS_MAX)
 
     def _take(self, due: Sequence[OperationRow], *, until_s: float) -> list[OperationRow]:
         """Take operations, each on its own; return those not taken by other conductors."""
         rows = [next_version(row, owner=self._name, owned_until_s=until_s) for row in due]
         outcomes = [self._submit(_always(Plan(answer=row, work=(replace_row(row),)))) for row in rows]
-        found = [_outcome(outcome)[0] for outcome in outcomes]
-        return [row for row in found if row is not None]
+        results = [_outcome(outcome)[0] for outcome in outcomes]
+        return [row for row in results if row is not None]
 
     def _views(self, rows: Sequence[OperationRow], *, terms: Terms) -> list[View]:
         """Read the views of operations; set aside undecodable ones."""
@@ -137,22 +137,22 @@ class Conductor:
             tries: refused steps of each operation in this turn.
         """
         outcomes: list[Future[Step]] = [self._submit(self._task(view)) for view in views]
-        found = [self._step_of(view, outcome) for view, outcome in zip(views, outcomes, strict=True)]
-        done = [step for step, _ in found if step is not None]
+        results = [self._step_of(view, outcome) for view, outcome in zip(views, outcomes, strict=True)]
+        done = [step for step, _ in results if step is not None]
         for step in done:
             if step.transition is not None:
                 self._product.note(step.transition)
         if done:
             self._count([each for step in done if isinstance(step, Commit) for each in step.builds], views[0].terms)
-        refused = [view for view, (_, error) in zip(views, found, strict=True) if isinstance(error, Conflict)]
-        going_on = [step.operation for step in done if step.operation.owner == self._name]
-        return going_on + [view.operation for view in refused if self._can_retry(view, tries)]
+        refused = [view for view, (_, error) in zip(views, results, strict=True) if isinstance(error, Conflict)]
+        continuing = [step.operation for step in done if step.operation.owner == self._name]
+        return continuing + [view.operation for view in refused if self._can_retry(view, tries)]
 
     def _can_retry(self, view: View, tries: Counter[int]) -> bool:
         """Return whether to look for a refused step again at once: the operation is unchanged, so it is still ours."""
         row = view.operation
-        known = self._reader.operation(row.id)
-        if known is None or known.version != row.version:
+        stored = self._reader.operation(row.id)
+        if stored is None or stored.version != row.version:
             return False
         tries[row.id] += 1
         if tries[row.id] < _TRIES:
@@ -185,9 +185,9 @@ class Conductor:
         can_refuse = view.operation.step == CHOOSE and table.refusal is not None
         if isinstance(error, RoostError) and not isinstance(error, Unavailable) and can_refuse:
             # If another conductor took the step, this one is refused as well.
-            refused: Task[Step] = partial(self._plan_refusal, view, error)
-            again: Future[Step] = self._submit(refused)
-            step, error = _outcome(again)
+            refusal: Task[Step] = partial(self._plan_refusal, view, error)
+            outcome = self._submit(refusal)
+            step, error = _outcome(outcome)
         if step is not None:
             return step, None
         assert error is not None, "there is a step or an error"
@@ -203,8 +203,8 @@ class Conductor:
 
         If another conductor continued it, its rows were read at different times and may contradict each other.
         """
-        known = self._reader.operation(operation.id)
-        if known is None or known.version != operation.version:
+        stored = self._reader.operation(operation.id)
+        if stored is None or stored.version != operation.version:
             return
         log.fault(f"operation {operation.id}", error)
         self._postpone(operation, until_s=now_s + terms.owner_s)
@@ -217,7 +217,7 @@ class Conductor:
         """Count builds on their hosts, and disable hosts with too many failures. A count may be lost."""
         now_s = self._reader.now_s() if builds else 0.0
         outcomes = [
-            self._submit(_counting(pick, has_failed=has_failed, most=terms.failed_builds_max, now_s=now_s))
+            self._submit(_count_task(pick, has_failed=has_failed, failures_max=terms.failed_builds_max, now_s=now_s))
             for pick, has_failed in builds
         ]
         for (pick, _), (reason, _) in zip(builds, map(_outcome, outcomes), strict=True):
@@ -243,9 +243,9 @@ def _always(plan: Plan[A]) -> Task[A]:
     return lambda _current: plan
 
 
-def _counting(pick: Pick, *, has_failed: bool, most: int, now_s: float) -> Task[str]:
+def _count_task(pick: Pick, *, has_failed: bool, failures_max: int, now_s: float) -> Task[str]:
     def task(current: Current) -> Plan[str]:
-        writes, reason = plan_count(current.state, pick, has_failed=has_failed, failures_max=most)
+        writes, reason = plan_count(current.state, pick, has_failed=has_failed, failures_max=failures_max)
         event = line(current, "service.disabled", now_s=now_s, host=pick.host, reason=reason) if reason else None
         return Plan(answer=reason, writes=writes, work=() if event is None else (event,))
 

@@ -1,4 +1,4 @@
-"""The feed of new story lines, committed by any process; each line is found once."""
+"""The feed of new story lines, committed by any process; it returns each line once."""
 
 from roost.model.work.work_rows import EventRow
 from roost.ports import WorkReader
@@ -11,14 +11,13 @@ _PAGE = 1000
 class StoryFeed:
     """The new lines of the story of all instances, operations and agents.
 
-    A line committed more than ten seconds after its time is not found here. The story of its instance or
-    operation has it.
+    A line committed more than ten seconds after its time is only in the story of its instance or operation.
 
     Args:
         reader: of the database; not shared.
 
     Raises:
-        Unavailable: the database cannot be read; so for ``news``.
+        Unavailable: the database cannot be read; ``news`` raises the same.
     """
 
     def __init__(self, reader: WorkReader) -> None:
@@ -39,11 +38,11 @@ class StoryFeed:
     def _since(self, at_s: float) -> list[EventRow]:
         """Return all lines since a time, page by page."""
         found: dict[int, EventRow] = {}
-        most = _PAGE
-        while len(page := self._reader.events_since(at_s, most=most)) == most:
+        size_max = _PAGE
+        while len(page := self._reader.events_since(at_s, most=size_max)) == size_max:
             found |= {row.id: row for row in page}
             if page[-1].at_s > at_s:
-                at_s, most = page[-1].at_s, _PAGE
+                at_s, size_max = page[-1].at_s, _PAGE
             else:
-                most *= 2  # More lines than a page have the same time.
+                size_max *= 2  # More lines than a page have the same time.
         return [*(found | {row.id: row for row in page}).values()]

@@ -39,15 +39,15 @@ def views_of(rows: Sequence[OperationRow], *, reader: WorkReader, terms: Terms) 
         StoreBroken: a row cannot be decoded.
         Unavailable: the database cannot be read.
     """
-    known, now_s = _read_rows(rows, reader), reader.now_s()
-    return [_view(row, known, now_s=now_s, terms=terms) for row in rows]
+    related, now_s = _read_rows(rows, reader), reader.now_s()
+    return [_view(row, related, now_s=now_s, terms=terms) for row in rows]
 
 
 def _read_rows(rows: Sequence[OperationRow], reader: WorkReader) -> _Rows:
     subjects = {row.id: table_of(row).subjects(row) for row in rows}
     uuids = {uuid for own in subjects.values() for uuid in own}
     statuses = {status.uuid: status for status in _read(reader.statuses_of, uuids)}
-    moved = {uuid for row in rows for uuid in _moving_instances(row, subjects[row.id], statuses)}
+    moving = {uuid for row in rows for uuid in _moving_instances(row, subjects[row.id], statuses)}
     own = {row.instance_uuid for row in rows if row.instance_uuid is not None}
     holders = {status.operation_id for status in statuses.values() if status.operation_id}
     return _Rows(
@@ -55,7 +55,7 @@ def _read_rows(rows: Sequence[OperationRow], reader: WorkReader) -> _Rows:
         statuses=statuses,
         agents=reader.agents_in_charge(),
         parts={row.id: reader.parts_of(row.id) for row in rows if table_of(row).has_parts},
-        migrations=_group_by(_read(reader.migrations_of_all, moved), lambda each: each.instance_uuid),
+        migrations=_group_by(_read(reader.migrations_of_all, moving), lambda each: each.instance_uuid),
         orders=_group_by(_read(reader.orders_of_all, {row.id for row in rows}), lambda order: order.operation_id),
         others=_group_by(_read(reader.open_operations_on, own), lambda each: each.instance_uuid or b""),
         holders={row.id: row for row in _read(reader.operations_by, holders)},
@@ -68,27 +68,27 @@ def _moving_instances(row: OperationRow, subjects: Iterable[bytes], statuses: Ma
     return [status.uuid for status in found if status.migration_uuid is not None or row.kind == "clean"]
 
 
-def _view(row: OperationRow, known: _Rows, *, now_s: float, terms: Terms) -> View:
-    subjects = known.subjects[row.id]
-    statuses = {uuid: known.statuses[uuid] for uuid in subjects if uuid in known.statuses}
+def _view(row: OperationRow, related: _Rows, *, now_s: float, terms: Terms) -> View:
+    subjects = related.subjects[row.id]
+    statuses = {uuid: related.statuses[uuid] for uuid in subjects if uuid in related.statuses}
     waiting = holder = None
     if row.instance_uuid is not None:
-        deletions = [each for each in known.others.get(row.instance_uuid, ()) if each.kind == "delete"]
+        deletions = [each for each in related.others.get(row.instance_uuid, ()) if each.kind == "delete"]
         waiting = next((each for each in reversed(deletions) if each.id != row.id), None)
         status = statuses.get(row.instance_uuid)
-        found = None if status is None else known.holders.get(status.operation_id)
+        found = None if status is None else related.holders.get(status.operation_id)
         holder = None if found is None or found.outcome or found.id == row.id else found
     return View(
         operation=row,
-        orders=known.orders.get(row.id, ()),
+        orders=related.orders.get(row.id, ()),
         statuses=statuses,
-        agents=known.agents,
+        agents=related.agents,
         waiting=waiting,
         migrations=[
-            each for uuid in _moving_instances(row, subjects, statuses) for each in known.migrations.get(uuid, ())
+            each for uuid in _moving_instances(row, subjects, statuses) for each in related.migrations.get(uuid, ())
         ],
         holder=holder,
-        parts=known.parts.get(row.id, ()),
+        parts=related.parts.get(row.id, ()),
         now_s=now_s,
         terms=terms,
     )
@@ -96,8 +96,8 @@ def _view(row: OperationRow, known: _Rows, *, now_s: float, terms: Terms) -> Vie
 
 def _read(read: Callable[[Sequence[K]], list[R]], keys: Iterable[K]) -> list[R]:
     """Read the rows of all keys, in queries of limited size."""
-    left, found = iter(sorted(keys)), []
-    while page := list(islice(left, _QUERY_MAX)):
+    remaining, found = iter(sorted(keys)), []
+    while page := list(islice(remaining, _QUERY_MAX)):
         found += read(page)
     return found
 

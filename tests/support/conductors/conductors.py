@@ -73,7 +73,7 @@ class Server:
             reader=self.reader,
             down_time_s=lambda: DOWN_TIME_S,
             offload_s=lambda: self.terms.shelved_offload_time_s,
-            is_hearing=is_hearing,
+            serves_agents=is_hearing,
         )
 
     def turn(self, name: str = "one") -> int:
@@ -234,7 +234,7 @@ class Hand:
 
     def poll(self):
         """Poll for orders."""
-        return self.server.run(lambda current: poll(current, self.server.reader, [self.asking()], most=64))
+        return self.server.run(lambda current: poll(current, self.server.reader, [self.asking()], orders_max=64))
 
     def asking(self):
         """Return the agent's part of a poll."""

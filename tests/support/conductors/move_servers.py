@@ -133,7 +133,7 @@ def ask(server, kind, name, *, host="", key=""):
             server.reader,
             uuid_named(name),
             kind=kind,
-            wanted=msgspec.structs.replace(request, move=move),
+            request=msgspec.structs.replace(request, move=move),
             operation_uuid=uuid_bytes(uuid_named(key)),
             decision_uuid=uuid_named(f"decision {key}"),
             now_s=server.clock.now_s(),

@@ -181,7 +181,7 @@ def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=Fals
             server.reader,
             uuid_named(name),
             kind=kind,
-            wanted=msgspec.structs.replace(request, move=move),
+            request=msgspec.structs.replace(request, move=move),
             operation_uuid=uuid,
             decision_uuid=uuid_named(f"decision {key}"),
             now_s=now_s,

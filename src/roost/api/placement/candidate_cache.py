@@ -44,9 +44,9 @@ class CandidateCache:
     @classmethod
     def of(cls, current: Current) -> "CandidateCache":
         """Return the cache of the current columns."""
-        cache: CandidateCache | None = current.kept.get(cls)
+        cache: CandidateCache | None = current.caches.get(cls)
         if cache is None:
-            cache = current.kept[cls] = cls(current.state)
+            cache = current.caches[cls] = cls(current.state)
         return cache
 
     def parse(self, request: Request) -> CandidateQuery:
@@ -77,7 +77,7 @@ class CandidateCache:
             is_one_provider_per_tree=not request.supports(microversions.NESTED_CANDIDATES),
         )
         if isinstance(compiled, UnknownNames):
-            unknown_names.refuse(state, query)
+            unknown_names.check_names(state, query)
             return None
         classes = {state.class_ids.id_of(name) for group in query.groups for name in group.resources}
         form = form_of(request.version, (each for each in classes if each is not None))

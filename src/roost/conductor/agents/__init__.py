@@ -1,1 +1,6 @@
-"""The protocol between the server and its agents: registration, orders, answers."""
+"""The server's side of the protocol with agents. Read ``agent_protocol`` first.
+
+``agent_protocol``: register, poll, answer, beat and leave.
+``order_messages``: stored orders as messages to agents.
+``power_sync``: operations for instances whose reported state differs.
+"""

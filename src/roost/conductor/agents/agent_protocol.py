@@ -13,7 +13,7 @@ with a reader of the thread's own, and returns a plan or an answer. After a lost
 
 .. code-block:: python
 
-    serving.run(lambda current: poll(current, reader, polls, most=64))
+    serving.run(lambda current: poll(current, reader, polls, orders_max=64))
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ import msgspec
 from roost.conductor.agents.order_messages import order_message
 from roost.conductor.agents.power_sync import differing_instances, new_syncs
 from roost.conductor.operation.liveness import give_up_agent, is_silent, write_report_time
-from roost.conductor.operation.reconcile import GuestFates, end_moves, is_held_by, is_left_by, moves_away, reconcile
+from roost.conductor.operation.reconcile import GuestFates, end_moves, has_left, is_held_by, moves_away, reconcile
 from roost.conductor.operation.row_changes import make_due, next_version, replace_row, require_unchanged
 from roost.conductor.operation.step import withdraw_orders
 from roost.conductor.operation.story import line
@@ -60,60 +60,60 @@ def register(
     before = reader.agent(name)
     _check_owner(current.state, registration, before, host=host, now_s=now_s, down_time_s=down_time_s)
     moves = moves_away(reader, _letter_cases(current.state, host))
-    # Instances that are being evacuated may be here, or may return here.
+    # Instances that are being evacuated may be on the host, or may return to it.
     held = [each.instance_uuid for each in moves if is_held_by(each, name)]
-    here = [*dict.fromkeys((*guests, *held))]
-    statuses = {each.uuid: each for each in reader.statuses_of(here)} if here else {}
-    moved = _moves_of(reader, name, statuses.values())
-    found = reconcile(name, here, statuses=statuses, migrations=moved)
-    given_back, over = end_moves(
+    uuids = [*dict.fromkeys((*guests, *held))]
+    statuses = {each.uuid: each for each in reader.statuses_of(uuids)} if uuids else {}
+    migrations = _moves_of(reader, name, statuses.values())
+    fates = reconcile(name, uuids, statuses=statuses, migrations=migrations)
+    releases, ends = end_moves(
         current.state,
-        [each for each in moves if is_left_by(each, name) and each.instance_uuid not in guests],
+        [each for each in moves if has_left(each, name) and each.instance_uuid not in guests],
         now_s=now_s,
     )
-    row = _row_of(registration, before, run=run, host=host, now_s=now_s, is_clean=found.is_clean)
-    kept = [statuses[uuid] for uuid in found.keep if uuid in statuses] if found.is_clean else []
-    odd = differing_instances(name, registration.guests, statuses=kept, paused=registration.paused)
-    keep, hold, destroy = (tuple(map(uuid_text, each)) for each in found)
+    row = _row_of(registration, before, run=run, host=host, now_s=now_s, is_clean=fates.is_clean)
+    kept = [statuses[uuid] for uuid in fates.keep if uuid in statuses] if fates.is_clean else []
+    differing = differing_instances(name, registration.guests, statuses=kept, paused=registration.paused)
+    keep, hold, destroy = (tuple(map(uuid_text, each)) for each in fates)
     answer = RegistrationAnswer(
         fence=row.fence,
-        is_ready=found.is_clean,
+        is_ready=fates.is_clean,
         keep=keep,
         hold=hold,
         destroy=destroy,
         is_disabled=is_disabled(current.state, name),
         down_after_s=down_time_s,
     )
-    if before is not None and _is_as_before(row, before) and not (given_back or over or odd):
+    if before is not None and _is_as_before(row, before) and not (releases or ends or differing):
         return answer
     work = [*map(require_unchanged, statuses.values()), Put(row, None if before is None else before.version)]
-    work += _plan_clean(current, reader, row, found=found, before=before, now_s=now_s)
-    work += [*over, *new_syncs(current, odd, now_s=now_s)]
+    work += _plan_clean(current, reader, row, fates=fates, before=before, now_s=now_s)
+    work += [*ends, *new_syncs(current, differing, now_s=now_s)]
     work += [line(current, "agent.registered", now_s=now_s, host=host, state=row.state)]
-    writes = (*given_back, *(write_report_time(current.state, name, reported_at_s=None) if found.is_clean else ()))
+    writes = (*releases, *(write_report_time(current.state, name, reported_at_s=None) if fates.is_clean else ()))
     return Plan(answer=answer, writes=writes, work=tuple(work), reads_work=True)
 
 
 def poll(
-    current: Current, reader: WorkReader, polls: Sequence[PollingAgent], *, most: int
+    current: Current, reader: WorkReader, polls: Sequence[PollingAgent], *, orders_max: int
 ) -> Plan[PollAnswer] | PollAnswer:
     """Deliver the orders that agents have not confirmed, and mark them as taken.
 
     Args:
         polls: of agents with one connection; the answer also lists agents no longer in charge of their host.
-        most: orders in one answer, >= 1.
+        orders_max: orders in one answer, >= 1.
     """
     agents = {agent.host: agent for agent in _agents(reader, polls)}
     unknown = tuple(each.host for each in polls if _is_unknown(agents.get(each.host.lower()), each))
     superseded = tuple(each.host for each in polls if _is_superseded(agents.get(each.host.lower()), each))
-    lost = {*unknown, *superseded}
-    runs = {each.host.lower(): agents[each.host.lower()] for each in polls if each.host not in lost}
-    known = {number for each in polls for number in each.held}
-    found = _deliverable(reader, runs, most=most + len(known))
-    waiting = [order for order in found if order.id not in known]
+    rejected = {*unknown, *superseded}
+    runs = {each.host.lower(): agents[each.host.lower()] for each in polls if each.host not in rejected}
+    confirmed = {number for each in polls for number in each.held}
+    deliverable = _find_deliverable(reader, runs, orders_max=orders_max + len(confirmed))
+    waiting = [order for order in deliverable if order.id not in confirmed]
     waiting.sort(key=lambda order: (order.turn, order.operation_id, order.number))
-    waiting = waiting[:most]
-    withdrawn, settled = _split_ended_orders(reader, sorted(known - {order.id for order in found}))
+    waiting = waiting[:orders_max]
+    withdrawn, settled = _split_ended_orders(reader, sorted(confirmed - {order.id for order in deliverable}))
     answer = PollAnswer(
         orders=tuple(map(order_message, waiting)),
         withdrawn=withdrawn,
@@ -210,8 +210,8 @@ def _row_of(
 
 def _moves_of(reader: WorkReader, host: str, statuses: Iterable[StatusRow]) -> list[MigrationRow]:
     """Return the moves of instances with possibly open moves."""
-    moved = [each.uuid for each in statuses if each.migration_uuid is not None or each.host.lower() != host]
-    return [each for uuid in moved for each in reader.migrations_of(uuid)]
+    moving = [each.uuid for each in statuses if each.migration_uuid is not None or each.host.lower() != host]
+    return [each for uuid in moving for each in reader.migrations_of(uuid)]
 
 
 def _is_as_before(agent: AgentRow, before: AgentRow) -> bool:
@@ -236,14 +236,14 @@ def _letter_cases(state: State, host: str) -> set[str]:
 def _uuid(text: str) -> bytes:
     body = uuid_bytes(text)
     if body is None:
-        raise BadRequest(f"{quote_value(text)} is no uuid")
+        raise BadRequest(f"{quote_value(text)} is not a valid UUID")
     return body
 
 
 def _check_owner(
     state: State, registration: Registration, before: AgentRow | None, *, host: str, now_s: float, down_time_s: float
 ) -> None:
-    """Refuse a second agent under the name of a living one; it reports other nodes."""
+    """Refuse a second agent under the name of a living one: an agent that reports other nodes."""
     if (
         before is None
         or before.run == uuid_bytes(registration.run)
@@ -264,7 +264,7 @@ def _plan_clean(
     reader: WorkReader,
     agent: AgentRow,
     *,
-    found: GuestFates,
+    fates: GuestFates,
     before: AgentRow | None,
     now_s: float,
 ) -> list[Put]:
@@ -274,11 +274,11 @@ def _plan_clean(
     """
     known = reader.operation_of(agent.run)
     old = known if before is None or before.run == agent.run else reader.operation_of(before.run)
-    work = _end_early(reader, old, now_s=now_s) if found.is_clean or old is not known else []
-    if found.is_clean:
+    work = _end_early(reader, old, now_s=now_s) if fates.is_clean or old is not known else []
+    if fates.is_clean:
         return work
     numbers = [] if known is None else [order.number for order in reader.orders_of(known.id)]
-    guests = tuple(map(uuid_text, found.hold + found.destroy))
+    guests = tuple(map(uuid_text, fates.hold + fates.destroy))
     body = HostCleanup(host=agent.host, fence=agent.fence, guests=guests, after=max(numbers, default=0))
     row = OperationRow(
         id=current.new_id("operation") if known is None else known.id,
@@ -321,15 +321,15 @@ def _is_superseded(agent: AgentRow | None, each: PollingAgent) -> bool:
     return (agent.run, agent.fence) != (uuid_bytes(each.run), each.fence)
 
 
-def _deliverable(reader: WorkReader, agents: Mapping[str, AgentRow], *, most: int) -> list[OrderRow]:
+def _find_deliverable(reader: WorkReader, agents: Mapping[str, AgentRow], *, orders_max: int) -> list[OrderRow]:
     """Return the deliverable orders: until a host is clean, only orders to destroy.
 
-    Other orders to such a host are not read, because they would count towards ``most``.
+    Other orders to such a host are not read, because they would count towards ``orders_max``.
     """
     ready = sorted(host for host, agent in agents.items() if agent.state == "ready")
     arriving = sorted(agents.keys() - set(ready))
-    found = reader.open_orders(ready, most=most) if ready else []
-    return found + (reader.open_orders(arriving, most=most, actions=["destroy"]) if arriving else [])
+    found = reader.open_orders(ready, most=orders_max) if ready else []
+    return found + (reader.open_orders(arriving, most=orders_max, actions=["destroy"]) if arriving else [])
 
 
 def _split_ended_orders(reader: WorkReader, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:

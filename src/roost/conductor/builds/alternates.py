@@ -30,7 +30,7 @@ class AlternateStep(NamedTuple):
     release: Release
     claim: Claim
     pick: Pick
-    left: int  # alternates after this one
+    remaining: int  # alternates after this one
 
 
 def next_alternate(
@@ -52,15 +52,15 @@ def next_alternate(
     """
     state = current.state
     chosen = pick_of(decision, instance_uuid)
-    here = location_of(state, chosen.instance_uuid)
-    tries = [chosen, *decision.alternates.get(chosen.cell, [])]
-    if from_host not in {None, here[0]}:
-        raise Conflict(f"the instance {chosen.instance_uuid} is on {here[0]}, not on {from_host!r}")
-    at = next((at for at, pick in enumerate(tries) if (pick.host, pick.node) == here), None)
+    location = location_of(state, chosen.instance_uuid)
+    picks = [chosen, *decision.alternates.get(chosen.cell, [])]
+    if from_host not in {None, location[0]}:
+        raise Conflict(f"the instance {chosen.instance_uuid} is on {location[0]}, not on {from_host!r}")
+    at = next((at for at, pick in enumerate(picks) if (pick.host, pick.node) == location), None)
     if at is None:
-        raise Conflict(f"the instance {chosen.instance_uuid} is on {here[1]}, where its decision did not put it")
-    for number, pick in enumerate(tries[at + 1 :], start=at + 2):
-        step = plan_alternate(current, chosen.instance_uuid, pick, left=len(tries) - number)
+        raise Conflict(f"the instance {chosen.instance_uuid} is on {location[1]}, where its decision did not put it")
+    for number, pick in enumerate(picks[at + 1 :], start=at + 2):
+        step = plan_alternate(current, chosen.instance_uuid, pick, remaining=len(picks) - number)
         if isinstance(step, AlternateStep):
             return step
     raise Conflict(f"no alternate is left for the instance {chosen.instance_uuid}")
@@ -83,8 +83,8 @@ def pick_of(decision: Decision, instance_uuid: str | None) -> Pick:
         if len(decision.picks) > 1:
             raise BadRequest(f"decision {decision.uuid} placed {len(decision.picks)} instances: name one of them")
         return decision.picks[0]
-    wanted = uuid_form(instance_uuid)
-    found = next((pick for pick in decision.picks if pick.instance_uuid == wanted), None)
+    uuid = uuid_form(instance_uuid)
+    found = next((pick for pick in decision.picks if pick.instance_uuid == uuid), None)
     if found is None:
         raise NotFound(f"instance of decision {decision.uuid}", instance_uuid)
     return found
@@ -101,11 +101,11 @@ def location_of(state: State, instance_uuid: str) -> tuple[str, str]:
     return state.hosts.names[row], state.hosts.nodes[row]
 
 
-def plan_alternate(current: Commits, instance_uuid: str, pick: Pick, *, left: int = 0) -> AlternateStep | str:
+def plan_alternate(current: Commits, instance_uuid: str, pick: Pick, *, remaining: int = 0) -> AlternateStep | str:
     """Plan the claim of an alternate, or return why it cannot be claimed.
 
     Args:
-        left: alternates after this one.
+        remaining: alternates after this one.
 
     Raises:
         Conflict: the instance does not exist any more.
@@ -115,14 +115,14 @@ def plan_alternate(current: Commits, instance_uuid: str, pick: Pick, *, left: in
     if isinstance(found, str):
         return found
     taken = msgspec.structs.replace(pick, instance_uuid=instance_uuid)
-    return AlternateStep(release_of(current.state, [holder]), found, taken, left)
+    return AlternateStep(release_of(current.state, [holder]), found, taken, remaining)
 
 
 def _holder_of(state: State, instance_uuid: str) -> tuple[Holder, InstanceRow]:
     body = uuid_bytes(instance_uuid)
     holder = None if body is None else state.holders.get(body)
     if holder is None or holder.instance is None:
-        raise Conflict(f"the instance {instance_uuid} is not there any more")
+        raise Conflict(f"the instance {instance_uuid} no longer exists")
     return holder, holder.instance
 
 
@@ -156,10 +156,10 @@ def takes_of(state: State, holder: Holder | None, pick: Pick) -> tuple[int, list
     """
     row = _row_of(state, pick)
     if row is None:
-        return f"{pick.node} is not there any more"
+        return f"{pick.node} no longer exists"
     takes = _takes(state, pick)
     if takes is None:
-        return f"a provider or resource class of {pick.node} is not there any more"
+        return f"a provider or resource class of {pick.node} no longer exists"
     refusal = check_claim(state, takes, frees=() if holder is None else _amounts_of(state, holder))
     if refusal is not None:
         text = _TOO_LITTLE[refusal.reason].format(name=state.class_ids.name_of(refusal.class_id), amount=refusal.amount)

@@ -32,7 +32,7 @@ class BuildCount(NamedTuple):
 def plan_count(state: State, pick: Pick, *, has_failed: bool, failures_max: int = 0) -> BuildCount:
     """Plan to count a build on its host, and to disable the service after too many failures.
 
-    Once enabled again, as many more failures disable it again. A service that is already disabled keeps its reason.
+    After an operator enabled it, as many further failures disable it again. A disabled service keeps its reason.
 
     Args:
         failures_max: failures in a row that disable a service; 0: never.
@@ -45,8 +45,8 @@ def plan_count(state: State, pick: Pick, *, has_failed: bool, failures_max: int 
         for row, each in zip(rows, known, strict=True)
     ]
     count = max((each.failed_builds for each, old in zip(facts, known, strict=True) if each is not old), default=0)
-    is_too_many = count > 0 and failures_max > 0 and count % failures_max == 0
-    if not is_too_many or any(each.is_disabled for each in facts):
+    has_reached_limit = count > 0 and failures_max > 0 and count % failures_max == 0
+    if not has_reached_limit or any(each.is_disabled for each in facts):
         return BuildCount(writes_of_facts(state, rows, facts))
     reason = f"Auto-disabled due to {count} build failures"
     disabled = [msgspec.structs.replace(each, is_disabled=True, disabled_reason=reason) for each in facts]

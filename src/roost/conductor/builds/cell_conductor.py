@@ -46,7 +46,7 @@ class CellConductor:
         attempts: list[Attempt] = []
         try:
             pick = self._build(order, attempts)
-        except Exception as error:  # noqa: BLE001  # whatever goes wrong, the instance has an end that says so
+        except Exception as error:  # noqa: BLE001  # any error ends the instance in ERROR
             return error_outcome(
                 order.instance_uuid,
                 order.decision_uuid,
@@ -93,7 +93,7 @@ class CellConductor:
         instance = Instance(uuid=order.instance_uuid, request=order.request, allocations=pick.allocations)
         try:
             self._builder.build(instance, host=pick.host, node=pick.node, limits=pick.limits)
-        except Exception as error:  # noqa: BLE001  # whatever a builder raises is about this attempt
+        except Exception as error:  # noqa: BLE001  # any error of a builder fails this attempt
             return error
         return None
 
@@ -106,9 +106,11 @@ class CellConductor:
         placement = self._product.placement
         with suppress(Unavailable):  # The claim was durable before the build.
             placement.refresh()
-        here = location_of(placement.state, order.instance_uuid)
-        if here != (pick.host, pick.node):
-            raise Conflict(f"the instance {order.instance_uuid} went to {here[1]} while it was built on {pick.node}")
+        location = location_of(placement.state, order.instance_uuid)
+        if location != (pick.host, pick.node):
+            raise Conflict(
+                f"the instance {order.instance_uuid} went to {location[1]} while it was built on {pick.node}"
+            )
 
     def _claim_next(self, order: BuildOrder, left: deque[Pick], attempts: list[Attempt]) -> Pick:
         """Claim the next fitting alternate; record the others.

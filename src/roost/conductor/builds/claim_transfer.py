@@ -27,16 +27,20 @@ def transfer_claim(product: Product, order: BuildOrder, pick: Pick) -> str:
         if isinstance(step, str):
             return step
         if remote is not None:
-            return "" if transfer_remote_claim(placement, remote, step) else f"somebody was faster on {pick.node}"
+            return (
+                ""
+                if transfer_remote_claim(placement, remote, step)
+                else f"conflict with a concurrent change on {pick.node}"
+            )
         if placement.commit([Item(writes=(step.release, step.claim))])[0] is None:
             return ""
-    return f"others were faster on {pick.node}, again and again"
+    return f"conflicts with concurrent changes on {pick.node} in every attempt"
 
 
 def release_claims(product: Product, instance_uuids: tuple[str, ...], *, decision_uuid: str) -> str:
     """Release all allocations of instances; return the problem; empty: released."""
     try:
         product.work([Departure(instance_uuids=instance_uuids)])
-    except Exception as error:  # noqa: BLE001  # whatever it is, it becomes part of the story
+    except Exception as error:  # noqa: BLE001  # any error becomes part of the outcome
         return log_error(error, decision_uuid=decision_uuid)
     return ""

@@ -35,7 +35,7 @@ def next_remote_alternate(
     while True:
         step = next_alternate(current, decision, instance_uuid, from_host=from_host)
         if transfer_remote_claim(current, remote, step):
-            return step.pick, step.left
+            return step.pick, step.remaining
         decision = _without(decision, step.pick)
 
 
@@ -66,16 +66,16 @@ def _return_place(current: Commits, pick: Pick, held: Claim) -> None:
         Conflict: the place is taken; the instance keeps its present one.
     """
     number = current.new_id("consumer")
-    here = current.state.holders[uuid_bytes(pick.instance_uuid) or b""]
+    holder = current.state.holders[uuid_bytes(pick.instance_uuid) or b""]
     (consumer,), (instance,) = held.consumers, held.instances
     claim = msgspec.structs.replace(
         held,
-        consumers=[msgspec.structs.replace(consumer, id=number, generation=here.generation + 1)],
+        consumers=[msgspec.structs.replace(consumer, id=number, generation=holder.generation + 1)],
         instances=[msgspec.structs.replace(instance, consumer_id=number)],
     )
-    left: Release = release_of(current.state, [here])
-    if current.commit([Item(writes=(left, claim))])[0] is not None:
-        raise Conflict(f"the place that instance {pick.instance_uuid} left was taken while {pick.host} was tried")
+    release: Release = release_of(current.state, [holder])
+    if current.commit([Item(writes=(release, claim))])[0] is not None:
+        raise Conflict(f"the former place of instance {pick.instance_uuid} was taken while {pick.host} was tried")
 
 
 def _without(decision: Decision, pick: Pick) -> Decision:

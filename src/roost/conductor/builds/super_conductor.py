@@ -31,7 +31,7 @@ def specification(request: Request, random: Random) -> NamedRequest:
         BadRequest: the request moves an instance.
     """
     if request.move is not None:
-        raise BadRequest("an instance that moves is not built: ask for its move")
+        raise BadRequest("an instance that moves is not built: request its move")
     decision, *instances = random.uuids(1 + request.count)
     uuids = request.instance_uuids or tuple(map(uuid_text, instances))
     return NamedRequest(
@@ -79,8 +79,8 @@ class SuperConductor:
         uuids = named.request.instance_uuids
         try:
             decision = self._product.work([named])[0]
-        except Exception as error:  # noqa: BLE001  # whatever goes wrong, instances have an end that says so
-            fault, unreleased = log_error(error, decision_uuid=named.decision_uuid), self._take_back(named)
+        except Exception as error:  # noqa: BLE001  # any error ends the instances in ERROR
+            fault, unreleased = log_error(error, decision_uuid=named.decision_uuid), self._undo_claims(named)
             return [error_outcome(uuid, named.decision_uuid, fault=fault, unreleased=unreleased) for uuid in uuids]
         assert decision is not None, "a request leads to a decision"
         if not decision.is_granted:
@@ -103,18 +103,18 @@ class SuperConductor:
         unreleased = release_claims(self._product, (order.instance_uuid,), decision_uuid=order.decision_uuid)
         return error_outcome(order.instance_uuid, order.decision_uuid, fault=fault, unreleased=unreleased)
 
-    def _take_back(self, named: NamedRequest) -> str:
+    def _undo_claims(self, named: NamedRequest) -> str:
         """Release the claims of a decision without an answer; return the problem; empty: released.
 
-        A claim and its decision are one commit. So instances of the request that existed before are left alone.
+        A claim and its decision are one commit. Without the decision, no instance of the request is released.
         """
         uuid = named.decision_uuid
         try:
             decision = self._product.decision(uuid)
         except NotFound:
             return ""
-        except Exception as error:  # noqa: BLE001  # whatever it is, it becomes part of the story
-            return f"whether anything was claimed is not known: {log_error(error, decision_uuid=uuid)}"
+        except Exception as error:  # noqa: BLE001  # any error becomes part of the outcome
+            return f"it is unknown whether resources were claimed: {log_error(error, decision_uuid=uuid)}"
         if not decision.is_granted:
             return ""
         return release_claims(self._product, named.request.instance_uuids, decision_uuid=uuid)

@@ -1,1 +1,7 @@
-"""Accept requests: validate them, and commit the operation that carries them out."""
+"""Accept requests: validate them, and commit their operations. Read ``accept`` first.
+
+``accept``: builds, deletions, moves and power changes.
+``accept_changes``: rebuild, shelve, offload and unshelve.
+``accept_revert``: reverts of moves.
+``accept_drain``: drains of hosts: accept, rehearse, cancel.
+"""

@@ -52,7 +52,7 @@ class WorkIndex(Protocol):
 def build(
     current: Commits,
     reader: WorkReader,
-    wanted: Request,
+    request: Request,
     *,
     operation_uuid: bytes,
     decision_uuid: str,
@@ -62,8 +62,8 @@ def build(
     """Accept a request for instances; each has a status from now on.
 
     Args:
-        wanted: with a uuid for each instance.
-        decision_uuid: of the decision to come.
+        request: with a uuid for each instance.
+        decision_uuid: of the future decision.
         name: of the instance; several are named with ``-1``, ``-2`` and so on.
 
     Returns:
@@ -76,21 +76,21 @@ def build(
     known = reader.operation_of(operation_uuid)
     if known is not None:
         return known
-    uuids = _new_uuids(current, reader, wanted, name=name)
-    request = msgspec.structs.replace(wanted, instance_uuids=tuple(map(uuid_form, wanted.instance_uuids)))
-    documents, (flavor_id, image_id, request_id) = _documents(current.state, wanted)
+    uuids = _new_uuids(current, reader, request, name=name)
+    spelled = msgspec.structs.replace(request, instance_uuids=tuple(map(uuid_form, request.instance_uuids)))
+    documents, (flavor_id, image_id, request_id) = _documents(current.state, request)
     operation = OperationRow(
         id=current.new_id("operation"),
         uuid=operation_uuid,
         kind="build",
         step=CHOOSE,
         due_at_s=now_s,
-        body=msgspec.msgpack.encode(Build(request=request, decision_uuid=decision_uuid)),
+        body=msgspec.msgpack.encode(Build(request=spelled, decision_uuid=decision_uuid)),
         created_at_s=now_s,
         changed_at_s=now_s,
     )
     ids = (flavor_id, image_id, request_id)
-    statuses = _statuses(current, wanted, operation, name=name, uuids=uuids, ids=ids)
+    statuses = _statuses(current, request, operation, name=name, uuids=uuids, ids=ids)
     work = (Put(operation), *map(Put, statuses), line(current, "build.asked", now_s=now_s, operation_id=operation.id))
     return Plan(answer=operation, writes=documents, work=work, reads_work=True)
 
@@ -134,9 +134,9 @@ def delete(
         return Plan(answer=operation, work=lock_instance(current, operation, status), reads_work=True)
     waiting = msgspec.structs.replace(operation, step="waiting", turn=0)
     holder = reader.operation(status.operation_id)
-    is_its_own = holder is not None and holder.instance_uuid == status.uuid and not holder.outcome
-    wanted = (replace_row(request_cancel(holder, now_s=now_s)),) if holder is not None and is_its_own else ()
-    return Plan(answer=waiting, work=(Put(waiting), *wanted, request_line(current, operation)), reads_work=True)
+    is_cancellable = holder is not None and holder.instance_uuid == status.uuid and not holder.outcome
+    cancel = (replace_row(request_cancel(holder, now_s=now_s)),) if holder is not None and is_cancellable else ()
+    return Plan(answer=waiting, work=(Put(waiting), *cancel, request_line(current, operation)), reads_work=True)
 
 
 def act(
@@ -184,7 +184,7 @@ def move(
     instance_uuid: str,
     *,
     kind: MoveKind,
-    wanted: Request,
+    request: Request,
     operation_uuid: bytes,
     decision_uuid: str,
     now_s: float,
@@ -194,8 +194,8 @@ def move(
     """Accept a move of an instance; its migration keeps the old allocations until the move is settled.
 
     Args:
-        wanted: of the scheduler; its ``move`` names a migration.
-        decision_uuid: of the decision to come.
+        request: to the scheduler; its ``move`` names a migration.
+        decision_uuid: of the future decision.
         is_verified: whether it waits in VERIFY_RESIZE on its new host.
         parent_id: the operation with this as a part; 0: none.
 
@@ -206,19 +206,19 @@ def move(
     status = reader.operation_of(operation_uuid) or _status_for(reader, kind, instance_uuid)
     if isinstance(status, OperationRow):
         return status
-    assert wanted.move is not None, "whoever moves has a migration"
-    migration_uuid = uuid_bytes(wanted.move.migration_uuid or "")
-    assert migration_uuid is not None, "whoever moves has a migration"
-    wanted = msgspec.structs.replace(wanted, move=msgspec.structs.replace(wanted.move, may_return=True))
+    assert request.move is not None, "a move has a migration"
+    migration_uuid = uuid_bytes(request.move.migration_uuid or "")
+    assert migration_uuid is not None, "a move has a migration"
+    request = msgspec.structs.replace(request, move=msgspec.structs.replace(request.move, may_return=True))
     body = InstanceMove(
-        request=wanted,
+        request=request,
         decision_uuid=decision_uuid,
         migration_uuid=uuid_text(migration_uuid),
         name=status.name,
         is_on=status.status == "ACTIVE",
         is_verified=is_verified,
     )
-    documents, (flavor_id, _, _) = _documents(current.state, wanted)
+    documents, (flavor_id, _, _) = _documents(current.state, request)
     operation = new_operation(
         current,
         status,
@@ -259,30 +259,30 @@ def _migration(
     )
 
 
-def _new_uuids(current: Commits, reader: WorkReader, wanted: Request, *, name: str) -> list[bytes]:
-    if wanted.move is not None:
-        raise BadRequest("an instance that moves is not built: ask for its move")
-    if wanted.count > INSTANCES_MAX:
-        raise BadRequest(f"{INSTANCES_MAX:,} instances at most can be asked for at once, not {wanted.count:,}")
+def _new_uuids(current: Commits, reader: WorkReader, request: Request, *, name: str) -> list[bytes]:
+    if request.move is not None:
+        raise BadRequest("an instance that moves is not built: request its move")
+    if request.count > INSTANCES_MAX:
+        raise BadRequest(f"{INSTANCES_MAX:,} instances at most can be requested at once, not {request.count:,}")
     if not name or not is_text(name, length_max=NAME_MAX):
         raise BadRequest(f"the name of an instance must be text of 1..{NAME_MAX} characters, got {name[:70]!r}")
     found: list[bytes] = []
-    for text in wanted.instance_uuids:
+    for text in request.instance_uuids:
         body = uuid_bytes(text)
         if body is None:
-            raise BadRequest(f"the instance {text!r} is no uuid")
+            raise BadRequest(f"the instance {text!r} is not a valid UUID")
         if body in found or body in current.state.holders:
             raise Conflict(f"the instance {text} exists already")
         found.append(body)
-    if len(found) != wanted.count:
-        raise BadRequest(f"{wanted.count} instances are asked for, but {len(found)} uuids are given")
+    if len(found) != request.count:
+        raise BadRequest(f"the request has {request.count} instances, but {len(found)} uuids")
     check_unused(reader, found)
     return found
 
 
 def _statuses(
     current: Commits,
-    wanted: Request,
+    request: Request,
     operation: OperationRow,
     *,
     name: str,
@@ -300,8 +300,8 @@ def _statuses(
             uuid=uuid,
             id=current.new_id("status"),
             name=name if number == 1 else f"{name}-{number}",
-            project_id=wanted.project_id,
-            user_id=wanted.user_id,
+            project_id=request.project_id,
+            user_id=request.user_id,
             status="BUILD",
             task="scheduling",
             operation_id=operation.id,
@@ -315,11 +315,11 @@ def _statuses(
     ]
 
 
-def _documents(state: State, wanted: Request) -> tuple[tuple[PutDocument, ...], tuple[int, int, int]]:
+def _documents(state: State, request: Request) -> tuple[tuple[PutDocument, ...], tuple[int, int, int]]:
     """Return the writes of new documents of a request, and the numbers of all: flavor, image, request."""
-    flavor_id, flavors = store_document(state, "flavor", msgspec.json.encode(wanted.flavor))
-    request_id, requests = store_document(state, "request", wanted.body())
-    image_id, images = store_image(state, wanted.image)
+    flavor_id, flavors = store_document(state, "flavor", msgspec.json.encode(request.flavor))
+    request_id, requests = store_document(state, "request", request.body())
+    image_id, images = store_image(state, request.image)
     return (*flavors, *requests, *images), (flavor_id, image_id, request_id)
 
 

@@ -123,7 +123,7 @@ def unshelve(
     """Accept a request to unshelve an instance.
 
     Args:
-        decision_uuid: of the decision to come, if it is on no host.
+        decision_uuid: of the future decision, if it is on no host.
 
     Raises:
         NotFound: there is no such instance.

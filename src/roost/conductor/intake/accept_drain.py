@@ -28,7 +28,7 @@ AT_ONCE_MAX = 100
 _PAGE = 500
 _REASON = "it is drained"
 How = Literal["live_migrate", "migrate", "offload"]
-_WAYS: dict[str, How] = {"ACTIVE": "live_migrate", "SHUTOFF": "migrate", "SHELVED": "offload"}
+_HOW_BY_STATUS: dict[str, How] = {"ACTIVE": "live_migrate", "SHUTOFF": "migrate", "SHELVED": "offload"}
 
 
 class DrainMethod(NamedTuple):
@@ -40,7 +40,7 @@ class DrainMethod(NamedTuple):
 
 def drain_method(status: StatusRow) -> DrainMethod:
     """Return how an instance leaves its host, or why it cannot."""
-    how = _WAYS.get(status.status)
+    how = _HOW_BY_STATUS.get(status.status)
     if how is None:
         return DrainMethod(None, f"an instance in status {status.status} is not moved")
     problem = may_begin(how, status)
@@ -73,7 +73,7 @@ def rehearse_drain(
 ) -> list[Request | Departure]:
     """Return the acts of the scheduler, in order, if these instances left their host.
 
-    At most ``at_once`` are under way: before the next one begins, the allocations that the oldest left are released.
+    At most ``at_once`` move at the same time. Before the next one begins, the oldest move releases its old allocations.
 
     Args:
         migrations: the uuid of a migration for each instance.
@@ -96,7 +96,7 @@ def service_of(current: Commits, reader: WorkReader, name: str) -> str:
     hosts = current.state.hosts
     host = hosts.names[rows_of_service(current.state, name)[0]]
     if is_gone(reader.agent(host.lower())):
-        raise Conflict(f"the agent of {host} does not answer: its instances can be evacuated, and not be moved")
+        raise Conflict(f"the agent of {host} does not answer: its instances can be evacuated, but not moved")
     return host
 
 
@@ -115,7 +115,7 @@ def drain(
     Args:
         name: of the service.
         at_once: moves at the same time, >= 1.
-        is_disabling: whether the service is disabled.
+        is_disabling: whether to disable the service.
 
     Raises:
         NotFound: there is no such service.
@@ -146,12 +146,12 @@ def drain(
     )
     writes = _disable(current, host) if is_disabling else ()
     # Of two simultaneous requests, one loses its commit and finds the other drain.
-    alone = require_same_agent(reader.agent(host.lower()))
-    return Plan(answer=operation, writes=writes, work=(Put(operation), *alone, event), reads_work=True)
+    unique = require_same_agent(reader.agent(host.lower()))
+    return Plan(answer=operation, writes=writes, work=(Put(operation), *unique, event), reads_work=True)
 
 
 def cancel(reader: WorkReader, name: str, *, now_s: float) -> Plan[OperationRow] | OperationRow:
-    """Cancel a drain: no more moves begin, and those under way arrive.
+    """Cancel a drain: no more moves begin, and open ones are finished.
 
     Args:
         name: the uuid of the operation.

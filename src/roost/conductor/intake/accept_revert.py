@@ -25,33 +25,33 @@ def revert(
     now_s: float,
     is_lost: bool = False,
 ) -> Plan[OperationRow] | OperationRow:
-    """Accept a revert. If one in progress waits for a host that is lost now, it stops waiting.
+    """Accept a revert. If an open one waits for a host that is lost now, it stops waiting.
 
     Args:
         is_lost: whether the present host of the instance will not return, and runs nothing.
 
     Returns:
-        The operation; it is the earlier one if a revert is under way.
+        The operation; the earlier one, if a revert is open.
 
     Raises:
         NotFound: there is no such instance.
-        Conflict: its status does not allow a revert, or its host is called lost while its agent is there.
+        Conflict: its status does not allow a revert, or its host is declared lost while its agent is there.
     """
     known = reader.operation_of(operation_uuid)
     if known is not None:
         return known
     status = find_status(reader, instance_uuid)
-    on_its_way = _open_revert(reader, status) if is_lost else None
-    if on_its_way is None:
+    open_revert = _open_revert(reader, status) if is_lost else None
+    if open_revert is None:
         body = MoveSettlement(is_lost=is_lost, was_on=not is_lost or _was_on(reader, status))
         plan = act(current, reader, instance_uuid, kind="revert", body=body, operation_uuid=operation_uuid, now_s=now_s)
     else:
-        body = msgspec.structs.replace(body_of(on_its_way, MoveSettlement), is_lost=True)
-        row = msgspec.structs.replace(make_due(on_its_way, now_s=now_s), body=msgspec.msgpack.encode(body))
+        body = msgspec.structs.replace(body_of(open_revert, MoveSettlement), is_lost=True)
+        row = msgspec.structs.replace(make_due(open_revert, now_s=now_s), body=msgspec.msgpack.encode(body))
         plan = Plan(answer=row, work=(replace_row(row),), reads_work=True)
     if not is_lost or not isinstance(plan, Plan):
         return plan
-    gone = check_gone(reader, status, act="revert as one whose host is lost", instead_of_it="revert it without that")
+    gone = check_gone(reader, status, act="revert as one whose host is lost", alternative="revert it without that")
     return replace(plan, work=(*plan.work, *gone))
 
 
@@ -65,5 +65,5 @@ def _open_revert(reader: WorkReader, status: StatusRow) -> OperationRow | None:
 def _was_on(reader: WorkReader, status: StatusRow) -> bool:
     """Return whether an instance ran before its move; True without a record of the move."""
     move = None if status.migration_uuid is None else reader.migration(status.migration_uuid)
-    moved = None if move is None else reader.operation(move.operation_id)
-    return moved is None or moved.kind not in _MOVES or body_of(moved, InstanceMove).is_on
+    operation = None if move is None else reader.operation(move.operation_id)
+    return operation is None or operation.kind not in _MOVES or body_of(operation, InstanceMove).is_on

@@ -1,1 +1,10 @@
-"""Moving instances: targets, replies, timeouts and endings."""
+"""Moving instances: targets, orders and endings. Read ``try_targets`` first.
+
+``try_targets``: tries the targets of a move in turn.
+``targets``: the decision that chooses the targets.
+``move_decision``: loads or repeats a decision.
+``host_orders``: steps that send orders and wait for the answer.
+``guests``: guests as orders describe them.
+``migration``: the migration, and its claims and releases.
+``endings``: the instance on its target, its source, or deleted.
+"""

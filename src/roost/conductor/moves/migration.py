@@ -26,11 +26,11 @@ def move_request(stored: Request, status: StatusRow, *, may_stay: bool = False) 
         stored: its original request.
         may_stay: whether its present host may be chosen again.
     """
-    aim = stored.destination
+    destination = stored.destination
     return msgspec.structs.replace(
         renew_request(stored, status),
         move=Move(instance_uuid=uuid_text(status.uuid), may_stay=may_stay),
-        destination=None if aim is None else msgspec.structs.replace(aim, host=None, node=None),
+        destination=None if destination is None else msgspec.structs.replace(destination, host=None, node=None),
     )
 
 
@@ -65,8 +65,8 @@ def claim_alternate(current: Commits, migration: MigrationRow, pick: Pick) -> tu
         Conflict: the instance or its migration holds nothing any more.
     """
     state = current.state
-    holder, kept = _both(state, migration)
-    assert holder.instance is not None, "it was looked for"
+    holder, kept = _holders_of(state, migration)
+    assert holder.instance is not None, "the holder of an instance has its row"
     found = takes_of(state, holder, pick)
     if isinstance(found, str):
         return found
@@ -77,22 +77,22 @@ def claim_alternate(current: Commits, migration: MigrationRow, pick: Pick) -> tu
     instance = msgspec.structs.replace(holder.instance, consumer_id=number, host_id=state.hosts.ids[row])
     group = state.groups.get(instance.group_id)
     was_outside = group is not None and _was_outside(group, holder.instance, kept, source_id=source_id)
-    may_come_back = instance.host_id != source_id and not was_outside
-    place = (
-        None
-        if group is None
-        else _place(group, instance, rack=state.hosts.facts[row].rack, may_come_back=may_come_back)
-    )
+    may_return = instance.host_id != source_id and not was_outside
+    place = None if group is None else _place(group, instance, rack=state.hosts.facts[row].rack, may_return=may_return)
     if group is not None and place is not None:
         if not _is_free(group, place, holder, kept):
             return f"the policy {group.policy} of its server group keeps it away from {pick.node}"
         instance = msgspec.structs.replace(instance, scope=place.scope, holder=place.holder)
-    stays = None if was_outside else return_place(group, before, number=kept_number, host_id=instance.host_id)
+    returning = None if was_outside else return_place(group, before, number=kept_number, host_id=instance.host_id)
     held = [(kept_number, inventory_id, amount) for inventory_id, amount in kept.takes]
     taken = [(number, inventory_id, amount) for inventory_id, amount in takes]
     return (
         release_of(state, [holder, kept]),
-        Claim([next_consumer(kept, kept_number)], held, *(([], []) if stays is None else ([stays[0]], [stays[1]]))),
+        Claim(
+            [next_consumer(kept, kept_number)],
+            held,
+            *(([], []) if returning is None else ([returning[0]], [returning[1]])),
+        ),
         Claim([next_consumer(holder, number)], taken, [instance], [] if place is None else [place]),
     )
 
@@ -103,7 +103,7 @@ def release_migration(current: Commits, migration: MigrationRow) -> tuple[Write,
 
 
 def reopen_group(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
-    """Let others join the server group of an instance on its host, since it cannot return any more."""
+    """Let other instances join the server group of an instance on its host, because it will not return."""
     state = current.state
     holder = state.holders.get(migration.instance_uuid)
     instance = None if holder is None else holder.instance
@@ -125,38 +125,38 @@ def claim_back(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
     Raises:
         Conflict: the instance or its migration holds nothing, or the source does not exist any more.
     """
-    return (release_of(current.state, list(_both(current.state, migration))), _had_before(current, migration))
+    return (release_of(current.state, list(_holders_of(current.state, migration))), _previous_claim(current, migration))
 
 
-def swap_claims(current: Commits, migration: MigrationRow, *, heir: bytes) -> tuple[Write, ...]:
+def swap_claims(current: Commits, migration: MigrationRow, *, other_uuid: bytes) -> tuple[Write, ...]:
     """Give an instance the allocations of its migration, and its own to another migration.
 
     Args:
-        heir: uuid of the other migration.
+        other_uuid: of the other migration.
 
     Raises:
         Conflict: as for ``claim_back``.
     """
-    holder, kept = _both(current.state, migration)
+    holder, kept = _holders_of(current.state, migration)
     number = current.new_id("consumer")
     held = [(number, inventory_id, amount) for inventory_id, amount in holder.takes]
-    left = Claim([ConsumerRow(number, heir, kept.project_id, kept.user_id, kept.type_id)], held)
-    return (release_of(current.state, [holder, kept]), left, _had_before(current, migration))
+    claim = Claim([ConsumerRow(number, other_uuid, kept.project_id, kept.user_id, kept.type_id)], held)
+    return (release_of(current.state, [holder, kept]), claim, _previous_claim(current, migration))
 
 
-def _had_before(current: Commits, migration: MigrationRow) -> Claim:
+def _previous_claim(current: Commits, migration: MigrationRow) -> Claim:
     """Return the claim of an instance's allocations before a move.
 
     Raises:
         Conflict: as for ``claim_back``.
     """
     state = current.state
-    holder, kept = _both(state, migration)
-    assert holder.instance is not None, "it was looked for"
+    holder, kept = _holders_of(state, migration)
+    assert holder.instance is not None, "the holder of an instance has its row"
     host_id = _host_id(state, migration)
     if host_id is None:
         uuid = uuid_text(migration.instance_uuid)
-        raise Conflict(f"the instance {uuid} cannot go back: {migration.source_node} is not there any more")
+        raise Conflict(f"the instance {uuid} cannot go back: {migration.source_node} no longer exists")
     number, instance = current.new_id("consumer"), holder.instance
     scope, held_by = (instance.scope, instance.holder) if kept.kept is None else (kept.kept.scope, kept.kept.holder)
     group = state.groups.get(instance.group_id)
@@ -177,7 +177,7 @@ def cell_of(state: State, migration: MigrationRow) -> str:
     return "" if host_id is None else state.hosts.facts[state.hosts.row_of_id[host_id]].cell
 
 
-def _both(state: State, migration: MigrationRow) -> tuple[Holder, Holder]:
+def _holders_of(state: State, migration: MigrationRow) -> tuple[Holder, Holder]:
     """Return the consumers of an instance and its migration.
 
     Raises:
@@ -186,7 +186,7 @@ def _both(state: State, migration: MigrationRow) -> tuple[Holder, Holder]:
     instance, kept = state.holders.get(migration.instance_uuid), state.holders.get(migration.uuid)
     if instance is None or instance.instance is None or kept is None:
         uuid = uuid_text(migration.instance_uuid)
-        raise Conflict(f"the instance {uuid} cannot go back: nothing is held for it")
+        raise Conflict(f"the instance {uuid} cannot go back: it has no allocations")
     return instance, kept
 
 
@@ -204,14 +204,14 @@ def _was_outside(group: Group, instance: InstanceRow, kept: Holder, *, source_id
     return group.policy in GUARDED_POLICIES and kept.kept is None
 
 
-def _place(group: Group, instance: InstanceRow, *, rack: str, may_come_back: bool) -> Place | None:
+def _place(group: Group, instance: InstanceRow, *, rack: str, may_return: bool) -> Place | None:
     """Return an instance's place in its server group on a host."""
     place = place_of(group, host_id=instance.host_id, rack=rack, domain="")
     if place is None:
         return None
     if group.policy == "fault-domain":
         return msgspec.structs.replace(place, holder=instance.holder)  # The domain stays.
-    if group.policy == "affinity" and may_come_back:
+    if group.policy == "affinity" and may_return:
         return place_during_move(place, number=instance.consumer_id)
     return place
 

@@ -41,11 +41,11 @@ def load_decision(desk: Desk, request: Request, *, decision_uuid: str) -> Grante
 
 
 def retry_decision(view: View, desk: Desk, error: RoostError, *, consumers: Iterable[bytes | None]) -> Commit | None:
-    """Return the step that repeats a decision; None: no use.
+    """Return the step that repeats a decision; None: a repetition would not help.
 
     Args:
         error: of the scheduler.
-        consumers: hold something if there is a decision after all.
+        consumers: hold allocations if the decision was made after all.
     """
     if not isinstance(error, Conflict) or any(uuid in desk.current.state.holders for uuid in consumers):
         return None

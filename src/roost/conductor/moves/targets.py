@@ -21,9 +21,9 @@ def choose(view: View, _desk: Desk, body: InstanceMove) -> Choose:
 def note_refusal(view: View, desk: Desk, error: RoostError) -> Commit:
     """Decide again after a lost race; otherwise go on without a target."""
     body = body_of(view.operation, InstanceMove)
-    problem = msgspec.structs.replace(body, problem=describe_error(error))
-    again = retry_decision(view, desk, error, consumers=[uuid_bytes(body.migration_uuid)])
-    return again or Commit(operation=advance(view, "send", body=problem))
+    failed = msgspec.structs.replace(body, problem=describe_error(error))
+    retry = retry_decision(view, desk, error, consumers=[uuid_bytes(body.migration_uuid)])
+    return retry or Commit(operation=advance(view, "send", body=failed))
 
 
 def load_targets(desk: Desk, body: InstanceMove) -> InstanceMove | str:

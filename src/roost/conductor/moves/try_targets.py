@@ -6,9 +6,9 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from roost.conductor.moves import targets
-from roost.conductor.moves.ask_host import send_order
 from roost.conductor.moves.endings import keep_on_source
 from roost.conductor.moves.guests import guest_of_pick
+from roost.conductor.moves.host_orders import send_order
 from roost.conductor.moves.migration import claim_alternate, migration_of, update_migration
 from roost.conductor.operation.faults import describe_error
 from roost.conductor.operation.retries import attempt_record, check_attempt
@@ -143,7 +143,7 @@ def _find_next(view: View, desk: Desk, body: InstanceMove, *, problem: str, is_f
 
     Args:
         problem: why the first pick failed.
-        is_final: whether no other host would do.
+        is_final: whether no other host can succeed.
     """
     attempts = [*body.attempts, attempt_record(body.picks[0], problem=problem)]
     after = msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Events: the fate of a step's order."""
+"""Events: observations of a step, on which its next step depends."""
 
 import enum
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ class Event(enum.Flag):
     """The observation of a step; the table of steps has a handler for each event."""
 
     STARTED = enum.auto()  # the step has not sent anything yet
-    NOT_YET = enum.auto()  # the answer may still come
+    NOT_YET = enum.auto()  # the answer may still arrive
     DONE = enum.auto()  # the host carried out the order
     FAILED = enum.auto()  # the order failed; another host or attempt may succeed
     ABORTED = enum.auto()  # the order failed; no other host or attempt can succeed
@@ -33,7 +33,7 @@ class Reply:
         event: exactly one.
         problem: reason of a failure; empty: none, or not known yet.
         answer: of the host, if any.
-        until_s: of ``NOT_YET``: time of the next look, in seconds since the epoch.
+        until_s: of ``NOT_YET``: time of the next check, in seconds since the epoch.
     """
 
     event: Event

@@ -1,4 +1,4 @@
-"""Errors in words, and outcomes of failed builds."""
+"""Texts of errors, and outcomes of failed builds."""
 
 from collections.abc import Sequence
 

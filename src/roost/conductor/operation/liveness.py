@@ -26,13 +26,13 @@ def is_gone(agent: AgentRow | None) -> bool:
 
 
 def check_gone(
-    reader: WorkReader, status: StatusRow, *, act: str = "evacuate", instead_of_it: str = "migrate it"
+    reader: WorkReader, status: StatusRow, *, act: str = "evacuate", alternative: str = "migrate it"
 ) -> tuple[Put, ...]:
     """Return rows that let a commit fail if the agent of an instance's host has returned.
 
     Args:
         act: the request, as a verb.
-        instead_of_it: the request to make while the agent is there.
+        alternative: the request to make while the agent is there.
 
     Raises:
         Conflict: the agent is there, or was not given up yet.
@@ -41,9 +41,9 @@ def check_gone(
     if agent is not None and not is_gone(agent):
         silent_s = max(0.0, reader.now_s() - agent.heard_at_s)
         raise Conflict(
-            f"the instance {uuid_text(status.uuid)} cannot {act}: the agent of {status.host} is there, and was heard "
-            f"{silent_s:,.0f} s ago; {instead_of_it}, or wait until `roost agent list` shows it as gone, which it does "
-            "within 5 s after it was not heard for service_down_time"
+            f"the instance {uuid_text(status.uuid)} cannot {act}: the agent of {status.host} is there; its last "
+            f"heartbeat was {silent_s:,.0f} s ago; {alternative}, or wait until `roost agent list` shows it as gone, "
+            "at most 5 s after service_down_time without a heartbeat"
         )
     return require_same_agent(agent)
 

@@ -47,8 +47,8 @@ def new_operation(
 def lock_instance(current: Commits, operation: OperationRow, status: StatusRow) -> tuple[Put, ...]:
     """Return the rows of an operation with the lock of its instance."""
     task = TASKS[operation.kind]
-    held = next_version(status, task=task, operation_id=operation.id, changed_at_s=operation.created_at_s)
-    return Put(operation), replace_row(held), request_line(current, operation)
+    locked = next_version(status, task=task, operation_id=operation.id, changed_at_s=operation.created_at_s)
+    return Put(operation), replace_row(locked), request_line(current, operation)
 
 
 def request_line(current: Commits, operation: OperationRow) -> Put:

@@ -14,10 +14,10 @@ from roost.ports import WorkReader
 
 # The status of migrations with possible allocations.
 OPEN_MOVES = frozenset({"moving", "finished", "left", "reverting"})
-_UNDONE = OPEN_MOVES - {"left"}
-_ON_ITS_WAY = frozenset({"moving", "reverting"})
+_UNSETTLED = OPEN_MOVES - {"left"}
+_IN_TRANSIT = frozenset({"moving", "reverting"})
 # Moves that cannot be reverted once they are finished.
-_LEFT = frozenset({"live", "evacuate"})
+_FINAL_KINDS = frozenset({"live", "evacuate"})
 # Moves read at once.
 _PAGE = 500
 
@@ -49,11 +49,11 @@ def reconcile(
         statuses: of the known ones.
         migrations: of these, at least the open ones.
     """
-    found: dict[str, list[bytes]] = {"keep": [], "hold": [], "destroy": []}
+    fates: dict[str, list[bytes]] = {"keep": [], "hold": [], "destroy": []}
     for uuid in guests:
         moves = [each for each in migrations if each.instance_uuid == uuid and each.status in OPEN_MOVES]
-        found[_fate(host, statuses.get(uuid), moves)].append(uuid)
-    return GuestFates(tuple(found["keep"]), tuple(found["hold"]), tuple(found["destroy"]))
+        fates[_fate(host, statuses.get(uuid), moves)].append(uuid)
+    return GuestFates(tuple(fates["keep"]), tuple(fates["hold"]), tuple(fates["destroy"]))
 
 
 def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) -> str:
@@ -61,19 +61,19 @@ def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) ->
         return "keep"
     if status.status == "DELETED":
         return "destroy"
-    here = [each for each in moves if each.source_host.lower() == host or _is_on_its_way(each, host)]
-    if any(is_held_by(each, host) for each in here):
+    local_moves = [each for each in moves if each.source_host.lower() == host or _is_in_transit(each, host)]
+    if any(is_held_by(each, host) for each in local_moves):
         return "hold"  # It may run elsewhere already, and it may have to return.
     is_home = status.host.lower() == host
-    if not is_home and any(is_left_by(each, host) for each in here):
+    if not is_home and any(has_left(each, host) for each in local_moves):
         return "destroy"  # A move back here begins when the host is clean, so this is a leftover.
-    is_nowhere_yet = status.status == "BUILD" and not status.host
-    return "keep" if is_home or here or is_nowhere_yet else "destroy"
+    is_unplaced = status.status == "BUILD" and not status.host
+    return "keep" if is_home or local_moves or is_unplaced else "destroy"
 
 
-def _is_on_its_way(move: MigrationRow, host: str) -> bool:
+def _is_in_transit(move: MigrationRow, host: str) -> bool:
     """Return whether an instance is moving to a host; once it has arrived, its status names the host."""
-    return move.status in _ON_ITS_WAY and move.target_host.lower() == host
+    return move.status in _IN_TRANSIT and move.target_host.lower() == host
 
 
 def is_held_by(move: MigrationRow, host: str) -> bool:
@@ -93,20 +93,20 @@ def moves_away(reader: WorkReader, hosts: set[str]) -> list[MigrationRow]:
             after_id = 0
             while page := reader.migrations(after_id=after_id, most=_PAGE, status=status, source_host=host):
                 after_id = page[-1].id
-                found += [each for each in page if is_left_by(each, host) or is_held_by(each, host)]
+                found += [each for each in page if has_left(each, host) or is_held_by(each, host)]
     return found
 
 
 def end_moves(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple[tuple[Write, ...], tuple[Put, ...]]:
     """Return the writes to end moves with a clean source, and to release their allocations."""
-    over = tuple(replace_row(next_version(move, status="confirmed", changed_at_s=now_s)) for move in moves)
-    return plan_release(state, [move.uuid for move in moves]), over
+    ends = tuple(replace_row(next_version(move, status="confirmed", changed_at_s=now_s)) for move in moves)
+    return plan_release(state, [move.uuid for move in moves]), ends
 
 
 def is_unsettled(status: StatusRow, move: MigrationRow) -> bool:
     """Return whether a move may still be undone; a final one only waits for its source."""
-    is_for_good = is_left_by(move, move.source_host) and move.source_host.lower() != status.host.lower()
-    return move.status in _UNDONE and not is_for_good
+    is_final = has_left(move, move.source_host) and move.source_host.lower() != status.host.lower()
+    return move.status in _UNSETTLED and not is_final
 
 
 def check_settled(reader: WorkReader, status: StatusRow, *, act: str) -> None:
@@ -123,7 +123,7 @@ def check_settled(reader: WorkReader, status: StatusRow, *, act: str) -> None:
         raise Conflict(f"the instance {name} cannot {act}: a move of it is not settled, so it can only be deleted")
 
 
-def is_left_by(move: MigrationRow, host: str) -> bool:
+def has_left(move: MigrationRow, host: str) -> bool:
     """Return whether an instance has left a host for good, so that its guest there is destroyed."""
-    is_over = move.status == "left" or (move.kind in _LEFT and move.status == "finished")
+    is_over = move.status == "left" or (move.kind in _FINAL_KINDS and move.status == "finished")
     return is_over and move.source_host.lower() == host.lower()

@@ -30,14 +30,14 @@ def make_due(operation: OperationRow, *, now_s: float) -> OperationRow:
     return next_version(operation, due_at_s=now_s, owner="", owned_until_s=0.0, changed_at_s=now_s)
 
 
-def derive_uuid(word: str, *parts: bytes) -> bytes:
+def derive_uuid(purpose: str, *parts: bytes) -> bytes:
     """Return the same uuid in every process, so that its operation begins once.
 
     Args:
-        word: of the kind, such as ``offload``.
+        purpose: such as ``offload``.
         parts: its causes.
     """
-    return hashlib.blake2b(b"".join((word.encode(), *parts)), digest_size=16).digest()
+    return hashlib.blake2b(b"".join((purpose.encode(), *parts)), digest_size=16).digest()
 
 
 def request_cancel(operation: OperationRow, *, now_s: float) -> OperationRow:

@@ -62,7 +62,7 @@ class Terms:
     owner_s: float  # seconds of ownership of an operation by a conductor
     # Seconds until a shelved instance leaves its host; 0: at once, below 0: never.
     shelved_offload_time_s: float = 0.0
-    look_s: float = 1.0  # seconds until an operation looks at its parts again
+    parts_check_s: float = 1.0  # seconds between checks of an operation's parts
     failed_builds_max: int = 0  # failures in a row until a service is disabled; 0: never
 
 
@@ -75,7 +75,7 @@ class View:
     statuses: Mapping[bytes, StatusRow] = field(default_factory=dict)  # of its instances, by uuid
     migrations: Sequence[MigrationRow] = ()  # of these
     agents: Mapping[str, AgentRow] = field(default_factory=dict)  # by host
-    waiting: OperationRow | None = None  # the deletion waiting for the end of this one
+    waiting: OperationRow | None = None  # the deletion that waits for the end of this operation
     parts: Sequence[OperationRow] = ()  # parts of this operation
     holder: OperationRow | None = None  # the other operation with the lock of the instance
     now_s: float
@@ -89,7 +89,7 @@ class View:
         return found
 
     def agent(self, host: str) -> AgentRow | None:
-        """Return the agent of a host; None: none ever registered."""
+        """Return the agent of a host; None: none has registered."""
         return self.agents.get(host.lower())
 
     def is_away(self, host: str) -> bool:
@@ -189,15 +189,15 @@ def release_lock(view: View, **changes: object) -> tuple[Put, ...]:
 
     If a deletion waits for the instance, it gets the lock now.
     """
-    heir, now_s = view.waiting, view.now_s
-    if heir is None:
+    deletion, now_s = view.waiting, view.now_s
+    if deletion is None:
         return (
             replace_row(next_version(view.status, **{"task": "", "operation_id": 0, "changed_at_s": now_s, **changes})),
         )
     status = next_version(
-        view.status, **{"changed_at_s": now_s, **changes, "task": "deleting", "operation_id": heir.id}
+        view.status, **{"changed_at_s": now_s, **changes, "task": "deleting", "operation_id": deletion.id}
     )
-    row = msgspec.structs.replace(make_due(heir, now_s=now_s), step="send", turn=status.version)
+    row = msgspec.structs.replace(make_due(deletion, now_s=now_s), step="send", turn=status.version)
     return replace_row(status), replace_row(row)
 
 

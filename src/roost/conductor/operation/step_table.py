@@ -109,7 +109,9 @@ class Table(Generic[B]):
         operation, body = view.operation, body_of(view.operation, self._body)
         state = self.states.get(operation.step)
         if state is None:
-            raise StoreBroken(f"operation {operation.id} is in step {operation.step!r}, which is not known here")
+            raise StoreBroken(
+                f"operation {operation.id} is in step {operation.step!r}, which this program does not know"
+            )
         if operation.is_cancelled and self.cancel is not None:
             reply, to = Reply(event=Event.CANCELLED, problem="it was cancelled"), self.cancel
         else:
@@ -121,7 +123,7 @@ class Table(Generic[B]):
 
     def step_after_refusal(self, view: View, desk: Desk, error: RoostError) -> Commit:
         """Return the next step of an operation after an error of the scheduler."""
-        assert self.refusal is not None, "only kinds with a refusal ask the scheduler"
+        assert self.refusal is not None, "only kinds with a refusal call the scheduler"
         step = self.refusal.handler(view, desk, error)
         transition = Transition(view.operation.kind, view.operation.step, REFUSED, step.operation.step)
         return replace(step, transition=transition)

@@ -19,7 +19,7 @@ def line(
 
     Args:
         kind: of the event, such as ``spawn.failed``.
-        details: in words; empty ones are left out.
+        details: texts; empty ones are left out.
     """
     body = msgspec.json.encode({name: text for name, text in details.items() if text})
     number = current.new_id("event")

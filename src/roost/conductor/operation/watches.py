@@ -31,7 +31,7 @@ def silence_problem(host: str) -> str:
 def target_problem(view: View, host: str) -> str:
     """Return the reason why an instance cannot be sent to a host; empty: it can.
 
-    Alternates were chosen a while ago, so their hosts may have gone since.
+    Alternates were chosen earlier, so the agents of their hosts may be gone.
     """
     agent = view.agent(host)
     if agent is None:
@@ -47,7 +47,7 @@ def may_run(view: View) -> bool:
 
 
 def find_reply(view: View, order: OrderRow) -> Reply | None:
-    """Return the reply to an order; None: it may still come."""
+    """Return the reply to an order; None: it may still arrive."""
     agent = view.agent(order.host)
     host = order.host if agent is None else agent.name  # in its own letter case
     if not is_open(order):
@@ -62,7 +62,7 @@ def find_reply(view: View, order: OrderRow) -> Reply | None:
 
 
 def not_yet(until_s: float) -> Reply:
-    """Return the reply ``NOT_YET`` with the time of the next look."""
+    """Return the reply ``NOT_YET`` with the time of the next check."""
     return Reply(event=Event.NOT_YET, until_s=until_s)
 
 

@@ -1,4 +1,4 @@
-"""The kinds of operations: a table of steps each. They know no time, no chance and no database."""
+"""The kinds of operations: one file per kind, with its table of steps. They use no clock, no chance and no database."""
 
 from collections.abc import Mapping
 from typing import Any

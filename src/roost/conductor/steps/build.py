@@ -30,7 +30,7 @@ from roost.model.work.work_rows import OperationRow, Put, StatusRow
 from roost.placement.writes.claims import plan_release
 
 # Instances per commit.
-PIECE = 100
+BATCH = 100
 
 
 def choose(view: View, _desk: Desk, body: Build) -> Choose:
@@ -41,9 +41,9 @@ def choose(view: View, _desk: Desk, body: Build) -> Choose:
 def refuse(view: View, desk: Desk, error: RoostError) -> Commit:
     """Decide again after a lost race; otherwise go on without hosts."""
     body = body_of(view.operation, Build)
-    problem = msgspec.structs.replace(body, problem=describe_error(error))
+    failed = msgspec.structs.replace(body, problem=describe_error(error))
     uuids = map(uuid_bytes, body.request.instance_uuids)
-    return retry_decision(view, desk, error, consumers=uuids) or Commit(operation=advance(view, "send", body=problem))
+    return retry_decision(view, desk, error, consumers=uuids) or Commit(operation=advance(view, "send", body=failed))
 
 
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:
@@ -51,8 +51,8 @@ def subjects(operation: OperationRow) -> tuple[bytes, ...]:
     if operation.step == CHOOSE:
         return ()
     body = body_of(operation, Build)
-    piece = body.request.instance_uuids[body.sent : body.sent + PIECE]
-    return tuple(filter(None, map(uuid_bytes, piece)))
+    batch = body.request.instance_uuids[body.sent : body.sent + BATCH]
+    return tuple(filter(None, map(uuid_bytes, batch)))
 
 
 def send(view: View, desk: Desk, body: Build) -> Commit:
@@ -62,17 +62,17 @@ def send(view: View, desk: Desk, body: Build) -> Commit:
     picks = {} if isinstance(granted, str) else {pick.instance_uuid: pick for pick in granted.decision.picks}
     released: list[bytes] = []
     work: list[Put] = []
-    piece = subjects(view.operation)
-    for uuid in piece:
+    batch = subjects(view.operation)
+    for uuid in batch:
         status, pick = view.statuses[uuid], picks.get(uuid_text(uuid))
         fault = problem or _find_fault(view, body.request, pick, uuid=uuid_text(uuid))
         if isinstance(granted, str) or fault or pick is None:
             # Without a decision, any claim is of another request.
             released += [] if body.problem else [uuid]
-            work += _bury(view, desk, status, decision_uuid=body.decision_uuid, fault=fault)
+            work += _end_in_error(view, desk, status, decision_uuid=body.decision_uuid, fault=fault)
         else:
             work += _start_build(view, desk, status, body=body, granted=granted, pick=pick)
-    after = msgspec.structs.replace(body, sent=body.sent + len(piece))
+    after = msgspec.structs.replace(body, sent=body.sent + len(batch))
     is_last = after.sent >= body.request.count
     operation = end(view, body=after, problem=problem) if is_last else advance(view, "send", body=after)
     return Commit(operation=operation, writes=plan_release(desk.current.state, released), work=tuple(work))
@@ -126,7 +126,7 @@ def _start_build(
     ]
 
 
-def _bury(view: View, desk: Desk, status: StatusRow, *, decision_uuid: str, fault: str) -> list[Put]:
+def _end_in_error(view: View, desk: Desk, status: StatusRow, *, decision_uuid: str, fault: str) -> list[Put]:
     row = next_version(
         status,
         status="ERROR",

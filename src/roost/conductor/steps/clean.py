@@ -6,7 +6,7 @@ import msgspec
 
 from roost.conductor.operation.events import STARTED, Event, Reply
 from roost.conductor.operation.liveness import write_report_time
-from roost.conductor.operation.reconcile import GuestFates, end_moves, is_left_by, reconcile
+from roost.conductor.operation.reconcile import GuestFates, end_moves, has_left, reconcile
 from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import (
     Commit,
@@ -37,16 +37,16 @@ def subjects(operation: OperationRow) -> tuple[bytes, ...]:
 
 def clean(view: View, desk: Desk, body: HostCleanup) -> Commit:
     """Order the host to destroy foreign guests, failed ones again after a pause; release moves away from it."""
-    found = _reconcile(view, body)
+    fates = _reconcile(view, body)
     orders_of = {order.instance_uuid: order for order in view.orders if order.number > body.after or is_open(order)}
-    left = [uuid for uuid in found.destroy if not _is_destroyed(orders_of.get(uuid))]
-    writes, ends = _end_moves(view, desk, body, destroyed=frozenset(found.destroy).difference(left))
-    if not left and not found.hold:
+    remaining = [uuid for uuid in fates.destroy if not _is_destroyed(orders_of.get(uuid))]
+    writes, ends = _end_moves(view, desk, body, destroyed=frozenset(fates.destroy).difference(remaining))
+    if not remaining and not fates.hold:
         return _finish(view, desk, body, writes=writes, ends=ends)
-    failed = [uuid for uuid in left if uuid in orders_of and not is_open(orders_of[uuid])]
+    failed = [uuid for uuid in remaining if uuid in orders_of and not is_open(orders_of[uuid])]
     is_due = bool(failed) and 0 < body.again_at_s <= view.now_s
     again_at_s = body.again_at_s or view.now_s + PAUSE_S if failed and not is_due else 0.0
-    missing = [uuid for uuid in left if uuid not in orders_of or (is_due and uuid in failed)]
+    missing = [uuid for uuid in remaining if uuid not in orders_of or (is_due and uuid in failed)]
     orders = [
         Put(
             msgspec.structs.replace(
@@ -74,14 +74,14 @@ def _end_moves(
     view: View, desk: Desk, body: HostCleanup, *, destroyed: Collection[bytes]
 ) -> tuple[tuple[Write, ...], tuple[Put, ...]]:
     """Return the writes to end the moves of destroyed instances away from the host."""
-    moves = [each for each in view.migrations if each.instance_uuid in destroyed and is_left_by(each, body.host)]
+    moves = [each for each in view.migrations if each.instance_uuid in destroyed and has_left(each, body.host)]
     return end_moves(desk.current.state, moves, now_s=view.now_s)
 
 
 def _finish(view: View, desk: Desk, body: HostCleanup, *, writes: tuple[Write, ...], ends: tuple[Put, ...]) -> Commit:
     """Mark the host up."""
     agent = view.agent(body.host)
-    assert agent is not None, "the watch saw it"
+    assert agent is not None, "the watch requires it"
     return Commit(
         operation=end(view, body=body),
         writes=(*writes, *write_report_time(desk.current.state, body.host, reported_at_s=None)),

@@ -5,8 +5,8 @@ If both are the same host, nothing is destroyed: the host drops the data for a r
 
 import msgspec
 
-from roost.conductor.moves.ask_host import send_order, send_until_done
 from roost.conductor.moves.endings import hand_over, other_migration
+from roost.conductor.moves.host_orders import send_order, send_until_done
 from roost.conductor.moves.migration import migration_of, release_migration, reopen_group, update_migration
 from roost.conductor.operation.events import NOT_DONE, STARTED, Event, Reply
 from roost.conductor.operation.liveness import require_same_agent
@@ -49,7 +49,7 @@ def begin_parting(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Order the old host to drop its copy, if the instance is complete on its new host."""
     guest = whole_guest(view)
     if guest is None:
-        return fail(view, desk, body, problem=f"{view.status.host} has nothing of it")
+        return fail(view, desk, body, problem=f"{view.status.host} has no guest of it")
     after = msgspec.structs.replace(body, is_on=guest.state == "running", of=guest.operation, limit_at_s=0.0)
     if view.is_away(migration_of(view).source_host):
         return leave_source(view, desk, after)
@@ -71,7 +71,7 @@ def order_parting(view: View, desk: Desk, body: InstanceMove | MoveSettlement) -
 
 
 def leave_source(view: View, desk: Desk, body: InstanceMove | MoveSettlement) -> Commit:
-    """End; the migration keeps the old allocations until the old host is back. The same host is waited for."""
+    """End; the migration keeps the old allocations until the old host returns. Wait if both are the same host."""
     if _is_same_host(view):
         return Commit(operation=wait_until(view, view.now_s + PAUSE_S, step="part", body=body))
     return _finish(view, desk, body, is_clean=False)

@@ -47,7 +47,7 @@ def lock(view: View, _desk: Desk, _body: Delete) -> Commit:
 def cancel_holder(view: View, _desk: Desk, _body: Delete) -> Commit:
     """Cancel the other operation on the instance, once."""
     holder = view.holder
-    assert holder is not None, "the watch saw it"
+    assert holder is not None, "the watch requires it"
     is_cancelled = holder.is_cancelled or holder.instance_uuid != view.operation.instance_uuid
     return Commit(
         operation=wait_until(view, view.reply.until_s),
@@ -79,13 +79,13 @@ def finish(view: View, desk: Desk, body: Delete) -> Commit:
 
 
 def retry_or_fail(view: View, desk: Desk, body: Delete) -> Commit:
-    """Set ERROR and keep the allocations; during a move, order it again after a pause."""
-    bad = [order for order in _last_orders(view) if order.state == "answered" and answer_of(order).outcome != "ok"]
+    """Set ERROR and keep the allocations; during a move, repeat the order after a pause."""
+    failed = [order for order in _last_orders(view) if order.state == "answered" and answer_of(order).outcome != "ok"]
     if any(move.status in _IN_TRANSIT for move in view.migrations):
-        # The instance is on no host alone, so nothing but another deletion could be requested.
-        return _order_again(view, desk, body, hosts=[order.host for order in bad])
-    answer = answer_of(bad[0])
-    problem = f"{view.status.host or bad[0].host} could not destroy it: {answer.problem or answer.outcome}"
+        # The instance may be on two hosts, so only another deletion could be requested.
+        return _order_again(view, desk, body, hosts=[order.host for order in failed])
+    answer = answer_of(failed[0])
+    problem = f"{view.status.host or failed[0].host} could not destroy it: {answer.problem or answer.outcome}"
     status = release_lock(view, status="ERROR", fault=problem)
     event = story_line(view, desk, "delete.failed", problem=problem)
     return Commit(operation=end(view, body=body, problem=problem), work=(*status, event))

@@ -55,16 +55,16 @@ class _StatusIndex:
 def move(view: View, desk: Desk, body: Drain) -> Commit:
     """Wait for the moves under way, and begin the next ones; end when none is left, or after a cancellation."""
     going = tuple(uuid for uuid in body.going if any(not part.outcome for part in _parts_of(view, uuid)))
-    back = [uuid for uuid in body.going if uuid not in going and _is_there(view, body, uuid)]
-    again: list[tuple[str, How | None]] = [(uuid, "migrate") for uuid in back if _is_again(view, uuid)]
-    again += [(uuid, None) for uuid in back if not _parts_of(view, uuid)]
-    stayed = [(uuid, _stay_reason(view, uuid)) for uuid in back if uuid not in dict(again)]
+    back = [uuid for uuid in body.going if uuid not in going and _is_on_host(view, body, uuid)]
+    retries: list[tuple[str, How | None]] = [(uuid, "migrate") for uuid in back if _needs_cold_move(view, uuid)]
+    retries += [(uuid, None) for uuid in back if not _parts_of(view, uuid)]
+    stayed = [(uuid, _stay_reason(view, uuid)) for uuid in back if uuid not in dict(retries)]
     if view.operation.is_cancelled:
-        stayed, again = [*stayed, *((uuid, "it was cancelled") for uuid, _ in again)], []
-    room = 0 if view.operation.is_cancelled else body.at_once - len(going) - len(again)
+        stayed, retries = [*stayed, *((uuid, "it was cancelled") for uuid, _ in retries)], []
+    room = 0 if view.operation.is_cancelled else body.at_once - len(going) - len(retries)
     following = body.instances[body.begun : body.begun + max(0, room)]
     work, writes = [_record_stay(view, desk, uuid, problem=problem) for uuid, problem in stayed], list[Write]()
-    for uuid, how in (*again, *((uuid, None) for uuid in following)):
+    for uuid, how in (*retries, *((uuid, None) for uuid in following)):
         departure = _begin_move(view, desk, body, uuid=uuid, how=how)
         writes += [write for write in departure.writes if write not in writes]
         work += departure.work
@@ -88,7 +88,7 @@ def _commit(view: View, desk: Desk, body: Drain, *, writes: tuple[Write, ...], w
     is_at_end = body.begun == len(body.instances) or view.operation.is_cancelled
     if body.going or not is_at_end:
         has_room = not is_at_end and len(body.going) < body.at_once
-        operation = wait_until(view, view.now_s + view.terms.look_s, body=body)
+        operation = wait_until(view, view.now_s + view.terms.parts_check_s, body=body)
         if has_room:
             operation = advance(view, "move", body=body)
         return Commit(operation=operation, writes=writes, work=work)
@@ -106,14 +106,14 @@ def _parts_of(view: View, uuid: str) -> list[OperationRow]:
     return [part for part in view.parts if part.instance_uuid == _bytes(uuid)]
 
 
-def _is_there(view: View, body: Drain, uuid: str) -> bool:
+def _is_on_host(view: View, body: Drain, uuid: str) -> bool:
     """Return whether an instance is still on the host."""
     status = view.statuses.get(_bytes(uuid))
     return status is not None and status.status != "DELETED" and status.host.lower() == body.host.lower()
 
 
-def _is_again(view: View, uuid: str) -> bool:
-    """Return whether an instance can be stopped and moved after a failed live migration."""
+def _needs_cold_move(view: View, uuid: str) -> bool:
+    """Return whether to stop and move an instance, because its live migration failed."""
     status, kinds = view.statuses[_bytes(uuid)], {part.kind for part in _parts_of(view, uuid)}
     return kinds == {"live_migrate"} and status.status == "ACTIVE" and not status.operation_id
 
@@ -121,7 +121,7 @@ def _is_again(view: View, uuid: str) -> bool:
 def _stay_reason(view: View, uuid: str) -> str:
     """Return why an instance is still on the host after its move."""
     status = view.statuses[_bytes(uuid)]
-    return status.fault or f"it is in status {status.status}, and nobody says why"
+    return status.fault or f"it is in status {status.status} for an unknown reason"
 
 
 def _begin_move(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | None) -> _Departure:
@@ -130,7 +130,7 @@ def _begin_move(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | No
     Args:
         how: None: as its status determines.
     """
-    if not _is_there(view, body, uuid):
+    if not _is_on_host(view, body, uuid):
         return _Departure()
     status = view.statuses[_bytes(uuid)]
     if status.task == "deleting":
@@ -151,25 +151,25 @@ def _begin_move(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | No
 def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[OperationRow]:
     """Plan the operation to take an instance off the host."""
     part = derive_uuid(how, view.operation.uuid, status.uuid)
-    known, uuid, parent_id = _StatusIndex(status), uuid_text(status.uuid), view.operation.id
+    index, uuid, parent_id = _StatusIndex(status), uuid_text(status.uuid), view.operation.id
     if how == "offload":
         plan = accept_changes.offload(
-            desk.current, known, uuid, operation_uuid=part, now_s=view.now_s, parent_id=parent_id
+            desk.current, index, uuid, operation_uuid=part, now_s=view.now_s, parent_id=parent_id
         )
     else:
         request = drain_request(desk.document, status, migration_uuid=uuid_text(derive_uuid("migration", part)))
         plan = accept.move(
             desk.current,
-            known,
+            index,
             uuid,
             kind=how,
-            wanted=request,
+            request=request,
             operation_uuid=part,
             now_s=view.now_s,
             decision_uuid=uuid_text(derive_uuid("decision", part)),
             parent_id=parent_id,
         )
-    assert isinstance(plan, Plan), "it is requested once"
+    assert isinstance(plan, Plan), "each part is requested once"
     return plan
 
 
@@ -179,7 +179,7 @@ def _record_stay(view: View, desk: Desk, uuid: str, *, problem: str) -> Put:
 
 def _bytes(uuid: str) -> bytes:
     found = uuid_bytes(uuid)
-    assert found is not None, "it was written as one"
+    assert found is not None, "stored uuids are valid"
     return found
 
 

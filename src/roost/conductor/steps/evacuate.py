@@ -9,8 +9,8 @@ from functools import partial
 import msgspec
 
 from roost.conductor.moves import targets, try_targets
-from roost.conductor.moves.ask_host import send_until_done
 from roost.conductor.moves.endings import finish_move, hand_over
+from roost.conductor.moves.host_orders import send_until_done
 from roost.conductor.moves.try_targets import guest_order, target_of
 from roost.conductor.operation.events import Event
 from roost.conductor.operation.step import Commit, Desk, View
@@ -40,7 +40,7 @@ def try_next_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def give_up(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Keep the instance on its host: no other target would do."""
+    """Keep the instance on its host: no other target can succeed."""
     return _try_next(view, desk, body, problem=view.reply.problem, is_final=True)
 
 
@@ -62,7 +62,7 @@ def finish(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def destroy_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Order it again."""
+    """Order the host again to destroy the guest."""
     return _order_destroy(view, desk, body, host=view.orders[-1].host, step=view.operation.step)
 
 

@@ -6,8 +6,8 @@ If the migration fails or is not answered, both hosts are inspected; the place o
 import msgspec
 
 from roost.conductor.moves import targets, try_targets
-from roost.conductor.moves.ask_host import send_order, send_until_done
 from roost.conductor.moves.endings import finish_move, hand_over, keep_on_source
+from roost.conductor.moves.host_orders import send_order, send_until_done
 from roost.conductor.moves.try_targets import target_of, with_address
 from roost.conductor.operation.events import Event, Reply
 from roost.conductor.operation.step import Commit, Desk, View, answer_of, is_open, simple_order, wait_until
@@ -58,18 +58,18 @@ def try_next_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def give_up(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Keep the instance on its host: no other target would do."""
+    """Keep the instance on its host: no other target can succeed."""
     return try_targets.try_next_target(view, desk, body, problem=view.reply.problem, is_final=True)
 
 
 def clear_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the target to discard its reservation, if any."""
-    lost = f"{target_of(body)} kept no room within {view.terms.act_timeout_s:,.0f} s"
+    lost = f"{target_of(body)} reserved no room within {view.terms.act_timeout_s:,.0f} s"
     return _clear_target(view, desk, body, lost=lost)
 
 
 def clear_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Order it again, up to three times."""
+    """Order the target to discard again, up to three times."""
     return _clear_target(view, desk, body, lost=body.lost)
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from roost.conductor.builds.alternates import location_of
 from roost.conductor.moves import targets, try_targets
-from roost.conductor.moves.ask_host import send_order, send_until_done
 from roost.conductor.moves.endings import hand_over, keep_on_source
+from roost.conductor.moves.host_orders import send_order, send_until_done
 from roost.conductor.moves.migration import migration_of, update_migration
 from roost.conductor.moves.try_targets import guest_order, target_of, with_address
 from roost.conductor.operation.events import NOT_DONE, Event, Reply
@@ -78,7 +78,7 @@ def try_next_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def give_up(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Keep the instance on its host: no other target would do."""
+    """Keep the instance on its host: no other target can succeed."""
     return _try_next(view, desk, body, problem=view.reply.problem, is_final=True)
 
 
@@ -212,7 +212,7 @@ def _undo(view: View, desk: Desk, body: InstanceMove, *, lost: str) -> Commit:
         return send_until_done(view, desk, after, host=target, actions=("discard",), step="undo")
     if not _may_run_on_target(view):
         return restart(view, desk, after)
-    fault = f"{lost}; it may run on {target}, which is waited for"
+    fault = f"{lost}; it may run on {target}, so the operation waits for that host"
     status = replace_row(next_version(view.status, fault=fault, changed_at_s=now_s))
     return Commit(
         operation=wait_until(view, after.limit_at_s, step="undo", body=after),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from roost.conductor.moves.ask_host import send_order
+from roost.conductor.moves.host_orders import send_order
 from roost.conductor.operation.events import NOT_DONE, Event
 from roost.conductor.operation.step import Commit, Desk, View, end, release_lock, story_line, withdraw_orders
 from roost.conductor.operation.step_table import State, Table, To

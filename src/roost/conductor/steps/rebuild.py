@@ -1,7 +1,7 @@
 """Rebuild an instance: its host writes the disk from an image again. Its allocations stay in every case."""
 
-from roost.conductor.moves.ask_host import send_order
 from roost.conductor.moves.guests import guest_here
+from roost.conductor.moves.host_orders import send_order
 from roost.conductor.operation.events import NOT_DONE, Event
 from roost.conductor.operation.faults import describe_error
 from roost.conductor.operation.step import Commit, Desk, View, end, release_lock, story_line, withdraw_orders

@@ -3,7 +3,7 @@
 from functools import partial
 
 from roost.conductor.agents.power_sync import status_of_state
-from roost.conductor.moves.ask_host import send_order
+from roost.conductor.moves.host_orders import send_order
 from roost.conductor.operation.events import NOT_DONE, Event
 from roost.conductor.operation.reconcile import is_unsettled
 from roost.conductor.operation.step import Commit, Desk, View, end, release_lock, story_line, withdraw_orders
@@ -50,11 +50,11 @@ def _find_problem(view: View, desk: Desk, found: str) -> str:
         found: the reported state; empty: the host has no such guest.
     """
     if view.status.uuid not in desk.current.state.holders:
-        return "nothing is held for it"
+        return "it has no allocations"
     if view.status.status == "ERROR" and any(map(partial(is_unsettled, view.status), view.migrations)):
         return "a move of it is not settled"
     if not found:
-        return f"{view.status.host} has nothing of it"
+        return f"{view.status.host} has no guest of it"
     return "" if status_of_state(view.status, found) else f"{view.status.host} has it as {found}"
 
 

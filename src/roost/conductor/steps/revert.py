@@ -1,14 +1,14 @@
 """Revert a move: the instance returns to its old host, with its old size.
 
-If the user says that its present host is lost, and its agent is gone, nothing is undone there. The instance is then on
-its old host at once. Another migration, like that of an evacuation, keeps the allocations on the lost host, so that the
+If the user declares its present host lost, and the agent is gone, nothing is undone there. The instance is then on its
+old host at once. Another migration, like that of an evacuation, keeps the allocations on the lost host, so that the
 guest is destroyed before that host counts as up.
 """
 
 import msgspec
 
-from roost.conductor.moves.ask_host import send_order
 from roost.conductor.moves.endings import hand_over, other_migration
+from roost.conductor.moves.host_orders import send_order
 from roost.conductor.moves.migration import cell_of, claim_back, migration_of, swap_claims, update_migration
 from roost.conductor.operation.events import NOT_DONE, Event, Reply
 from roost.conductor.operation.liveness import require_same_agent
@@ -58,7 +58,7 @@ def undo(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Order the host of the instance to discard the move; destroy the rest if the guest is not complete there."""
     guest, source = whole_guest(view), migration_of(view).source_host
     if guest is None and source.lower() == view.status.host.lower():
-        return fail(view, desk, body, problem=f"{view.status.host} has nothing of it")
+        return fail(view, desk, body, problem=f"{view.status.host} has no guest of it")
     if view.is_away(source):
         return fail(view, desk, body, problem=f"it cannot go back: {silence_problem(source)}")
     after = msgspec.structs.replace(
@@ -80,7 +80,7 @@ def return_or_refuse(view: View, desk: Desk, body: MoveSettlement) -> Commit:
 
 
 def undo_again(view: View, desk: Desk, body: MoveSettlement) -> Commit:
-    """Order it again."""
+    """Order the host again to undo the move."""
     return _order_undo(view, desk, body)
 
 
@@ -88,19 +88,19 @@ def return_or_wait(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Bring the instance to its old host if its present one is lost; otherwise wait: it may run there."""
     if _is_lost(view, body):
         return _return_from_lost(view, desk, body, is_on=body.is_on)
-    fault = f"it may run on {view.status.host} still, which is waited for: {_absence_problem(view)}"
+    fault = f"it may still run on {view.status.host}, so the operation waits for that host: {_absence_problem(view)}"
     status = () if view.status.fault == fault else (replace_row(next_version(view.status, fault=fault)),)
     return Commit(operation=wait_until(view, view.now_s + PAUSE_S), work=status)
 
 
 def restart(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Order the old host to start the instance, if it ran; otherwise it is back."""
-    home = _home(view, body)
+    old_host = _old_host(view, body)
     if not body.is_on:
         return _finish(view, desk, body)
-    if view.is_away(home):
-        return _finish(view, desk, body, problem=silence_problem(home))
-    return send_order(view, desk, body, host=home, action="power_on", step="restart")
+    if view.is_away(old_host):
+        return _finish(view, desk, body, problem=silence_problem(old_host))
+    return send_order(view, desk, body, host=old_host, action="power_on", step="restart")
 
 
 def finish(view: View, desk: Desk, body: MoveSettlement) -> Commit:
@@ -121,22 +121,22 @@ def _order_undo(view: View, desk: Desk, body: MoveSettlement, *, moves: tuple[Pu
 
 
 def _absence_problem(view: View) -> str:
-    """Return the problem of an absent host, with advice on a revert without it, if possible."""
+    """Return the problem of an absent host, with advice on a revert without that host, if possible."""
     host = view.status.host
     if migration_of(view).source_host.lower() == host.lower():
         return silence_problem(host)
-    return f"{silence_problem(host)}; if that is off for good, `roost instance revert --lost` does without it"
+    return f"{silence_problem(host)}; if it will not return, use `roost instance revert --lost`"
 
 
 def _is_lost(view: View, body: MoveSettlement) -> bool:
-    """Return whether the instance returns without its present host: that is lost, and the old host is alive."""
+    """Return whether the instance returns without its present host: it is lost, and the old host is alive."""
     return body.is_lost and view.is_away(view.status.host) and not view.is_away(migration_of(view).source_host)
 
 
 def _return_from_lost(view: View, desk: Desk, body: MoveSettlement, *, is_on: bool) -> Commit:
     """Put the instance on its old host, stopped; another migration keeps the allocations on the lost host."""
     move, status = migration_of(view), view.status
-    left = MigrationRow(
+    lost_move = MigrationRow(
         uuid=derive_uuid("lost", view.operation.uuid),
         id=desk.current.new_id("migration"),
         instance_uuid=status.uuid,
@@ -153,10 +153,10 @@ def _return_from_lost(view: View, desk: Desk, body: MoveSettlement, *, is_on: bo
         changed_at_s=view.now_s,
     )
     try:
-        writes = swap_claims(desk.current, move, heir=left.uuid)
+        writes = swap_claims(desk.current, move, other_uuid=lost_move.uuid)
     except Conflict as error:
-        return _bury(view, desk, body, problem=str(error))
-    home = next_version(
+        return _end_in_error(view, desk, body, problem=str(error))
+    returned = next_version(
         status,
         status="SHUTOFF",
         fault="",
@@ -164,7 +164,7 @@ def _return_from_lost(view: View, desk: Desk, body: MoveSettlement, *, is_on: bo
         host=move.source_host,
         node=move.source_node,
         flavor_id=move.old_flavor_id,
-        migration_uuid=left.uuid,
+        migration_uuid=lost_move.uuid,
         changed_at_s=view.now_s,
     )
     return Commit(
@@ -173,15 +173,15 @@ def _return_from_lost(view: View, desk: Desk, body: MoveSettlement, *, is_on: bo
         work=(
             *withdraw_orders(view.orders),
             update_migration(view, "reverted"),
-            Put(left),
+            Put(lost_move),
             *require_same_agent(view.agent(status.host)),
-            replace_row(home),
+            replace_row(returned),
             story_line(view, desk, "revert.apart", host=move.source_host, source=status.host),
         ),
     )
 
 
-def _home(view: View, body: MoveSettlement) -> str:
+def _old_host(view: View, body: MoveSettlement) -> str:
     """Return the old host."""
     return view.status.host if body.is_apart else migration_of(view).source_host
 
@@ -192,10 +192,10 @@ def _finish(view: View, desk: Desk, body: MoveSettlement, *, problem: str = "") 
     Args:
         problem: why it was not started there, though it ran.
     """
-    home = _home(view, body)
-    fault = f"it went back to {home}, and was not started there: {problem}" if problem else ""
+    old_host = _old_host(view, body)
+    fault = f"it went back to {old_host}, and was not started there: {problem}" if problem else ""
     status = "ACTIVE" if body.is_on and not problem else "SHUTOFF"
-    event = story_line(view, desk, "revert.done", host=home, problem=fault)
+    event = story_line(view, desk, "revert.done", host=old_host, problem=fault)
     if body.is_apart:
         work = (*withdraw_orders(view.orders), *release_lock(view, status=status, fault=fault), event)
         return Commit(operation=end(view, body=body, problem=fault), work=work)
@@ -203,7 +203,7 @@ def _finish(view: View, desk: Desk, body: MoveSettlement, *, problem: str = "") 
     try:
         writes = claim_back(desk.current, move)
     except Conflict as error:
-        return _bury(view, desk, body, problem=str(error))
+        return _end_in_error(view, desk, body, problem=str(error))
     return Commit(
         operation=end(view, body=body, problem=fault),
         writes=writes,
@@ -225,7 +225,7 @@ def _finish(view: View, desk: Desk, body: MoveSettlement, *, problem: str = "") 
     )
 
 
-def _bury(view: View, desk: Desk, body: MoveSettlement, *, problem: str) -> Commit:
+def _end_in_error(view: View, desk: Desk, body: MoveSettlement, *, problem: str) -> Commit:
     """Set ERROR: the instance cannot return. Its deletion releases the migration's allocations."""
     event = story_line(view, desk, "revert.failed", problem=problem)
     work = (*withdraw_orders(view.orders), *release_lock(view, status="ERROR", fault=problem), event)

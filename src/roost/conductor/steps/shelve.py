@@ -2,7 +2,7 @@
 
 import msgspec
 
-from roost.conductor.moves.ask_host import send_order
+from roost.conductor.moves.host_orders import send_order
 from roost.conductor.operation.events import NOT_DONE, Event, Reply
 from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import (
@@ -50,7 +50,7 @@ def shelve(view: View, desk: Desk, body: Shelve) -> Commit:
     """Set SHELVED; offload the instance at once if the settings require it."""
     saved = "" if view.reply.answer is None else view.reply.answer.saved
     if not saved:
-        problem = f"{view.status.host} did not say what it was saved as"
+        problem = f"{view.status.host} did not report the name of the saved image"
         return _restart(view, desk, body, problem=problem)
     image_id, writes = store_image(desk.current.state, msgspec.structs.replace(body.image, id=saved))
     if view.terms.shelved_offload_time_s == 0:
@@ -128,7 +128,7 @@ def _offload(
 
 
 def _reason(reply: Reply) -> str:
-    """Return why a host did not destroy a guest, in its own words."""
+    """Return the reported reason why a host did not destroy a guest."""
     return "" if reply.answer is None else reply.answer.problem or reply.answer.outcome
 
 

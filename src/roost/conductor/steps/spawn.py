@@ -84,7 +84,7 @@ def try_next(view: View, desk: Desk, body: InstanceBuild) -> Commit:
 
 
 def give_up(view: View, desk: Desk, body: InstanceBuild) -> Commit:
-    """Release all allocations and set ERROR: no other host would do."""
+    """Release all allocations and set ERROR: no other host can succeed."""
     return _try_next(view, desk, body, problem=view.reply.problem, is_final=True)
 
 
@@ -115,7 +115,7 @@ def _try_next(view: View, desk: Desk, body: InstanceBuild, *, problem: str, is_f
     """Return the step after a failed attempt.
 
     Args:
-        is_final: whether no other host would do.
+        is_final: whether no other host can succeed.
     """
     pick, name = body.picks[0], uuid_text(view.status.uuid)
     had_agent = view.agent(pick.host) is not None
@@ -126,10 +126,10 @@ def _try_next(view: View, desk: Desk, body: InstanceBuild, *, problem: str, is_f
         lost="",
         picks=body.picks[1:],
     )
-    # A built and then destroyed guest is not a failed build, and neither is one on a host without an agent.
+    # A guest that was built and then destroyed is not a failed build. Without an agent, there was no build.
     builds = ((pick, True),) if had_agent and not (body.lost and is_final) else ()
     if is_final:
-        return _bury(view, desk, after, fault=problem, builds=builds)
+        return _end_in_error(view, desk, after, fault=problem, builds=builds)
     try:
         check_attempt(
             body.request,
@@ -138,12 +138,12 @@ def _try_next(view: View, desk: Desk, body: InstanceBuild, *, problem: str, is_f
             attempts_max=view.terms.attempts_max,
             error=BuildFailed(problem),
         )
-        return _order_elsewhere(view, desk, after, builds=builds)
+        return _order_alternate(view, desk, after, builds=builds)
     except (BuildFailed, MaxRetriesExceeded, Conflict) as error:
-        return _bury(view, desk, after, fault=describe_error(error), builds=builds)
+        return _end_in_error(view, desk, after, fault=describe_error(error), builds=builds)
 
 
-def _order_elsewhere(view: View, desk: Desk, body: InstanceBuild, *, builds: Builds) -> Commit:
+def _order_alternate(view: View, desk: Desk, body: InstanceBuild, *, builds: Builds) -> Commit:
     """Return the step to the first claimable alternate, or to the end.
 
     Raises:
@@ -175,9 +175,9 @@ def _order_elsewhere(view: View, desk: Desk, body: InstanceBuild, *, builds: Bui
             builds=builds,
         )
     after = msgspec.structs.replace(body, attempts=tuple(attempts), picks=())
-    # Without a build there was nothing to retry.
+    # Without an attempted build, no retry has failed.
     fault = describe_error(no_alternate_error(name)) if builds else _last_problem(body)
-    return _bury(view, desk, after, fault=fault, builds=builds)
+    return _end_in_error(view, desk, after, fault=fault, builds=builds)
 
 
 def _clear(view: View, desk: Desk, body: InstanceBuild, *, lost: str, is_final: bool = False) -> Commit:
@@ -190,7 +190,7 @@ def _clear(view: View, desk: Desk, body: InstanceBuild, *, lost: str, is_final: 
     )
 
 
-def _bury(view: View, desk: Desk, body: InstanceBuild, *, fault: str, builds: Builds) -> Commit:
+def _end_in_error(view: View, desk: Desk, body: InstanceBuild, *, fault: str, builds: Builds) -> Commit:
     """Set ERROR and release all allocations; after a failed unshelve, the instance is shelved again."""
     status = {"status": "SHELVED_OFFLOADED"} if body.is_unshelved else {"status": "ERROR", "cell": ""}
     lock = release_lock(view, **status, fault=fault, host="", node="")

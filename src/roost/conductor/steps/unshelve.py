@@ -2,7 +2,7 @@
 
 import msgspec
 
-from roost.conductor.moves.ask_host import send_order
+from roost.conductor.moves.host_orders import send_order
 from roost.conductor.moves.move_decision import load_decision, retry_decision
 from roost.conductor.operation.events import NOT_DONE, Event
 from roost.conductor.operation.faults import describe_error
@@ -51,8 +51,8 @@ def choose(view: View, _desk: Desk, body: Unshelve) -> Choose:
 def refuse(view: View, desk: Desk, error: RoostError) -> Commit:
     """Decide again after a lost race; otherwise record the fault."""
     body = body_of(view.operation, Unshelve)
-    again = retry_decision(view, desk, error, consumers=[view.status.uuid])
-    return again or _fail(view, desk, body, problem=describe_error(error))
+    retry = retry_decision(view, desk, error, consumers=[view.status.uuid])
+    return retry or _fail(view, desk, body, problem=describe_error(error))
 
 
 def place(view: View, desk: Desk, body: Unshelve) -> Commit:

@@ -30,7 +30,7 @@ def register(process: Process, host: str, registration: Registration) -> Registr
 
 def poll(process: Process, agent: PollingAgent) -> PollAnswer:
     """Return an agent's orders; record a heartbeat if the agent is current."""
-    polled = process.run(lambda current: agent_protocol.poll(current, process.reader, [agent], most=_ORDERS_MAX))
+    polled = process.run(lambda current: agent_protocol.poll(current, process.reader, [agent], orders_max=_ORDERS_MAX))
     if not (polled.unknown or polled.superseded):
         process.run(lambda current: agent_protocol.beat(current, [agent.host], now_s=process.reader.now_s()))
     return polled

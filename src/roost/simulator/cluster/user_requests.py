@@ -259,7 +259,7 @@ def _move(world: World, kind: str) -> Action | None:
             process.reader,
             ids.instance,
             kind=move_kind,
-            wanted=query,
+            request=query,
             is_verified=is_verified,
             operation_uuid=ids.operation,
             decision_uuid=ids.decision,

@@ -79,10 +79,10 @@ def test_second_agent_of_a_live_host_with_other_nodes_is_refused(app):
 def test_registration_with_an_invalid_uuid_is_refused(app):
     h0 = Hand(app, "h0")
     h0.guests = {"nonsense": "running"}
-    with pytest.raises(BadRequest, match="'nonsense' is no uuid"):
+    with pytest.raises(BadRequest, match="'nonsense' is not a valid UUID"):
         h0.register()
     h0.life = "short"
-    with pytest.raises(BadRequest, match="'short' is no uuid"):
+    with pytest.raises(BadRequest, match="'short' is not a valid UUID"):
         h0.register()
     assert app.reader.agents() == []
 
@@ -235,7 +235,7 @@ def test_one_poll_returns_the_orders_of_several_agents(app):
     agents = [hand(app, "h0"), hand(app, "h1")]
     put(app, operation(1), order_row(1, host="h0"), order_row(2, host="h1"))
     polls = [each.asking() for each in agents]
-    reply = app.run(lambda current: poll(current, app.reader, polls, most=64))
+    reply = app.run(lambda current: poll(current, app.reader, polls, orders_max=64))
     assert [(each.id, each.host) for each in reply.orders] == [(1, "h0"), (2, "h1")]
     assert app.reader.order(2).run == agents[1].run
 
@@ -248,5 +248,5 @@ def test_orders_withheld_from_an_unclean_host_do_not_block_others(app):
     h0 = Hand(app, "h0")
     h0.guests = {ONE: "running"}
     assert not h0.register().is_ready
-    reply = app.run(lambda current: poll(current, app.reader, [h0.asking(), h1.asking()], most=64))
+    reply = app.run(lambda current: poll(current, app.reader, [h0.asking(), h1.asking()], orders_max=64))
     assert sorted(each.id for each in reply.orders) == [100, 101]

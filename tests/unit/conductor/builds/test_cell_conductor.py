@@ -100,7 +100,7 @@ def test_alternate_with_repeated_conflicts_is_skipped():
     store.rivals = [lambda: None, *claims * 3]
     store.afterwards = [lambda: None, *[release] * 6]
     _, outcome = build_one(roost, {"h0": [BuildFailed("no")]}, request_for_one(vcpus=2))
-    assert tries(outcome)[1] == ("h1", "refused", "others were faster on h1, again and again")
+    assert tries(outcome)[1] == ("h1", "refused", "conflicts with concurrent changes on h1 in every attempt")
     assert outcome.host == "h2"
 
 
@@ -190,7 +190,7 @@ def test_instance_deleted_during_its_build_ends_in_error():
     builder = ScriptedBuilder()
     builder.meanwhile = lambda uuid, _: roost.work([Departure(instance_uuids=(uuid,))])
     (outcome,) = conductor(roost, builder).build(request_for_one())
-    assert (outcome.status, outcome.fault) == ("ERROR", f"the instance {ONE} is not there any more")
+    assert (outcome.status, outcome.fault) == ("ERROR", f"the instance {ONE} no longer exists")
 
 
 def test_instance_deleted_during_a_failed_build_is_not_tried_again():
@@ -198,7 +198,7 @@ def test_instance_deleted_during_a_failed_build_is_not_tried_again():
     builder = ScriptedBuilder({"h0": [BuildFailed("no")]})
     builder.meanwhile = lambda uuid, _: roost.work([Departure(instance_uuids=(uuid,))])
     (outcome,) = conductor(roost, builder).build(request_for_one())
-    assert (outcome.status, outcome.fault) == ("ERROR", f"the instance {ONE} is not there any more")
+    assert (outcome.status, outcome.fault) == ("ERROR", f"the instance {ONE} no longer exists")
     assert builder.tried == [(ONE, "h0")]
     assert roost.utilisation()["VCPU"] == (0, 2)
 

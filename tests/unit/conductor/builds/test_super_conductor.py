@@ -185,7 +185,7 @@ def test_claim_that_cannot_be_verified_is_reported():
     roost = roost_with(ladder(2), store=store)
     store.is_broken = store.is_unreadable = True
     (outcome,) = conductor(roost, ScriptedBuilder()).build(wish())
-    assert outcome.unreleased == "whether anything was claimed is not known: the disk is gone"
+    assert outcome.unreleased == "it is unknown whether resources were claimed: the disk is gone"
 
 
 def test_request_for_a_move_cannot_be_built():

@@ -134,7 +134,7 @@ def test_revert_from_a_gone_host_fails_without_is_lost(app):
     app.hands["h1"].leave()
     ask(app, "revert", "one")
     at_rest(app, app.hands)
-    fault = "the agent of h1 does not answer; if that is off for good, `roost instance revert --lost` does without it"
+    fault = "the agent of h1 does not answer; if it will not return, use `roost instance revert --lost`"
     assert told(app, "one") == ("VERIFY_RESIZE", "h1", fault)
 
 
@@ -177,7 +177,7 @@ def test_waiting_revert_continues_once_its_host_is_declared_lost(app):
     at_rest(app, app.hands, {("h1", "discard"): [None]})
     app.hands["h1"].leave()
     at_rest(app, app.hands)
-    assert "which is waited for" in app.status("one").fault
+    assert "waits for that host" in app.status("one").fault
     assert ask(app, "revert", "one", key="second", is_lost=True).id == first.id
     at_rest(app, app.hands)
     check_reverted(app)

@@ -422,7 +422,7 @@ def test_instance_that_lost_its_claim_during_the_build_ends_in_error(app):
     app.run(lambda _current: app.roost.work([Departure(instance_uuids=(uuid_named("one"),))]))
     served(app, *hands)
     assert app.status("one").status == "ERROR"
-    assert app.status("one").fault == f"the instance {uuid_named('one')} is not there any more"
+    assert app.status("one").fault == f"the instance {uuid_named('one')} no longer exists"
     assert h0.guests == {}
 
 
@@ -465,7 +465,7 @@ def test_every_order_has_the_topology_and_invalid_extra_specs_fail(app):
 
 def test_claims_of_a_missing_decision_are_released(app, monkeypatch):
     agents(app)
-    monkeypatch.setattr("roost.conductor.steps.build.PIECE", 1)
+    monkeypatch.setattr("roost.conductor.steps.build.BATCH", 1)
     app.build("one", "two")
 
     def raise_not_found(uuid):

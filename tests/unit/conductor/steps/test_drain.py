@@ -175,7 +175,7 @@ def test_drain_checks_its_last_moves_periodically(app, at_once):
     row = app.reader.operation(operation.id)
     assert (body_of(row, Drain).going, row.due_at_s) == (
         (uuid_named("one"),),
-        app.clock.now_s() + app.terms.look_s,
+        app.clock.now_s() + app.terms.parts_check_s,
     )
 
 
@@ -363,7 +363,7 @@ def test_cancelled_drain_finishes_its_open_moves(app):
 
 def test_gone_host_cannot_be_drained(app):
     app.hands["h0"].leave()
-    with pytest.raises(Conflict, match="can be evacuated, and not be moved"):
+    with pytest.raises(Conflict, match="can be evacuated, but not moved"):
         drain(app)
     assert app.open_operations() == []
 

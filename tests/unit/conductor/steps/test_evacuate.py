@@ -109,9 +109,9 @@ def test_instance_on_a_live_host_cannot_be_evacuated(app):
     with pytest.raises(Conflict) as conflict:
         ask(app, "evacuate", "one")
     assert str(conflict.value) == (
-        f"the instance {ONE} cannot evacuate: the agent of h0 is there, and was heard 3 s ago; migrate it, or wait "
-        "until `roost agent list` shows it as gone, which it does "
-        "within 5 s after it was not heard for service_down_time"
+        f"the instance {ONE} cannot evacuate: the agent of h0 is there; its last heartbeat was 3 s ago; "
+        "migrate it, or wait until `roost agent list` shows it as gone, at most 5 s after service_down_time without a "
+        "heartbeat"
     )
     assert migrations(app, "one") == []
 
@@ -248,7 +248,7 @@ def test_instance_that_lost_its_claim_ends_in_error_and_is_cleaned_up(app):
     app.run(lambda _current: app.roost.work([Departure(instance_uuids=(ONE,))]))
     at_rest(app, app.hands, {("h1", "spawn"): [failed("no network")]})
     status = app.status("one")
-    assert (status.status, status.host, "nothing is held for it" in status.fault) == ("ERROR", "h0", True)
+    assert (status.status, status.host, "it has no allocations" in status.fault) == ("ERROR", "h0", True)
     assert list(holders(app).values()) == [["h0"]]
     app.hands["h0"].guests.clear()
     assert app.hands["h0"].register().is_ready

@@ -240,7 +240,7 @@ def test_resize_waits_for_a_gone_target_that_may_run_the_guest():
         pass_time(app, hands, 5000)
         at_rest(app, hands)
         assert app.status("one").task == "resizing"
-        assert "it may run on h1, which is waited for" in app.status("one").fault
+        assert "it may run on h1, so the operation waits for that host" in app.status("one").fault
         assert states(hands) == {"h0": "stopped", "h1": "running"}
         assert app.used()["VCPU"] == 3
         hands["h1"].result, hands["h1"].known = result, []
@@ -330,7 +330,7 @@ def test_move_with_a_missing_guest_is_not_confirmed():
         hands["h1"].copies.clear()
         ask(app, "confirm", "one")
         at_rest(app, hands)
-        assert told(app, "one") == ("VERIFY_RESIZE", "h1", "h1 has nothing of it")
+        assert told(app, "one") == ("VERIFY_RESIZE", "h1", "h1 has no guest of it")
         app.clock.time_s += 1
         ask(app, "revert", "one")
         at_rest(app, hands)
@@ -347,7 +347,7 @@ def test_revert_waits_for_a_host_that_leaves_during_the_discard():
         at_rest(app, hands, {("h1", "discard"): [None]})
         hands["h1"].leave()
         at_rest(app, hands)
-        assert "which is waited for" in app.status("one").fault
+        assert "waits for that host" in app.status("one").fault
         assert states(hands) == {"h0": "stopped", "h1": "running"}
         hands["h1"].known = []
         hands["h1"].register()

@@ -54,7 +54,7 @@ def test_reset_sets_the_status_that_the_host_reports(app, state, status):
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (OK, "h0 has nothing of it"),
+        (OK, "h0 has no guest of it"),
         (
             Answer(outcome="ok", found=GuestReport(uuid=ONE, node="h0", operation="", state="building")),
             "h0 has it as building",

@@ -166,7 +166,7 @@ def test_save_without_an_image_in_its_answer_is_a_failure(app):
     app.hands[0].answer(next_order(app), OK)
     app.turn()
     served(app, *app.hands)
-    assert standing(app) == ("ACTIVE", "", "h0", "h0 did not say what it was saved as", "h0")
+    assert standing(app) == ("ACTIVE", "", "h0", "h0 did not report the name of the saved image", "h0")
 
 
 @pytest.mark.parametrize("step", ["off", "save"])

@@ -48,7 +48,7 @@ class AgentRegistry:
 
     def poll(self, current: Current, poll: Poll) -> Plan[PollAnswer] | PollAnswer:
         """Return the work of agents, and record heartbeats of those in charge; in the thread that owns the columns."""
-        result = agent_protocol.poll(current, self.reader(current), poll.agents, most=poll.most)
+        result = agent_protocol.poll(current, self.reader(current), poll.agents, orders_max=poll.most)
         answer = result.answer if isinstance(result, Plan) else result
         lost = {*answer.unknown, *answer.superseded}
         self._heartbeats |= {each.host.lower() for each in poll.agents if each.host not in lost}

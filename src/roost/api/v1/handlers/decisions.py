@@ -157,7 +157,7 @@ def advance(call: Call) -> Response | Plan[Response]:
         )
         return json_response(NextStep(pick=show_pick(pick), left=left))
     step = next_alternate(call.current, decision, body.instance_uuid, from_host=body.from_host)
-    answer = json_response(NextStep(pick=show_pick(step.pick), left=step.left))
+    answer = json_response(NextStep(pick=show_pick(step.pick), left=step.remaining))
     return Plan(answer=answer, writes=(step.release, step.claim))
 
 

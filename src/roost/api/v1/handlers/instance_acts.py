@@ -146,7 +146,7 @@ def move(
             reader,
             instance_uuid,
             kind=kind,
-            wanted=msgspec.structs.replace(request, move=move),
+            request=msgspec.structs.replace(request, move=move),
             operation_uuid=operation_uuid,
             decision_uuid=derive_uuid("decision", name),
             now_s=now_s,
