@@ -23,7 +23,7 @@ _BLIND_S = 15.0
 _PAGE = 200
 # Upper bound on orders to absent agents per turn.
 _ORDERS_MAX = 1000
-# Orders whose operations must notice that the agent is gone. Orders to destroy wait for its return.
+# Actions of orders with operations that become due when the agent goes. Orders to destroy wait for its return.
 _WATCHED_ACTIONS = sorted({*get_args(Action)} - {"destroy"})
 
 
@@ -115,7 +115,7 @@ def watch(jobs: Jobs) -> None:
 
 
 def _wake_late_operations(jobs: Jobs) -> None:
-    """Make operations due whose order was sent just as its agent was given up."""
+    """Make operations due if their order was sent just as its agent was given up."""
     gone = [agent.host for agent in jobs.reader.agents() if agent.state == "gone"]
     orders = jobs.reader.open_orders(gone, most=_ORDERS_MAX, actions=_WATCHED_ACTIONS) if gone else []
     for row in jobs.reader.operations_by(sorted({order.operation_id for order in orders})):

@@ -29,20 +29,20 @@ class StoryFeed:
     def news(self) -> list[EventRow]:
         """Return the lines committed since the last call, by time."""
         from_s = self._reader.now_s() - _LATE_S
-        found = [row for row in self._since(self._from_s) if row.id not in self._seen]
-        self._seen |= {row.id: row.at_s for row in found}
+        new_rows = [row for row in self._since(self._from_s) if row.id not in self._seen]
+        self._seen |= {row.id: row.at_s for row in new_rows}
         self._seen = {number: at_s for number, at_s in self._seen.items() if at_s >= from_s}
         self._from_s = max(self._from_s, from_s)
-        return found
+        return new_rows
 
     def _since(self, at_s: float) -> list[EventRow]:
         """Return all lines since a time, page by page."""
-        found: dict[int, EventRow] = {}
+        rows: dict[int, EventRow] = {}
         size_max = _PAGE
         while len(page := self._reader.events_since(at_s, most=size_max)) == size_max:
-            found |= {row.id: row for row in page}
+            rows |= {row.id: row for row in page}
             if page[-1].at_s > at_s:
                 at_s, size_max = page[-1].at_s, _PAGE
             else:
                 size_max *= 2  # More lines than a page have the same time.
-        return [*(found | {row.id: row for row in page}).values()]
+        return [*(rows | {row.id: row for row in page}).values()]

@@ -64,8 +64,8 @@ def _read_rows(rows: Sequence[OperationRow], reader: WorkReader) -> _Rows:
 
 def _moving_instances(row: OperationRow, subjects: Iterable[bytes], statuses: Mapping[bytes, StatusRow]) -> list[bytes]:
     """Return the instances with migrations that an operation needs."""
-    found = [statuses[uuid] for uuid in subjects if uuid in statuses]
-    return [status.uuid for status in found if status.migration_uuid is not None or row.kind == "clean"]
+    own_statuses = [statuses[uuid] for uuid in subjects if uuid in statuses]
+    return [status.uuid for status in own_statuses if status.migration_uuid is not None or row.kind == "clean"]
 
 
 def _view(row: OperationRow, related: _Rows, *, now_s: float, terms: Terms) -> View:
@@ -96,10 +96,10 @@ def _view(row: OperationRow, related: _Rows, *, now_s: float, terms: Terms) -> V
 
 def _read(read: Callable[[Sequence[K]], list[R]], keys: Iterable[K]) -> list[R]:
     """Read the rows of all keys, in queries of limited size."""
-    remaining, found = iter(sorted(keys)), []
+    remaining, rows = iter(sorted(keys)), []
     while page := list(islice(remaining, _QUERY_MAX)):
-        found += read(page)
-    return found
+        rows += read(page)
+    return rows
 
 
 def _group_by(rows: Iterable[R], key: Callable[[R], K]) -> Mapping[K, Sequence[R]]:

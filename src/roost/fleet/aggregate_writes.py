@@ -104,15 +104,15 @@ def change(
         BadRequest: name or metadata cannot be stored.
         Conflict: another aggregate has the name.
     """
-    known_name, known = state.aggregate_names[number], state.metadata[number]
-    new_name = known_name if name is None else name
-    if new_name != known_name:
+    old_name, old = state.aggregate_names[number], state.metadata[number]
+    new_name = old_name if name is None else name
+    if new_name != old_name:
         check_name(new_name, "the aggregate", length_min=1)
         check_name_free(state, new_name)
-    pairs: dict[str, str | None] = {**known, **(metadata or {})}
+    pairs: dict[str, str | None] = {**old, **(metadata or {})}
     new = {key: value for key, value in pairs.items() if value is not None}
     check_metadata(new)
-    return None if (new_name, new) == (known_name, known) else _put(state, number, name=new_name, metadata=new)
+    return None if (new_name, new) == (old_name, old) else _put(state, number, name=new_name, metadata=new)
 
 
 def end(state: State, number: int) -> tuple[Write, ...]:

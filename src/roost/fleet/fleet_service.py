@@ -47,13 +47,13 @@ class Fleet:
         self._groups(fleet.groups)
 
     def _aggregates(self, aggregates: Sequence[Aggregate]) -> list[Write]:
-        state, new = self.state, set[str]()
+        state, taken = self.state, set[str]()
         writes: list[Write] = []
         for aggregate in aggregates:
             uuid = uuid_form(aggregate.uuid)
-            if uuid in new or is_named(state, uuid):
+            if uuid in taken or is_named(state, uuid):
                 raise BadRequest(f"aggregate {aggregate.name}: uuid {uuid} is taken")
-            new.add(uuid)
+            taken.add(uuid)
             writes.append(creation(self._journal, aggregate))
         return writes
 
@@ -101,13 +101,13 @@ class Fleet:
         self._write(self._groups(groups))
 
     def _groups(self, groups: Sequence[ServerGroup]) -> list[Write]:
-        known = set(self.state.groups_by_uuid)
+        taken = set(self.state.groups_by_uuid)
         writes: list[Write] = []
         for group in groups:
             uuid = uuid_form(group.uuid)
-            if uuid in known:
+            if uuid in taken:
                 raise BadRequest(f"server group {group.name}: uuid {uuid} is taken")
-            known.add(uuid)
+            taken.add(uuid)
             writes.append(group_creation(self._journal, group))
         return writes
 

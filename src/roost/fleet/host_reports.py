@@ -69,5 +69,5 @@ def registration_of_node(
     return lambda host_id: (PutHost(host_id, number, host, node, body, 0),)
 
 
-def _merge(known: HostFacts, reported: HostFacts) -> HostFacts:
-    return msgspec.structs.replace(reported, **{name: getattr(known, name) for name in _OPERATOR_FACTS})
+def _merge(stored: HostFacts, reported: HostFacts) -> HostFacts:
+    return msgspec.structs.replace(reported, **{name: getattr(stored, name) for name in _OPERATOR_FACTS})

@@ -36,10 +36,10 @@ def body_of(state: State, noun: Noun, name: str) -> bytes:
     Raises:
         NotFound: there is none.
     """
-    known = state.named.get((noun, name))
-    if known is None or not known.body:
+    stored = state.named.get((noun, name))
+    if stored is None or not stored.body:
         raise NotFound(noun, name)
-    return known.body
+    return stored.body
 
 
 def plan_document(state: State, noun: Noun, name: str, *, body: bytes) -> tuple[PutDocument, ...]:
@@ -54,10 +54,10 @@ def plan_document(state: State, noun: Noun, name: str, *, body: bytes) -> tuple[
         BadRequest: the name cannot be stored.
     """
     check_name(name, f"the {noun}", length_min=1)
-    known = state.named.get((noun, name))
-    if known is not None and known.body == body:
+    stored = state.named.get((noun, name))
+    if stored is not None and stored.body == body:
         return ()
-    version = 0 if known is None else known.version + 1
+    version = 0 if stored is None else stored.version + 1
     key = f"{noun}\0{version}\0{name}".encode()
     return (document_of(NAMED, key, _encoder.encode(NamedVersion(noun, name, version, body))),)
 
@@ -73,7 +73,7 @@ def find_flavors(state: State, document: Callable[[int], bytes | None]) -> list[
     numbers = [number for (kind, _), number in state.documents.items() if kind == "flavor"]
     with report_corruption("a flavor"):
         bodies = [body for number in numbers if (body := document(number)) is not None]
-        decided = [msgspec.json.decode(body, type=Flavor) for body in bodies]
+        requested = [msgspec.json.decode(body, type=Flavor) for body in bodies]
         found = [msgspec.json.decode(body, type=Flavor) for body in stored.values()]
-    found += [flavor for flavor in decided if flavor.name not in stored]
+    found += [flavor for flavor in requested if flavor.name not in stored]
     return sorted(found, key=lambda flavor: flavor.name)

@@ -111,9 +111,9 @@ class Current:
             return False
         # An interrupt must not leave half of the changes applied as if they were complete.
         self._is_stale = True
-        known = len(self.state.providers), len(self.state.hosts)
+        counts = len(self.state.providers), len(self.state.hosts)
         self._apply(changes)
-        self._keep_order(known)
+        self._keep_order(counts)
         return True
 
     def shed(self) -> None:
@@ -136,16 +136,16 @@ class Current:
             self.state.position = max(self.state.position, change.position)
         recount_hosts(self.state)
 
-    def _keep_order(self, known: tuple[int, int]) -> None:
+    def _keep_order(self, counts: tuple[int, int]) -> None:
         """Reload everything if new rows are out of the order of a load.
 
         Ties between equal hosts are broken by the order of their rows, so it must be the same in every process and
         after a restart. ``creating`` guarantees it; this check is for databases written without it.
 
         Args:
-            known: numbers of providers and hosts before.
+            counts: numbers of providers and hosts before.
         """
-        rows = self.state.providers.ids[max(known[0] - 1, 0) :], self.state.hosts.ids[max(known[1] - 1, 0) :]
+        rows = self.state.providers.ids[max(counts[0] - 1, 0) :], self.state.hosts.ids[max(counts[1] - 1, 0) :]
         self._is_stale = False
         if not all(map(is_rising, rows)):
             self._is_stale = True
@@ -155,7 +155,7 @@ class Current:
     def creating(self, kind: IdKind, count: int) -> Iterator[int]:
         """Reserve identities for new providers or hosts, higher than all before; yield the first.
 
-        No other process creates any meanwhile, and earlier ones are in the columns.
+        Until the end, no other process creates any, and earlier ones are in the columns.
         """
         with self.store.order_creations():
             self.refresh()
@@ -305,7 +305,7 @@ class Current:
         if self._is_stale:
             self._reload()
         batch = self._with_tasks(items)
-        known = len(self.state.providers), len(self.state.hosts)
+        counts = len(self.state.providers), len(self.state.hosts)
         # Stale until all of it is applied: an error or an interrupt leaves columns that must be reloaded.
         self._is_stale = True
         committed = self.store.commit(batch)
@@ -320,7 +320,7 @@ class Current:
                 return committed.refusals
             changes = sorted([*others, *changes], key=lambda change: change.position)
         self._apply(changes)
-        self._keep_order(known)
+        self._keep_order(counts)
         return committed.refusals
 
     def _with_tasks(self, items: Iterable[Item]) -> list[Item]:
@@ -330,7 +330,7 @@ class Current:
         older than the row.
         """
         known: dict[bytes, bool] = {}
-        found = []
+        extended = []
         for item in items:
             writes = []
             for put in item.work:
@@ -340,8 +340,8 @@ class Current:
                     if self.store.is_shared or known.get(row.uuid, row.uuid in self.state.tasks) is not is_io:
                         writes.append(PutTask(row.uuid, is_io))
                     known[row.uuid] = is_io
-            found.append(msgspec.structs.replace(item, writes=(*item.writes, *writes)) if writes else item)
-        return found
+            extended.append(msgspec.structs.replace(item, writes=(*item.writes, *writes)) if writes else item)
+        return extended
 
     def write(self, writes: Iterable[Write]) -> None:
         """Commit writes that fail only after a concurrent change, all or nothing.

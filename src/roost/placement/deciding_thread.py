@@ -267,7 +267,7 @@ class Serving:
         jobs = self._drop_stale_jobs(jobs)
         if not jobs:
             return []
-        known = self._current.state.position
+        position = self._current.state.position
         try:
             self._current.refresh()
         except Exception as error:  # noqa: BLE001  # the thread must go on, and every task gets an answer
@@ -276,14 +276,14 @@ class Serving:
             _fail(jobs, error)
             return []
         if self._current.store.is_shared:
-            metrics.BEHIND.observe(self._current.state.position - known)
-        found = [(job, job.act if job.slices else self._plan(job)) for job in jobs]
-        planned = [job for job, result in found if isinstance(result, Plan)]
+            metrics.BEHIND.observe(self._current.state.position - position)
+        results = [(job, job.act if job.slices else self._plan(job)) for job in jobs]
+        planned = [job for job, result in results if isinstance(result, Plan)]
         conflicted = [job for phase in _phases(planned) for job in self._commit(phase)]
         # After the plans, which are made on the columns before the acts.
-        acting = [job for job, result in found if isinstance(result, Act)]
+        acting = [job for job, result in results if isinstance(result, Act)]
         self._do(acting)
-        dependent = [job for job, result in found if isinstance(result, Again)]
+        dependent = [job for job, result in results if isinstance(result, Again)]
         if acting:
             return conflicted + dependent
         if dependent:

@@ -51,11 +51,11 @@ def by_type(state: State, holders: Iterable[Holder]) -> Mapping[str, Usage]:
 
 def total(usages: Iterable[Usage]) -> Usage:
     """Return the common usage of all."""
-    found = Usage()
+    common = Usage()
     for usage in usages:
-        found.consumer_count += usage.consumer_count
-        found.amounts.update(usage.amounts)
-    return found
+        common.consumer_count += usage.consumer_count
+        common.amounts.update(usage.amounts)
+    return common
 
 
 def by_class(state: State, usage: Usage) -> dict[str, int]:

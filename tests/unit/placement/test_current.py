@@ -170,7 +170,7 @@ def test_everything_is_read_again_after_a_failure(end):
     assert current.flush() == [None]
 
 
-def test_drop_clears_kept_values_and_keeps_the_consumer_index():
+def test_drop_clears_caches_and_keeps_the_consumer_index():
     _, current = store_with_host()
     assert current.state.consumer_index is None
     current.caches[dict] = {}

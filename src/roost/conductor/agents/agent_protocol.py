@@ -252,11 +252,11 @@ def _check_owner(
         return
     hosts, providers = state.hosts, state.providers
     rows = [row for row in hosts.rows_of_name.get(before.host, ()) if hosts.alive.each[row]]
-    known = {hosts.nodes[row]: providers.uuids[int(hosts.provider_row.each[row])] for row in rows}
+    registered = {hosts.nodes[row]: providers.uuids[int(hosts.provider_row.each[row])] for row in rows}
     reported = {each.node: uuid_form(each.uuid) for each in registration.nodes}
-    is_other = any(reported.get(node, uuid) != uuid for node, uuid in known.items())
-    if is_other or (known and reported and known.keys().isdisjoint(reported)):
-        raise Conflict(f"the host {host} is registered by another agent, which reports {', '.join(sorted(known))}")
+    is_other = any(reported.get(node, uuid) != uuid for node, uuid in registered.items())
+    if is_other or (registered and reported and registered.keys().isdisjoint(reported)):
+        raise Conflict(f"the host {host} is registered by another agent, which reports {', '.join(sorted(registered))}")
 
 
 def _plan_clean(
@@ -272,16 +272,16 @@ def _plan_clean(
 
     Guests that the earlier one ordered to destroy may be needed there from now on.
     """
-    known = reader.operation_of(agent.run)
-    old = known if before is None or before.run == agent.run else reader.operation_of(before.run)
-    work = _end_early(reader, old, now_s=now_s) if fates.is_clean or old is not known else []
+    operation = reader.operation_of(agent.run)
+    old = operation if before is None or before.run == agent.run else reader.operation_of(before.run)
+    work = _end_early(reader, old, now_s=now_s) if fates.is_clean or old is not operation else []
     if fates.is_clean:
         return work
-    numbers = [] if known is None else [order.number for order in reader.orders_of(known.id)]
+    numbers = [] if operation is None else [order.number for order in reader.orders_of(operation.id)]
     guests = tuple(map(uuid_text, fates.hold + fates.destroy))
     body = HostCleanup(host=agent.host, fence=agent.fence, guests=guests, after=max(numbers, default=0))
     row = OperationRow(
-        id=current.new_id("operation") if known is None else known.id,
+        id=current.new_id("operation") if operation is None else operation.id,
         uuid=agent.run,
         kind="clean",
         step="clean",
@@ -289,9 +289,9 @@ def _plan_clean(
         body=msgspec.msgpack.encode(body),
         created_at_s=now_s,
         changed_at_s=now_s,
-        version=1 if known is None else known.version + 1,
+        version=1 if operation is None else operation.version + 1,
     )
-    return [*work, Put(row, None if known is None else known.version)]
+    return [*work, Put(row, None if operation is None else operation.version)]
 
 
 def _end_early(reader: WorkReader, cleaning: OperationRow | None, *, now_s: float) -> list[Put]:
@@ -303,10 +303,10 @@ def _end_early(reader: WorkReader, cleaning: OperationRow | None, *, now_s: floa
 
 def _agents(reader: WorkReader, polls: Sequence[PollingAgent]) -> list[AgentRow]:
     if len(polls) > 1:
-        known = reader.agents_in_charge()
-        return [known[host] for each in polls if (host := each.host.lower()) in known]
-    found = [reader.agent(each.host.lower()) for each in polls]
-    return [agent for agent in found if agent is not None]
+        in_charge = reader.agents_in_charge()
+        return [in_charge[host] for each in polls if (host := each.host.lower()) in in_charge]
+    agents = [reader.agent(each.host.lower()) for each in polls]
+    return [agent for agent in agents if agent is not None]
 
 
 def _is_unknown(agent: AgentRow | None, each: PollingAgent) -> bool:
@@ -328,8 +328,8 @@ def _find_deliverable(reader: WorkReader, agents: Mapping[str, AgentRow], *, ord
     """
     ready = sorted(host for host, agent in agents.items() if agent.state == "ready")
     arriving = sorted(agents.keys() - set(ready))
-    found = reader.open_orders(ready, most=orders_max) if ready else []
-    return found + (reader.open_orders(arriving, most=orders_max, actions=["destroy"]) if arriving else [])
+    orders = reader.open_orders(ready, most=orders_max) if ready else []
+    return orders + (reader.open_orders(arriving, most=orders_max, actions=["destroy"]) if arriving else [])
 
 
 def _split_ended_orders(reader: WorkReader, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""Instances whose reported state differs from their status: an operation ``sync`` queries the host.
+"""Instances with a reported state that differs from their status: an operation ``sync`` queries the host.
 
 A report may be late or repeated. The answer to ``sync`` is not: the host gives it after all orders before.
 """
@@ -23,7 +23,7 @@ _STATUSES: Mapping[str, Status] = {"running": "ACTIVE", "stopped": "SHUTOFF"}
 def differing_instances(
     host: str, guests: Iterable[GuestReport], *, statuses: Iterable[StatusRow], paused: Collection[str]
 ) -> list[StatusRow]:
-    """Return the unlocked instances of a host whose reported state contradicts their status.
+    """Return the unlocked instances of a host with a reported state that contradicts their status.
 
     Args:
         host: the service in lower case.

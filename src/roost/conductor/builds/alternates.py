@@ -111,11 +111,11 @@ def plan_alternate(current: Commits, instance_uuid: str, pick: Pick, *, remainin
         Conflict: the instance does not exist any more.
     """
     holder, _ = _holder_of(current.state, instance_uuid)
-    found = _move(current, holder, pick)
-    if isinstance(found, str):
-        return found
+    claim = _move(current, holder, pick)
+    if isinstance(claim, str):
+        return claim
     taken = msgspec.structs.replace(pick, instance_uuid=instance_uuid)
-    return AlternateStep(release_of(current.state, [holder]), found, taken, remaining)
+    return AlternateStep(release_of(current.state, [holder]), claim, taken, remaining)
 
 
 def _holder_of(state: State, instance_uuid: str) -> tuple[Holder, InstanceRow]:
@@ -149,7 +149,7 @@ def takes_of(state: State, holder: Holder | None, pick: Pick) -> tuple[int, list
     """Return the row of a host and an instance's amounts there, or the reason why they do not fit.
 
     Args:
-        holder: the instance, whose present allocations are released; None: it holds nothing.
+        holder: the instance; its present allocations are released; None: it has none.
 
     Returns:
         Pairs of an inventory's id and an amount.

@@ -39,12 +39,12 @@ def plan_count(state: State, pick: Pick, *, has_failed: bool, failures_max: int 
     """
     hosts = state.hosts
     rows = [row for row in hosts.rows_of_name.get(pick.host.lower(), ()) if hosts.alive.each[row]]
-    known = [hosts.facts[row] for row in rows]
+    old_facts = [hosts.facts[row] for row in rows]
     facts = [
         count_in_facts(each, has_failed=has_failed) if hosts.nodes[row] == pick.node else each
-        for row, each in zip(rows, known, strict=True)
+        for row, each in zip(rows, old_facts, strict=True)
     ]
-    count = max((each.failed_builds for each, old in zip(facts, known, strict=True) if each is not old), default=0)
+    count = max((each.failed_builds for each, old in zip(facts, old_facts, strict=True) if each is not old), default=0)
     has_reached_limit = count > 0 and failures_max > 0 and count % failures_max == 0
     if not has_reached_limit or any(each.is_disabled for each in facts):
         return BuildCount(writes_of_facts(state, rows, facts))

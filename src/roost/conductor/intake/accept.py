@@ -73,9 +73,9 @@ def build(
         BadRequest: the request moves an instance, has too many instances, or an invalid name or uuid.
         Conflict: one of the instances exists already.
     """
-    known = reader.operation_of(operation_uuid)
-    if known is not None:
-        return known
+    stored = reader.operation_of(operation_uuid)
+    if stored is not None:
+        return stored
     uuids = _new_uuids(current, reader, request, name=name)
     spelled = msgspec.structs.replace(request, instance_uuids=tuple(map(uuid_form, request.instance_uuids)))
     documents, (flavor_id, image_id, request_id) = _documents(current.state, request)
@@ -266,18 +266,18 @@ def _new_uuids(current: Commits, reader: WorkReader, request: Request, *, name: 
         raise BadRequest(f"{INSTANCES_MAX:,} instances at most can be requested at once, not {request.count:,}")
     if not name or not is_text(name, length_max=NAME_MAX):
         raise BadRequest(f"the name of an instance must be text of 1..{NAME_MAX} characters, got {name[:70]!r}")
-    found: list[bytes] = []
+    uuids: list[bytes] = []
     for text in request.instance_uuids:
         body = uuid_bytes(text)
         if body is None:
             raise BadRequest(f"the instance {text!r} is not a valid UUID")
-        if body in found or body in current.state.holders:
+        if body in uuids or body in current.state.holders:
             raise Conflict(f"the instance {text} exists already")
-        found.append(body)
-    if len(found) != request.count:
-        raise BadRequest(f"the request has {request.count} instances, but {len(found)} uuids")
-    check_unused(reader, found)
-    return found
+        uuids.append(body)
+    if len(uuids) != request.count:
+        raise BadRequest(f"the request has {request.count} instances, but {len(uuids)} uuids")
+    check_unused(reader, uuids)
+    return uuids
 
 
 def _statuses(

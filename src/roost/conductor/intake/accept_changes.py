@@ -50,12 +50,12 @@ def rebuild(
         Conflict: its status does not allow a rebuild, or a filter refuses the image on its host.
     """
     status = find_status(reader, instance_uuid)
-    request, known = request_of(current.store.document, status), image_of(current.store.document, status)
+    request, old_image = request_of(current.store.document, status), image_of(current.store.document, status)
     if image is not None and request.is_bfv:
         raise BadRequest(f"the instance {uuid_text(status.uuid)} boots from a volume: it cannot have another image")
-    image = known if image is None else image
+    image = old_image if image is None else image
     renewed = msgspec.structs.replace(request, image=image if image != Image() else None)
-    if image.id != known.id and not may_begin("rebuild", status):
+    if image.id != old_image.id and not may_begin("rebuild", status):
         refusal = rebuild_refusal(filters, renewed, state=current.state, node=status.node, now_s=now_s)
         if refusal:
             raise Conflict(f"the instance {uuid_text(status.uuid)} cannot be rebuilt from this image: {refusal}")

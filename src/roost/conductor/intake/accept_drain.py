@@ -60,12 +60,12 @@ def drain_request(documents: Documents, status: StatusRow, *, migration_uuid: st
 
 def instances_of(reader: WorkReader, host: str) -> list[StatusRow]:
     """Return the statuses of all instances on a service, in the order of their requests."""
-    found: list[StatusRow] = []
+    statuses: list[StatusRow] = []
     last = 0
     while page := reader.statuses(after_id=last, most=_PAGE, host=host):
-        found += page
+        statuses += page
         last = page[-1].id
-    return [status for status in found if status.status != "DELETED"]
+    return [status for status in statuses if status.status != "DELETED"]
 
 
 def rehearse_drain(
@@ -96,7 +96,7 @@ def service_of(current: Commits, reader: WorkReader, name: str) -> str:
     hosts = current.state.hosts
     host = hosts.names[rows_of_service(current.state, name)[0]]
     if is_gone(reader.agent(host.lower())):
-        raise Conflict(f"the agent of {host} does not answer: its instances can be evacuated, but not moved")
+        raise Conflict(f"the agent of {host} does not answer: its instances can be evacuated, and not be moved")
     return host
 
 
@@ -121,9 +121,9 @@ def drain(
         NotFound: there is no such service.
         Conflict: its agent does not answer; it is being drained already.
     """
-    known = reader.operation_of(operation_uuid)
-    if known is not None:
-        return known
+    stored = reader.operation_of(operation_uuid)
+    if stored is not None:
+        return stored
     host = service_of(current, reader, name)
     other = _drain_of(reader, host)
     if other is not None:

@@ -37,9 +37,9 @@ def revert(
         NotFound: there is no such instance.
         Conflict: its status does not allow a revert, or its host is declared lost while its agent is there.
     """
-    known = reader.operation_of(operation_uuid)
-    if known is not None:
-        return known
+    stored = reader.operation_of(operation_uuid)
+    if stored is not None:
+        return stored
     status = find_status(reader, instance_uuid)
     open_revert = _open_revert(reader, status) if is_lost else None
     if open_revert is None:
@@ -57,9 +57,11 @@ def revert(
 
 def _open_revert(reader: WorkReader, status: StatusRow) -> OperationRow | None:
     """Return the open revert of an instance."""
-    found = reader.operation(status.operation_id) if status.operation_id else None
-    is_one = found is not None and found.kind == "revert" and not found.outcome and not found.is_cancelled
-    return found if is_one and found is not None and not body_of(found, MoveSettlement).is_apart else None
+    operation = reader.operation(status.operation_id) if status.operation_id else None
+    is_one = (
+        operation is not None and operation.kind == "revert" and not operation.outcome and not operation.is_cancelled
+    )
+    return operation if is_one and operation is not None and not body_of(operation, MoveSettlement).is_apart else None
 
 
 def _was_on(reader: WorkReader, status: StatusRow) -> bool:

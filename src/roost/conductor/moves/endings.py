@@ -10,7 +10,7 @@ from roost.model.work.operation import InstanceBuild, InstanceMove, MoveSettleme
 
 
 def finish_move(view: View, desk: Desk, body: InstanceMove, *, status: str, is_clean: bool) -> Commit:
-    """Return the end of a move whose instance is on the target.
+    """Return the end of a move with the instance on the target.
 
     Args:
         status: of the instance from now on.
@@ -46,7 +46,7 @@ def finish_move(view: View, desk: Desk, body: InstanceMove, *, status: str, is_c
 
 
 def keep_on_source(view: View, desk: Desk, body: InstanceMove, *, problem: str, status: str = "") -> Commit:
-    """Return the end of a move whose instance stays on its source, with its old allocations.
+    """Return the end of a move with the instance on its source, with its old allocations.
 
     Args:
         status: of the instance from now on; empty: it stays.
@@ -95,5 +95,5 @@ def hand_over(view: View, desk: Desk, body: InstanceMove | MoveSettlement | Inst
 def other_migration(view: View) -> bytes | None:
     """Return another migration of the instance with allocations."""
     own = migration_of(view).uuid
-    found = [each for each in view.migrations if each.uuid != own and each.status in OPEN_MOVES]
-    return max(found, key=lambda each: (each.created_at_s, each.id)).uuid if found else None
+    others = [each for each in view.migrations if each.uuid != own and each.status in OPEN_MOVES]
+    return max(others, key=lambda each: (each.created_at_s, each.id)).uuid if others else None

@@ -13,11 +13,11 @@ from roost.scheduler.numa.constraints import topology_of
 
 def allocations_of(state: State, uuid: bytes) -> dict[str, dict[str, int]]:
     """Return the allocations of a consumer: provider uuid -> class -> amount."""
-    holder, found = state.holders.get(uuid), dict[str, dict[str, int]]()
+    holder, allocations = state.holders.get(uuid), dict[str, dict[str, int]]()
     for inventory_id, amount in () if holder is None else holder.takes:
         provider = state.providers.uuids[state.providers.row_of_id[inventory_id >> CLASS_BITS]]
-        found.setdefault(provider, {})[state.class_ids.name_of(inventory_id & CLASS_MASK)] = amount
-    return found
+        allocations.setdefault(provider, {})[state.class_ids.name_of(inventory_id & CLASS_MASK)] = amount
+    return allocations
 
 
 def guest_here(view: View, desk: Desk, request: Request, *, is_on: bool) -> GuestSpec:

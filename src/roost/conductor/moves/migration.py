@@ -45,10 +45,10 @@ def migration_of(view: View) -> MigrationRow:
     Raises:
         Conflict: it has none.
     """
-    found = next((each for each in view.migrations if each.uuid == view.status.migration_uuid), None)
-    if found is None:
+    migration = next((each for each in view.migrations if each.uuid == view.status.migration_uuid), None)
+    if migration is None:
         raise Conflict(f"the instance {uuid_text(view.status.uuid)} has no migration")
-    return found
+    return migration
 
 
 def update_migration(view: View, status: str, **changes: object) -> Put:
@@ -226,5 +226,5 @@ def _is_free(group: Group, place: Place, *leaving: Holder) -> bool:
 
 def _host_id(state: State, migration: MigrationRow) -> int | None:
     hosts = state.hosts
-    found = (row for row in hosts.rows_of_name.get(migration.source_host.lower(), ()) if hosts.alive.each[row])
-    return next((hosts.ids[row] for row in found if hosts.nodes[row] == migration.source_node), None)
+    rows = (row for row in hosts.rows_of_name.get(migration.source_host.lower(), ()) if hosts.alive.each[row])
+    return next((hosts.ids[row] for row in rows if hosts.nodes[row] == migration.source_node), None)

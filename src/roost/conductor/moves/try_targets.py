@@ -154,11 +154,11 @@ def _find_next(view: View, desk: Desk, body: InstanceMove, *, problem: str, is_f
     try:
         _check(view, after, problem=problem)
         for at, pick in enumerate(body.picks[1:], start=1):
-            found = target_problem(view, pick.host) or claim_alternate(desk.current, migration_of(view), pick)
-            if not isinstance(found, str):
+            result = target_problem(view, pick.host) or claim_alternate(desk.current, migration_of(view), pick)
+            if not isinstance(result, str):
                 after = msgspec.structs.replace(after, attempts=tuple(attempts), picks=body.picks[at:])
-                return _Attempt(after, writes=found)
-            attempts.append(attempt_record(pick, problem=found, is_claimed=False))
+                return _Attempt(after, writes=result)
+            attempts.append(attempt_record(pick, problem=result, is_claimed=False))
     except (BuildFailed, MaxRetriesExceeded, Conflict) as error:
         return _Attempt(after, fault=describe_error(error))
     after = msgspec.structs.replace(after, attempts=tuple(attempts))

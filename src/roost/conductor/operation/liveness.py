@@ -41,9 +41,9 @@ def check_gone(
     if agent is not None and not is_gone(agent):
         silent_s = max(0.0, reader.now_s() - agent.heard_at_s)
         raise Conflict(
-            f"the instance {uuid_text(status.uuid)} cannot {act}: the agent of {status.host} is there; its last "
-            f"heartbeat was {silent_s:,.0f} s ago; {alternative}, or wait until `roost agent list` shows it as gone, "
-            "at most 5 s after service_down_time without a heartbeat"
+            f"the instance {uuid_text(status.uuid)} cannot {act}: the agent of {status.host} is there, and was heard "
+            f"{silent_s:,.0f} s ago; {alternative}, or wait until `roost agent list` shows it as gone, which it does "
+            "within 5 s after it was not heard for service_down_time"
         )
     return require_same_agent(agent)
 

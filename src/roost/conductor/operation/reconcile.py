@@ -87,14 +87,14 @@ def moves_away(reader: WorkReader, hosts: set[str]) -> list[MigrationRow]:
     Args:
         hosts: the service, in all letter cases in use.
     """
-    found: list[MigrationRow] = []
+    moves: list[MigrationRow] = []
     for host in sorted(hosts):
         for status in ("moving", "finished", "left"):
             after_id = 0
             while page := reader.migrations(after_id=after_id, most=_PAGE, status=status, source_host=host):
                 after_id = page[-1].id
-                found += [each for each in page if has_left(each, host) or is_held_by(each, host)]
-    return found
+                moves += [each for each in page if has_left(each, host) or is_held_by(each, host)]
+    return moves
 
 
 def end_moves(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple[tuple[Write, ...], tuple[Put, ...]]:
@@ -124,6 +124,6 @@ def check_settled(reader: WorkReader, status: StatusRow, *, act: str) -> None:
 
 
 def has_left(move: MigrationRow, host: str) -> bool:
-    """Return whether an instance has left a host for good, so that its guest there is destroyed."""
+    """Return whether an instance has left a host finally, so that its guest there is destroyed."""
     is_over = move.status == "left" or (move.kind in _FINAL_KINDS and move.status == "finished")
     return is_over and move.source_host.lower() == host.lower()

@@ -60,7 +60,7 @@ def send(view: View, desk: Desk, body: Build) -> Commit:
     granted = body.problem or load_decision(desk, body.request, decision_uuid=body.decision_uuid)
     problem = granted if isinstance(granted, str) else ""
     picks = {} if isinstance(granted, str) else {pick.instance_uuid: pick for pick in granted.decision.picks}
-    released: list[bytes] = []
+    failed_uuids: list[bytes] = []
     work: list[Put] = []
     batch = subjects(view.operation)
     for uuid in batch:
@@ -68,14 +68,14 @@ def send(view: View, desk: Desk, body: Build) -> Commit:
         fault = problem or _find_fault(view, body.request, pick, uuid=uuid_text(uuid))
         if isinstance(granted, str) or fault or pick is None:
             # Without a decision, any claim is of another request.
-            released += [] if body.problem else [uuid]
+            failed_uuids += [] if body.problem else [uuid]
             work += _end_in_error(view, desk, status, decision_uuid=body.decision_uuid, fault=fault)
         else:
             work += _start_build(view, desk, status, body=body, granted=granted, pick=pick)
     after = msgspec.structs.replace(body, sent=body.sent + len(batch))
     is_last = after.sent >= body.request.count
     operation = end(view, body=after, problem=problem) if is_last else advance(view, "send", body=after)
-    return Commit(operation=operation, writes=plan_release(desk.current.state, released), work=tuple(work))
+    return Commit(operation=operation, writes=plan_release(desk.current.state, failed_uuids), work=tuple(work))
 
 
 def _find_fault(view: View, request: Request, pick: Pick | None, *, uuid: str) -> str:

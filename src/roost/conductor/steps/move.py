@@ -171,7 +171,7 @@ def undo_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
 def restart(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the source to start the instance, if the move stopped it; otherwise keep it there.
 
-    A target that is gone and is the same host discards what it has when it is back.
+    If the target is gone and is the same host, it discards its copy on its return.
     """
     source = view.status.host
     if not body.is_on or not any(order.action == "power_off" and _was_delivered(order) for order in view.orders):

@@ -22,11 +22,11 @@ def send(view: View, desk: Desk, body: PowerChange) -> Commit:
 def apply_report(view: View, desk: Desk, body: PowerChange) -> Commit:
     """Set ACTIVE or SHUTOFF as the host reports; SHELVED stays while it is stopped; otherwise keep the status."""
     answer = view.reply.answer
-    found = answer.found.state if answer is not None and answer.found is not None else ""
-    problem = _find_problem(view, desk, found)
+    state = answer.found.state if answer is not None and answer.found is not None else ""
+    problem = _find_problem(view, desk, state)
     if problem:
         return _keep(view, desk, body, problem=problem)
-    status, writes = status_of_state(view.status, found), tuple[PutDocument, ...]()
+    status, writes = status_of_state(view.status, state), tuple[PutDocument, ...]()
     if status == view.status.status:
         lock = release_lock(view)
     elif view.status.status == "SHELVED":
@@ -43,19 +43,19 @@ def keep(view: View, desk: Desk, body: PowerChange) -> Commit:
     return _keep(view, desk, body, problem=view.reply.problem)
 
 
-def _find_problem(view: View, desk: Desk, found: str) -> str:
-    """Return why the report does not make the instance well; empty: it does.
+def _find_problem(view: View, desk: Desk, state: str) -> str:
+    """Return why the report cannot set the status; empty: it can.
 
     Args:
-        found: the reported state; empty: the host has no such guest.
+        state: the reported one; empty: the host has no such guest.
     """
     if view.status.uuid not in desk.current.state.holders:
         return "it has no allocations"
     if view.status.status == "ERROR" and any(map(partial(is_unsettled, view.status), view.migrations)):
         return "a move of it is not settled"
-    if not found:
+    if not state:
         return f"{view.status.host} has no guest of it"
-    return "" if status_of_state(view.status, found) else f"{view.status.host} has it as {found}"
+    return "" if status_of_state(view.status, state) else f"{view.status.host} has it as {state}"
 
 
 def _keep(view: View, desk: Desk, body: PowerChange, *, problem: str) -> Commit:

@@ -70,8 +70,10 @@ def plan_aggregates(current: Current, row: int, *, uuids: Sequence[str], generat
             number = current.new_id("aggregate")
             writes.append(PutAggregate(number, body, "", {}, 0))
         numbers.append(number)
-    known = state.providers.generation.each[row]
-    writes.append(PutMembership(state.providers.ids[row], known, sorted(numbers), raises=generation is not None))
+    stored_generation = state.providers.generation.each[row]
+    writes.append(
+        PutMembership(state.providers.ids[row], stored_generation, sorted(numbers), raises=generation is not None)
+    )
     return tuple(writes)
 
 
