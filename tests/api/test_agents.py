@@ -257,8 +257,8 @@ def test_poll_renews_the_last_contact_of_the_host(own):
     own.post("/orders/poll", poll_body())
     own.post("/orders/poll", poll_body(host="host-1", fence=9))
     before = {each["host"]: each["heard_at_s"] for each in own.get("/agents").json["agents"]}
-    own.agents.note_heard()
-    own.agents.note_heard()
+    own.agents.store_heartbeats()
+    own.agents.store_heartbeats()
     after = {each["host"]: each["heard_at_s"] for each in own.get("/agents").json["agents"]}
     assert after["host-0"] > before["host-0"]
     assert after["host-1"] == before["host-1"]
