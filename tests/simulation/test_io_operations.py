@@ -12,12 +12,12 @@ from roost.simulator.cluster.simulation import Simulation
 SEEDS = (12, 44, 47, 82, 118, 127)
 
 
-def count_in_rows(shelves):
+def count_in_rows(tables):
     """Count the instances with an I/O task on each host from the database rows."""
-    uuids = {row.uuid for row in shelves.work[StatusRow].rows.values() if row.task in IO_TASKS}
+    uuids = {row.uuid for row in tables.work[StatusRow].rows.values() if row.task in IO_TASKS}
     found = Counter()
-    for consumer in shelves.consumers.rows.values():
-        instance = shelves.instances.get(consumer.id)
+    for consumer in tables.consumers.rows.values():
+        instance = tables.instances.get(consumer.id)
         if instance is not None and consumer.uuid in uuids:
             found[instance.host_id] += 1
     return found
@@ -44,7 +44,7 @@ class ColumnChecker(InvariantChecker):
         for process in self.world.processes if self.world.is_single else ():
             if process.is_up:
                 found = count_in_columns(process)
-                assert found == count_in_rows(self.world.store.shelves)
+                assert found == count_in_rows(self.world.store.tables)
                 self.most = max(self.most, found.total())
 
 
@@ -57,5 +57,5 @@ def test_io_ops_columns_match_database_rows(seed):
     assert not result.invariant
     for process in world.processes:
         if process.is_up:
-            assert count_in_columns(process) == count_in_rows(world.store.shelves)
+            assert count_in_columns(process) == count_in_rows(world.store.tables)
     assert run.invariants.most > 0 or not world.is_single

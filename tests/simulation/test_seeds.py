@@ -10,7 +10,7 @@ import pytest
 from roost.conductor.steps import TABLES
 from roost.model.writes import CLASS_MASK
 from roost.simulator.cluster import __main__ as command
-from roost.simulator.cluster.audit_rows import audit_shelves
+from roost.simulator.cluster.audit_rows import audit_tables
 from roost.simulator.cluster.environment.trouble import FaultRates
 from roost.simulator.cluster.seed_report import format_failure
 from roost.simulator.cluster.seed_runs import run_seed, run_seeds, sum_results
@@ -67,16 +67,16 @@ def test_seeds_cover_every_fault_and_every_end_of_every_kind():
 
 
 def used_stocks(world):
-    return [key for key, stock in world.store.shelves.stocks.rows.items() if stock.used and key & CLASS_MASK]
+    return [key for key, stock in world.store.tables.stocks.rows.items() if stock.used and key & CLASS_MASK]
 
 
 def test_audit_of_a_finished_run_finds_damage():
     runs = map(Simulation, SEEDS)
     world = next(run.world for run in runs if not run.run().invariant and used_stocks(run.world))
-    shelves, key = world.store.shelves, used_stocks(world)[0]
-    assert audit_shelves(shelves) == []
-    shelves.stocks.rows[key] = shelves.stocks.rows[key].with_used(shelves.stocks.rows[key].used - 1)
-    assert [finding.check for finding in audit_shelves(shelves)] == ["used"]
+    tables, key = world.store.tables, used_stocks(world)[0]
+    assert audit_tables(tables) == []
+    tables.stocks.rows[key] = tables.stocks.rows[key].with_used(tables.stocks.rows[key].used - 1)
+    assert [finding.check for finding in audit_tables(tables)] == ["used"]
 
 
 def test_seed_gives_the_same_run_in_other_processes():

@@ -14,20 +14,20 @@ from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
 from roost.store.dump import writes_of
 from roost.store.rules.codec import CODECS, decode_writes, encode_writes
-from roost.store.rules.commit_rules import committable, judge
+from roost.store.rules.commit_rules import are_committable, judge
 from roost.store.rules.decision_filter import is_wanted
-from roost.store.rules.row_cache import Shelves
+from roost.store.rules.row_cache import RowCache
 from roost.store.rules.schema import Table
 from roost.store.work_queries import Question, WorkReading, find_expired, select_rows
 
 _PRUNED_PER_CALL = 2500
 
 
-class _World:
-    """The shared rows of the stores of several simulated processes."""
+class _SharedRows:
+    """The rows of a simulated database, shared by the stores of several simulated processes."""
 
     def __init__(self) -> None:
-        self.shelves = Shelves()
+        self.tables = RowCache()
         self.feed: list[tuple[int, int, bytes]] = []  # position, peer, body
         self.position = 0
         self.peers = 1
@@ -37,41 +37,41 @@ class _World:
 class _Rows:
     """Finds rows by a scan of all of them."""
 
-    def __init__(self, shelves: Shelves, clock: Clock) -> None:
-        self._shelves = shelves
+    def __init__(self, tables: RowCache, clock: Clock) -> None:
+        self._tables = tables
         self._clock = clock
 
     def now_s(self) -> float:
         return self._clock.now_s()
 
     def find(self, question: Question) -> list[tuple[Any, ...]]:
-        return _find(self._shelves, question)
+        return _find(self._tables, question)
 
     def tally(self, table: Table) -> tuple[int, int]:
-        rows = _rows(self._shelves, table)
+        rows = _rows(self._tables, table)
         return len(rows), sum(row.version for row in rows)
 
     def close(self) -> None:
         """Do nothing: it holds no resources."""
 
 
-def _find(shelves: Shelves, question: Question) -> list[tuple[Any, ...]]:
-    return [msgspec.structs.astuple(row) for row in select_rows(question, _rows(shelves, question.table))]
+def _find(tables: RowCache, question: Question) -> list[tuple[Any, ...]]:
+    return [msgspec.structs.astuple(row) for row in select_rows(question, _rows(tables, question.table))]
 
 
-def _rows(shelves: Shelves, table: Table) -> list[Any]:
+def _rows(tables: RowCache, table: Table) -> list[Any]:
     """Return the rows of a table, copied at one moment: the store may write them meanwhile."""
-    return [*shelves.by_table()[table.name].rows.values()]
+    return [*tables.by_name()[table.name].rows.values()]
 
 
 class MemoryStore:
     """Rows in memory, judged item by item. Nothing is durable.
 
-    Several stores may share one world, as several processes share one PostgreSQL: see ``peer``.
+    Several stores may share rows, as several processes share one PostgreSQL database: see ``peer``.
     """
 
     def __init__(self) -> None:
-        self._world = _World()
+        self._shared = _SharedRows()
         self._peer = 1
         self._seen = 0
         self._own: set[int] = set()
@@ -79,58 +79,57 @@ class MemoryStore:
     def peer(self) -> Self:
         """Return the store of another process: it shares the rows, and has read nothing yet."""
         other = type(self)()
-        self._world.peers += 1
-        # It is the same class.
-        other._world, other._peer = self._world, self._world.peers  # noqa: SLF001
+        self._shared.peers += 1
+        other._shared, other._peer = self._shared, self._shared.peers  # noqa: SLF001  # it is the same class
         return other
 
     @property
     def is_shared(self) -> bool:
         """See ``Store.is_shared``."""
-        return self._world.peers > 1
+        return self._shared.peers > 1
 
     @property
-    def shelves(self) -> Shelves:
+    def tables(self) -> RowCache:
         """All present rows, for tests and checks."""
-        return self._world.shelves
+        return self._shared.tables
 
     def load(self) -> LoadedDatabase:
         """See ``Store.load``."""
-        self._seen = self._world.position
+        self._seen = self._shared.position
         self._own.clear()
-        return LoadedDatabase(self._world.position, iter(list(writes_of(self._scan))))
+        return LoadedDatabase(self._shared.position, iter(list(writes_of(self._scan))))
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``."""
-        first = self._world.next_ids.get(kind, 1)
-        self._world.next_ids[kind] = first + count
+        first = self._shared.next_ids.get(kind, 1)
+        self._shared.next_ids[kind] = first + count
         return first
 
     def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``."""
-        assert committable(items), "a generation is never committed"
+        assert are_committable(items), "a generation is never committed"
         refusals: list[Refusal | None] = []
         writes: list[Write] = []
         for item in items:
-            refusals.append(judge(self._world.shelves, item))
+            refusals.append(judge(self._shared.tables, item))
             if refusals[-1] is None:
                 writes.extend(item.writes)
-        self._world.shelves.forget_changes()
+        self._shared.tables.forget_changes()
         if writes:
-            self._world.position += 1
-            self._own.add(self._world.position)
-            self._world.feed.append((self._world.position, self._peer, encode_writes(writes)))
-        return CommitResult(refusals, self._world.position)
+            self._shared.position += 1
+            self._own.add(self._shared.position)
+            self._shared.feed.append((self._shared.position, self._peer, encode_writes(writes)))
+        return CommitResult(refusals, self._shared.position)
 
     def changes(self) -> Sequence[Change]:
         """See ``Store.changes``."""
         found = []
-        for position, _, body in reversed(self._world.feed):
+        for position, _, body in reversed(self._shared.feed):
             if position <= self._seen:
                 break
             if position not in self._own:
                 found.append(Change(position, decode_writes(body)))
-        self._seen = self._world.position
+        self._seen = self._shared.position
         self._own.clear()
         return found[::-1]
 
@@ -141,9 +140,9 @@ class MemoryStore:
 
     def past(self, position: int, seen: str) -> Past:
         """See ``Store.past``. The feed of this store is never pruned."""
-        peer, read, made = map(int, seen.split()) if seen else (0, position, position)
-        before = [body for at, by, body in self._world.feed if at <= read or (by == peer and at <= made)]
-        after = (body for at, by, body in self._world.feed if at > made and peer in (0, by))
+        peer, read, written = map(int, seen.split()) if seen else (0, position, position)
+        before = [body for at, by, body in self._shared.feed if at <= read or (by == peer and at <= written)]
+        after = (body for at, by, body in self._shared.feed if at > written and peer in (0, by))
         own = next(after, None)
         writes = (write for body in before for write in decode_writes(body))
         return Past(writes, [] if own is None else decode_writes(own))
@@ -158,43 +157,43 @@ class MemoryStore:
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
         """See ``Store.evidence``."""
-        rows = self._world.shelves.decisions.rows
+        rows = self._shared.tables.decisions.rows
         if uuid is not None:
             return [row for row in rows.values() if row.uuid == uuid]
         return [rows[number] for number in sorted(rows, reverse=True)[:newest]]
 
     def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
         """See ``Store.refusals``."""
-        rows = self._world.shelves.decisions.rows
+        rows = self._shared.tables.decisions.rows
         found = (rows[number] for number in sorted(rows, reverse=True))
         return [row for row in found if row.outcome == "refused" and row.decided_at_s >= since_s][:newest]
 
     def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
         """See ``Store.decisions``."""
-        rows = self._world.shelves.decisions.rows
+        rows = self._shared.tables.decisions.rows
         found = (rows[number] for number in sorted(rows, reverse=True))
         return list(islice((row for row in found if is_wanted(row, query)), query.newest))
 
     def document(self, number: int) -> bytes | None:
         """See ``Store.document``."""
-        found = self._world.shelves.documents.get(number)
+        found = self._shared.tables.documents.get(number)
         return None if found is None else found.body
 
     def beat(self, hosts: Iterable[str], now_s: float) -> None:
         """See ``Store.beat``."""
-        shelf = self._world.shelves.work[AgentRow]
+        agents = self._shared.tables.work[AgentRow]
         for host in hosts:
-            agent = shelf.get(host)
+            agent = agents.get(host)
             if agent is not None and agent.heard_at_s < now_s:
-                shelf.fill(msgspec.structs.replace(agent, heard_at_s=now_s))
+                agents.fill(msgspec.structs.replace(agent, heard_at_s=now_s))
 
     def work_reader(self, clock: Clock) -> WorkReading:
         """See ``Store.work_reader``."""
-        return WorkReading(_Rows(self._world.shelves, clock))
+        return WorkReading(_Rows(self._shared.tables, clock))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. The feed of this store has no times, so only its size limits it."""
-        rows = self._world.shelves.decisions.rows
+        rows = self._shared.tables.decisions.rows
         size = sum(len(row.body) for row in rows.values())
         pruned = 0
         for number in sorted(rows):
@@ -207,8 +206,8 @@ class MemoryStore:
 
     def prune_work(self, *, older_than_s: float) -> int:
         """See ``Store.prune_work``."""
-        tables = self._world.shelves.by_table()
-        gone = find_expired(partial(_find, self._world.shelves), older_than_s, most=_PRUNED_PER_CALL)
+        tables = self._shared.tables.by_name()
+        gone = find_expired(partial(_find, self._shared.tables), older_than_s, most=_PRUNED_PER_CALL)
         for table, keys in gone:
             for (key,) in keys:
                 tables[table.name].forget(key)
@@ -218,8 +217,8 @@ class MemoryStore:
         """See ``Store.close``."""
 
     def _scan(self, table: Table) -> Iterator[tuple[Any, ...]]:
-        shelf, codec = self._world.shelves.by_table()[table.name], CODECS[table.name]
-        places = [codec.table.columns.index(column) for column in table.columns]
-        for key in sorted(shelf.rows):
-            for row in codec.encode(shelf.rows[key]):
-                yield row if table is codec.table else tuple(row[at] for at in places)
+        rows, codec = self._shared.tables.by_name()[table.name].rows, CODECS[table.name]
+        positions = [codec.table.columns.index(column) for column in table.columns]
+        for key in sorted(rows):
+            for row in codec.encode(rows[key]):
+                yield row if table is codec.table else tuple(row[at] for at in positions)

@@ -8,19 +8,19 @@ from pathlib import Path
 
 from roost.store.audit import Finding, audit
 from roost.store.rules.codec import CODECS
-from roost.store.rules.row_cache import Shelves
+from roost.store.rules.row_cache import RowCache
 from roost.store.sqlite.store import SqliteStore
 
 
-def audit_shelves(shelves: Shelves) -> list[Finding]:
+def audit_tables(tables: RowCache) -> list[Finding]:
     """Audit rows and return the findings."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.db"
         path.write_bytes(_empty_database())
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA synchronous = OFF")
-            for name, shelf in shelves.by_table().items():
-                _fill(connection, name, [values for row in shelf.rows.values() for values in CODECS[name].encode(row)])
+            for name, table in tables.by_name().items():
+                _fill(connection, name, [values for row in table.rows.values() for values in CODECS[name].encode(row)])
             connection.commit()
         return audit(path)
 

@@ -32,7 +32,7 @@ _WAITING_STEPS: Mapping[tuple[str, str], Collection[str]] = {
 
 def may_wait(world: World, operation: OperationRow) -> bool:
     """Return whether an operation may wait for ever: for a lost host, or for a part that does."""
-    rows = world.store.shelves.work[OperationRow].rows.values()
+    rows = world.store.tables.work[OperationRow].rows.values()
     parts = [row for row in rows if row.parent_id == operation.id and not row.outcome]
     if operation.kind == "drain" and any(_waits_for_lost_host(world, part) for part in parts):
         return world.excuse(DRAIN_WAITS)
@@ -41,7 +41,7 @@ def may_wait(world: World, operation: OperationRow) -> bool:
 
 def has_waiting_operation(world: World, status: StatusRow) -> bool:
     """Return whether an instance has an operation that waits for a lost host."""
-    operation = world.store.shelves.work[OperationRow].rows.get(status.operation_id)
+    operation = world.store.tables.work[OperationRow].rows.get(status.operation_id)
     return operation is not None and _waits_for_lost_host(world, operation)
 
 
@@ -69,7 +69,7 @@ def may_keep_guest(world: World, status: StatusRow, machine: Machine) -> bool:
 
 def may_keep_claim(world: World, move: MigrationRow) -> bool:
     """Return whether a move may hold the source's resources: the instance may come back, or the source is lost."""
-    status = world.store.shelves.work[StatusRow].rows[move.instance_uuid]
+    status = world.store.tables.work[StatusRow].rows[move.instance_uuid]
     if has_waiting_operation(world, status):
         return True
     if move.status == "left" or (move.status == "finished" and move.kind in {"evacuate", "live"}):
@@ -80,10 +80,10 @@ def may_keep_claim(world: World, move: MigrationRow) -> bool:
 
 def may_keep_note(world: World, operation: str) -> bool:
     """Return whether a host may keep its journal entry of a move: the move is not confirmed yet."""
-    shelves = world.store.shelves
-    for status in shelves.work[StatusRow].rows.values():
+    tables = world.store.tables
+    for status in tables.work[StatusRow].rows.values():
         move = None if status.migration_uuid is None else _moves(world)[status.migration_uuid]
-        row = None if move is None else shelves.work[OperationRow].rows[move.operation_id]
+        row = None if move is None else tables.work[OperationRow].rows[move.operation_id]
         if row is not None and uuid_text(row.uuid) == operation:
             return status.status in {"VERIFY_RESIZE", "ERROR"} or has_waiting_operation(world, status)
     return False
@@ -93,7 +93,7 @@ def _waits_for_lost_host(world: World, operation: OperationRow) -> bool:
     """Return whether the operation's step waits for a host that is lost."""
     names = _WAITING_STEPS.get((operation.kind, operation.step), ())
     lost = {machine.host for machine in world.machines if machine.is_lost}
-    status = world.store.shelves.work[StatusRow].get(operation.instance_uuid or b"")
+    status = world.store.tables.work[StatusRow].get(operation.instance_uuid or b"")
     if status is None or status.operation_id != operation.id or status.migration_uuid is None:
         return False
     move = _moves(world)[status.migration_uuid]
@@ -101,12 +101,12 @@ def _waits_for_lost_host(world: World, operation: OperationRow) -> bool:
 
 
 def _moves(world: World) -> Mapping[object, MigrationRow]:
-    return world.store.shelves.work[MigrationRow].rows
+    return world.store.tables.work[MigrationRow].rows
 
 
 def _orders(world: World, status: StatusRow) -> list[OrderRow]:
     """Return the orders to the host of an instance, in the order of execution."""
-    rows = world.store.shelves.work[OrderRow].rows.values()
+    rows = world.store.tables.work[OrderRow].rows.values()
     orders = [row for row in rows if row.instance_uuid == status.uuid and row.host == status.host]
     return sorted(orders, key=lambda row: (row.turn, row.operation_id, row.number))
 

@@ -17,7 +17,7 @@ from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.simulator.cluster.environment.event_queue import InvariantBroken
 from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.world import World
-from roost.store.rules.row_cache import Shelves
+from roost.store.rules.row_cache import RowCache
 
 CAPACITY = "no inventory is over its capacity"
 USAGE = "used amounts are the sums of the allocations"
@@ -53,12 +53,12 @@ class InvariantChecker:
         self._fences: dict[str, int] = {}  # of the agents of the hosts that were up, by host
 
     @property
-    def _shelves(self) -> Shelves:
-        return self._world.store.shelves
+    def _tables(self) -> RowCache:
+        return self._world.store.tables
 
     def operations(self) -> Collection[OperationRow]:
         """Return all operations."""
-        return self._shelves.work[OperationRow].rows.values()
+        return self._tables.work[OperationRow].rows.values()
 
     def check(self) -> None:
         """Check everything that may have changed since the last call.
@@ -70,12 +70,12 @@ class InvariantChecker:
         if version == self._checked:
             return
         if version[0] != self._checked[0]:
-            check_amounts(self._shelves)
-            check_owners(self._shelves)
-            check_groups(self._shelves)
-            check_locks(self._shelves)
-            check_moves(self._shelves)
-            check_drains(self._shelves)
+            check_amounts(self._tables)
+            check_owners(self._tables)
+            check_groups(self._tables)
+            check_locks(self._tables)
+            check_moves(self._tables)
+            check_drains(self._tables)
             self._check_generations()
             self._check_returned_hosts()
             self._check_story()
@@ -84,13 +84,13 @@ class InvariantChecker:
         self._checked = version
 
     def _check_generations(self) -> None:
-        shelves = self._shelves
+        tables = self._tables
         current: dict[object, int] = {
-            ("provider", key): stock.used for key, stock in shelves.stocks.rows.items() if not key & CLASS_MASK
+            ("provider", key): stock.used for key, stock in tables.stocks.rows.items() if not key & CLASS_MASK
         }
-        current |= {row.uuid: row.generation for row in shelves.consumers.rows.values()}
-        current |= {("agent", row.host): row.fence for row in shelves.work[AgentRow].rows.values()}
-        current |= {("status", row.id): row.version for row in shelves.work[StatusRow].rows.values()}
+        current |= {row.uuid: row.generation for row in tables.consumers.rows.values()}
+        current |= {("agent", row.host): row.fence for row in tables.work[AgentRow].rows.values()}
+        current |= {("status", row.id): row.version for row in tables.work[StatusRow].rows.values()}
         for key, number in current.items():
             if number < self._generations.get(key, 0):
                 raise InvariantBroken(GENERATIONS, f"{key} went from {self._generations[key]} to {number}")
@@ -98,7 +98,7 @@ class InvariantChecker:
 
     def _check_images(self) -> None:
         images = {*self._world.shelf.images()}
-        for status in self._shelves.work[StatusRow].rows.values():
+        for status in self._tables.work[StatusRow].rows.values():
             uuid = uuid_text(status.uuid)
             if status.status not in _SHELVED_STATUSES or request_of(self._world.store.document, status).is_bfv:
                 continue  # A volume stays where it is.
@@ -107,15 +107,15 @@ class InvariantChecker:
 
     def _check_story(self) -> None:
         """Check the events of the story since the last call."""
-        events = self._shelves.work[EventRow].rows
+        events = self._tables.work[EventRow].rows
         for event in islice(events.values(), self._event_count, None):
             if event.kind == "agent.ready":
-                self._check_current_agent(self._shelves.work[OperationRow].rows[event.operation_id])
+                self._check_current_agent(self._tables.work[OperationRow].rows[event.operation_id])
         self._event_count = len(events)
 
     def _check_current_agent(self, operation: OperationRow) -> None:
         body = msgspec.msgpack.decode(operation.body, type=HostCleanup)
-        agent = self._shelves.work[AgentRow].rows[body.host]
+        agent = self._tables.work[AgentRow].rows[body.host]
         if agent.fence != body.fence:
             raise InvariantBroken(
                 CURRENT_AGENT, f"registration {body.fence} of {body.host} is superseded, and {agent.fence} counts as up"
@@ -125,7 +125,7 @@ class InvariantChecker:
 
     def _check_returned_hosts(self) -> None:
         """Check the guests of hosts that have just become up."""
-        agents = self._shelves.work[AgentRow].rows
+        agents = self._tables.work[AgentRow].rows
         up = {host: agent.fence for host, agent in agents.items() if agent.state == "ready"}
         for machine in self._world.machines:
             if up.get(machine.host) != self._fences.get(machine.host) and machine.host in up:
@@ -136,7 +136,7 @@ class InvariantChecker:
         for uuid in self._world.shelf.guests(machine.host):
             body = uuid_bytes(uuid)
             assert body is not None, "guests have instance uuids"
-            status = self._shelves.work[StatusRow].get(body)
+            status = self._tables.work[StatusRow].get(body)
             is_elsewhere = status is not None and not may_have_guest(machine.host, status, self._open_moves(body))
             if is_elsewhere and not self._will_be_destroyed(uuid, machine):
                 raise InvariantBroken(CLEAN_HOSTS, f"{machine.host} is up, and has {uuid}: {status}")
@@ -144,7 +144,7 @@ class InvariantChecker:
     def _check_guests(self) -> None:
         running: dict[str, list[Machine]] = {}
         for machine in self._world.machines:
-            if not is_up(self._shelves, machine.host):
+            if not is_up(self._tables, machine.host):
                 continue
             for uuid, guest in self._world.shelf.guests(machine.host).items():
                 if guest.state == "running":
@@ -163,9 +163,9 @@ class InvariantChecker:
     def _check_claim(self, uuid: str, machine: Machine) -> None:
         body = uuid_bytes(uuid)
         assert body is not None, "guests have instance uuids"
-        if holds_on(self._shelves, body, machine.uuid) or self._will_be_destroyed(uuid, machine):
+        if holds_on(self._tables, body, machine.uuid) or self._will_be_destroyed(uuid, machine):
             return
-        if any(holds_on(self._shelves, row.uuid, machine.uuid) for row in self._open_moves(body)):
+        if any(holds_on(self._tables, row.uuid, machine.uuid) for row in self._open_moves(body)):
             return
         if not self._is_forced(body):
             raise InvariantBroken(CLAIMS, f"{uuid} runs on {machine.host} and holds nothing there")
@@ -174,10 +174,10 @@ class InvariantChecker:
         """Return whether all orders for this guest are withdrawn or failed, so that its agent will destroy it."""
         guest: FakeGuest = self._world.shelf.guests(machine.host)[uuid]
         body = uuid_bytes(guest.operation)
-        operation = None if body is None else self._shelves.work[OperationRow].find(0, body)
+        operation = None if body is None else self._tables.work[OperationRow].find(0, body)
         orders = [
             row
-            for row in self._shelves.work[OrderRow].rows.values()
+            for row in self._tables.work[OrderRow].rows.values()
             if operation is not None
             and row.operation_id == operation.id
             and row.host == machine.host
@@ -186,7 +186,7 @@ class InvariantChecker:
         return bool(orders) and all(map(needs_undo, orders))
 
     def _open_moves(self, uuid: bytes) -> list[MigrationRow]:
-        rows = self._shelves.work[MigrationRow].rows.values()
+        rows = self._tables.work[MigrationRow].rows.values()
         return [row for row in rows if row.instance_uuid == uuid and row.status in OPEN_MOVES]
 
     def _is_forced(self, uuid: bytes) -> bool:
@@ -204,9 +204,9 @@ def image_name(uuid: str) -> str:
     return f"saved-{uuid}"
 
 
-def is_up(shelves: Shelves, host: str) -> bool:
+def is_up(tables: RowCache, host: str) -> bool:
     """Return whether a host is up; a gone host may still run guests that are elsewhere by now."""
-    agent = shelves.work[AgentRow].get(host)
+    agent = tables.work[AgentRow].get(host)
     return agent is not None and agent.state == "ready"
 
 
@@ -237,29 +237,29 @@ def needs_undo(order: OrderRow) -> bool:
     return order.state == "withdrawn"
 
 
-def holds_on(shelves: Shelves, consumer: bytes, provider: str) -> bool:
+def holds_on(tables: RowCache, consumer: bytes, provider: str) -> bool:
     """Return whether a consumer has an allocation on a provider."""
-    row = shelves.consumers.find(0, consumer)
-    amounts = None if row is None else shelves.holdings.get(row.id)
+    row = tables.consumers.find(0, consumer)
+    amounts = None if row is None else tables.holdings.get(row.id)
     return amounts is not None and any(
-        provider_uuid(shelves, inventory_id) == provider for inventory_id, _ in amounts.takes
+        provider_uuid(tables, inventory_id) == provider for inventory_id, _ in amounts.takes
     )
 
 
-def provider_uuid(shelves: Shelves, inventory_id: int) -> str:
+def provider_uuid(tables: RowCache, inventory_id: int) -> str:
     """Return the uuid of an inventory's provider."""
-    row = shelves.providers.get(inventory_id >> CLASS_BITS)
+    row = tables.providers.get(inventory_id >> CLASS_BITS)
     assert row is not None, "every inventory has a provider"
     return uuid_text(row.uuid)
 
 
-def check_amounts(shelves: Shelves) -> None:
+def check_amounts(tables: RowCache) -> None:
     """Check that allocations stay within capacity, and that used amounts are their sums."""
     allocated: Counter[int] = Counter()
-    for holding in shelves.holdings.rows.values():
+    for holding in tables.holdings.rows.values():
         for inventory_id, amount in holding.takes:
             allocated[inventory_id] += amount
-    for key, stock in shelves.stocks.rows.items():
+    for key, stock in tables.stocks.rows.items():
         if not key & CLASS_MASK:
             continue
         if allocated[key] > int((stock.total - stock.reserved) * stock.allocation_ratio):
@@ -270,10 +270,10 @@ def check_amounts(shelves: Shelves) -> None:
             )
 
 
-def check_owners(shelves: Shelves) -> None:
+def check_owners(tables: RowCache) -> None:
     """Check that each consumer is a living instance or an open move."""
-    statuses, migrations = shelves.work[StatusRow], shelves.work[MigrationRow]
-    for consumer in shelves.consumers.rows.values():
+    statuses, migrations = tables.work[StatusRow], tables.work[MigrationRow]
+    for consumer in tables.consumers.rows.values():
         status, migration = statuses.get(consumer.uuid), migrations.get(consumer.uuid)
         if status is not None and status.status != "DELETED" and (status.host or status.operation_id):
             continue
@@ -284,9 +284,9 @@ def check_owners(shelves: Shelves) -> None:
         raise InvariantBroken(OWNERS, f"{uuid_text(consumer.uuid)} has allocations, and {state}{moved}")
 
 
-def check_locks(shelves: Shelves) -> None:
+def check_locks(tables: RowCache) -> None:
     """Check that open operations hold the locks of their instances, and ended ones none."""
-    operations, statuses = shelves.work[OperationRow], shelves.work[StatusRow]
+    operations, statuses = tables.work[OperationRow], tables.work[StatusRow]
     for status in statuses.rows.values():
         holder = operations.get(status.operation_id) if status.operation_id else None
         if status.operation_id and (holder is None or holder.outcome):
@@ -304,20 +304,20 @@ def check_locks(shelves: Shelves) -> None:
             )
 
 
-def check_moves(shelves: Shelves) -> None:
+def check_moves(tables: RowCache) -> None:
     """Check that open moves hold the source's resources once their instances have left."""
-    for move in shelves.work[MigrationRow].rows.values():
+    for move in tables.work[MigrationRow].rows.values():
         is_there = move.status in {"left", "reverting"} or (move.status == "finished" and move.kind != "live")
-        if is_there and shelves.consumers.find(0, move.uuid) is None:
+        if is_there and tables.consumers.find(0, move.uuid) is None:
             uuid = uuid_text(move.instance_uuid)
             raise InvariantBroken(
                 MOVE_CLAIMS, f"{uuid} left {move.source_host}, its move is {move.status}, and nothing is held there"
             )
 
 
-def check_drains(shelves: Shelves) -> None:
+def check_drains(tables: RowCache) -> None:
     """Check that a drain has at most as many open parts as its limit."""
-    operations = shelves.work[OperationRow].rows
+    operations = tables.work[OperationRow].rows
     going = Counter(row.parent_id for row in operations.values() if row.parent_id and not row.outcome)
     for number, count in going.items():
         if operations[number].kind != "drain":
@@ -329,7 +329,7 @@ def check_drains(shelves: Shelves) -> None:
             )
 
 
-def check_groups(shelves: Shelves) -> None:
+def check_groups(tables: RowCache) -> None:
     """Check that members of server groups obey their policy, and that slots match members.
 
     A move back holds a slot, but is no member.
@@ -337,14 +337,14 @@ def check_groups(shelves: Shelves) -> None:
     members: dict[int, Counter[int]] = {}
     places: Counter[tuple[int, int]] = Counter()
     domains: dict[tuple[int, int], set[int]] = {}
-    for row in shelves.instances.rows.values():
+    for row in tables.instances.rows.values():
         if row.group_id:
             places[row.group_id, row.scope] += 1
             domains.setdefault((row.group_id, row.scope), set()).add(row.holder)
-            if shelves.work[MigrationRow].get(shelves.consumers.rows[row.consumer_id].uuid) is None:
+            if tables.work[MigrationRow].get(tables.consumers.rows[row.consumer_id].uuid) is None:
                 members.setdefault(row.group_id, Counter())[row.host_id] += 1
     for group_id, hosts in members.items():
-        group = shelves.groups.rows[group_id]
+        group = tables.groups.rows[group_id]
         if group.policy == "affinity" and len(hosts) > 1:
             raise InvariantBroken(POLICIES, f"members of the affinity group are on {format_hosts(hosts)}")
         if group.policy == "anti-affinity" and max(hosts.values()) > group.max_server_per_host:
@@ -352,9 +352,9 @@ def check_groups(shelves: Shelves) -> None:
                 POLICIES, f"{max(hosts.values())} members share a host, of at most {group.max_server_per_host}"
             )
     for (group_id, _), racks in domains.items():
-        if shelves.groups.rows[group_id].policy == "fault-domain" and len(racks) > 1:
+        if tables.groups.rows[group_id].policy == "fault-domain" and len(racks) > 1:
             raise InvariantBroken(POLICIES, f"{len(racks)} domains of the group {group_id} share a rack")
-    for seat in shelves.seats.rows.values():
+    for seat in tables.seats.rows.values():
         count = places[seat.group_id, seat.scope]
         if seat.members != count:
             raise InvariantBroken(SLOTS, f"{seat.members} slots are taken in scope {seat.scope}, by {count} members")

@@ -7,12 +7,12 @@ from roost.model.names import uuid_text
 from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.simulator.cluster import excuses
-from roost.simulator.cluster.audit_rows import audit_shelves
+from roost.simulator.cluster.audit_rows import audit_tables
 from roost.simulator.cluster.environment.event_queue import InvariantBroken
 from roost.simulator.cluster.invariants import OPEN_MOVES, image_name, provider_uuid
 from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.world import World
-from roost.store.rules.row_cache import Shelves
+from roost.store.rules.row_cache import RowCache
 
 STATUSES = "every instance reaches a final status"
 GUESTS = "guests match the statuses of their instances"
@@ -34,7 +34,7 @@ _GUEST_STATES: Mapping[str, Collection[str]] = {
 
 def describe_unrest(world: World) -> str:
     """Describe something that is not at rest yet; empty: all is."""
-    work = world.store.shelves.work
+    work = world.store.tables.work
     for operation in work[OperationRow].rows.values():
         if not operation.outcome and not excuses.may_wait(world, operation):
             return f"operation {operation.id}, a {operation.kind}, is at the step {operation.step}: {operation}"
@@ -61,19 +61,19 @@ def _find_stale_image(world: World) -> str:
 
 
 def _describe_lost_host(world: World, machine: Machine) -> str:
-    agent = world.store.shelves.work[AgentRow].get(machine.host)
+    agent = world.store.tables.work[AgentRow].get(machine.host)
     return "" if agent is None or agent.state == "gone" else f"{machine.host} is away for good, and not given up"
 
 
 def _describe_host(world: World, machine: Machine) -> str:
-    agent = world.store.shelves.work[AgentRow].get(machine.host)
+    agent = world.store.tables.work[AgentRow].get(machine.host)
     if machine.process is None or agent is None:
         return f"the agent of {machine.host} is away"
     if agent.state != "ready" or not machine.process.agent.is_ready:
         return f"the agent of {machine.host} is {agent.state}"
     if not machine.process.agent.is_idle or machine.process.agent.is_undoing or machine.process.agent.needs_prompt_poll:
         return f"the agent of {machine.host} is at work"
-    for order in world.store.shelves.work[OrderRow].rows.values():
+    for order in world.store.tables.work[OrderRow].rows.values():
         if order.host == machine.host and order.state in {"waiting", "taken"}:
             return f"the order {order.id} to {order.action} on {machine.host} is {order.state}"
     return next(_differences(world, machine), "")
@@ -100,7 +100,7 @@ def check_at_rest(world: World) -> None:
     Raises:
         InvariantBroken: it violates an invariant.
     """
-    shelves = world.store.shelves
+    tables = world.store.tables
     for status in world.statuses():
         for problem in _problems(world, status):
             raise InvariantBroken(STATUSES, f"{problem}: {status}")
@@ -109,15 +109,15 @@ def check_at_rest(world: World) -> None:
             _check_guests(world, machine)
     _check_moves(world)
     _check_columns(world)
-    for finding in audit_shelves(shelves):
+    for finding in audit_tables(tables):
         raise InvariantBroken(AUDIT, f"{finding.check}: {finding.subject} {finding.problem}")
 
 
 def _problems(world: World, status: StatusRow) -> Iterator[str]:
     """Yield the violations of one instance."""
-    shelves = world.store.shelves
-    consumer = shelves.consumers.find(0, status.uuid)
-    holding = None if consumer is None else shelves.holdings.get(consumer.id)
+    tables = world.store.tables
+    consumer = tables.consumers.find(0, status.uuid)
+    holding = None if consumer is None else tables.holdings.get(consumer.id)
     is_worked_on = bool(status.task or status.operation_id) and not excuses.has_waiting_operation(world, status)
     if status.status not in _FINAL_STATUSES or is_worked_on:
         yield "it is not at rest"
@@ -126,16 +126,16 @@ def _problems(world: World, status: StatusRow) -> Iterator[str]:
     if (holding is not None) is not bool(status.host):
         yield "it holds resources and has no host" if holding is not None else "it has a host and holds no resources"
     if holding is not None and not excuses.has_waiting_operation(world, status):  # It may hold resources of its target.
-        host = next((row for row in shelves.hosts.rows.values() if row.node == status.node), None)
+        host = next((row for row in tables.hosts.rows.values() if row.node == status.node), None)
         inventory_ids = {inventory_id for inventory_id, _ in holding.takes}
-        if host is None or {provider_uuid(shelves, each) for each in inventory_ids} != {
-            _provider_uuid(shelves, host.provider_id)
+        if host is None or {provider_uuid(tables, each) for each in inventory_ids} != {
+            _provider_uuid(tables, host.provider_id)
         }:
             yield "it holds resources of another host"
 
 
-def _provider_uuid(shelves: Shelves, provider_id: int) -> str:
-    return uuid_text(shelves.providers.rows[provider_id].uuid)
+def _provider_uuid(tables: RowCache, provider_id: int) -> str:
+    return uuid_text(tables.providers.rows[provider_id].uuid)
 
 
 def _check_guests(world: World, machine: Machine) -> None:
@@ -176,15 +176,15 @@ def _check_guest(world: World, status: StatusRow, guest: FakeGuest | None) -> No
 
 def _check_moves(world: World) -> None:
     """Check that open moves are those that may come back or wait for a lost host."""
-    for move in world.store.shelves.work[MigrationRow].rows.values():
+    for move in world.store.tables.work[MigrationRow].rows.values():
         if move.status in OPEN_MOVES and not excuses.may_keep_claim(world, move):
             raise InvariantBroken(MOVES, f"the move from {move.source_host} is {move.status}: {move}")
 
 
 def _check_columns(world: World) -> None:
     """Check that the used amounts of all servers match the rows."""
-    shelves = world.store.shelves
-    used = {key: stock.used for key, stock in shelves.stocks.rows.items() if stock.used and key & CLASS_MASK}
+    tables = world.store.tables
+    used = {key: stock.used for key, stock in tables.stocks.rows.items() if stock.used and key & CLASS_MASK}
     for process in world.processes:
         process.run(lambda _current: None)  # This reads the commits of others.
         state = process.roost.state

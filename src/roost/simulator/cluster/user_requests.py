@@ -169,7 +169,7 @@ def _act(body: Callable[[], Body]) -> Callable[[World, str], Action | None]:
 def _revert(world: World, _kind: str) -> Action | None:
     """Return a request to revert a resize; some claim that the host is lost, rightly or not."""
     is_lost, status = world.chance.random() < _LOST_SHARE, _pick_instance(world, "revert")
-    agents = world.store.shelves.work[AgentRow]
+    agents = world.store.tables.work[AgentRow]
     resized = [row for row in world.statuses() if row.status == "VERIFY_RESIZE"]
     gone = [row for row in resized if (agent := agents.get(row.host.lower())) is not None and agent.state == "gone"]
     if is_lost and gone:

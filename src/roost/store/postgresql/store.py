@@ -21,10 +21,10 @@ from roost.store.postgresql.arrays import Array
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import Lost
 from roost.store.postgresql.prepare import prepare_database
-from roost.store.postgresql.rows import batch_statement, lock_and_read, write_changed
+from roost.store.postgresql.rows import batch_statement, lock_and_read, write_changes
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import decode_writes, encode_writes
-from roost.store.rules.commit_rules import committable, find_touched, judge
+from roost.store.rules.commit_rules import are_committable, find_footprint, judge
 from roost.store.rules.decision_filter import where
 from roost.store.rules.prune import Doomed, Row, choose_doomed
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, select
@@ -172,7 +172,7 @@ class PostgresStore:
         outcome stays unknown: ``Unavailable`` is raised, and a commit that was made after all is returned by
         ``changes`` like one of another process.
         """
-        assert committable(items), "a generation is never committed"
+        assert are_committable(items), "a generation is never committed"
         is_lost, late_count = False, 0
         for _ in range(_ROUNDS):
             try:
@@ -196,14 +196,14 @@ class PostgresStore:
         self._tokens += 1
         self._verdicts = [None] * len(items)  # of as many items, for whoever looks for it before there are any
         with self._link.lend() as connection, connection.transaction():
-            shelves = lock_and_read(connection, find_touched(items))
+            cache = lock_and_read(connection, find_footprint(items))
             refusals: list[Refusal | None] = []
             writes: list[Write] = []
             for item in items:
-                refusals.append(judge(shelves, item))
+                refusals.append(judge(cache, item))
                 if refusals[-1] is None:
                     writes.extend(item.writes)
-            if not write_changed(connection, shelves):
+            if not write_changes(connection, cache):
                 raise _Overtaken
             position = 0
             # A commit is found again by its change: one that is of work alone has an empty one.

@@ -1,7 +1,7 @@
 """The net effect of a batch of claims and releases, so that few guarded statements can write it.
 
 The statements pass only if every item of the batch would be accepted in order. If one does not pass, nothing is
-written, and the batch is judged item by item (``commit_rules``). So an unusual batch may be rejected here, but none is
+written, and the batch is judged item by item (``commit_rules``). An unusual batch may be rejected here, but no batch is
 accepted that ``commit_rules.judge`` would refuse.
 """
 
@@ -13,9 +13,9 @@ import msgspec
 from roost.model.writes import CLASS_BITS, Claim, Item, Place, PutDocument, Release, Write
 from roost.store.rules.footprint import Values
 
-# Bounds that pass every guard: of a row with releases only, and of a generation.
+# Bounds that pass every guard: for rows with releases only, and for generations.
 NO_PEAK = -(2**62)
-NO_LEAST = 2**62
+NO_MINIMUM = 2**62
 NO_LIMIT = 2**62
 
 _AS_TUPLE = msgspec.structs.astuple
@@ -31,10 +31,10 @@ class Batch:
         "documents",
         "frees",
         "instances",
+        "phases",
         "places",
         "released",
         "stocks",
-        "turns",
         "writes",
     )
 
@@ -50,30 +50,30 @@ class Batch:
         self.documents: list[Values] = []
         self.decisions: list[Values] = []
         self.released: dict[int, None] = {}  # in order
-        # Releases and claims so far, wherever a release follows a claim: in one batch a uuid may be released and
-        # claimed again, in this order only.
-        self.turns: list[tuple[int, int]] = []
+        # Numbers of released and of claimed consumers at the end of each phase. A release after a claim begins a new
+        # phase. Within a batch a uuid may be released and claimed again, in this order only.
+        self.phases: list[tuple[int, int]] = []
         self.frees: list[tuple[int, int, int]] = []
         self.writes: list[Write] = []
 
 
 def gather(items: Sequence[Item]) -> Batch | None:
-    """Add up a batch; None if it has other writes than claims, releases and documents, or unusual ones."""
+    """Add up a batch; None if it has unusual writes, or others than claims, releases and documents."""
     batch = Batch()
     for item in items:
         if item.work:
             return None
         for write in item.writes:
             if isinstance(write, Claim):
-                usual = _claim(batch, write)
+                is_usual = _add_claim(batch, write)
             elif isinstance(write, Release):
-                usual = _release(batch, write)
+                is_usual = _add_release(batch, write)
             elif isinstance(write, PutDocument):
                 batch.documents.append(_AS_TUPLE(write))
-                usual = True
+                is_usual = True
             else:
-                usual = False
-            if not usual:
+                is_usual = False
+            if not is_usual:
                 return None
         batch.writes.extend(item.writes)
         if item.evidence:
@@ -81,7 +81,7 @@ def gather(items: Sequence[Item]) -> Batch | None:
     return batch
 
 
-def _claim(batch: Batch, claim: Claim) -> bool:
+def _add_claim(batch: Batch, claim: Claim) -> bool:
     consumers, stocks = batch.consumers, batch.stocks
     for consumer in claim.consumers:
         if consumer.id in consumers or consumer.id in batch.released:
@@ -95,61 +95,61 @@ def _claim(batch: Batch, claim: Claim) -> bool:
         if stock is None:
             stocks[inventory_id] = [amount, amount, amount, amount, amount]
         else:
-            added, peak, least, most, divisor = stock
+            added, peak, minimum, maximum, divisor = stock
             added += amount
             stocks[inventory_id] = [
                 added,
                 max(peak, added),
-                min(least, amount),
-                max(most, amount),
+                min(minimum, amount),
+                max(maximum, amount),
                 gcd(divisor, amount),
             ]
         providers.add(inventory_id >> CLASS_BITS)
     for provider_id in providers:
-        _raise(stocks, provider_id)
+        _raise_generation(stocks, provider_id)
     batch.allocations.extend(claim.takes)
     if claim.instances:
         for instance in claim.instances:
             if instance.consumer_id not in consumers:
                 return False
         batch.instances.extend(map(_AS_TUPLE, claim.instances))
-    return not claim.places or all(_place(batch, place, sign=1) for place in claim.places)
+    return not claim.places or all(_add_place(batch, place, sign=1) for place in claim.places)
 
 
-def _release(batch: Batch, release: Release) -> bool:
-    consumer_ids, come = dict.fromkeys(release.consumer_ids), len(batch.consumers)
-    # A consumer that is claimed and released in one batch is left to the verdict.
-    is_known = any(number in batch.consumers or number in batch.released for number in consumer_ids)
-    if is_known or len(consumer_ids) != len(release.consumer_ids):
+def _add_release(batch: Batch, release: Release) -> bool:
+    consumer_ids, claimed_count = dict.fromkeys(release.consumer_ids), len(batch.consumers)
+    # ``judge`` decides on a consumer that is claimed and released in one batch.
+    is_repeated = any(number in batch.consumers or number in batch.released for number in consumer_ids)
+    if is_repeated or len(consumer_ids) != len(release.consumer_ids):
         return False
-    if come and (not batch.turns or batch.turns[-1][1] != come):
-        batch.turns.append((len(batch.released), come))
+    if claimed_count and (not batch.phases or batch.phases[-1][1] != claimed_count):
+        batch.phases.append((len(batch.released), claimed_count))
     batch.released |= consumer_ids
     for consumer_id, inventory_id, amount in release.frees:
         if consumer_id not in consumer_ids:
             return False
         stock = batch.stocks.get(inventory_id)
         if stock is None:
-            batch.stocks[inventory_id] = [-amount, NO_PEAK, NO_LEAST, 0, 0]
+            batch.stocks[inventory_id] = [-amount, NO_PEAK, NO_MINIMUM, 0, 0]
         else:
             stock[0] -= amount
     batch.frees.extend(release.frees)
     for provider_id in release.raised:
-        _raise(batch.stocks, provider_id)
-    return all(_place(batch, place, sign=-1) for place in release.places)
+        _raise_generation(batch.stocks, provider_id)
+    return all(_add_place(batch, place, sign=-1) for place in release.places)
 
 
-def _raise(stocks: dict[int, list[int]], provider_id: int) -> None:
-    """Count the rise of a generation."""
+def _raise_generation(stocks: dict[int, list[int]], provider_id: int) -> None:
+    """Raise the generation of a provider by one."""
     stock = stocks.get(provider_id << CLASS_BITS)
     if stock is None:
-        stocks[provider_id << CLASS_BITS] = [1, NO_PEAK, NO_LEAST, 0, 0]
+        stocks[provider_id << CLASS_BITS] = [1, NO_PEAK, NO_MINIMUM, 0, 0]
     else:
         stock[0] += 1
 
 
-def _place(batch: Batch, place: Place, *, sign: int) -> bool:
-    """Add a place; places that are both taken and released, or by two holders, are left to the verdict."""
+def _add_place(batch: Batch, place: Place, *, sign: int) -> bool:
+    """Add a place; return False if it is both claimed and released, or by two holders: ``judge`` decides then."""
     key = (place.group_id, place.scope)
     if place.members < 1 or (sign > 0 and place.members > place.limit):
         return False

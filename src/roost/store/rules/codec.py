@@ -21,7 +21,7 @@ from roost.model.writes import (
 )
 from roost.store.rules import schema
 from roost.store.rules.footprint import Values
-from roost.store.rules.row_cache import Holding, Labels, Seat, Shelf, Shelves, Stock
+from roost.store.rules.row_cache import CachedTable, Holding, Labels, RowCache, Seat, Stock
 from roost.store.rules.schema import Table
 
 R = TypeVar("R", bound=msgspec.Struct)
@@ -39,7 +39,7 @@ class Codec(NamedTuple):
     table: Table
     decode: Callable[[list[Any]], Any]  # rows with one key -> struct
     encode: Callable[[Any], list[Values]]
-    is_blind: bool = False  # written without having been read
+    is_blind: bool = False  # rows are written without a read of the previous ones
 
 
 def encode_writes(writes: list[Write]) -> bytes:
@@ -87,7 +87,7 @@ def _aggregate_row(row: PutAggregate) -> list[Values]:
     return [(row.id, row.uuid, row.name, msgspec.json.encode(row.metadata).decode(), row.version)]
 
 
-def _one(row: Any) -> list[Values]:
+def _single_row(row: Any) -> list[Values]:
     return [_AS_TUPLE(row)]
 
 
@@ -110,28 +110,31 @@ def _first_of(kind: type[msgspec.Struct], rows: list[Any]) -> Any:
 
 def _codecs() -> dict[str, Codec]:
     codecs = [
-        Codec(schema.SYMBOL, lambda rows: PutSymbol(*rows[0]), _one),
-        Codec(schema.PROVIDER, lambda rows: PutProvider(*rows[0]), _one),
-        Codec(schema.INVENTORY, lambda rows: Stock(*rows[0]), _one),
+        Codec(schema.SYMBOL, lambda rows: PutSymbol(*rows[0]), _single_row),
+        Codec(schema.PROVIDER, lambda rows: PutProvider(*rows[0]), _single_row),
+        Codec(schema.INVENTORY, lambda rows: Stock(*rows[0]), _single_row),
         Codec(
-            schema.PROVIDER_TRAIT, _labels_of, lambda row: [(row.provider_id, one) for one in row.ids], is_blind=True
+            schema.PROVIDER_TRAIT,
+            _labels_of,
+            lambda row: [(row.provider_id, label) for label in row.ids],
+            is_blind=True,
         ),
         Codec(
             schema.PROVIDER_AGGREGATE,
             _labels_of,
-            lambda row: [(row.provider_id, one) for one in row.ids],
+            lambda row: [(row.provider_id, label) for label in row.ids],
             is_blind=True,
         ),
         Codec(schema.AGGREGATE, lambda rows: aggregate_of(rows[0]), _aggregate_row),
         Codec(schema.HOST, lambda rows: host_of(rows[0]), _host_row),
-        Codec(schema.SERVER_GROUP, lambda rows: PutGroup(*rows[0]), _one),
-        Codec(schema.DOCUMENT, lambda rows: PutDocument(*rows[0]), _one),
-        Codec(schema.PLACE, lambda rows: Seat(*rows[0]), _one),
-        Codec(schema.CONSUMER, lambda rows: ConsumerRow(*rows[0]), _one),
+        Codec(schema.SERVER_GROUP, lambda rows: PutGroup(*rows[0]), _single_row),
+        Codec(schema.DOCUMENT, lambda rows: PutDocument(*rows[0]), _single_row),
+        Codec(schema.PLACE, lambda rows: Seat(*rows[0]), _single_row),
+        Codec(schema.CONSUMER, lambda rows: ConsumerRow(*rows[0]), _single_row),
         Codec(schema.ALLOCATION, _holding_of, lambda row: [(row.consumer_id, *take) for take in row.takes]),
-        Codec(schema.INSTANCE, lambda rows: InstanceRow(*rows[0]), _one),
-        Codec(schema.DECISION, lambda rows: EvidenceRow(*rows[0]), _one),
-        *(Codec(table, partial(_first_of, kind), _one) for kind, table in schema.WORK.items()),
+        Codec(schema.INSTANCE, lambda rows: InstanceRow(*rows[0]), _single_row),
+        Codec(schema.DECISION, lambda rows: EvidenceRow(*rows[0]), _single_row),
+        *(Codec(table, partial(_first_of, kind), _single_row) for kind, table in schema.WORK.items()),
     ]
     return {codec.table.name: codec for codec in codecs}
 
@@ -139,40 +142,40 @@ def _codecs() -> dict[str, Codec]:
 CODECS = _codecs()
 
 
-def fill(shelves: Shelves, table: str, rows: list[Values]) -> None:
-    """Add rows from the database to the shelf of their table; rows with one key are neighbours."""
-    codec, shelf = CODECS[table], shelves.by_table()[table]
-    width = [codec.table.columns.index(column) for column in codec.table.key]
-    for _, same in groupby(rows, key=lambda row: [row[at] for at in width]):
-        shelf.fill(codec.decode(list(same)))
+def fill(cache: RowCache, table: str, rows: list[Values]) -> None:
+    """Add rows of a table from the database; rows with one key are neighbours."""
+    codec, cached = CODECS[table], cache.by_name()[table]
+    key = [codec.table.columns.index(column) for column in codec.table.key]
+    for _, same in groupby(rows, key=lambda row: [row[at] for at in key]):
+        cached.fill(codec.decode(list(same)))
 
 
-class Rewrite(NamedTuple):
+class TableChange(NamedTuple):
     """The effect of accepted items on one table."""
 
     table: Table
-    gone: list[Values]  # keys
-    updated: list[Values]  # whole rows; only of tables with ``is_updated``
-    fresh: list[Values]  # whole rows, to be inserted after the deletion of ``gone``
+    deletions: list[Values]  # keys
+    updates: list[Values]  # whole rows; only of tables with ``is_updated``
+    insertions: list[Values]  # whole rows, to be inserted after the deletions
 
 
-def rewrites(shelves: Shelves) -> Iterator[Rewrite]:
+def table_changes(cache: RowCache) -> Iterator[TableChange]:
     """Yield the effect of accepted items, table by table."""
-    for name, shelf in shelves.by_table().items():
-        if shelf.changed:
-            yield _rewrite(CODECS[name], shelf)
+    for name, cached in cache.by_name().items():
+        if cached.changed:
+            yield _build_change(CODECS[name], cached)
 
 
-def _rewrite(codec: Codec, shelf: Shelf[Any, Any]) -> Rewrite:
-    rewrite = Rewrite(codec.table, [], [], [])
-    for key, before in shelf.changed.items():
-        now = shelf.get(key)
+def _build_change(codec: Codec, cached: CachedTable[Any, Any]) -> TableChange:
+    change = TableChange(codec.table, [], [], [])
+    for key, before in cached.changed.items():
+        now = cached.get(key)
         if now is not None and before is not None and codec.table.is_updated:
-            rewrite.updated.extend(codec.encode(now))
+            change.updates.extend(codec.encode(now))
             continue
         if before is not None or codec.is_blind:
-            rewrite.gone.append(key if isinstance(key, tuple) else (key,))
+            change.deletions.append(key if isinstance(key, tuple) else (key,))
         if now is not None:
-            rewrite.fresh.extend(codec.encode(now))
-    rewrite.gone.sort()
-    return rewrite
+            change.insertions.extend(codec.encode(now))
+    change.deletions.sort()
+    return change

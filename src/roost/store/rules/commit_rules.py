@@ -5,87 +5,87 @@ from collections.abc import Iterable, Sequence
 from roost.model.names import uuid_text
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item, Refusal, Write
-from roost.store.rules.footprint import Touched
-from roost.store.rules.row_cache import Shelves
+from roost.store.rules.footprint import Footprint
+from roost.store.rules.row_cache import RowCache
 from roost.store.rules.schema import WORK, Table
 from roost.store.rules.writes import WRITE_RULES
 from roost.store.rules.writes.providers import judge_trees
 
 
-def committable(items: Sequence[Item]) -> bool:
+def are_committable(items: Sequence[Item]) -> bool:
     """Return whether all writes are of kinds that can be committed."""
     return all(type(write) in WRITE_RULES for item in items for write in item.writes)
 
 
-def find_touched(items: Iterable[Item]) -> Touched:
-    """Return the rows that ``judge`` needs for these items."""
-    touched = Touched()
+def find_footprint(items: Iterable[Item]) -> Footprint:
+    """Return the keys of the rows that ``judge`` needs for these items."""
+    footprint = Footprint()
     for item in items:
         for write in item.writes:
-            WRITE_RULES[type(write)].touch(touched, write)
+            WRITE_RULES[type(write)].collect(footprint, write)
         for row in item.evidence:
-            touched.look("decision", "id", row.id)
+            footprint.add("decision", "id", row.id)
         for put in item.work:
-            _put_work(touched, put)
-    return touched
+            _collect_work(footprint, put)
+    return footprint
 
 
-def judge(shelves: Shelves, item: Item) -> Refusal | None:
-    """Apply an item if every write of it is valid; else return the reason, and leave the rows unchanged.
+def judge(cache: RowCache, item: Item) -> Refusal | None:
+    """Apply an item if all its writes are valid; else return the reason, and leave the rows unchanged.
 
     Args:
-        shelves: the rows, at least those that ``find_touched`` returns for this item.
-        item: judged write by write, each after the effect of those before.
+        cache: the rows, at least those that ``find_footprint`` returns for this item.
+        item: judged write by write, each on the result of those before.
 
     Returns:
         None if the item is applied.
     """
-    refusal = _judge_writes(shelves, item.writes) or judge_trees(shelves, item.writes)
+    refusal = _judge_writes(cache, item.writes) or judge_trees(cache, item.writes)
     if refusal is None:
         for row in item.evidence:
-            if shelves.decisions.get(row.id) is not None:
+            if cache.decisions.get(row.id) is not None:
                 refusal = Refusal("duplicate", "decision", row.id)
                 break
-            shelves.decisions.put(row)
+            cache.decisions.put(row)
     if refusal is None:
-        refusal = _judge_work(shelves, item.work)
+        refusal = _judge_work(cache, item.work)
     if refusal is None:
-        shelves.keep()
+        cache.accept()
     else:
-        shelves.undo()
+        cache.undo()
     return refusal
 
 
-def _put_work(touched: Touched, put: Put) -> None:
+def _collect_work(footprint: Footprint, put: Put) -> None:
     table = WORK[type(put.row)]
     for columns in (table.key, *(table.uniques if put.expected is None else ())):
         values = tuple(getattr(put.row, column) for column in columns)
-        touched.lookups.setdefault((table.name, columns), set()).add(values)
+        footprint.lookups.setdefault((table.name, columns), set()).add(values)
 
 
-def _judge_writes(shelves: Shelves, writes: Sequence[Write]) -> Refusal | None:
+def _judge_writes(cache: RowCache, writes: Sequence[Write]) -> Refusal | None:
     for write in writes:
-        refusal = WRITE_RULES[type(write)].judge(shelves, write)
+        refusal = WRITE_RULES[type(write)].judge(cache, write)
         if refusal is not None:
             return refusal
     return None
 
 
-def _judge_work(shelves: Shelves, puts: Sequence[Put]) -> Refusal | None:
+def _judge_work(cache: RowCache, puts: Sequence[Put]) -> Refusal | None:
     for put in puts:
-        row, table, shelf = put.row, WORK[type(put.row)], shelves.work[type(put.row)]
-        old = shelf.get(shelf.key_of(row))
+        row, table, cached = put.row, WORK[type(put.row)], cache.work[type(put.row)]
+        old = cached.get(cached.key_of(row))
         if put.expected is None:
-            if old is not None or shelf.clashes(row):
-                return _of_work("duplicate", put, table)
-        elif old is None or old.version != put.expected or not shelf.is_known_as(row, old):
-            return _of_work("generation", put, table)
+            if old is not None or cached.clashes(row):
+                return _refuse_work("duplicate", put, table)
+        elif old is None or old.version != put.expected or not cached.has_same_uniques(row, old):
+            return _refuse_work("generation", put, table)
         if put.is_change:
-            shelf.put(row)
+            cached.put(row)
     return None
 
 
-def _of_work(kind: str, put: Put, table: Table) -> Refusal:
+def _refuse_work(kind: str, put: Put, table: Table) -> Refusal:
     key = getattr(put.row, table.key[0])
     text = uuid_text(key) if isinstance(key, bytes) else str(key)
     return Refusal(kind, table.name, key if isinstance(key, int) else 0, f"{table.name} {text}")

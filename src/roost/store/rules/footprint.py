@@ -1,10 +1,10 @@
-"""The rows that a verdict needs: the databases read them before they judge a batch in Python."""
+"""The footprint of a batch: the rows to read from a database before Python code can judge the batch."""
 
 Value = int | float | str | bytes | None
 Values = tuple[Value, ...]
 
 
-class Touched:
+class Footprint:
     """Keys of rows, by table and key columns."""
 
     def __init__(self) -> None:
@@ -13,10 +13,10 @@ class Touched:
         self.place_keys: set[tuple[int, int]] = set()
         self.whole_providers: set[int] = set()  # providers whose inventories are all needed
         self.trees: set[int] = set()  # providers whose whole tree is needed
-        self.offered: set[int] = set()  # classes whose inventories are all needed
-        self.worn: set[int] = set()  # traits whose providers are all needed
-        self.is_structural = False  # whether there is more than claims and releases
+        self.whole_classes: set[int] = set()  # classes whose inventories are all needed
+        self.whole_traits: set[int] = set()  # traits whose providers are all needed
+        self.is_structural = False  # whether the batch has more than claims and releases
 
-    def look(self, table: str, columns: str, *values: Value) -> None:
-        """Add the row(s) of ``table`` with these values in these blank-separated columns."""
+    def add(self, table: str, columns: str, *values: Value) -> None:
+        """Add the rows of ``table`` with these values in these columns, separated by blanks."""
         self.lookups.setdefault((table, tuple(columns.split())), set()).add(values)

@@ -1,7 +1,7 @@
 """Generations of providers, each in a row of the inventory table."""
 
 from roost.model.writes import CLASS_BITS, GENERATION_SLOT, Refusal
-from roost.store.rules.row_cache import Shelves, Stock
+from roost.store.rules.row_cache import RowCache, Stock
 
 
 def slot_of(provider_id: int) -> int:
@@ -17,9 +17,9 @@ def generation_row(provider_id: int, generation: int) -> Stock:
     return Stock(slot_of(provider_id), 0, 0, 0, 0, 1, 0.0, generation)
 
 
-def check_generation(shelves: Shelves, provider_id: int, expected: int) -> Refusal | None:
+def check_generation(cache: RowCache, provider_id: int, expected: int) -> Refusal | None:
     """Return a refusal unless a provider exists and has the expected generation."""
-    slot = shelves.stocks.get(slot_of(provider_id))
+    slot = cache.stocks.get(slot_of(provider_id))
     if slot is None:
         return Refusal("missing", "provider", provider_id)
     if slot.used != expected:
@@ -27,8 +27,8 @@ def check_generation(shelves: Shelves, provider_id: int, expected: int) -> Refus
     return None
 
 
-def raise_generation(shelves: Shelves, provider_id: int, *, by: int = 1) -> None:
+def raise_generation(cache: RowCache, provider_id: int, *, by: int = 1) -> None:
     """Raise the generation of an existing provider."""
-    slot = shelves.stocks.get(slot_of(provider_id))
+    slot = cache.stocks.get(slot_of(provider_id))
     assert slot is not None, provider_id
-    shelves.stocks.put(slot.with_used(slot.used + by))
+    cache.stocks.put(slot.with_used(slot.used + by))

@@ -73,7 +73,7 @@ class Holding(msgspec.Struct, frozen=True, array_like=True):
     takes: tuple[tuple[int, int], ...]  # inventory id and amount, by id
 
 
-class Shelf(Generic[K, R]):
+class CachedTable(Generic[K, R]):
     """The rows of one table: by key, by unique columns, and in groups."""
 
     def __init__(
@@ -99,7 +99,7 @@ class Shelf(Generic[K, R]):
         """Return the key of a row, present or not."""
         return self._key(row)
 
-    def is_known_as(self, row: R, other: R) -> bool:
+    def has_same_uniques(self, row: R, other: R) -> bool:
         """Return whether two rows have equal values in all unique columns."""
         return all(unique(row) == unique(other) for unique in self._uniques)
 
@@ -108,21 +108,21 @@ class Shelf(Generic[K, R]):
         key = self._by[unique].get(value)
         return None if key is None else self.rows[key]
 
-    def before(self, key: K) -> R | None:
+    def previous_row(self, key: K) -> R | None:
         """Return a row as it was before the current item, or None."""
-        changes = (old for shelf, changed, old in self._log if shelf is self and changed == key)
+        changes = (old for table, changed, old in self._log if table is self and changed == key)
         return next(changes, self.rows.get(key))
 
     def previous_rows(self) -> dict[K, R | None]:
         """Return the rows changed by the current item, by key, as they were before it."""
         found: dict[K, R | None] = {}
-        for shelf, key, old in self._log:
-            if shelf is self:
+        for table, key, old in self._log:
+            if table is self:
                 found.setdefault(key, old)
         return found
 
-    def among(self, group: Hashable) -> Iterator[R]:
-        """Yield the rows of one group as of the call."""
+    def find_group(self, group: Hashable) -> Iterator[R]:
+        """Yield the rows of one group, as of the call."""
         for key in sorted(self._groups.get(group, ()), key=repr):
             yield self.rows[key]
 
@@ -156,7 +156,7 @@ class Shelf(Generic[K, R]):
         """Undo one change."""
         self._set(key, row)
 
-    def keep(self, key: K, before: R | None) -> None:
+    def record_change(self, key: K, before: R | None) -> None:
         """Record the change of a row by an accepted item."""
         self.changed.setdefault(key, before)
 
@@ -177,66 +177,66 @@ class Shelf(Generic[K, R]):
                 self._groups.setdefault(self._group(row), set()).add(key)
 
 
-# Changes in order: shelf, key, and the previous row. One log for all tables.
-Log = list[tuple[Shelf[Any, Any], Any, Any]]
+# Changes in order: table, key, and the previous row. One log for all tables.
+Log = list[tuple[CachedTable[Any, Any], Any, Any]]
 
 
-class Shelves:
-    """The tables of a verdict."""
+class RowCache:
+    """The rows of all tables that a verdict reads and changes."""
 
     def __init__(self) -> None:
         self._log: Log = []
-        self._by_table: dict[str, Shelf[Any, Any]] = {}
-        self.symbols: Shelf[int, PutSymbol] = self._add(schema.SYMBOL)
-        self.providers: Shelf[int, PutProvider] = self._add(schema.PROVIDER, group=attrgetter("parent_id"))
-        self.stocks: Shelf[int, Stock] = self._add(schema.INVENTORY, group=lambda row: row.id >> CLASS_BITS)
-        self.traits: Shelf[int, Labels] = self._add(schema.PROVIDER_TRAIT)
-        self.memberships: Shelf[int, Labels] = self._add(schema.PROVIDER_AGGREGATE)
-        self.aggregates: Shelf[int, PutAggregate] = self._add(schema.AGGREGATE)
-        self.hosts: Shelf[int, PutHost] = self._add(schema.HOST)
-        self.groups: Shelf[int, PutGroup] = self._add(schema.SERVER_GROUP)
-        self.documents: Shelf[int, PutDocument] = self._add(schema.DOCUMENT)
-        self.seats: Shelf[tuple[int, int], Seat] = self._add(schema.PLACE)
-        self.consumers: Shelf[int, ConsumerRow] = self._add(schema.CONSUMER)
-        self.holdings: Shelf[int, Holding] = self._add(schema.ALLOCATION)
-        self.instances: Shelf[int, InstanceRow] = self._add(schema.INSTANCE)
-        self.decisions: Shelf[int, EvidenceRow] = self._add(schema.DECISION)
-        self.work: dict[type[msgspec.Struct], Shelf[Any, Any]] = {
+        self._by_name: dict[str, CachedTable[Any, Any]] = {}
+        self.symbols: CachedTable[int, PutSymbol] = self._add(schema.SYMBOL)
+        self.providers: CachedTable[int, PutProvider] = self._add(schema.PROVIDER, group=attrgetter("parent_id"))
+        self.stocks: CachedTable[int, Stock] = self._add(schema.INVENTORY, group=lambda row: row.id >> CLASS_BITS)
+        self.traits: CachedTable[int, Labels] = self._add(schema.PROVIDER_TRAIT)
+        self.memberships: CachedTable[int, Labels] = self._add(schema.PROVIDER_AGGREGATE)
+        self.aggregates: CachedTable[int, PutAggregate] = self._add(schema.AGGREGATE)
+        self.hosts: CachedTable[int, PutHost] = self._add(schema.HOST)
+        self.groups: CachedTable[int, PutGroup] = self._add(schema.SERVER_GROUP)
+        self.documents: CachedTable[int, PutDocument] = self._add(schema.DOCUMENT)
+        self.seats: CachedTable[tuple[int, int], Seat] = self._add(schema.PLACE)
+        self.consumers: CachedTable[int, ConsumerRow] = self._add(schema.CONSUMER)
+        self.holdings: CachedTable[int, Holding] = self._add(schema.ALLOCATION)
+        self.instances: CachedTable[int, InstanceRow] = self._add(schema.INSTANCE)
+        self.decisions: CachedTable[int, EvidenceRow] = self._add(schema.DECISION)
+        self.work: dict[type[msgspec.Struct], CachedTable[Any, Any]] = {
             kind: self._add(table) for kind, table in schema.WORK.items()
         }
 
-    def by_table(self) -> Mapping[str, Shelf[Any, Any]]:
-        """Return the shelves by table name, in the order of writing."""
-        return self._by_table
+    def by_name(self) -> Mapping[str, CachedTable[Any, Any]]:
+        """Return the tables by name, in the order of writing."""
+        return self._by_name
 
-    def _add(self, table: schema.Table, *, group: Callable[[Any], Hashable] | None = None) -> Shelf[Any, Any]:
-        """Add the shelf of a table.
+    def _add(self, table: schema.Table, *, group: Callable[[Any], Hashable] | None = None) -> CachedTable[Any, Any]:
+        """Add a table.
 
         Args:
-            group: returns the group of a row, for ``Shelf.among``.
+            group: returns the group of a row, for ``CachedTable.find_group``.
         """
-        shelf: Shelf[Any, Any] = Shelf(
+        cached: CachedTable[Any, Any] = CachedTable(
             self._log,
             key=attrgetter(*table.key),
             uniques=tuple(attrgetter(*unique) for unique in table.uniques),
             group=group,
         )
-        self._by_table[table.name] = shelf
-        return shelf
+        self._by_name[table.name] = cached
+        return cached
 
-    def keep(self) -> None:
+    def accept(self) -> None:
         """Make the changes since the last call final."""
-        for shelf, key, old in self._log:
-            shelf.keep(key, old)
+        for table, key, old in self._log:
+            table.record_change(key, old)
         self._log.clear()
 
     def undo(self) -> None:
-        """Undo the changes since the last ``keep``."""
+        """Undo the changes since the last ``accept``."""
         while self._log:
-            shelf, key, old = self._log.pop()
-            shelf.restore(key, old)
+            table, key, old = self._log.pop()
+            table.restore(key, old)
 
     def forget_changes(self) -> None:
         """Start a new record of changes."""
-        for shelf in self.by_table().values():
-            shelf.changed.clear()
+        for table in self._by_name.values():
+            table.changed.clear()

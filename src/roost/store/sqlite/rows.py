@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from roost.model.writes import CLASS_BITS
 from roost.store.rules.batch import Batch
-from roost.store.rules.codec import CODECS, fill, rewrites
-from roost.store.rules.footprint import Touched, Values
-from roost.store.rules.row_cache import Shelves
+from roost.store.rules.codec import CODECS, fill, table_changes
+from roost.store.rules.footprint import Footprint, Values
+from roost.store.rules.row_cache import RowCache
 from roost.store.rules.schema import (
     ALLOCATION,
     CONSUMER,
@@ -22,19 +22,19 @@ from roost.store.rules.schema import (
     select,
 )
 
-# The peak is checked rather than the sum: a batch that gives back what it took must have had room for it.
-_TAKE = """
+# The guard checks the peak rather than the sum: a batch that releases its own claim needs room for the claim first.
+_CLAIM_INVENTORY = """
 UPDATE inventory SET used = used + ?
 WHERE id = ? AND used + ? <= (total - reserved) * allocation_ratio
   AND ? >= min_unit AND ? <= max_unit AND ? % step_size = 0"""
-_SIT = """
+_CLAIM_PLACE = """
 INSERT INTO place (group_id, scope, holder, members) VALUES (?, ?, ?, ?)
 ON CONFLICT (group_id, scope) DO UPDATE SET holder = excluded.holder, members = members + excluded.members
 WHERE (members = 0 OR holder = excluded.holder) AND members + excluded.members <= ?"""
-_RISE = """
+_RELEASE_PLACE = """
 UPDATE place SET members = members + ?
 WHERE group_id = ? AND scope = ? AND holder = ? AND members + ? >= 0"""
-_FREE = "DELETE FROM allocation WHERE consumer_id = ? AND inventory_id = ? AND amount = ?"
+_RELEASE_ALLOCATION = "DELETE FROM allocation WHERE consumer_id = ? AND inventory_id = ? AND amount = ?"
 
 
 def insert(table: Table) -> str:
@@ -48,36 +48,34 @@ def _where(columns: tuple[str, ...]) -> str:
 
 
 def delete(table: Table) -> str:
-    """Return a statement that deletes what a key names."""
+    """Return a statement that deletes the rows of a key."""
     return f"DELETE FROM {table.name} {_where(table.key)}"  # noqa: S608
 
 
 _INSERT = {table.name: insert(table) for table in (CONSUMER, ALLOCATION, INSTANCE, DOCUMENT, DECISION)}
 _DELETE_CONSUMER = delete(CONSUMER)
 _DELETE_INSTANCE = delete(INSTANCE)
-_DELETE_HOLDING = delete(ALLOCATION)
-
-
-_OFFERED = select(INVENTORY, f"WHERE id % {1 << CLASS_BITS} = ?")
-_WORN = select(
+_DELETE_ALLOCATIONS = delete(ALLOCATION)
+_INVENTORIES_OF_CLASS = select(INVENTORY, f"WHERE id % {1 << CLASS_BITS} = ?")
+_TRAITS_OF_PROVIDERS_WITH_TRAIT = select(
     PROVIDER_TRAIT, "WHERE provider_id IN (SELECT provider_id FROM provider_trait WHERE trait_id = ?) ORDER BY 1"
 )
 
 
 def write_batch(connection: sqlite3.Connection, batch: Batch) -> bool:
-    """Write a batch in the running transaction, if every guard of it passes.
+    """Write a batch in the running transaction, if all its guards pass.
 
     Returns:
-        False if one does not; then some rows may have been written, and the transaction must be rolled back.
+        False if a guard does not pass. Some rows may have been written, so roll the transaction back.
     """
     many = connection.executemany
     try:
         if batch.stocks:
             rows = [
-                (added, number, peak, least, most, divisor)
-                for number, (added, peak, least, most, divisor) in sorted(batch.stocks.items())
+                (added, number, peak, minimum, maximum, divisor)
+                for number, (added, peak, minimum, maximum, divisor) in sorted(batch.stocks.items())
             ]
-            if many(_TAKE, rows).rowcount != len(rows):
+            if many(_CLAIM_INVENTORY, rows).rowcount != len(rows):
                 return False
         if batch.places and not _write_places(connection, batch):
             return False
@@ -99,59 +97,60 @@ def write_batch(connection: sqlite3.Connection, batch: Batch) -> bool:
 
 def _write_places(connection: sqlite3.Connection, batch: Batch) -> bool:
     rows = [(*key, *amounts) for key, amounts in batch.places.items()]
-    taken = [row for row in rows if row[3] > 0]
-    given = [(row[3], *row[:4]) for row in rows if row[3] < 0]
-    if taken and connection.executemany(_SIT, taken).rowcount != len(taken):
+    claims = [row for row in rows if row[3] > 0]
+    releases = [(row[3], *row[:4]) for row in rows if row[3] < 0]
+    if claims and connection.executemany(_CLAIM_PLACE, claims).rowcount != len(claims):
         return False
-    return not given or connection.executemany(_RISE, given).rowcount == len(given)
+    return not releases or connection.executemany(_RELEASE_PLACE, releases).rowcount == len(releases)
 
 
 def _write_releases(connection: sqlite3.Connection, batch: Batch) -> bool:
-    many, own = connection.executemany, [(number,) for number in batch.released]
+    many, keys = connection.executemany, [(number,) for number in batch.released]
     return (
-        many(_FREE, batch.frees).rowcount == len(batch.frees)
-        and many(_DELETE_HOLDING, own).rowcount == 0  # They held nothing else.
-        and many(_DELETE_INSTANCE, own).rowcount >= 0
+        many(_RELEASE_ALLOCATION, batch.frees).rowcount == len(batch.frees)
+        and many(_DELETE_ALLOCATIONS, keys).rowcount == 0  # They had no other allocations.
+        and many(_DELETE_INSTANCE, keys).rowcount >= 0
     )
 
 
 def _write_consumers(connection: sqlite3.Connection, batch: Batch) -> bool:
-    """Write who goes and who comes, in order: a uuid is free for the next one only once its consumer has gone."""
-    many, gone, come = connection.executemany, [(number,) for number in batch.released], list(batch.consumers.values())
-    released = inserted = 0
-    for until_released, until_inserted in (*batch.turns, (len(gone), len(come))):
-        own = gone[released:until_released]
-        if own and many(_DELETE_CONSUMER, own).rowcount != len(own):
+    """Delete and insert consumers, phase by phase: a released uuid can be claimed again."""
+    many = connection.executemany
+    released, claimed = [(number,) for number in batch.released], list(batch.consumers.values())
+    deleted = inserted = 0
+    for release_end, claim_end in (*batch.phases, (len(released), len(claimed))):
+        keys = released[deleted:release_end]
+        if keys and many(_DELETE_CONSUMER, keys).rowcount != len(keys):
             return False
-        if until_inserted > inserted:
-            many(_INSERT["consumer"], come[inserted:until_inserted])
-        released, inserted = until_released, until_inserted
+        if claim_end > inserted:
+            many(_INSERT["consumer"], claimed[inserted:claim_end])
+        deleted, inserted = release_end, claim_end
     return True
 
 
-def read_touched(connection: sqlite3.Connection, touched: Touched) -> Shelves:
-    """Read the rows that a verdict looks at, in the running transaction."""
-    shelves = Shelves()
-    for (name, columns), values in touched.lookups.items():
-        _read(connection, shelves, CODECS[name].table, columns=columns, values=values)
-    _read(connection, shelves, INVENTORY, columns=("id",), values=((number,) for number in touched.stock_ids))
-    _read(connection, shelves, PLACE, columns=PLACE.key, values=touched.place_keys)
+def read_footprint(connection: sqlite3.Connection, footprint: Footprint) -> RowCache:
+    """Read the rows of a footprint, in the running transaction."""
+    cache = RowCache()
+    for (name, columns), values in footprint.lookups.items():
+        _read(connection, cache, CODECS[name].table, columns=columns, values=values)
+    _read(connection, cache, INVENTORY, columns=("id",), values=((number,) for number in footprint.stock_ids))
+    _read(connection, cache, PLACE, columns=PLACE.key, values=footprint.place_keys)
     statement = select(INVENTORY, "WHERE id BETWEEN ? AND ?")
-    for number in touched.whole_providers:
+    for number in footprint.whole_providers:
         bounds = (number << CLASS_BITS, (number + 1 << CLASS_BITS) - 1)
-        fill(shelves, "inventory", connection.execute(statement, bounds).fetchall())
-    for number in touched.offered:
-        fill(shelves, "inventory", connection.execute(_OFFERED, (number,)).fetchall())
-    for number in touched.worn:
-        fill(shelves, "provider_trait", connection.execute(_WORN, (number,)).fetchall())
-    roots = {provider.root_id for number in touched.trees if (provider := shelves.providers.get(number))}
-    _read(connection, shelves, PROVIDER, columns=("root_id",), values=((number,) for number in roots))
-    return shelves
+        fill(cache, "inventory", connection.execute(statement, bounds).fetchall())
+    for number in footprint.whole_classes:
+        fill(cache, "inventory", connection.execute(_INVENTORIES_OF_CLASS, (number,)).fetchall())
+    for number in footprint.whole_traits:
+        fill(cache, "provider_trait", connection.execute(_TRAITS_OF_PROVIDERS_WITH_TRAIT, (number,)).fetchall())
+    roots = {provider.root_id for number in footprint.trees if (provider := cache.providers.get(number))}
+    _read(connection, cache, PROVIDER, columns=("root_id",), values=((number,) for number in roots))
+    return cache
 
 
 def _read(
     connection: sqlite3.Connection,
-    shelves: Shelves,
+    cache: RowCache,
     table: Table,
     *,
     columns: tuple[str, ...],
@@ -161,16 +160,16 @@ def _read(
     for value in values:
         rows = connection.execute(statement, value).fetchall()
         if rows:
-            fill(shelves, table.name, rows)
+            fill(cache, table.name, rows)
 
 
-def write_changed(connection: sqlite3.Connection, shelves: Shelves) -> None:
-    """Write what accepted items changed, in the running transaction."""
-    for rewrite in rewrites(shelves):
-        table = rewrite.table
-        if rewrite.gone:
-            connection.executemany(delete(table), rewrite.gone)
-        if rewrite.updated:
-            connection.executemany(insert(table).replace("INSERT", "INSERT OR REPLACE", 1), rewrite.updated)
-        if rewrite.fresh:
-            connection.executemany(insert(table), rewrite.fresh)
+def write_changes(connection: sqlite3.Connection, cache: RowCache) -> None:
+    """Write the changes of accepted items, in the running transaction."""
+    for change in table_changes(cache):
+        table = change.table
+        if change.deletions:
+            connection.executemany(delete(table), change.deletions)
+        if change.updates:
+            connection.executemany(insert(table).replace("INSERT", "INSERT OR REPLACE", 1), change.updates)
+        if change.insertions:
+            connection.executemany(insert(table), change.insertions)

@@ -11,13 +11,13 @@ from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import encode_writes
-from roost.store.rules.commit_rules import committable, find_touched, judge
+from roost.store.rules.commit_rules import are_committable, find_footprint, judge
 from roost.store.rules.decision_filter import where
 from roost.store.rules.prune import Doomed, Kept, Row, choose_doomed
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, SEQUENCE_TABLES, select
 from roost.store.snapshots import Writer, is_due
 from roost.store.sqlite import file, history, work
-from roost.store.sqlite.rows import read_touched, write_batch, write_changed
+from roost.store.sqlite.rows import read_footprint, write_batch, write_changes
 from roost.store.work_queries import WorkReading
 
 # Rows of each table that one call of ``prune`` deletes, or counts, at most: a few milliseconds.
@@ -151,7 +151,7 @@ class SqliteStore:
 
     def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``. A group of claims and releases is a few guarded statements."""
-        assert committable(items), "a generation is never committed"
+        assert are_committable(items), "a generation is never committed"
         self._check_place()
         batch = gather(items)
         with file.translate_errors(self.path), self._transaction():
@@ -196,14 +196,14 @@ class SqliteStore:
 
     def _commit_judged(self, items: Sequence[Item]) -> CommitResult:
         self._connection.execute("BEGIN IMMEDIATE")
-        shelves = read_touched(self._connection, find_touched(items))
+        cache = read_footprint(self._connection, find_footprint(items))
         refusals: list[Refusal | None] = []
         writes: list[Write] = []
         for item in items:
-            refusals.append(judge(shelves, item))
+            refusals.append(judge(cache, item))
             if refusals[-1] is None:
                 writes.extend(item.writes)
-        write_changed(self._connection, shelves)
+        write_changes(self._connection, cache)
         position = self._append(writes)
         self._connection.execute("COMMIT")
         return CommitResult(refusals, position)

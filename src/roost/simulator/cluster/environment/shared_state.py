@@ -48,7 +48,7 @@ class Environment:
 
     def is_down(self, host: str) -> bool:
         """Return whether the agent of a host has left, or was declared gone."""
-        agent = self.store.shelves.work[AgentRow].get(host)
+        agent = self.store.tables.work[AgentRow].get(host)
         return agent is not None and agent.state == "gone"
 
     def excuse(self, reason: str) -> Literal[True]:
@@ -58,7 +58,7 @@ class Environment:
 
     def statuses(self) -> list[StatusRow]:
         """Return the statuses of all instances, in the order of their requests."""
-        rows = self.store.shelves.work[StatusRow].rows.values()
+        rows = self.store.tables.work[StatusRow].rows.values()
         return sorted(rows, key=lambda row: row.id)
 
     def document(self, number: int) -> bytes:

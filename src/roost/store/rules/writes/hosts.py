@@ -3,32 +3,32 @@
 from collections.abc import Mapping
 
 from roost.model.writes import PutHost, Refusal
-from roost.store.rules.footprint import Touched
+from roost.store.rules.footprint import Footprint
 from roost.store.rules.generations import slot_of
-from roost.store.rules.row_cache import Shelves
+from roost.store.rules.row_cache import RowCache
 from roost.store.rules.write_rule import WriteRule
 
 
-def _touch(touched: Touched, write: PutHost) -> None:
-    touched.is_structural = True
-    touched.look("host", "id", write.id)
-    touched.look("host", "provider_id", write.provider_id)
-    touched.look("host", "host node", write.host, write.node)
-    touched.stock_ids.add(slot_of(write.provider_id))
+def _collect(footprint: Footprint, write: PutHost) -> None:
+    footprint.is_structural = True
+    footprint.add("host", "id", write.id)
+    footprint.add("host", "provider_id", write.provider_id)
+    footprint.add("host", "host node", write.host, write.node)
+    footprint.stock_ids.add(slot_of(write.provider_id))
 
 
-def _judge(shelves: Shelves, write: PutHost) -> Refusal | None:
-    old = shelves.hosts.get(write.id)
+def _judge(cache: RowCache, write: PutHost) -> Refusal | None:
+    old = cache.hosts.get(write.id)
     if old is not None and write.version <= old.version:
         return Refusal("generation", "host", write.id)
-    if shelves.hosts.clashes(write):
+    if cache.hosts.clashes(write):
         return Refusal("duplicate", "host", write.id)
-    if shelves.stocks.get(slot_of(write.provider_id)) is None:
+    if cache.stocks.get(slot_of(write.provider_id)) is None:
         return Refusal("missing", "provider", write.provider_id)
-    shelves.hosts.put(write)
+    cache.hosts.put(write)
     return None
 
 
 RULES: Mapping[type, WriteRule] = {
-    PutHost: WriteRule(touch=_touch, judge=_judge),
+    PutHost: WriteRule(collect=_collect, judge=_judge),
 }

@@ -3,43 +3,43 @@
 from collections.abc import Mapping
 
 from roost.model.writes import PutMembership, PutTraits, Refusal
-from roost.store.rules.footprint import Touched
+from roost.store.rules.footprint import Footprint
 from roost.store.rules.generations import check_generation, raise_generation, slot_of
-from roost.store.rules.row_cache import Labels, Shelves
+from roost.store.rules.row_cache import Labels, RowCache
 from roost.store.rules.write_rule import WriteRule
 from roost.store.rules.writes.symbols import check_symbols
 
 
-def _touch_traits(touched: Touched, write: PutTraits) -> None:
-    touched.is_structural = True
-    touched.stock_ids.add(slot_of(write.provider_id))
+def _collect_traits(footprint: Footprint, write: PutTraits) -> None:
+    footprint.is_structural = True
+    footprint.stock_ids.add(slot_of(write.provider_id))
     for trait_id in write.trait_ids:
-        touched.look("symbol", "id", trait_id)
+        footprint.add("symbol", "id", trait_id)
 
 
-def _touch_membership(touched: Touched, write: PutMembership) -> None:
-    touched.is_structural = True
-    touched.stock_ids.add(slot_of(write.provider_id))
+def _collect_membership(footprint: Footprint, write: PutMembership) -> None:
+    footprint.is_structural = True
+    footprint.stock_ids.add(slot_of(write.provider_id))
 
 
-def _judge_traits(shelves: Shelves, write: PutTraits) -> Refusal | None:
-    refusal = check_generation(shelves, write.provider_id, write.expected) or check_symbols(shelves, write.trait_ids)
+def _judge_traits(cache: RowCache, write: PutTraits) -> Refusal | None:
+    refusal = check_generation(cache, write.provider_id, write.expected) or check_symbols(cache, write.trait_ids)
     if refusal is None:
-        shelves.traits.put(Labels(write.provider_id, tuple(sorted(set(write.trait_ids)))))
-        raise_generation(shelves, write.provider_id)
+        cache.traits.put(Labels(write.provider_id, tuple(sorted(set(write.trait_ids)))))
+        raise_generation(cache, write.provider_id)
     return refusal
 
 
-def _judge_membership(shelves: Shelves, write: PutMembership) -> Refusal | None:
-    refusal = check_generation(shelves, write.provider_id, write.expected)
+def _judge_membership(cache: RowCache, write: PutMembership) -> Refusal | None:
+    refusal = check_generation(cache, write.provider_id, write.expected)
     if refusal is None:
-        shelves.memberships.put(Labels(write.provider_id, tuple(sorted(set(write.aggregate_ids)))))
+        cache.memberships.put(Labels(write.provider_id, tuple(sorted(set(write.aggregate_ids)))))
         if write.raises:
-            raise_generation(shelves, write.provider_id)
+            raise_generation(cache, write.provider_id)
     return refusal
 
 
 RULES: Mapping[type, WriteRule] = {
-    PutTraits: WriteRule(touch=_touch_traits, judge=_judge_traits),
-    PutMembership: WriteRule(touch=_touch_membership, judge=_judge_membership),
+    PutTraits: WriteRule(collect=_collect_traits, judge=_judge_traits),
+    PutMembership: WriteRule(collect=_collect_membership, judge=_judge_membership),
 }

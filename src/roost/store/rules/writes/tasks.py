@@ -1,4 +1,4 @@
-"""Tasks of instances on whole disks."""
+"""I/O tasks of instances."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from roost.store.rules.write_rule import WriteRule
 
 
 def _accept(*_: object) -> None:
-    """Accept it without rows: the row of work in the same item is judged."""
+    """Accept without rows: the row of work in the same item is judged instead."""
 
 
-RULES: Mapping[type, WriteRule] = {PutTask: WriteRule(touch=_accept, judge=_accept)}
+RULES: Mapping[type, WriteRule] = {PutTask: WriteRule(collect=_accept, judge=_accept)}
