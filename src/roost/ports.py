@@ -1,4 +1,4 @@
-"""The interfaces between the parts, as protocols only."""
+"""The interfaces between the parts of the product, as protocols."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -33,10 +33,10 @@ IdKind = Literal[
 
 
 class DepartedInstance(msgspec.Struct, frozen=True):
-    """The release of an instance in the columns, before it occupies another host."""
+    """The release of an instance in the columns, before its claim on another host."""
 
-    release: Release  # its release in the database
-    held: Claim  # restores its allocations
+    release: Release  # the same release for the database
+    held: Claim  # restores the allocations
 
 
 class Clock(Protocol):
@@ -74,7 +74,7 @@ class CommitResult(msgspec.Struct, frozen=True):
 
 
 class Past(msgspec.Struct, frozen=True):
-    """The content of a database as seen by a decision, and the change of the decision's own group."""
+    """The content of a database at the time of a decision, and the change of the decision's own group."""
 
     writes: Iterator[Write]  # in a valid order of application; read it to its end, once
     own: list[Write]  # of the next change of the same process; None if there is none
@@ -88,7 +88,7 @@ class Store(Protocol):
         """Whether other processes may write too."""
 
     def load(self) -> LoadedDatabase:
-        """Read everything as of one moment, from which ``changes`` continues."""
+        """Read everything as of one moment; ``changes`` continues from there."""
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """Return the first of ``count`` identities that no other process gets."""
@@ -113,8 +113,8 @@ class Store(Protocol):
         """
 
     @property
-    def seen(self) -> str:
-        """The exact set of changes that this process has read or made, as a text; empty: the position defines it."""
+    def visible_changes(self) -> str:
+        """The exact set of changes that this process has read or made, as text; empty: the position defines it."""
 
     def order_creations(self) -> AbstractContextManager[None]:
         """Exclude other processes from creating providers or hosts meanwhile.
@@ -126,7 +126,7 @@ class Store(Protocol):
         """Return one stored decision, or the newest ones, newest first."""
 
     def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
-        """Return refused decisions since a moment, newest first, at most so many."""
+        """Return up to ``newest`` refused decisions since a moment, newest first."""
 
     def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
         """Return the decisions that match a query, highest numbers first."""
@@ -135,18 +135,18 @@ class Store(Protocol):
         """Return the body of a stored document, or None if there is none of that number."""
 
     def beat(self, hosts: Iterable[str], now_s: float) -> None:
-        """Record when agents were last heard: a hint, not a change, that may be lost.
+        """Record the time of the last contact with agents: a hint, not a change, that may be lost.
 
         Args:
             hosts: as in ``AgentRow``; unknown ones are ignored.
-            now_s: the time; a later recorded time stays.
+            now_s: the time of contact; a later recorded time stays.
         """
 
     def work_reader(self, clock: Clock) -> "WorkReader":
         """Return a reader of work; callable from any thread, for use in one thread.
 
         Args:
-            clock: gives the time if the database has none.
+            clock: the source of time if the database has none.
 
         Raises:
             Unavailable: the database cannot be read.
@@ -180,12 +180,12 @@ class Store(Protocol):
             every_bytes: approximate size of the feed between two snapshots, >= 1.
         """
 
-    def past(self, position: int, seen: str) -> Past | None:
+    def past(self, position: int, visible_changes: str) -> Past | None:
         """Return the content of the database at a decision; None: it was deleted.
 
         Args:
             position: of the newest change at that time.
-            seen: ``seen`` of the deciding process at that time.
+            visible_changes: ``visible_changes`` of the deciding process at that time.
         """
 
     def close(self) -> None:
@@ -195,8 +195,8 @@ class Store(Protocol):
 class WorkReader(Protocol):
     """Committed work; one thread uses it at a time.
 
-    Its answers may be outdated at once: a commit based on them names the versions it read, and is refused if these have
-    changed. Lists are sorted by id, ascending, unless stated otherwise.
+    Its answers may be outdated at once, so a commit names the versions that it read, and is refused if these have
+    changed. Lists are sorted by id, ascending, unless stated otherwise. ``limit`` and ``newest`` bound their length.
     """
 
     def now_s(self) -> float:
@@ -206,7 +206,7 @@ class WorkReader(Protocol):
             Unavailable: the database cannot be read; also from all methods below.
         """
 
-    def due_operations(self, cells: Sequence[str] | None, *, now_s: float, most: int) -> list[OperationRow]:
+    def due_operations(self, cells: Sequence[str] | None, *, now_s: float, limit: int) -> list[OperationRow]:
         """Return due open operations without an owner in some cells, by due time.
 
         Args:
@@ -216,16 +216,16 @@ class WorkReader(Protocol):
     def operation(self, number: int) -> OperationRow | None:
         """Return an operation by its id."""
 
-    def operation_of(self, uuid: bytes) -> OperationRow | None:
+    def operation_by_uuid(self, uuid: bytes) -> OperationRow | None:
         """Return an operation by its uuid."""
 
-    def operations(self, *, after_id: int = 0, most: int, is_open: bool = False) -> list[OperationRow]:
+    def operations(self, *, after_id: int = 0, limit: int, is_open: bool = False) -> list[OperationRow]:
         """Return a page of all operations, or of the open ones."""
 
     def operations_on(self, instance_uuid: bytes, *, newest: int) -> list[OperationRow]:
         """Return the last operations of an instance, newest first."""
 
-    def operations_by(self, numbers: Sequence[int]) -> list[OperationRow]:
+    def operations_by_id(self, numbers: Sequence[int]) -> list[OperationRow]:
         """Return operations by their ids; unknown ones are left out."""
 
     def open_operations_on(self, instance_uuids: Sequence[bytes]) -> list[OperationRow]:
@@ -234,8 +234,8 @@ class WorkReader(Protocol):
     def parts_of(self, operation_id: int) -> list[OperationRow]:
         """Return the sub-operations of an operation."""
 
-    def open_parts_of(self, operation_id: int, *, most: int) -> list[OperationRow]:
-        """Return some of its open sub-operations."""
+    def open_parts_of(self, operation_id: int, *, limit: int) -> list[OperationRow]:
+        """Return open sub-operations of an operation."""
 
     def status(self, uuid: bytes) -> StatusRow | None:
         """Return the status of an instance."""
@@ -247,20 +247,20 @@ class WorkReader(Protocol):
         self,
         *,
         after_id: int = 0,
-        most: int,
+        limit: int,
         project_id: str | None = None,
         host: str | None = None,
         status: str | None = None,
     ) -> list[StatusRow]:
         """Return a page of statuses, all or filtered."""
 
-    def open_orders(self, hosts: Sequence[str], *, most: int, actions: Sequence[str] | None = None) -> list[OrderRow]:
+    def open_orders(self, hosts: Sequence[str], *, limit: int, actions: Sequence[str] | None = None) -> list[OrderRow]:
         """Return unanswered orders of hosts, all or with some actions."""
 
     def order(self, number: int) -> OrderRow | None:
         """Return an order by its id."""
 
-    def orders_named(self, numbers: Sequence[int]) -> list[OrderRow]:
+    def orders_by_id(self, numbers: Sequence[int]) -> list[OrderRow]:
         """Return orders by their ids; unknown ones are left out."""
 
     def orders_of(self, operation_id: int) -> list[OrderRow]:
@@ -282,7 +282,7 @@ class WorkReader(Protocol):
         self,
         *,
         after_id: int = 0,
-        most: int,
+        limit: int,
         status: str | None = None,
         source_host: str | None = None,
         target_host: str | None = None,
@@ -295,13 +295,13 @@ class WorkReader(Protocol):
     def events_of(self, operation_id: int, *, newest: int) -> list[EventRow]:
         """Return the last events of an operation, newest first."""
 
-    def events_since(self, at_s: float, *, most: int) -> list[EventRow]:
+    def events_since(self, at_s: float, *, limit: int) -> list[EventRow]:
         """Return events since a moment, by time."""
 
     def agents(self) -> list[AgentRow]:
         """Return all agents, by host."""
 
-    def agents_in_charge(self) -> Mapping[str, AgentRow]:
+    def agents_by_host(self) -> Mapping[str, AgentRow]:
         """Return all agents by host, as last written; the time of their last poll may be outdated."""
 
     def agent(self, host: str) -> AgentRow | None:
@@ -315,27 +315,27 @@ class WorkReader(Protocol):
 
 
 class Journal(Protocol):
-    """What the fleet's service needs: the columns, and commits that change them."""
+    """The columns, and commits of changes to the fleet, for the fleet service."""
 
     @property
     def state(self) -> State:
         """The columns."""
 
     def new_id(self, kind: IdKind) -> int:
-        """Return an identity that nobody else will ever get."""
+        """Return a new identity, unique across all processes."""
 
-    def creating(self, kind: IdKind, count: int) -> AbstractContextManager[int]:
-        """Give the first of fresh identities, higher than all before; nobody else creates meanwhile."""
+    def reserve_in_order(self, kind: IdKind, count: int) -> AbstractContextManager[int]:
+        """Reserve identities higher than all before, and yield the first; no other process creates any meanwhile."""
 
     def write(self, writes: Sequence[Write]) -> None:
         """Commit writes, all or nothing."""
 
     def stage_write(self, item: Item) -> None:
-        """Commit writes with the next group."""
+        """Add writes to the next group commit."""
 
 
 class Placement(Protocol):
-    """What selecting needs: the columns, claims on them, and the commit that makes claims durable."""
+    """The columns, claims on them, and the commit of these claims, for the scheduler."""
 
     @property
     def state(self) -> State:
@@ -347,59 +347,59 @@ class Placement(Protocol):
 
     @property
     def staged_count(self) -> int:
-        """How many items wait for the next commit."""
+        """The number of items in the next commit."""
 
     @property
     def ahead(self) -> int:
-        """How many claims and releases are in the columns, and wait for the next commit."""
+        """The number of claims and releases in the columns that are not committed yet."""
 
     @property
-    def seen(self) -> str:
-        """What names the changes that are in the columns: see ``Store.seen``."""
+    def visible_changes(self) -> str:
+        """The changes in the columns, as text: see ``Store.visible_changes``."""
 
     def refresh(self) -> bool:
-        """Apply what others committed, before an answer; say whether there was anything."""
+        """Apply the commits of other processes; return whether there were any."""
 
     def new_id(self, kind: IdKind) -> int:
-        """Return a fresh identity."""
+        """Return a new identity, unique across all processes."""
 
     def occupy(self, claim: Claim) -> None:
-        """Let one instance take its amounts in the columns, for the picks after it to see."""
+        """Claim the amounts of one instance in the columns, visible to later picks."""
 
     def withdraw(self, claims: Sequence[Claim], left: DepartedInstance | None = None) -> None:
-        """Take back what was occupied and not staged, and let who left be back."""
+        """Undo claims of ``occupy`` that are not staged, and the departure of ``left``."""
 
     def leave(self, instance: bytes) -> DepartedInstance:
-        """Let an instance leave its host in the columns, to occupy another."""
+        """Release an instance in the columns, before its claim on another host."""
 
     def stage(self, item: Item, left: DepartedInstance | None = None) -> int:
-        """Add a claim that occupies already, with its evidence, to the next commit; return its place there."""
+        """Add an occupied claim with its evidence to the next commit; return its index there."""
 
     def release(self, consumer_uuids: Sequence[str]) -> int:
-        """Let consumers end with the next commit."""
+        """Release consumers with the next commit; return the number of existing ones."""
 
     def flush(self) -> list[Refusal | None]:
-        """Make all that is staged durable; one verdict an item."""
+        """Commit all staged items; return one verdict per item."""
 
     def drop(self) -> None:
-        """Forget what is staged."""
+        """Drop all staged items."""
 
 
 class Commits(Protocol):
-    """What moving an instance from host to host needs: the columns, and commits that change them at once."""
+    """The columns, and commits that change them at once, for moves between hosts."""
 
     @property
     def state(self) -> State:
         """The columns."""
 
     def refresh(self) -> bool:
-        """Apply what others committed; say whether there was anything."""
+        """Apply the commits of other processes; return whether there were any."""
 
     def new_id(self, kind: IdKind) -> int:
-        """Return an identity that nobody else will ever get."""
+        """Return a new identity, unique across all processes."""
 
     def commit(self, items: Sequence[Item]) -> list[Refusal | None]:
-        """Make items durable, then visible; return one verdict an item."""
+        """Commit items, then apply them to the columns; return one verdict per item."""
 
 
 class Builder(Protocol):
@@ -443,7 +443,7 @@ class RemotePlacement(Protocol):
 
 
 class Documents(Protocol):
-    """The storage of flavors, images, requests and settings, each once: the fleet service."""
+    """The storage of flavors, images, requests and settings, each stored once; implemented by the fleet service."""
 
     def document(self, kind: str, body: bytes) -> int:
-        """Return the number of a document."""
+        """Return the number of a document; a new one is stored with the next commit."""

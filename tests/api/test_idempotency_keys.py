@@ -182,10 +182,10 @@ class StaleReader:
     def __getattr__(self, name):
         return getattr(self._inner, name)
 
-    def operation_of(self, uuid):
+    def operation_by_uuid(self, uuid):
         """Return an operation, unless it is missed."""
         self.misses -= 1
-        return None if self.misses >= 0 else self._inner.operation_of(uuid)
+        return None if self.misses >= 0 else self._inner.operation_by_uuid(uuid)
 
 
 @pytest.mark.parametrize(("path", "reads"), [("live-migrate", 3), ("stop", 2), ("resize", 3), ("rebuild", 3)])

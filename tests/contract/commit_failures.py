@@ -51,7 +51,7 @@ def run_with_commit_failure(world, hands, work, *, at, is_made, **options):
 
 def orders_of(server):
     """Return all orders of all operations."""
-    return [order for row in server.reader.operations(most=9999) for order in server.reader.orders_of(row.id)]
+    return [order for row in server.reader.operations(limit=9999) for order in server.reader.orders_of(row.id)]
 
 
 def check_audit(world):

@@ -87,7 +87,7 @@ def test_feed_since_the_first_snapshot_equals_the_tables(world):
     roost, _ = run_workload(
         world, Recipe(hosts=20, requests=150, seed=8), settings=settings_of(), draw=random.Random(3), often=0.1
     )
-    past = roost._store.past(roost.state.position, roost._store.seen)
+    past = roost._store.past(roost.state.position, roost._store.visible_changes)
     state = State()
     for write in past.writes:
         apply(state, write)

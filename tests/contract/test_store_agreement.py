@@ -131,9 +131,9 @@ def work_content(store):
     with closing(store.work_reader(FixedClock())) as reader:
         leases = [reader.lease(f"l{number}") for number in range(1, 5)]
         orders = [reader.orders_of(number) for number in (1, 2)]
-        pages = [reader.statuses(most=99), reader.operations(most=99), reader.migrations(most=99)]
-        due = reader.due_operations([""], now_s=1000.0, most=3)
-        return reader.agents(), leases, orders, pages, due, reader.events_since(0.0, most=99)
+        pages = [reader.statuses(limit=99), reader.operations(limit=99), reader.migrations(limit=99)]
+        due = reader.due_operations([""], now_s=1000.0, limit=3)
+        return reader.agents(), leases, orders, pages, due, reader.events_since(0.0, limit=99)
 
 
 times = st.sampled_from([0.0, 7.0])

@@ -47,12 +47,12 @@ def all_of(reader):
     """Return all work rows."""
     return {
         "agents": reader.agents(),
-        "statuses": reader.statuses(most=99),
-        "operations": reader.operations(most=99),
+        "statuses": reader.statuses(limit=99),
+        "operations": reader.operations(limit=99),
         "orders": [order for each in range(9) for order in reader.orders_of(each)],
-        "migrations": reader.migrations(most=99),
+        "migrations": reader.migrations(limit=99),
         "lease": reader.lease("watch"),
-        "events": reader.events_since(0.0, most=99),
+        "events": reader.events_since(0.0, limit=99),
     }
 
 
@@ -103,7 +103,7 @@ def test_duplicate_key_or_alternate_key_of_a_new_row_is_refused(store, reader):
     assert all(refusal.is_final for refusal in refusals)
     assert (refusals[1].table, refusals[1].key, refusals[1].work) == ("operation", 2, "operation 2")
     assert refusals[2].work == f"instance_status {uuid_text(uuid_of('instance', 1))}"
-    assert reader.operations(most=9) == [operation(1)]
+    assert reader.operations(limit=9) == [operation(1)]
 
 
 def test_row_is_replaced_only_at_the_version_that_was_read(store, reader):
@@ -138,7 +138,7 @@ def test_items_of_one_commit_see_earlier_work_in_order(store, reader):
     third = replaced(second.row, step="done", outcome="done")
     verdicts = commit(store, item(work=[third]), item(work=[Put(first), second]), item(work=[third]))
     assert verdicts == ["generation", "", ""]
-    assert reader.operation_of(uuid_of("operation", 1)) == third.row
+    assert reader.operation_by_uuid(uuid_of("operation", 1)) == third.row
 
 
 def test_item_with_work_is_committed_or_refused_as_a_whole(small_store):
@@ -167,7 +167,7 @@ def test_only_io_tasks_of_work_reach_the_columns_and_only_by_a_load(world):
     fill(store)
     found = state(store)
     with closing(store.work_reader(FixedClock(5.0))) as reader:
-        busy = sorted(each.uuid for each in reader.statuses(most=99) if each.task in IO_TASKS)
+        busy = sorted(each.uuid for each in reader.statuses(limit=99) if each.task in IO_TASKS)
     assert [PutTask(uuid, is_io=True) for uuid in busy] == [
         write for write in store.load().writes if isinstance(write, PutTask)
     ]
@@ -216,15 +216,15 @@ def test_due_operations_are_open_due_unowned_and_of_the_given_cells(store, reade
     assert commit(store, item(work=map(Put, rows))) == [""]
 
     def due(*cells, most=9):
-        return [row.id for row in reader.due_operations(cells, now_s=1000.0, most=most)]
+        return [row.id for row in reader.due_operations(cells, now_s=1000.0, limit=most)]
 
     assert due("") == [2, 1, 6]
     assert due("", "a") == [7, 2, 1, 6]
     assert due("", "a", most=2) == [7, 2]
     assert due("c") == due() == []
-    assert [row.id for row in reader.due_operations(None, now_s=1000.0, most=9)] == [7, 2, 1, 6, 8]
-    assert [row.id for row in reader.operations(after_id=2, most=3, is_open=True)] == [3, 5, 6]
-    assert [row.id for row in reader.operations(after_id=2, most=3)] == [3, 4, 5]
+    assert [row.id for row in reader.due_operations(None, now_s=1000.0, limit=9)] == [7, 2, 1, 6, 8]
+    assert [row.id for row in reader.operations(after_id=2, limit=3, is_open=True)] == [3, 5, 6]
+    assert [row.id for row in reader.operations(after_id=2, limit=3)] == [3, 4, 5]
 
 
 def test_work_is_found_by_its_subject(store, reader):
@@ -257,33 +257,33 @@ def test_work_is_found_by_its_subject(store, reader):
     assert reader.status(one) == rows[0]
     assert reader.status(NO_UUID) is None
     assert ids(reader.statuses_of([two, NO_UUID, one])) == [1, 2]
-    assert ids(reader.statuses(after_id=1, most=1)) == [2]
-    assert ids(reader.statuses(most=9, host="h1")) == [1, 2]
-    assert ids(reader.statuses(most=9, host="h1", project_id="p", status="ACTIVE")) == [2]
+    assert ids(reader.statuses(after_id=1, limit=1)) == [2]
+    assert ids(reader.statuses(limit=9, host="h1")) == [1, 2]
+    assert ids(reader.statuses(limit=9, host="h1", project_id="p", status="ACTIVE")) == [2]
     assert ids(reader.operations_on(one, newest=9)) == [3, 2]
     assert ids(reader.operations_on(one, newest=1)) == [3]
     assert ids(reader.parts_of(1)) == [2, 3]
-    assert ids(reader.open_orders(["h1", "h2", "h3"], most=9)) == [1, 2, 4]
-    assert ids(reader.open_orders(["h1"], most=1)) == [1]
-    assert ids(reader.open_orders([], most=9)) == []
-    assert ids(reader.open_orders(["h1", "h2", "h3"], most=9, actions=["destroy", "save"])) == [4]
+    assert ids(reader.open_orders(["h1", "h2", "h3"], limit=9)) == [1, 2, 4]
+    assert ids(reader.open_orders(["h1"], limit=1)) == [1]
+    assert ids(reader.open_orders([], limit=9)) == []
+    assert ids(reader.open_orders(["h1", "h2", "h3"], limit=9, actions=["destroy", "save"])) == [4]
     assert ids(reader.orders_of(1)) == [2, 1, 3]
-    assert sorted(ids(reader.orders_named([4, 99, 1, 2**63 - 1]))) == [1, 4]
-    assert ids(reader.orders_named([])) == []
+    assert sorted(ids(reader.orders_by_id([4, 99, 1, 2**63 - 1]))) == [1, 4]
+    assert ids(reader.orders_by_id([])) == []
     assert ids(reader.migrations_of(one)) == [1, 2]
-    assert ids(reader.operations_by([3, 9, 1])) == [1, 3]
+    assert ids(reader.operations_by_id([3, 9, 1])) == [1, 3]
     assert ids(reader.open_operations_on([two, one])) == [2, 3, 4]
-    assert ids(reader.open_parts_of(1, most=1)) == [2]
+    assert ids(reader.open_parts_of(1, limit=1)) == [2]
     assert ids(reader.orders_of_all([2, 1])) == [2, 1, 3, 4]
     assert ids(reader.migrations_of_all([two, one])) == [1, 2, 3]
-    assert ids(reader.migrations(most=9, status="finished", source_host="h1")) == [2]
-    assert ids(reader.migrations(most=9, status="finished", target_host="h1")) == []
-    assert ids(reader.migrations(after_id=1, most=9)) == [2, 3]
+    assert ids(reader.migrations(limit=9, status="finished", source_host="h1")) == [2]
+    assert ids(reader.migrations(limit=9, status="finished", target_host="h1")) == []
+    assert ids(reader.migrations(after_id=1, limit=9)) == [2, 3]
     assert reader.migration(uuid_of("migration", 3)) == rows[13]
     assert ids(reader.events_on(one, newest=9)) == [3, 1]
     assert ids(reader.events_of(2, newest=9)) == [2, 1]
-    assert ids(reader.events_since(1003.0, most=9)) == [3, 2]
-    assert ids(reader.events_since(1003.0, most=1)) == [3]
+    assert ids(reader.events_since(1003.0, limit=9)) == [3, 2]
+    assert ids(reader.events_since(1003.0, limit=1)) == [3]
     assert (reader.lease("other"), reader.lease("watch")) == (rows[-1], None)
 
 
@@ -305,12 +305,12 @@ def test_operations_and_migrations_are_ordered_by_time_not_number(store, reader)
 def test_agents_are_reloaded_only_after_a_write(store, reader):
     first = agent("h1")
     assert commit(store, item(work=[Put(first)])) == [""]
-    known = reader.agents_in_charge()
+    known = reader.agents_by_host()
     assert known == {"h1": first}
     store.beat(["h1"], first.heard_at_s + 9)
-    assert reader.agents_in_charge() is known
+    assert reader.agents_by_host() is known
     assert commit(store, item(work=[replaced(first, state="gone"), Put(agent("h2"))])) == [""]
-    assert {host: each.state for host, each in reader.agents_in_charge().items()} == {"h1": "gone", "h2": "ready"}
+    assert {host: each.state for host, each in reader.agents_by_host().items()} == {"h1": "gone", "h2": "ready"}
 
 
 def test_time_comes_from_the_clock_or_the_shared_database(world):
@@ -412,11 +412,11 @@ def test_old_operation_stays_while_a_host_has_open_orders_for_it(store, reader, 
     ]
     assert commit(store, item(work=map(Put, rows))) == [""]
     assert store.prune_work(older_than_s=100.0) == 2
-    assert [row.id for row in reader.operations(most=9)] == [1, 2, 3, 4, 5]
-    assert [row.id for row in reader.open_orders(["away"], most=9)] == [1, 2, 3, 4, 5]
+    assert [row.id for row in reader.operations(limit=9)] == [1, 2, 3, 4, 5]
+    assert [row.id for row in reader.open_orders(["away"], limit=9)] == [1, 2, 3, 4, 5]
     assert commit(store, item(work=[replaced(rows[7], state="answered")])) == [""]
     assert store.prune_work(older_than_s=100.0) == 2
-    assert [row.id for row in reader.operations(most=9)] == [2, 3, 4, 5]
+    assert [row.id for row in reader.operations(limit=9)] == [2, 3, 4, 5]
 
 
 def test_commit_with_documents_and_hosts_may_carry_work(store, reader):

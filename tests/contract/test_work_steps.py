@@ -90,7 +90,7 @@ def test_racing_processes_take_each_operation_once(postgres_url):
     def take(name):
         with closing(PostgresStore(postgres_url)) as own, reader_of(own) as reader:
             start.wait()
-            while due := reader.due_operations([""], now_s=1000.0, most=8):
+            while due := reader.due_operations([""], now_s=1000.0, limit=8):
                 items = [item(work=[replaced(row, owner=name, owned_until_s=1030.0)]) for row in due[::-1]]
                 verdicts = commit(own, *items)
                 assert set(verdicts) <= {"", "generation"}
@@ -118,7 +118,7 @@ def test_racing_processes_lose_no_change_of_a_row(postgres_url):
     _run_concurrently(count)
     with closing(PostgresStore(postgres_url)) as store, reader_of(store) as reader:
         assert reader.operation(1).turn == TAKERS * OPERATIONS
-        assert len(reader.events_since(0.0, most=999)) == TAKERS * OPERATIONS
+        assert len(reader.events_since(0.0, limit=999)) == TAKERS * OPERATIONS
         assert reader.agent("h1").heard_at_s == 2000.0 + OPERATIONS - 1
 
 
@@ -201,7 +201,7 @@ def _check_upgrade(world, url):
     assert [write.name for write in store.load().writes] == ["CUSTOM_A"]
     assert commit(store, item(work=[Put(status(1))])) == [""]
     with reader_of(store) as reader:
-        assert reader.statuses(most=9) == [status(1)]
+        assert reader.statuses(limit=9) == [status(1)]
 
 
 def test_invalid_work_row_is_a_clear_error(tmp_path):

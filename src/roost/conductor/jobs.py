@@ -117,8 +117,8 @@ def watch(jobs: Jobs) -> None:
 def _wake_late_operations(jobs: Jobs) -> None:
     """Make operations due if their order was sent just as its agent was given up."""
     gone = [agent.host for agent in jobs.reader.agents() if agent.state == "gone"]
-    orders = jobs.reader.open_orders(gone, most=_ORDERS_MAX, actions=_WATCHED_ACTIONS) if gone else []
-    for row in jobs.reader.operations_by(sorted({order.operation_id for order in orders})):
+    orders = jobs.reader.open_orders(gone, limit=_ORDERS_MAX, actions=_WATCHED_ACTIONS) if gone else []
+    for row in jobs.reader.operations_by_id(sorted({order.operation_id for order in orders})):
         now_s = jobs.reader.now_s()
         if not row.outcome and row.due_at_s > now_s:
             with suppress(Conflict):  # It has continued in the meantime.
@@ -147,7 +147,7 @@ def _is_silent(jobs: Jobs, agent: AgentRow) -> bool:
 def offload_shelved(jobs: Jobs) -> None:
     """Offload the instances shelved for long enough."""
     after_s, last = jobs.offload_s(), 0
-    while page := jobs.reader.statuses(after_id=last, most=_PAGE, status="SHELVED"):
+    while page := jobs.reader.statuses(after_id=last, limit=_PAGE, status="SHELVED"):
         last = page[-1].id
         now_s = jobs.reader.now_s()
         for status in page:

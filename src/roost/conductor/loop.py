@@ -93,7 +93,7 @@ class Conductor:
             Unavailable: the database cannot be read.
         """
         last = 0
-        while rows := self._reader.operations(after_id=last, most=_OPERATIONS_MAX, is_open=True):
+        while rows := self._reader.operations(after_id=last, limit=_OPERATIONS_MAX, is_open=True):
             last, now_s = rows[-1].id, self._reader.now_s()
             due = [make_due(row, now_s=now_s) for row in rows if row.owner]
             for outcome in [self._submit(_always(Plan(answer=row, work=(replace_row(row),)))) for row in due]:
@@ -101,13 +101,13 @@ class Conductor:
 
     def _due(self, now_s: float) -> list[OperationRow]:
         if self._cells is not None:
-            return self._reader.due_operations(self._cells, now_s=now_s, most=_OPERATIONS_MAX) if self._cells else []
+            return self._reader.due_operations(self._cells, now_s=now_s, limit=_OPERATIONS_MAX) if self._cells else []
         if now_s >= self._full_scan_at_s:
             # An instance may belong to a cell without hosts. This query takes longer.
             self._full_scan_at_s = now_s + _FULL_SCAN_S
-            return self._reader.due_operations(None, now_s=now_s, most=_OPERATIONS_MAX)
+            return self._reader.due_operations(None, now_s=now_s, limit=_OPERATIONS_MAX)
         cells = self._serving.run(lambda current: sorted({"", *current.state.hosts.cells}))
-        return self._reader.due_operations(cells, now_s=now_s, most=_OPERATIONS_MAX)
+        return self._reader.due_operations(cells, now_s=now_s, limit=_OPERATIONS_MAX)
 
     def _take(self, due: Sequence[OperationRow], *, until_s: float) -> list[OperationRow]:
         """Take operations, each on its own; return those not taken by other conductors."""

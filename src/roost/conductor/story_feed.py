@@ -39,7 +39,7 @@ class StoryFeed:
         """Return all lines since a time, page by page."""
         rows: dict[int, EventRow] = {}
         size_max = _PAGE
-        while len(page := self._reader.events_since(at_s, most=size_max)) == size_max:
+        while len(page := self._reader.events_since(at_s, limit=size_max)) == size_max:
             rows |= {row.id: row for row in page}
             if page[-1].at_s > at_s:
                 at_s, size_max = page[-1].at_s, _PAGE

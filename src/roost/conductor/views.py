@@ -53,12 +53,12 @@ def _read_rows(rows: Sequence[OperationRow], reader: WorkReader) -> _Rows:
     return _Rows(
         subjects=subjects,
         statuses=statuses,
-        agents=reader.agents_in_charge(),
+        agents=reader.agents_by_host(),
         parts={row.id: reader.parts_of(row.id) for row in rows if table_of(row).has_parts},
         migrations=_group_by(_read(reader.migrations_of_all, moving), lambda each: each.instance_uuid),
         orders=_group_by(_read(reader.orders_of_all, {row.id for row in rows}), lambda order: order.operation_id),
         others=_group_by(_read(reader.open_operations_on, own), lambda each: each.instance_uuid or b""),
-        holders={row.id: row for row in _read(reader.operations_by, holders)},
+        holders={row.id: row for row in _read(reader.operations_by_id, holders)},
     )
 
 

@@ -187,7 +187,7 @@ def _read_one(reader: WorkReader, uuid: str) -> Iterator[StatusRow]:
 
 def _read_all(reader: WorkReader) -> Iterator[StatusRow]:
     """Yield the statuses of all instances, oldest first."""
-    rows = reader.statuses(most=_BATCH)
+    rows = reader.statuses(limit=_BATCH)
     while rows:
         yield from rows
-        rows = reader.statuses(after_id=rows[-1].id, most=_BATCH)
+        rows = reader.statuses(after_id=rows[-1].id, limit=_BATCH)

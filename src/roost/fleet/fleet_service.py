@@ -64,7 +64,7 @@ class Fleet:
             NotFound: a provider does not exist.
             BadRequest: a provider is not a root, or already has a host.
         """
-        with self._journal.creating("host", len(specs)) as first:
+        with self._journal.reserve_in_order("host", len(specs)) as first:
             self._check_hosts(specs, {})
             providers = self.state.providers
             writes = []

@@ -23,7 +23,7 @@ class Moment(msgspec.Struct, frozen=True):
 
     position: int  # of the newest visible change
     ahead: int  # claims and releases of its group already in the columns; ``UNKNOWN``: not recorded
-    seen: str  # the visible changes, if positions do not determine them: see ``Store.seen``
+    seen: str  # the visible changes, if positions do not determine them: see ``Store.visible_changes``
 
 
 class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):

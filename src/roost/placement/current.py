@@ -140,7 +140,7 @@ class Current:
         """Reload everything if new rows are out of the order of a load.
 
         Ties between equal hosts are broken by the order of their rows, so it must be the same in every process and
-        after a restart. ``creating`` guarantees it; this check is for databases written without it.
+        after a restart. ``reserve_in_order`` guarantees it; this check is for databases written without it.
 
         Args:
             counts: numbers of providers and hosts before.
@@ -152,7 +152,7 @@ class Current:
             self._reload()
 
     @contextmanager
-    def creating(self, kind: IdKind, count: int) -> Iterator[int]:
+    def reserve_in_order(self, kind: IdKind, count: int) -> Iterator[int]:
         """Reserve identities for new providers or hosts, higher than all before; yield the first.
 
         Until the end, no other process creates any, and earlier ones are in the columns.

@@ -416,7 +416,7 @@ class Serving:
         if not creating:
             return self._current.commit([Item(writes=plan.writes, work=plan.work) for plan in plans])
         assert len(creating) == len(plans), "a phase creates or does not"
-        with self._current.creating(plans[0].creates, len(creating)) as first:
+        with self._current.reserve_in_order(plans[0].creates, len(creating)) as first:
             return self._current.commit([Item(writes=create(first + at)) for at, create in enumerate(creating)])
 
 

@@ -72,7 +72,7 @@ class Placement:
             resource_classes={name for spec in specs for name in spec.inventories},
             traits={trait for spec in specs for trait in spec.traits},
         )
-        with self._current.creating("provider", len(specs)) as first:
+        with self._current.reserve_in_order("provider", len(specs)) as first:
             self.check_new(specs)  # Other processes may have committed meanwhile.
             places: dict[str, tuple[int, int]] = {}  # uuid -> id and root id, of the new providers
             writes = [self._creation(spec, number, places) for number, spec in enumerate(specs, start=first)]
@@ -168,9 +168,9 @@ class Placement:
         return self._current.ahead
 
     @property
-    def seen(self) -> str:
-        """The changes in the columns, as one text: see ``Store.seen``."""
-        return self._current.store.seen
+    def visible_changes(self) -> str:
+        """The changes in the columns, as one text: see ``Store.visible_changes``."""
+        return self._current.store.visible_changes
 
     @property
     def is_shared(self) -> bool:

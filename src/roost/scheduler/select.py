@@ -500,4 +500,4 @@ class Scheduler:
         )
 
     def _evidence_source(self) -> str:
-        return self._placement.seen if self._host_search is None else REMOTE
+        return self._placement.visible_changes if self._host_search is None else REMOTE

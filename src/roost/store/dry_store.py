@@ -22,7 +22,7 @@ class DryStore:
     """
 
     is_shared = False
-    seen = ""
+    visible_changes = ""
 
     def __init__(self, *, position: int, next_ids: Mapping[IdKind, int]) -> None:
         self._position = position
@@ -56,7 +56,7 @@ class DryStore:
         """See ``Store.order_creations``. There are no other processes."""
         return nullcontext()
 
-    def past(self, position: int, seen: str) -> Past | None:
+    def past(self, position: int, visible_changes: str) -> Past | None:
         """See ``Store.past``. It has no past."""
         return None
 

@@ -18,7 +18,7 @@ from roost.store.rules.commit_rules import are_committable, judge
 from roost.store.rules.decision_filter import is_wanted
 from roost.store.rules.row_cache import RowCache
 from roost.store.rules.schema import Table
-from roost.store.work_queries import Question, WorkReading, find_expired, select_rows
+from roost.store.work_queries import RowQuery, WorkQueries, find_expired, select_rows
 
 _PRUNED_PER_CALL = 2500
 
@@ -44,8 +44,8 @@ class _Rows:
     def now_s(self) -> float:
         return self._clock.now_s()
 
-    def find(self, question: Question) -> list[tuple[Any, ...]]:
-        return _find(self._tables, question)
+    def find(self, query: RowQuery) -> list[tuple[Any, ...]]:
+        return _find(self._tables, query)
 
     def tally(self, table: Table) -> tuple[int, int]:
         rows = _rows(self._tables, table)
@@ -55,8 +55,8 @@ class _Rows:
         """Do nothing: it holds no resources."""
 
 
-def _find(tables: RowCache, question: Question) -> list[tuple[Any, ...]]:
-    return [msgspec.structs.astuple(row) for row in select_rows(question, _rows(tables, question.table))]
+def _find(tables: RowCache, query: RowQuery) -> list[tuple[Any, ...]]:
+    return [msgspec.structs.astuple(row) for row in select_rows(query, _rows(tables, query.table))]
 
 
 def _rows(tables: RowCache, table: Table) -> list[Any]:
@@ -134,13 +134,13 @@ class MemoryStore:
         return found[::-1]
 
     @property
-    def seen(self) -> str:
-        """See ``Store.seen``: the process, the newest change that it read, and its newest change since."""
+    def visible_changes(self) -> str:
+        """See ``Store.visible_changes``: the process, its newest read change, and its newest own change since."""
         return f"{self._peer} {self._seen} {max(self._own, default=self._seen)}" if self.is_shared else ""
 
-    def past(self, position: int, seen: str) -> Past:
+    def past(self, position: int, visible_changes: str) -> Past:
         """See ``Store.past``. The feed of this store is never pruned."""
-        peer, read, written = map(int, seen.split()) if seen else (0, position, position)
+        peer, read, written = map(int, visible_changes.split()) if visible_changes else (0, position, position)
         before = [body for at, by, body in self._shared.feed if at <= read or (by == peer and at <= written)]
         after = (body for at, by, body in self._shared.feed if at > written and peer in (0, by))
         own = next(after, None)
@@ -187,9 +187,9 @@ class MemoryStore:
             if agent is not None and agent.heard_at_s < now_s:
                 agents.fill(msgspec.structs.replace(agent, heard_at_s=now_s))
 
-    def work_reader(self, clock: Clock) -> WorkReading:
+    def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``."""
-        return WorkReading(_Rows(self._shared.tables, clock))
+        return WorkQueries(_Rows(self._shared.tables, clock))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. The feed of this store has no times, so only its size limits it."""
@@ -207,11 +207,11 @@ class MemoryStore:
     def prune_work(self, *, older_than_s: float) -> int:
         """See ``Store.prune_work``."""
         tables = self._shared.tables.by_name()
-        gone = find_expired(partial(_find, self._shared.tables), older_than_s, most=_PRUNED_PER_CALL)
-        for table, keys in gone:
+        expired = find_expired(partial(_find, self._shared.tables), older_than_s, limit=_PRUNED_PER_CALL)
+        for table, keys in expired:
             for (key,) in keys:
                 tables[table.name].forget(key)
-        return sum(len(keys) for _, keys in gone)
+        return sum(len(keys) for _, keys in expired)
 
     def close(self) -> None:
         """See ``Store.close``."""

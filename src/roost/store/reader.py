@@ -62,13 +62,13 @@ class ReadingStore:
         return () if self._is_fixed else self._store.changes()
 
     @property
-    def seen(self) -> str:
-        """See ``Store.seen``."""
-        return self._store.seen
+    def visible_changes(self) -> str:
+        """See ``Store.visible_changes``."""
+        return self._store.visible_changes
 
-    def past(self, position: int, seen: str) -> Past | None:
+    def past(self, position: int, visible_changes: str) -> Past | None:
         """See ``Store.past``."""
-        return self._store.past(position, seen)
+        return self._store.past(position, visible_changes)
 
     def order_creations(self) -> AbstractContextManager[None]:
         """See ``Store.order_creations``. It creates nothing."""

@@ -21,30 +21,30 @@ from roost.store.rules.footprint import Values
 from roost.store.rules.schema import EVENT, INSTANCE_STATUS, MIGRATION, OPERATION, ORDERS, WORK, Table, select
 
 
-class Has(NamedTuple):
+class Condition(NamedTuple):
     """A condition on a column; for ``in`` the value is a sequence."""
 
     column: str
-    sign: Literal["=", ">", ">=", "<=", "in"]
+    operator: Literal["=", ">", ">=", "<=", "in"]
     value: Any
 
 
-class Part(NamedTuple):
-    """The indexed part of a table, which a query must name in exactly these words."""
+class PartialIndex(NamedTuple):
+    """A partial index, used by queries that repeat its condition word for word."""
 
-    text: str
-    holds: Callable[[Any], bool]
+    text: str  # the condition
+    contains: Callable[[Any], bool]
 
 
-class Question(NamedTuple):
+class RowQuery(NamedTuple):
     """A query of one table."""
 
     table: Table
-    has: tuple[Has, ...]
+    conditions: tuple[Condition, ...]
     order: tuple[str, ...]
-    is_newest: bool = False  # whether the order is descending
-    most: int | None = None
-    part: Part | None = None
+    is_descending: bool = False
+    limit: int | None = None
+    index: PartialIndex | None = None
 
 
 class Rows(Protocol):
@@ -53,7 +53,7 @@ class Rows(Protocol):
     def now_s(self) -> float:
         """See ``WorkReader.now_s``."""
 
-    def find(self, question: Question) -> list[tuple[Any, ...]]:
+    def find(self, query: RowQuery) -> list[tuple[Any, ...]]:
         """Return the rows that match a query, with all columns."""
 
     def tally(self, table: Table) -> tuple[int, int]:
@@ -63,25 +63,21 @@ class Rows(Protocol):
         """See ``WorkReader.close``."""
 
 
-# Each process uses its own block of numbers, so with several processes they do not rise with time.
-_IN_TIME = ("created_at_s", "id")
-_OPEN = Part("outcome = ''", lambda row: row.outcome == "")
-_UNANSWERED = Part("state IN ('waiting', 'taken')", lambda row: row.state in {"waiting", "taken"})
-_ENDED = Part("outcome <> ''", lambda row: row.outcome != "")
-_OVER = {
-    MIGRATION: Part(
+# Each process uses its own blocks of ids, so the ids of several processes do not rise with time.
+_BY_TIME = ("created_at_s", "id")
+_OPEN_OPERATIONS = PartialIndex("outcome = ''", lambda row: row.outcome == "")
+_OPEN_ORDERS = PartialIndex("state IN ('waiting', 'taken')", lambda row: row.state in {"waiting", "taken"})
+_ENDED_OPERATIONS = PartialIndex("outcome <> ''", lambda row: row.outcome != "")
+_ENDED_ROWS = {
+    MIGRATION: PartialIndex(
         "status IN ('confirmed', 'reverted', 'failed')", lambda row: row.status in {"confirmed", "reverted", "failed"}
     ),
-    INSTANCE_STATUS: Part("status = 'DELETED'", lambda row: row.status == "DELETED"),
+    INSTANCE_STATUS: PartialIndex("status = 'DELETED'", lambda row: row.status == "DELETED"),
 }
 
 
-class WorkReading:
-    """Answers queries of work.
-
-    Args:
-        rows: of one store.
-    """
+class WorkQueries:
+    """The queries of ``WorkReader``, over the rows of one store."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -92,251 +88,260 @@ class WorkReading:
         """See ``WorkReader.now_s``."""
         return self._rows.now_s()
 
-    def due_operations(self, cells: Sequence[str] | None, *, now_s: float, most: int) -> list[OperationRow]:
+    def due_operations(self, cells: Sequence[str] | None, *, now_s: float, limit: int) -> list[OperationRow]:
         """See ``WorkReader.due_operations``."""
-        where = [] if cells is None else [Has("cell", "in", cells)]
-        has = [*where, Has("due_at_s", "<=", now_s), Has("owned_until_s", "<=", now_s)]
-        return self._find(OperationRow, has, order=("due_at_s", "id"), most=most, part=_OPEN)
+        in_cells = [] if cells is None else [Condition("cell", "in", cells)]
+        conditions = [*in_cells, Condition("due_at_s", "<=", now_s), Condition("owned_until_s", "<=", now_s)]
+        return self._find(OperationRow, conditions, order=("due_at_s", "id"), limit=limit, index=_OPEN_OPERATIONS)
 
     def operation(self, number: int) -> OperationRow | None:
         """See ``WorkReader.operation``."""
-        return self._one(OperationRow, Has("id", "=", number))
+        return self._find_one(OperationRow, Condition("id", "=", number))
 
-    def operation_of(self, uuid: bytes) -> OperationRow | None:
-        """See ``WorkReader.operation_of``."""
-        return self._one(OperationRow, Has("uuid", "=", uuid))
+    def operation_by_uuid(self, uuid: bytes) -> OperationRow | None:
+        """See ``WorkReader.operation_by_uuid``."""
+        return self._find_one(OperationRow, Condition("uuid", "=", uuid))
 
-    def operations(self, *, after_id: int = 0, most: int, is_open: bool = False) -> list[OperationRow]:
+    def operations(self, *, after_id: int = 0, limit: int, is_open: bool = False) -> list[OperationRow]:
         """See ``WorkReader.operations``."""
-        return self._find(OperationRow, [Has("id", ">", after_id)], most=most, part=_OPEN if is_open else None)
+        return self._find(OperationRow, [Condition("id", ">", after_id)], limit=limit, index=_OPEN_OPERATIONS if is_open else None)
 
     def operations_on(self, instance_uuid: bytes, *, newest: int) -> list[OperationRow]:
         """See ``WorkReader.operations_on``."""
-        has = [Has("instance_uuid", "=", instance_uuid)]
-        return self._find(OperationRow, has, order=_IN_TIME, is_newest=True, most=newest)
+        conditions = [Condition("instance_uuid", "=", instance_uuid)]
+        return self._find(OperationRow, conditions, order=_BY_TIME, is_descending=True, limit=newest)
 
-    def operations_by(self, numbers: Sequence[int]) -> list[OperationRow]:
-        """See ``WorkReader.operations_by``."""
-        return self._find(OperationRow, [Has("id", "in", numbers)])
+    def operations_by_id(self, numbers: Sequence[int]) -> list[OperationRow]:
+        """See ``WorkReader.operations_by_id``."""
+        return self._find(OperationRow, [Condition("id", "in", numbers)])
 
     def open_operations_on(self, instance_uuids: Sequence[bytes]) -> list[OperationRow]:
         """See ``WorkReader.open_operations_on``."""
-        return self._find(OperationRow, [Has("instance_uuid", "in", instance_uuids)], part=_OPEN)
+        return self._find(OperationRow, [Condition("instance_uuid", "in", instance_uuids)], index=_OPEN_OPERATIONS)
 
     def parts_of(self, operation_id: int) -> list[OperationRow]:
         """See ``WorkReader.parts_of``."""
-        return self._find(OperationRow, [Has("parent_id", "=", operation_id)])
+        return self._find(OperationRow, [Condition("parent_id", "=", operation_id)])
 
-    def open_parts_of(self, operation_id: int, *, most: int) -> list[OperationRow]:
+    def open_parts_of(self, operation_id: int, *, limit: int) -> list[OperationRow]:
         """See ``WorkReader.open_parts_of``."""
-        return self._find(OperationRow, [Has("parent_id", "=", operation_id)], most=most, part=_OPEN)
+        return self._find(OperationRow, [Condition("parent_id", "=", operation_id)], limit=limit, index=_OPEN_OPERATIONS)
 
     def status(self, uuid: bytes) -> StatusRow | None:
         """See ``WorkReader.status``."""
-        return self._one(StatusRow, Has("uuid", "=", uuid))
+        return self._find_one(StatusRow, Condition("uuid", "=", uuid))
 
     def statuses_of(self, uuids: Sequence[bytes]) -> list[StatusRow]:
         """See ``WorkReader.statuses_of``."""
-        return self._find(StatusRow, [Has("uuid", "in", uuids)])
+        return self._find(StatusRow, [Condition("uuid", "in", uuids)])
 
     def statuses(
         self,
         *,
         after_id: int = 0,
-        most: int,
+        limit: int,
         project_id: str | None = None,
         host: str | None = None,
         status: str | None = None,
     ) -> list[StatusRow]:
         """See ``WorkReader.statuses``."""
-        given = _equal_conditions(project_id=project_id, host=host, status=status)
-        return self._find(StatusRow, [Has("id", ">", after_id), *given], most=most)
+        filters = _equal_conditions(project_id=project_id, host=host, status=status)
+        return self._find(StatusRow, [Condition("id", ">", after_id), *filters], limit=limit)
 
-    def open_orders(self, hosts: Sequence[str], *, most: int, actions: Sequence[str] | None = None) -> list[OrderRow]:
+    def open_orders(self, hosts: Sequence[str], *, limit: int, actions: Sequence[str] | None = None) -> list[OrderRow]:
         """See ``WorkReader.open_orders``."""
-        has = [Has("host", "in", hosts), *([] if actions is None else [Has("action", "in", actions)])]
-        return self._find(OrderRow, has, most=most, part=_UNANSWERED)
+        conditions = [
+            Condition("host", "in", hosts),
+            *([] if actions is None else [Condition("action", "in", actions)]),
+        ]
+        return self._find(OrderRow, conditions, limit=limit, index=_OPEN_ORDERS)
 
     def order(self, number: int) -> OrderRow | None:
         """See ``WorkReader.order``."""
-        return self._one(OrderRow, Has("id", "=", number))
+        return self._find_one(OrderRow, Condition("id", "=", number))
 
-    def orders_named(self, numbers: Sequence[int]) -> list[OrderRow]:
-        """See ``WorkReader.orders_named``."""
-        return self._find(OrderRow, [Has("id", "in", numbers)])
+    def orders_by_id(self, numbers: Sequence[int]) -> list[OrderRow]:
+        """See ``WorkReader.orders_by_id``."""
+        return self._find(OrderRow, [Condition("id", "in", numbers)])
 
     def orders_of(self, operation_id: int) -> list[OrderRow]:
         """See ``WorkReader.orders_of``."""
-        return self._find(OrderRow, [Has("operation_id", "=", operation_id)], order=("number",))
+        return self._find(OrderRow, [Condition("operation_id", "=", operation_id)], order=("number",))
 
     def orders_of_all(self, operation_ids: Sequence[int]) -> list[OrderRow]:
         """See ``WorkReader.orders_of_all``."""
-        return self._find(OrderRow, [Has("operation_id", "in", operation_ids)], order=("number", "id"))
+        return self._find(OrderRow, [Condition("operation_id", "in", operation_ids)], order=("number", "id"))
 
     def migration(self, uuid: bytes) -> MigrationRow | None:
         """See ``WorkReader.migration``."""
-        return self._one(MigrationRow, Has("uuid", "=", uuid))
+        return self._find_one(MigrationRow, Condition("uuid", "=", uuid))
 
     def migrations_of(self, instance_uuid: bytes) -> list[MigrationRow]:
         """See ``WorkReader.migrations_of``."""
-        return self._find(MigrationRow, [Has("instance_uuid", "=", instance_uuid)], order=_IN_TIME)
+        return self._find(MigrationRow, [Condition("instance_uuid", "=", instance_uuid)], order=_BY_TIME)
 
     def migrations_of_all(self, instance_uuids: Sequence[bytes]) -> list[MigrationRow]:
         """See ``WorkReader.migrations_of_all``."""
-        return self._find(MigrationRow, [Has("instance_uuid", "in", instance_uuids)])
+        return self._find(MigrationRow, [Condition("instance_uuid", "in", instance_uuids)])
 
     def migrations(
         self,
         *,
         after_id: int = 0,
-        most: int,
+        limit: int,
         status: str | None = None,
         source_host: str | None = None,
         target_host: str | None = None,
     ) -> list[MigrationRow]:
         """See ``WorkReader.migrations``."""
-        given = _equal_conditions(status=status, source_host=source_host, target_host=target_host)
-        return self._find(MigrationRow, [Has("id", ">", after_id), *given], most=most)
+        filters = _equal_conditions(status=status, source_host=source_host, target_host=target_host)
+        return self._find(MigrationRow, [Condition("id", ">", after_id), *filters], limit=limit)
 
     def events_on(self, instance_uuid: bytes, *, newest: int) -> list[EventRow]:
         """See ``WorkReader.events_on``."""
-        has = [Has("instance_uuid", "=", instance_uuid)]
-        return self._find(EventRow, has, order=("at_s", "id"), is_newest=True, most=newest)
+        conditions = [Condition("instance_uuid", "=", instance_uuid)]
+        return self._find(EventRow, conditions, order=("at_s", "id"), is_descending=True, limit=newest)
 
     def events_of(self, operation_id: int, *, newest: int) -> list[EventRow]:
         """See ``WorkReader.events_of``."""
-        has = [Has("operation_id", "=", operation_id)]
-        return self._find(EventRow, has, order=("at_s", "id"), is_newest=True, most=newest)
+        conditions = [Condition("operation_id", "=", operation_id)]
+        return self._find(EventRow, conditions, order=("at_s", "id"), is_descending=True, limit=newest)
 
-    def events_since(self, at_s: float, *, most: int) -> list[EventRow]:
+    def events_since(self, at_s: float, *, limit: int) -> list[EventRow]:
         """See ``WorkReader.events_since``."""
-        return self._find(EventRow, [Has("at_s", ">=", at_s)], order=("at_s", "id"), most=most)
+        return self._find(EventRow, [Condition("at_s", ">=", at_s)], order=("at_s", "id"), limit=limit)
 
     def agents(self) -> list[AgentRow]:
-        """See ``WorkReader.agents``. Databases sort texts differently, so it is sorted here."""
+        """See ``WorkReader.agents``. Databases sort texts differently, so sort here."""
         return sorted(self._find(AgentRow, [], order=("host",)), key=lambda agent: agent.host)
 
-    def agents_in_charge(self) -> Mapping[str, AgentRow]:
-        """See ``WorkReader.agents_in_charge``. Agents are never deleted, and versions only grow."""
+    def agents_by_host(self) -> Mapping[str, AgentRow]:
+        """See ``WorkReader.agents_by_host``. Agents are never deleted, and versions only grow."""
         tally = self._rows.tally(WORK[AgentRow])
         if tally != self._agents_tally:
-            # Commits in between are in the rows, but not in the tally: then the rows are read again.
+            # The rows may include later commits than the tally; the next call then reads them again.
             self._agents = {agent.host: agent for agent in self._find(AgentRow, [], order=("host",))}
             self._agents_tally = tally
         return self._agents
 
     def agent(self, host: str) -> AgentRow | None:
         """See ``WorkReader.agent``."""
-        return self._one(AgentRow, Has("host", "=", host))
+        return self._find_one(AgentRow, Condition("host", "=", host))
 
     def lease(self, name: str) -> LeaseRow | None:
         """See ``WorkReader.lease``."""
-        return self._one(LeaseRow, Has("name", "=", name))
+        return self._find_one(LeaseRow, Condition("name", "=", name))
 
     def close(self) -> None:
         """See ``WorkReader.close``."""
         self._rows.close()
 
-    def _one(self, kind: type[R], has: Has) -> R | None:
-        found = self._find(kind, [has], order=(has.column,))
+    def _find_one(self, kind: type[R], condition: Condition) -> R | None:
+        found = self._find(kind, [condition], order=(condition.column,))
         return found[0] if found else None
 
     def _find(
         self,
         kind: type[R],
-        has: Sequence[Has],
+        conditions: Sequence[Condition],
         *,
         order: tuple[str, ...] = ("id",),
-        is_newest: bool = False,
-        most: int | None = None,
-        part: Part | None = None,
+        is_descending: bool = False,
+        limit: int | None = None,
+        index: PartialIndex | None = None,
     ) -> list[R]:
-        question = Question(WORK[kind], tuple(has), order, is_newest, most, part)
-        found = self._rows.find(question)
-        with report_corruption(f"a row of {question.table.name}"):
+        query = RowQuery(WORK[kind], tuple(conditions), order, is_descending, limit, index)
+        found = self._rows.find(query)
+        with report_corruption(f"a row of {query.table.name}"):
             return [work_of(kind, row) for row in found]
 
 
-def _equal_conditions(**values: str | None) -> list[Has]:
-    return [Has(column, "=", value) for column, value in values.items() if value is not None]
+def _equal_conditions(**values: str | None) -> list[Condition]:
+    return [Condition(column, "=", value) for column, value in values.items() if value is not None]
 
 
 def find_expired(
-    rows: Callable[[Question], list[tuple[Any, ...]]], older_than_s: float, *, most: int
+    rows: Callable[[RowQuery], list[tuple[Any, ...]]], older_than_s: float, *, limit: int
 ) -> list[tuple[Table, list[Values]]]:
     """Return the keys of work that ended at a moment or earlier, oldest first, and of its orders.
 
-    An operation ends after its orders: a guest to destroy waits for the return of its host.
+    Operations with open orders stay: an order to destroy a guest may wait for the return of its host.
 
     Args:
         rows: the source of rows.
-        most: maximum number per table, except orders.
+        limit: maximum number of keys per table, except orders.
     """
-    questions = [Question(EVENT, (Has("at_s", "<=", older_than_s),), ("at_s", "id"), most=most)]
-    for table, part in _OVER.items():
-        has = (Has("changed_at_s", "<=", older_than_s),)
-        questions.append(Question(table, has, ("changed_at_s",), most=most, part=part))
-    gone = [(question.table, [row[:1] for row in rows(question)]) for question in questions]
-    return [(table, keys) for table, keys in (*gone, *_find_ended(rows, older_than_s, most=most)) if keys]
+    queries = [RowQuery(EVENT, (Condition("at_s", "<=", older_than_s),), ("at_s", "id"), limit=limit)]
+    for table, index in _ENDED_ROWS.items():
+        conditions = (Condition("changed_at_s", "<=", older_than_s),)
+        queries.append(RowQuery(table, conditions, ("changed_at_s",), limit=limit, index=index))
+    expired = [(query.table, [row[:1] for row in rows(query)]) for query in queries]
+    return [(table, keys) for table, keys in (*expired, *_find_ended(rows, older_than_s, limit=limit)) if keys]
 
 
 def _find_ended(
-    rows: Callable[[Question], list[tuple[Any, ...]]], older_than_s: float, *, most: int
+    rows: Callable[[RowQuery], list[tuple[Any, ...]]], older_than_s: float, *, limit: int
 ) -> list[tuple[Table, list[Values]]]:
-    """Return the keys of operations without outstanding answers, and of their orders."""
+    """Return the keys of ended operations without open orders, and of their orders."""
     after_s = -math.inf
     while True:
-        has = (Has("changed_at_s", "<=", older_than_s), Has("changed_at_s", ">", after_s))
-        page = rows(Question(OPERATION, has, ("changed_at_s",), most=most, part=_ENDED))
-        found = [work_of(OperationRow, row) for row in page]
-        asked = (Has("operation_id", "in", [each.id for each in found]),)
-        orders = [work_of(OrderRow, row) for row in (rows(Question(ORDERS, asked, ("id",))) if found else [])]
-        open_ = {order.operation_id for order in orders if _UNANSWERED.holds(order)}
-        over: list[Values] = [(each.id,) for each in found if each.id not in open_]
-        if over or len(found) < most:
-            told: list[Values] = [(each.id,) for each in orders if each.operation_id not in open_]
-            return [(OPERATION, over), (ORDERS, told)]
-        after_s = found[-1].changed_at_s
+        conditions = (Condition("changed_at_s", "<=", older_than_s), Condition("changed_at_s", ">", after_s))
+        page = rows(RowQuery(OPERATION, conditions, ("changed_at_s",), limit=limit, index=_ENDED_OPERATIONS))
+        operations = [work_of(OperationRow, row) for row in page]
+        of_operations = (Condition("operation_id", "in", [operation.id for operation in operations]),)
+        order_rows = rows(RowQuery(ORDERS, of_operations, ("id",))) if operations else []
+        orders = [work_of(OrderRow, row) for row in order_rows]
+        waiting = {order.operation_id for order in orders if _OPEN_ORDERS.contains(order)}
+        operation_keys: list[Values] = [(operation.id,) for operation in operations if operation.id not in waiting]
+        if operation_keys or len(operations) < limit:
+            order_keys: list[Values] = [(order.id,) for order in orders if order.operation_id not in waiting]
+            return [(OPERATION, operation_keys), (ORDERS, order_keys)]
+        after_s = operations[-1].changed_at_s
 
 
-def tallying(table: Table) -> str:
-    """Return the statement that asks a database for a tally."""
+def tally_statement(table: Table) -> str:
+    """Return the SQL statement of ``Rows.tally``."""
     return f"SELECT count(*), coalesce(sum(version), 0) FROM {table.name}"  # noqa: S608  # our names
 
 
-def statement(question: Question, condition_of: Callable[[Has], str]) -> str:
+def statement(query: RowQuery, condition_of: Callable[[Condition], str]) -> str:
     """Return the SQL statement of a query.
 
     Args:
         condition_of: the condition on one column, in the dialect of the database.
     """
-    conditions = [condition_of(has) for has in question.has]
-    if question.part is not None:
-        conditions.append(question.part.text)
+    conditions = [condition_of(condition) for condition in query.conditions]
+    if query.index is not None:
+        conditions.append(query.index.text)
     where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
-    direction = " DESC" if question.is_newest else ""
-    most = "" if question.most is None else f" LIMIT {int(question.most)}"
-    return select(question.table, f"{where}ORDER BY {', '.join(f'{each}{direction}' for each in question.order)}{most}")
+    direction = " DESC" if query.is_descending else ""
+    order = ", ".join(f"{column}{direction}" for column in query.order)
+    limit = "" if query.limit is None else f" LIMIT {int(query.limit)}"
+    return select(query.table, f"{where}ORDER BY {order}{limit}")
 
 
-def select_rows(question: Question, rows: Iterable[WorkRow]) -> list[WorkRow]:
+def select_rows(query: RowQuery, rows: Iterable[WorkRow]) -> list[WorkRow]:
     """Return the rows of a table that match a query."""
-    part = question.part
-    found = [row for row in rows if all(_is(row, has) for has in question.has) and (part is None or part.holds(row))]
-    found.sort(key=attrgetter(*question.order), reverse=question.is_newest)
-    return found[: question.most]
+    index = query.index
+    found = [
+        row
+        for row in rows
+        if all(_matches(row, condition) for condition in query.conditions) and (index is None or index.contains(row))
+    ]
+    found.sort(key=attrgetter(*query.order), reverse=query.is_descending)
+    return found[: query.limit]
 
 
-def _is(row: WorkRow, has: Has) -> bool:
-    value = getattr(row, has.column)
-    match has.sign:
+def _matches(row: WorkRow, condition: Condition) -> bool:
+    value = getattr(row, condition.column)
+    match condition.operator:
         case "=":
-            return bool(value == has.value)
+            return bool(value == condition.value)
         case "in":
-            return value in has.value
+            return value in condition.value
         case ">":
-            return bool(value > has.value)
+            return bool(value > condition.value)
         case ">=":
-            return bool(value >= has.value)
+            return bool(value >= condition.value)
         case "<=":
-            return bool(value <= has.value)
+            return bool(value <= condition.value)

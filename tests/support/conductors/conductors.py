@@ -171,7 +171,7 @@ class Server:
 
     def open_operations(self):
         """Return the open operations."""
-        return self.reader.operations(most=9999, is_open=True)
+        return self.reader.operations(limit=9999, is_open=True)
 
     def stop(self) -> None:
         """Close the database."""

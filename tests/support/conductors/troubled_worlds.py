@@ -287,7 +287,7 @@ def held_where_they_run(world):
         for uuid in hand.guests:
             running.setdefault(uuid, []).append(hand.host)
     held = 0
-    for status in server.reader.statuses(most=9999):
+    for status in server.reader.statuses(limit=9999):
         uuid = uuid_text(status.uuid)
         where = server.run(lambda current, key=status.uuid: current.state.holders.get(key))
         held += where is not None

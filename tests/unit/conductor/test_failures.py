@@ -39,7 +39,7 @@ def build(app, agent, name, *answers):
 
 
 def disable_events(app):
-    rows = app.reader.events_since(0.0, most=999)
+    rows = app.reader.events_since(0.0, limit=999)
     return [msgspec.json.decode(row.body) for row in rows if row.kind == "service.disabled"]
 
 

@@ -167,13 +167,13 @@ def test_destroy_order_waits_for_the_return_of_its_host(app):
     hands[0].leave()
     app.delete("one")
     app.turn()
-    (operation,) = [row for row in app.reader.operations(most=9) if row.kind == "delete"]
+    (operation,) = [row for row in app.reader.operations(limit=9) if row.kind == "delete"]
     jobs = app.jobs()
     for _ in range(2):
         jobs.turn()
         app.clock.time_s += 6
     assert app.reader.operation(operation.id) == operation
-    assert [order.action for order in app.reader.open_orders(["h0"], most=9)] == ["destroy"]
+    assert [order.action for order in app.reader.open_orders(["h0"], limit=9)] == ["destroy"]
 
 
 def test_unreadable_agent_does_not_stop_the_watch_of_others(app, capsys):

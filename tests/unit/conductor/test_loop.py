@@ -92,7 +92,7 @@ def test_step_of_another_conductor_between_two_reads_is_not_a_fault(app, monkeyp
         if not steps:
             host.leave()
             app.peer.turn("another")
-            steps.extend(row.step for row in app.peer.reader.operations_by(numbers))
+            steps.extend(row.step for row in app.peer.reader.operations_by_id(numbers))
         return read(numbers)
 
     monkeypatch.setattr(app.reader, "orders_of_all", finish_first)

@@ -96,7 +96,7 @@ def check_settled(world):
         # A place that was prepared for a guest that did not arrive is not a guest.
         hand.guests = {uuid: state for uuid, state in hand.guests.items() if state != "prepared"}
     held_where_they_run(world)
-    moves = world.servers[0].reader.migrations(most=9999)
+    moves = world.servers[0].reader.migrations(limit=9999)
     assert {each.status for each in moves} <= {"confirmed", "failed"}, moves
     holders = world.servers[0].run(lambda current: {uuid_text(uuid) for uuid in current.state.holders})
     assert holders.isdisjoint(uuid_text(each.uuid) for each in moves)

@@ -186,7 +186,7 @@ class LostHosts(Moves):
 
     def revert(self):
         """Let a host leave, and request the revert of an instance from there."""
-        rows = [row for row in self.servers[0].reader.statuses(most=9999) if row.status == "VERIFY_RESIZE"]
+        rows = [row for row in self.servers[0].reader.statuses(limit=9999) if row.status == "VERIFY_RESIZE"]
         row = self.chance.choice(rows or [None])
         hand = next((each for each in self.hands if row is not None and each.host == row.host), None)
         if hand is not None and hand.is_there:
@@ -208,7 +208,7 @@ def check_world(world):
         for uuid, state in hand.states.items():
             guests.setdefault(uuid, {})[hand.host] = state
     expected = set()
-    for status in server.reader.statuses(most=9999):
+    for status in server.reader.statuses(limit=9999):
         uuid = uuid_text(status.uuid)
         assert (status.operation_id, status.task) == (0, ""), status
         copies = guests.get(uuid, {})

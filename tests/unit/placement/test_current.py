@@ -216,7 +216,7 @@ def test_provider_ids_rise_across_processes():
     assert store.reserve("provider", 1) == 1
     other, numbers = Current(store.peer()), []
     for each in (current, other, current):
-        with each.creating("provider", 2) as first:
+        with each.reserve_in_order("provider", 2) as first:
             numbers += [first, first + 1]
             each.write([provider(first), provider(first + 1)])
     assert numbers == sorted(numbers)

@@ -71,7 +71,7 @@ class RandomChanges:
     def _create(self, current: Current, rows: list[int]) -> None:
         providers = current.state.providers
         above = self._random.choice(rows) if rows and self._random.random() < 0.5 else -1
-        with current.creating("provider", 1) as number:
+        with current.reserve_in_order("provider", 1) as number:
             parent_id = None if above < 0 else providers.ids[above]
             root_id = number if above < 0 else providers.ids[providers.root.each[above]]
             name = f"p{number}"

@@ -166,7 +166,7 @@ class ForkLedger:
 
     is_shared = False
     ahead = 0
-    seen = ""
+    visible_changes = ""
 
     def __init__(self, state, next_id):
         self.state = state.fork()

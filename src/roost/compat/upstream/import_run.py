@@ -59,7 +59,7 @@ def run_import(current: Current, there: World, *, source: str, is_dry_run: bool)
         return _build_report(plan, source, None, is_dry_run=True)
     create_count = len(plan.providers.create)
     if create_count:
-        with current.creating("provider", create_count) as first:
+        with current.reserve_in_order("provider", create_count) as first:
             plan = _plan(current, there, source)  # Another process may have written meanwhile.
             if len(plan.providers.create) != create_count:
                 raise Conflict("nothing was imported: another process creates providers at the same time; try again")

@@ -272,8 +272,8 @@ def _plan_clean(
 
     Guests that the earlier one ordered to destroy may be needed there from now on.
     """
-    operation = reader.operation_of(agent.run)
-    old = operation if before is None or before.run == agent.run else reader.operation_of(before.run)
+    operation = reader.operation_by_uuid(agent.run)
+    old = operation if before is None or before.run == agent.run else reader.operation_by_uuid(before.run)
     work = _end_early(reader, old, now_s=now_s) if fates.is_clean or old is not operation else []
     if fates.is_clean:
         return work
@@ -303,7 +303,7 @@ def _end_early(reader: WorkReader, cleaning: OperationRow | None, *, now_s: floa
 
 def _agents(reader: WorkReader, polls: Sequence[PollingAgent]) -> list[AgentRow]:
     if len(polls) > 1:
-        in_charge = reader.agents_in_charge()
+        in_charge = reader.agents_by_host()
         return [in_charge[host] for each in polls if (host := each.host.lower()) in in_charge]
     agents = [reader.agent(each.host.lower()) for each in polls]
     return [agent for agent in agents if agent is not None]
@@ -328,13 +328,13 @@ def _find_deliverable(reader: WorkReader, agents: Mapping[str, AgentRow], *, ord
     """
     ready = sorted(host for host, agent in agents.items() if agent.state == "ready")
     arriving = sorted(agents.keys() - set(ready))
-    orders = reader.open_orders(ready, most=orders_max) if ready else []
-    return orders + (reader.open_orders(arriving, most=orders_max, actions=["destroy"]) if arriving else [])
+    orders = reader.open_orders(ready, limit=orders_max) if ready else []
+    return orders + (reader.open_orders(arriving, limit=orders_max, actions=["destroy"]) if arriving else [])
 
 
 def _split_ended_orders(reader: WorkReader, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Split orders into withdrawn ones and settled ones."""
-    rows = {row.id: row for row in reader.orders_named(numbers)}
+    rows = {row.id: row for row in reader.orders_by_id(numbers)}
     withdrawn = tuple(number for number in numbers if number in rows and rows[number].state == "withdrawn")
     settled = tuple(number for number in numbers if number not in rows or rows[number].state == "answered")
     return withdrawn, settled

@@ -39,7 +39,7 @@ _MIGRATIONS: Mapping[str, str] = {
 class WorkIndex(Protocol):
     """Look-ups of instances and operations; a ``WorkReader`` is one."""
 
-    def operation_of(self, uuid: bytes, /) -> OperationRow | None:
+    def operation_by_uuid(self, uuid: bytes, /) -> OperationRow | None:
         """Return an operation by its uuid."""
 
     def status(self, uuid: bytes) -> StatusRow | None:
@@ -73,7 +73,7 @@ def build(
         BadRequest: the request moves an instance, has too many instances, or an invalid name or uuid.
         Conflict: one of the instances exists already.
     """
-    stored = reader.operation_of(operation_uuid)
+    stored = reader.operation_by_uuid(operation_uuid)
     if stored is not None:
         return stored
     uuids = _new_uuids(current, reader, request, name=name)
@@ -124,7 +124,7 @@ def delete(
         NotFound: there is no such instance.
         Conflict: it is deleted, or being deleted.
     """
-    status = reader.operation_of(operation_uuid) or _status_for(reader, "delete", instance_uuid)
+    status = reader.operation_by_uuid(operation_uuid) or _status_for(reader, "delete", instance_uuid)
     if isinstance(status, OperationRow):
         return status
     operation = new_operation(
@@ -162,7 +162,7 @@ def act(
         NotFound: there is no such instance.
         Conflict: its status does not allow the operation.
     """
-    status = reader.operation_of(operation_uuid) or _status_for(reader, kind, instance_uuid)
+    status = reader.operation_by_uuid(operation_uuid) or _status_for(reader, kind, instance_uuid)
     if isinstance(status, OperationRow):
         return status
     operation = new_operation(
@@ -203,7 +203,7 @@ def move(
         NotFound: there is no such instance.
         Conflict: its status does not allow the operation.
     """
-    status = reader.operation_of(operation_uuid) or _status_for(reader, kind, instance_uuid)
+    status = reader.operation_by_uuid(operation_uuid) or _status_for(reader, kind, instance_uuid)
     if isinstance(status, OperationRow):
         return status
     assert request.move is not None, "a move has a migration"

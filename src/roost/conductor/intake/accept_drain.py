@@ -62,7 +62,7 @@ def instances_of(reader: WorkReader, host: str) -> list[StatusRow]:
     """Return the statuses of all instances on a service, in the order of their requests."""
     statuses: list[StatusRow] = []
     last = 0
-    while page := reader.statuses(after_id=last, most=_PAGE, host=host):
+    while page := reader.statuses(after_id=last, limit=_PAGE, host=host):
         statuses += page
         last = page[-1].id
     return [status for status in statuses if status.status != "DELETED"]
@@ -121,7 +121,7 @@ def drain(
         NotFound: there is no such service.
         Conflict: its agent does not answer; it is being drained already.
     """
-    stored = reader.operation_of(operation_uuid)
+    stored = reader.operation_by_uuid(operation_uuid)
     if stored is not None:
         return stored
     host = service_of(current, reader, name)
@@ -161,7 +161,7 @@ def cancel(reader: WorkReader, name: str, *, now_s: float) -> Plan[OperationRow]
         Conflict: it has ended, or is no drain.
     """
     uuid = uuid_bytes(name)
-    operation = None if uuid is None else reader.operation_of(uuid)
+    operation = None if uuid is None else reader.operation_by_uuid(uuid)
     if operation is None:
         raise NotFound("operation", name)
     if operation.kind != "drain":
@@ -177,7 +177,7 @@ def cancel(reader: WorkReader, name: str, *, now_s: float) -> Plan[OperationRow]
 def _drain_of(reader: WorkReader, host: str) -> OperationRow | None:
     """Return the open drain of a host; None: there is none."""
     last = 0
-    while page := reader.operations(after_id=last, most=_PAGE, is_open=True):
+    while page := reader.operations(after_id=last, limit=_PAGE, is_open=True):
         last = page[-1].id
         for row in page:
             if row.kind == "drain" and body_of(row, Drain).host.lower() == host.lower():

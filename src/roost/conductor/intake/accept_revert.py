@@ -37,7 +37,7 @@ def revert(
         NotFound: there is no such instance.
         Conflict: its status does not allow a revert, or its host is declared lost while its agent is there.
     """
-    stored = reader.operation_of(operation_uuid)
+    stored = reader.operation_by_uuid(operation_uuid)
     if stored is not None:
         return stored
     status = find_status(reader, instance_uuid)

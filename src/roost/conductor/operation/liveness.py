@@ -88,7 +88,7 @@ def give_up_agent(
 
     The agent must register again, so that its host returns clean.
     """
-    numbers = {order.operation_id for order in reader.open_orders([agent.host], most=_WOKEN_MAX)}
+    numbers = {order.operation_id for order in reader.open_orders([agent.host], limit=_WOKEN_MAX)}
     waiting = [each for each in map(reader.operation, sorted(numbers)) if each is not None and not each.outcome]
     work = [replace_row(next_version(agent, state="gone")), line(current, "agent.gone", now_s=now_s, host=agent.name)]
     work += [replace_row(make_due(each, now_s=now_s)) for each in waiting]

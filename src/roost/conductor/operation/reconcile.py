@@ -91,7 +91,7 @@ def moves_away(reader: WorkReader, hosts: set[str]) -> list[MigrationRow]:
     for host in sorted(hosts):
         for status in ("moving", "finished", "left"):
             after_id = 0
-            while page := reader.migrations(after_id=after_id, most=_PAGE, status=status, source_host=host):
+            while page := reader.migrations(after_id=after_id, limit=_PAGE, status=status, source_host=host):
                 after_id = page[-1].id
                 moves += [each for each in page if has_left(each, host) or is_held_by(each, host)]
     return moves

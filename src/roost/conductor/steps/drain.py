@@ -40,7 +40,7 @@ class _StatusIndex:
     def __init__(self, status: StatusRow) -> None:
         self._status = status
 
-    def operation_of(self, _uuid: bytes) -> None:
+    def operation_by_uuid(self, _uuid: bytes) -> None:
         """Return None: each part is requested once, in one commit."""
 
     def status(self, uuid: bytes) -> StatusRow | None:

@@ -62,7 +62,7 @@ DELETE FROM snapshot WHERE (position, part) IN (
 
 
 class _Seen(NamedTuple):
-    """What ``PostgresStore.seen`` says."""
+    """What ``PostgresStore.visible_changes`` says."""
 
     snapshot: str
     last: int  # token of the last own attempt to commit

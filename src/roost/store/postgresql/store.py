@@ -29,7 +29,7 @@ from roost.store.rules.decision_filter import where
 from roost.store.rules.prune import Doomed, Row, choose_doomed
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, select
 from roost.store.snapshots import Writer, is_due
-from roost.store.work_queries import WorkReading
+from roost.store.work_queries import WorkQueries
 
 _PRUNED_PER_CALL = 5000
 # A live peer asks before each answer; one that has not asked for this long has to load anew.
@@ -131,17 +131,18 @@ class PostgresStore:
         return loaded
 
     @property
-    def seen(self) -> str:
-        """See ``Store.seen``: the snapshot, the newest own token, and how many of them are newer than the snapshot."""
+    def visible_changes(self) -> str:
+        """See ``Store.visible_changes``: the snapshot, the newest own token, and how many of them are newer than the snapshot."""
         assert self._link.history is not None, "load comes first"
         since = self._tokens - self._seen_token
         return f"{self._snapshot} {self._tokens:x} {since:x} {self._link.history.timeline}"
 
-    def past(self, position: int, seen: str) -> Past | None:
+    def past(self, position: int, visible_changes: str) -> Past | None:
         """See ``Store.past``. What was seen is told by the snapshot and the tokens; the position bounds it."""
-        if not seen:
+        if not visible_changes:
             return None
-        return postgresql_history.past(self._url, position, seen, deadline_s=self._settings.bulk_deadline_s)
+        deadline_s = self._settings.bulk_deadline_s
+        return postgresql_history.past(self._url, position, visible_changes, deadline_s=deadline_s)
 
     @contextmanager
     def order_creations(self) -> Iterator[None]:
@@ -294,9 +295,9 @@ class PostgresStore:
         """See ``Store.beat``. Agents whose rows a commit is writing are passed over: nobody waits for a hint."""
         self._read(_BEAT, (Array("text", list(hosts)), now_s, now_s))
 
-    def work_reader(self, clock: Clock) -> WorkReading:
+    def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``. A connection of its own; the time is the server's."""
-        return WorkReading(work.WorkRows(self._url, settings=self._settings))
+        return WorkQueries(work.WorkRows(self._url, settings=self._settings))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Changes of the last minutes stay, whatever the bounds: a peer may not have read them."""
@@ -341,7 +342,7 @@ class PostgresStore:
         try:
             deadline_s = self._settings.bulk_deadline_s
             with self._link.lend(deadline_s=deadline_s) as connection, connection.transaction():
-                return work.forget(connection, older_than_s, most=_PRUNED_PER_CALL)
+                return work.delete_expired(connection, older_than_s, limit=_PRUNED_PER_CALL)
         except (Lost, errors.DeadlockDetected):
             return 0  # The next call does it.
 

@@ -1,4 +1,4 @@
-"""Rows of work in a PostgreSQL database: read beside the stores that write them, and deleted by them."""
+"""Rows of work in a PostgreSQL database: queries on a connection of their own, and the deletion of expired rows."""
 
 import uuid
 from functools import partial
@@ -9,33 +9,33 @@ from roost.store.postgresql.arrays import Array
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import Link
 from roost.store.rules.schema import ColumnType, Table
-from roost.store.work_queries import Has, Question, find_expired, statement, tallying
+from roost.store.work_queries import Condition, RowQuery, find_expired, statement, tally_statement
 
 _NOW = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
 
 class WorkRows:
-    """A connection that reads, and sees what was committed before each question.
+    """A connection for queries; each query sees all earlier commits.
 
     Args:
-        url: as libpq takes it.
-        settings: how long is waited for the server.
+        url: a URL of libpq.
+        settings: deadlines and waits.
     """
 
     def __init__(self, url: str, *, settings: Settings) -> None:
         self._link = Link(url, settings=settings, is_read_only=True)
 
     def now_s(self) -> float:
-        """See ``Rows.now_s``. The clocks of several machines differ; the server has one."""
+        """See ``Rows.now_s``. The clocks of machines differ, so the clock of the server counts."""
         return float(self._link.read(_NOW, ())[0][0])
 
-    def find(self, question: Question) -> list[tuple[Any, ...]]:
+    def find(self, query: RowQuery) -> list[tuple[Any, ...]]:
         """See ``Rows.find``."""
-        return self._link.read(*_build_query(question))
+        return self._link.read(*_build_query(query))
 
     def tally(self, table: Table) -> tuple[int, int]:
         """See ``Rows.tally``."""
-        ((count, versions),) = self._link.read(tallying(table), ())
+        ((count, versions),) = self._link.read(tally_statement(table), ())
         return int(count), int(versions)
 
     def close(self) -> None:
@@ -43,35 +43,37 @@ class WorkRows:
         self._link.close()
 
 
-def forget(connection: Connection, older_than_s: float, *, most: int) -> int:
-    """Delete work that is over, in the running transaction; return how many rows."""
+def delete_expired(connection: Connection, older_than_s: float, *, limit: int) -> int:
+    """Delete expired work in the running transaction; return the number of rows."""
 
-    def find(question: Question) -> list[tuple[Any, ...]]:
-        return connection.execute(*_build_query(question), prepare=True, binary=True).fetchall()
+    def find(query: RowQuery) -> list[tuple[Any, ...]]:
+        return connection.execute(*_build_query(query), prepare=True, binary=True).fetchall()
 
-    gone = find_expired(find, older_than_s, most=most)
-    for table, keys in gone:
+    expired = find_expired(find, older_than_s, limit=limit)
+    for table, keys in expired:
         column, kind = table.key[0], table.types_of(table.key)[0]
         text = f"DELETE FROM {table.name} WHERE {column} = ANY (%b)"  # noqa: S608  # our names
         connection.execute(text.encode(), (Array(kind, [key for (key,) in keys]),))
-    return sum(len(keys) for _, keys in gone)
+    return sum(len(keys) for _, keys in expired)
 
 
-def _build_query(question: Question) -> tuple[str, list[object]]:
-    values = [_value(has, _type_of(question.table, has)) for has in question.has]
-    return statement(question, partial(_condition, question.table)), values
+def _build_query(query: RowQuery) -> tuple[str, list[object]]:
+    values = [_value(condition, _type_of(query.table, condition)) for condition in query.conditions]
+    return statement(query, partial(_condition, query.table)), values
 
 
-def _type_of(table: Table, has: Has) -> ColumnType:
-    return table.types_of((has.column,))[0]
+def _type_of(table: Table, condition: Condition) -> ColumnType:
+    return table.types_of((condition.column,))[0]
 
 
-def _condition(table: Table, has: Has) -> str:
-    kind = _type_of(table, has)
-    return f"{has.column} = ANY (%b::{kind}[])" if has.sign == "in" else f"{has.column} {has.sign} %b::{kind}"
+def _condition(table: Table, condition: Condition) -> str:
+    kind = _type_of(table, condition)
+    if condition.operator == "in":
+        return f"{condition.column} = ANY (%b::{kind}[])"
+    return f"{condition.column} {condition.operator} %b::{kind}"
 
 
-def _value(has: Has, kind: ColumnType) -> object:
-    if has.sign == "in":
-        return Array(kind, list(has.value))
-    return uuid.UUID(bytes=has.value) if kind == "uuid" else has.value
+def _value(condition: Condition, kind: ColumnType) -> object:
+    if condition.operator == "in":
+        return Array(kind, list(condition.value))
+    return uuid.UUID(bytes=condition.value) if kind == "uuid" else condition.value

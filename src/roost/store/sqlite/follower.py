@@ -18,7 +18,7 @@ from roost.store.rules.codec import decode_writes
 from roost.store.sqlite import history, work
 from roost.store.sqlite.file import identity_of, open_reader, translate_errors
 from roost.store.sqlite.store import SqliteStore
-from roost.store.work_queries import WorkReading
+from roost.store.work_queries import WorkQueries
 
 _NEWEST = "SELECT coalesce(max(position), 0) FROM feed"
 _CHANGES = "SELECT position, body FROM feed WHERE position > ? ORDER BY position"
@@ -32,7 +32,7 @@ class SqliteFollower:
     """
 
     is_shared = True
-    seen = ""
+    visible_changes = ""
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
@@ -73,7 +73,7 @@ class SqliteFollower:
         self._position = newest
         return changes
 
-    def past(self, position: int, seen: str) -> Past | None:
+    def past(self, position: int, visible_changes: str) -> Past | None:
         """See ``Store.past``."""
         return history.past(self._path, position)
 
@@ -101,9 +101,9 @@ class SqliteFollower:
         with self._open() as store:
             return store.document(number)
 
-    def work_reader(self, clock: Clock) -> WorkReading:
+    def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``."""
-        return WorkReading(work.WorkRows(self._path, clock))
+        return WorkQueries(work.WorkRows(self._path, clock))
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``.

@@ -18,7 +18,7 @@ from roost.store.rules.schema import BLOCK_SIZES, DECISION, SEQUENCE_TABLES, sel
 from roost.store.snapshots import Writer, is_due
 from roost.store.sqlite import file, history, work
 from roost.store.sqlite.rows import read_footprint, write_batch, write_changes
-from roost.store.work_queries import WorkReading
+from roost.store.work_queries import WorkQueries
 
 # Rows of each table that one call of ``prune`` deletes, or counts, at most: a few milliseconds.
 _PRUNED_PER_CALL = 2500
@@ -45,7 +45,7 @@ class SqliteStore:
     """A database file. Commits run in the thread that calls, so that none waits for another's."""
 
     is_shared = False  # by the lock beside the file
-    seen = ""
+    visible_changes = ""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class SqliteStore:
             self._check_place()
         return history.load(self._place)
 
-    def past(self, position: int, seen: str) -> Past | None:
+    def past(self, position: int, visible_changes: str) -> Past | None:
         """See ``Store.past``. One process writes, so the position says it all."""
         return history.past(self._place, position)
 
@@ -273,9 +273,9 @@ class SqliteStore:
             self._connection.executemany(_BEAT, [(now_s, host, now_s) for host in hosts])
             self._connection.execute("COMMIT")
 
-    def work_reader(self, clock: Clock) -> WorkReading:
+    def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``. A reader of the file, which no commit has to wait for."""
-        return WorkReading(work.WorkRows(self._place, clock))
+        return WorkQueries(work.WorkRows(self._place, clock))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``."""
@@ -316,7 +316,7 @@ class SqliteStore:
     def prune_work(self, *, older_than_s: float) -> int:
         """See ``Store.prune_work``."""
         with file.translate_errors(self.path), self._transaction():
-            return work.forget(self._connection, older_than_s, most=_PRUNED_PER_CALL)
+            return work.delete_expired(self._connection, older_than_s, limit=_PRUNED_PER_CALL)
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``."""

@@ -1,4 +1,4 @@
-"""Rows of work in a SQLite file: read beside the store that writes them, and deleted by it."""
+"""Rows of work in a SQLite file: queries on a connection of their own, and the deletion of expired rows."""
 
 import sqlite3
 from functools import partial
@@ -9,15 +9,15 @@ from roost.ports import Clock
 from roost.store.rules.schema import Table
 from roost.store.sqlite.file import open_reader, translate_errors
 from roost.store.sqlite.rows import delete
-from roost.store.work_queries import Has, Question, find_expired, statement, tallying
+from roost.store.work_queries import Condition, RowQuery, find_expired, statement, tally_statement
 
 
 class WorkRows:
-    """A connection that reads, and sees what was committed before each question.
+    """A connection for queries; each query sees all earlier commits.
 
     Args:
         path: the file.
-        clock: tells the time: only one process serves a file.
+        clock: the source of time, since only one process serves a file.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -29,15 +29,15 @@ class WorkRows:
         """See ``Rows.now_s``."""
         return self._clock.now_s()
 
-    def find(self, question: Question) -> list[tuple[Any, ...]]:
+    def find(self, query: RowQuery) -> list[tuple[Any, ...]]:
         """See ``Rows.find``."""
         with translate_errors(self._path):
-            return find(self._connection, question)
+            return find(self._connection, query)
 
     def tally(self, table: Table) -> tuple[int, int]:
         """See ``Rows.tally``."""
         with translate_errors(self._path):
-            count, versions = self._connection.execute(tallying(table)).fetchone()
+            count, versions = self._connection.execute(tally_statement(table)).fetchone()
         return count, versions
 
     def close(self) -> None:
@@ -45,22 +45,28 @@ class WorkRows:
         self._connection.close()
 
 
-def find(connection: sqlite3.Connection, question: Question) -> list[tuple[Any, ...]]:
-    """Return the rows that a question wants."""
-    values = [value for has in question.has for value in (has.value if has.sign == "in" else [has.value])]
-    return connection.execute(statement(question, _condition), values).fetchall()
+def find(connection: sqlite3.Connection, query: RowQuery) -> list[tuple[Any, ...]]:
+    """Return the rows that match a query."""
+    values = [
+        value
+        for condition in query.conditions
+        for value in (condition.value if condition.operator == "in" else [condition.value])
+    ]
+    return connection.execute(statement(query, _condition), values).fetchall()
 
 
-def forget(connection: sqlite3.Connection, older_than_s: float, *, most: int) -> int:
-    """Delete work that is over, in a transaction of its own; return how many rows."""
-    gone = find_expired(partial(find, connection), older_than_s, most=most)
-    if gone:
+def delete_expired(connection: sqlite3.Connection, older_than_s: float, *, limit: int) -> int:
+    """Delete expired work in its own transaction; return the number of rows."""
+    expired = find_expired(partial(find, connection), older_than_s, limit=limit)
+    if expired:
         connection.execute("BEGIN IMMEDIATE")
-        for table, keys in gone:
+        for table, keys in expired:
             connection.executemany(delete(table), keys)
         connection.execute("COMMIT")
-    return sum(len(keys) for _, keys in gone)
+    return sum(len(keys) for _, keys in expired)
 
 
-def _condition(has: Has) -> str:
-    return f"{has.column} IN ({', '.join('?' * len(has.value))})" if has.sign == "in" else f"{has.column} {has.sign} ?"
+def _condition(condition: Condition) -> str:
+    if condition.operator == "in":
+        return f"{condition.column} IN ({', '.join('?' * len(condition.value))})"
+    return f"{condition.column} {condition.operator} ?"

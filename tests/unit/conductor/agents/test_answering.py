@@ -195,11 +195,11 @@ def test_returning_host_with_foreign_guests_gets_only_destroy_orders(app):
     assert (reply.is_ready, reply.keep, reply.hold, reply.destroy) == (False, (TWO,), (), (ONE,))
     assert app.reader.agent("h0").state == "arriving"
     assert [each.id for each in h0.poll().orders] == [2]
-    cleanup = app.reader.operation_of(h0.run)
+    cleanup = app.reader.operation_by_uuid(h0.run)
     assert (cleanup.kind, cleanup.outcome) == ("clean", "")
     assert msgspec.msgpack.decode(cleanup.body, type=HostCleanup) == HostCleanup(host="h0", fence=1, guests=(ONE,))
     assert h0.register().fence == 1
-    assert app.reader.operation_of(h0.run).version == cleanup.version + 1
+    assert app.reader.operation_by_uuid(h0.run).version == cleanup.version + 1
 
 
 def test_heartbeat_updates_the_time_of_the_last_sign_of_life(app):

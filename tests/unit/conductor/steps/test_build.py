@@ -90,7 +90,7 @@ def test_turn_of_the_order_is_the_version_of_the_status(app):
 def test_same_key_returns_the_existing_operation(app):
     operation = app.build("one")
     assert app.build("one") == operation
-    assert [row.id for row in app.reader.operations(most=9)] == [operation.id]
+    assert [row.id for row in app.reader.operations(limit=9)] == [operation.id]
 
 
 def test_existing_instance_is_not_built_again(app):
@@ -115,7 +115,7 @@ def test_existing_instance_is_not_built_again(app):
 def test_invalid_build_request_is_refused_and_changes_nothing(app, names, more, problem):
     with pytest.raises(BadRequest, match=problem):
         app.build(*names, **more)
-    assert app.reader.operations(most=9) == []
+    assert app.reader.operations(limit=9) == []
 
 
 def test_request_for_250_instances_builds_all_of_them():
@@ -127,7 +127,7 @@ def test_request_for_250_instances_builds_all_of_them():
         parent = app.reader.operation(operation.id)
         assert (parent.outcome, body_of(parent, Build).sent) == ("done", 250)
         served(app, *hands)
-        statuses = app.reader.statuses(most=999)
+        statuses = app.reader.statuses(limit=999)
         assert [status.status for status in statuses] == ["ACTIVE"] * 250
         assert {status.name for status in statuses} == {"i0", *(f"i0-{number}" for number in range(2, 251))}
         assert app.used() == {"VCPU": 250, "MEMORY_MB": 250}

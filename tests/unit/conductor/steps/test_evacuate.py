@@ -91,7 +91,7 @@ def test_old_host_that_returns_without_the_guest_is_released(app):
     app.clock.time_s += 7
     assert app.hands["h0"].register().is_ready
     check_old_host_is_clean(app)
-    assert app.reader.migrations(most=1)[0].changed_at_s == app.clock.time_s
+    assert app.reader.migrations(limit=1)[0].changed_at_s == app.clock.time_s
 
 
 def test_stopped_instance_stays_stopped_after_the_evacuation(app):

@@ -189,7 +189,7 @@ def test_saved_image_survives_the_pruning_of_old_work():
         build_shelved(app)
         app.clock.time_s += 1e9
         assert store.prune_work(older_than_s=app.clock.time_s) > 0
-        assert app.reader.operations(most=9) == []
+        assert app.reader.operations(limit=9) == []
         for each in app.hands:
             each.beat()
         app.change("one", "unshelve")

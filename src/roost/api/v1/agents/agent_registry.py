@@ -108,7 +108,7 @@ class AgentRegistry:
 
     def _hosts_with_orders(self, current: Current, *, hosts: list[str]) -> set[str]:
         """Return the given hosts with waiting orders."""
-        orders = self.reader(current).open_orders(hosts, most=_ORDERS_MAX)
+        orders = self.reader(current).open_orders(hosts, limit=_ORDERS_MAX)
         return {order.host for order in orders if order.state == "waiting"}
 
 

@@ -33,7 +33,7 @@ def drain(call: Call) -> Response | Plan[Response]:
     if body.dry_run:
         return json_response(_plan(call, body))
     uuid = operation_uuid(call)
-    previous = reader.operation_of(uuid)
+    previous = reader.operation_by_uuid(uuid)
     if previous is not None:
         check_same(call, is_same=_is_same(previous, call.parameter("host"), at_once=body.at_once))
     plan = accept_drain.drain(

@@ -50,7 +50,7 @@ def create(call: Call) -> Response | Plan[Response]:
     if call.product.remote is not None:
         raise Conflict("this server uses a remote Placement: decisions are supported, running instances is not")
     reader, uuid = call.agents.reader(call.current), operation_uuid(call)
-    name, previous = uuid_text(uuid), reader.operation_of(uuid)
+    name, previous = uuid_text(uuid), reader.operation_by_uuid(uuid)
     request = request_of(call, body, before=None if previous is None else _find_build(call, previous))
     if not request.instance_uuids and request.move is None:
         uuids = tuple(derive_uuid("instance", name, str(number)) for number in range(request.count))
@@ -192,7 +192,7 @@ def find_repeat(
         Problem: 422, the key belongs to another request.
     """
     uuid = operation_uuid(call)
-    previous = call.agents.reader(call.current).operation_of(uuid)
+    previous = call.agents.reader(call.current).operation_by_uuid(uuid)
     if previous is None:
         return None
     check_same(call, is_same=_is_on(call, previous, kind) and is_same(previous))

@@ -120,7 +120,7 @@ def _find_statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Inst
     reader = call.agents.reader(call.current)
     host = canonical_service(call.current.state, query.host) if query.host else None
     while chunk := reader.statuses(
-        after_id=after_id, most=_CHUNK, project_id=query.project, host=host, status=query.status
+        after_id=after_id, limit=_CHUNK, project_id=query.project, host=host, status=query.status
     ):
         for status in chunk:
             after_id = status.id

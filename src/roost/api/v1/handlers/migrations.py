@@ -51,7 +51,7 @@ def _all(call: Call, query: MigrationsQuery) -> Iterator[tuple[int, ShownMigrati
     state = call.current.state
     source, target = (canonical_service(state, name) if name else None for name in (query.source, query.target))
     while chunk := reader.migrations(
-        after_id=after_id, most=_CHUNK, status=query.status, source_host=source, target_host=target
+        after_id=after_id, limit=_CHUNK, status=query.status, source_host=source, target_host=target
     ):
         for row in chunk:
             after_id = row.id

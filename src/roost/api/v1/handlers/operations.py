@@ -53,7 +53,7 @@ def show(call: Call) -> Response:
     mark = call.agents.ends.mark  # Before the read, so that no commit is missed.
     reader = call.agents.reader(call.current)
     uuid = uuid_bytes(call.name)
-    row = None if uuid is None else reader.operation_of(uuid)
+    row = None if uuid is None else reader.operation_by_uuid(uuid)
     if row is None or not _is_visible(call, reader, row):
         raise NotFound("operation", call.name)
     operation = _show_operation(reader, row)
@@ -120,7 +120,7 @@ def _refresh(
 
 
 def _is_over(reader: WorkReader, row: OperationRow) -> bool:
-    return bool(row.outcome) and not reader.open_parts_of(row.id, most=1)
+    return bool(row.outcome) and not reader.open_parts_of(row.id, limit=1)
 
 
 def _show_operation(reader: WorkReader, row: OperationRow) -> ShownOperation:
