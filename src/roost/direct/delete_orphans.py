@@ -46,7 +46,7 @@ def delete(url: str, orphan_rows: Sequence[Orphan]) -> str:
     with open_report(url) as report:
         for consumer, rows in by_consumer.items():
             try:
-                if rows[0].holder == "nobody":
+                if rows[0].holder == "unknown":
                     report.delete_allocation_for_instance(consumer, force=True)
                 else:
                     allocations = report.get_allocs_for_consumer(consumer)

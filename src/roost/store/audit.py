@@ -42,7 +42,7 @@ _CHECKS = (
            LEFT JOIN (SELECT inventory_id, sum(amount) AS held FROM allocation GROUP BY inventory_id) a
            ON a.inventory_id = i.id WHERE i.id % 65536 <> 0 AND i.used <> coalesce(a.held, 0)""",
         "inventory of class {1} on provider {0}",
-        "says {2} used, its allocations say {3}",
+        "has {2} used, but its allocations sum to {3}",
     ),
     Check(
         "capacity",
@@ -80,7 +80,7 @@ _CHECKS = (
            AND (EXISTS (SELECT 1 FROM allocation)
                 OR NOT EXISTS (SELECT 1 FROM instance i WHERE i.consumer_id = c.id))""",
         "consumer {0}",
-        "holds nothing",
+        "has no allocations",
     ),
     Check(
         "doubled consumer",
@@ -93,7 +93,7 @@ _CHECKS = (
         """SELECT consumer_id, inventory_id / 65536, inventory_id % 65536, count(*) FROM allocation
            GROUP BY consumer_id, inventory_id HAVING count(*) > 1""",
         "allocation of class {2} on provider {1} by consumer {0}",
-        "is there {3} times",
+        "exists {3} times",
     ),
     Check(
         "ownerless instance",
@@ -109,7 +109,7 @@ _CHECKS = (
            ON i.group_id = p.group_id AND i.scope = p.scope AND i.holder = p.holder
            WHERE p.members <> coalesce(i.members, 0)""",
         "group {0}, scope {1}, holder {2}",
-        "says {3} members, its instances say {4}",
+        "has {3} members, but {4} instances",
     ),
     Check(
         "place",
@@ -145,7 +145,7 @@ _CHECKS = (
                                   AND o.id < (p.id + 1) * 65536 AND o.used > 0) THEN 1 ELSE 0 END)
              + (CASE WHEN EXISTS (SELECT 1 FROM provider_trait t WHERE t.provider_id = p.id) THEN 1 ELSE 0 END)""",
         "provider {0}",
-        "its generation {1} is lower than what was written to it",
+        "its generation {1} is lower than the number of its changes",
     ),
     Check(
         "generation",
@@ -200,7 +200,7 @@ _CHECKS = (
         """SELECT s.id, s.status, s.host FROM instance_status s LEFT JOIN consumer c ON c.uuid = s.uuid
            WHERE s.host <> '' AND c.id IS NULL""",
         "instance {0}",
-        "is {1} on {2}, and holds nothing",
+        "is {1} on {2}, but has no allocations",
     ),
     Check(
         # While an operation moves an instance, its status has the old host.
@@ -209,7 +209,7 @@ _CHECKS = (
            JOIN instance i ON i.consumer_id = c.id JOIN host h ON h.id = i.host_id
            WHERE s.host <> '' AND s.operation_id = 0 AND (s.host <> h.host OR s.node <> h.node)""",
         "instance {0}",
-        "is on {1} ({2}) by its status, and on {3} ({4}) by what it holds",
+        "is on {1} ({2}) by its status, and on {3} ({4}) by its allocations",
     ),
     Check(
         "operation",
@@ -217,7 +217,7 @@ _CHECKS = (
            LEFT JOIN operation o ON o.id = s.operation_id AND o.outcome = ''
            WHERE s.operation_id <> 0 AND o.id IS NULL""",
         "instance {0}",
-        "waits for operation {1}, which is over or not there",
+        "waits for operation {1}, which has ended or does not exist",
     ),
     Check(
         # An operation without a turn waits for one, and a deletion that sweeps has released its instance.
@@ -281,7 +281,7 @@ def _check_version(query: Query, place: str) -> None:
 
 
 def _cycles(query: Query) -> Iterator[Finding]:
-    """Find providers above themselves: each has a parent with the right root, so only a walk finds them."""
+    """Find cycles of providers: each has a parent with the same root, so only a walk finds them."""
     parents: dict[int, int] = dict(query("SELECT id, parent_id FROM provider WHERE parent_id IS NOT NULL"))
     good: set[int] = set()
     for start in parents:

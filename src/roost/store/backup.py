@@ -14,7 +14,7 @@ from roost.store.database import BackupReader
 from roost.store.rules.codec import CODECS
 from roost.store.rules.schema import DECISION, SCHEMA_VERSION, SEQUENCE, Table
 
-# Feed and snapshots lead to earlier moments: the history of a restored database starts anew.
+# Without feed and snapshots, which rebuild earlier moments: a restored database starts a new history.
 TABLES: tuple[Table, ...] = (*(codec.table for codec in CODECS.values()), SEQUENCE)
 _ROWS_PER_BLOCK = 2000
 _BODY = DECISION.columns.index("body")
@@ -82,14 +82,14 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
         done = 0
         for number, rows in read_blocks(path):
             table = tables[header.tables[number].name]
-            writer.write(table, _forgetful(rows) if table is DECISION else rows)
+            writer.write(table, _drop_positions(rows) if table is DECISION else rows)
             done += len(rows)
             progress(done, header.rows)
         writer.finish(header.position)
     return header
 
 
-def _forgetful(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return decisions without their position in the feed: here these numbers belong to other changes."""
+def _drop_positions(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return decisions without their position in the feed: in this database, other changes have these positions."""
     with report_corruption("a decision"):
         return [(*row[:_BODY], drop_seen(row[_BODY]), *row[_BODY + 1 :]) for row in rows]

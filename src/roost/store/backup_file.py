@@ -148,11 +148,11 @@ def read_blocks(path: Path) -> Iterator[Block]:
 
 def _header(path: Path, file: BinaryIO) -> Header:
     if file.read(len(_MAGIC)) != _MAGIC:
-        raise BadFile(str(path), "is no backup that this version of roost can read")
+        raise BadFile(str(path), "is not a backup that this version of roost can read")
     try:
         return msgspec.json.decode(file.readline(_HEADER_MAX), type=Header)
     except msgspec.MsgspecError as error:
-        raise BadFile(str(path), "the backup is damaged: its second line does not say what it holds") from error
+        raise BadFile(str(path), "the backup is damaged: its second line is invalid") from error
 
 
 @contextmanager

@@ -14,7 +14,7 @@ _FIRST = 2**40
 
 
 class DryStore:
-    """The store of a forked state. It accepts whatever the columns accepted, because nobody else writes there.
+    """The store of a forked state. It accepts everything that the columns accepted, since only this process writes.
 
     Args:
         position: of the newest change in the state.
@@ -93,7 +93,7 @@ class DryStore:
         Raises:
             Unavailable: always.
         """
-        raise Unavailable("a dry run knows of no operations and no agents")
+        raise Unavailable("a dry run has no operations and no agents")
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``."""
@@ -104,4 +104,4 @@ class DryStore:
 
     @staticmethod
     def _raise_ended() -> Never:
-        raise Unavailable("a dry run cannot go on after an error; start it again")
+        raise Unavailable("a dry run cannot continue after an error; start it again")

@@ -89,7 +89,7 @@ def symbol_of(row: tuple[Any, ...]) -> PutSymbol | DropSymbol:
 
 
 def _providers(rows: Iterable[tuple[Any, ...]]) -> Iterator[PutProvider]:
-    """Yield providers in the order of their rows; one with a younger parent comes as a root first, and again later."""
+    """Yield providers in row order; one with a younger parent comes first as a root, and again at the end."""
     moved: list[PutProvider] = []
     for row in rows:
         provider = PutProvider(*row)
@@ -102,9 +102,9 @@ def _providers(rows: Iterable[tuple[Any, ...]]) -> Iterator[PutProvider]:
 
 def _inventories(rows: Iterable[tuple[Any, ...]], generations: list[tuple[int, int]]) -> Iterator[PutInventories]:
     """Yield the inventories of each provider; collect the generations."""
-    for provider_id, own in groupby(rows, key=lambda row: row[0] >> CLASS_BITS):
+    for provider_id, rows_of_provider in groupby(rows, key=lambda row: row[0] >> CLASS_BITS):
         inventories = []
-        for row in own:
+        for row in rows_of_provider:
             class_id = row[0] & CLASS_MASK
             if class_id == GENERATION_SLOT:
                 generations.append((provider_id, row[7]))
@@ -115,9 +115,9 @@ def _inventories(rows: Iterable[tuple[Any, ...]], generations: list[tuple[int, i
 
 
 def _claims(scan: Scan) -> Iterator[Claim]:
-    """Yield the holders: the three tables are read side by side, in the order of the consumers."""
-    seated = {(row[0], row[1]) for row in scan(PLACE) if row[3] > 0}
-    takes, instances = _Beside(scan(ALLOCATION)), _Beside(scan(INSTANCE))
+    """Yield all claims, reading the three tables side by side in the order of consumers."""
+    occupied = {(row[0], row[1]) for row in scan(PLACE) if row[3] > 0}
+    takes, instances = _RowsByConsumer(scan(ALLOCATION)), _RowsByConsumer(scan(INSTANCE))
     claim = Claim([], [], [], [])
     for row in scan(CONSUMER):
         claim.consumers.append(ConsumerRow(*row))
@@ -125,7 +125,7 @@ def _claims(scan: Scan) -> Iterator[Claim]:
         for values in instances.of(row[0]):
             instance = InstanceRow(*values)
             claim.instances.append(instance)
-            if (instance.group_id, instance.scope) in seated:
+            if (instance.group_id, instance.scope) in occupied:
                 claim.places.append(Place(instance.group_id, instance.scope, instance.holder, 1, 0))
         if len(claim.consumers) == _CONSUMERS_PER_CLAIM:
             yield claim
@@ -134,8 +134,8 @@ def _claims(scan: Scan) -> Iterator[Claim]:
         yield claim
 
 
-class _Beside:
-    """Rows ordered by consumer, read along with the consumers."""
+class _RowsByConsumer:
+    """Rows in the order of consumers, read in step with them."""
 
     def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._rows = iter(rows)

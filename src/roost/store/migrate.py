@@ -1,4 +1,4 @@
-"""Migrations on a connection. Only this module and its callers need SQLAlchemy and alembic."""
+"""Migrations on a connection. Only this module and its callers use SQLAlchemy and alembic."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

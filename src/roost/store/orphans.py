@@ -7,10 +7,10 @@ import msgspec
 from roost.model.names import uuid_text
 
 # Consumers of other services, by their type, are left out. Without any status there is no list of instances, so nothing
-# is an orphan. An instance without a status was decided here and is run by another service. A completed migration holds
-# nothing, nor does an instance without a host, except during its build.
-_OF_NOBODY = """
-    SELECT c.uuid, p.uuid, s.name, a.amount, 'nobody' FROM consumer c
+# is an orphan. An instance without a status was decided here and runs under another service. A completed migration has
+# no allocations, nor has an instance without a host, except during its build.
+_OF_UNKNOWN_CONSUMERS = """
+    SELECT c.uuid, p.uuid, s.name, a.amount, 'unknown' FROM consumer c
     JOIN allocation a ON a.consumer_id = c.id JOIN provider p ON p.id = a.inventory_id / 65536
     JOIN symbol s ON s.id = a.inventory_id % 65536 AND s.kind = 'resource_class'
     LEFT JOIN instance i ON i.consumer_id = c.id LEFT JOIN instance_status t ON t.uuid = c.uuid
@@ -45,11 +45,11 @@ _OF_MIGRATIONS = _ELSEWHERE.format(
     known="JOIN migration m ON m.uuid = c.uuid JOIN host own ON own.host = m.source_host AND own.node = m.source_node",
     rest="m.status IN ('moving', 'finished', 'left', 'reverting') AND other.node <> m.target_node",
 )
-ORPHANS = f"{_OF_NOBODY} UNION ALL {_OF_INSTANCES} UNION ALL {_OF_MIGRATIONS} ORDER BY 1, 2, 3"
+ORPHANS = f"{_OF_UNKNOWN_CONSUMERS} UNION ALL {_OF_INSTANCES} UNION ALL {_OF_MIGRATIONS} ORDER BY 1, 2, 3"
 
-Holder = Literal["nobody", "instance", "migration"]
-_WHO: dict[Holder, str] = {
-    "nobody": "is neither an instance nor a migration that is under way",
+Holder = Literal["unknown", "instance", "migration"]
+_PROBLEMS: dict[Holder, str] = {
+    "unknown": "is neither an instance nor a migration that is under way",
     "instance": "is an instance on another host",
     "migration": "is a migration between other hosts",
 }
@@ -62,12 +62,12 @@ class Orphan(msgspec.Struct, frozen=True, kw_only=True):
     provider: str  # uuid
     resource_class: str
     amount: int
-    holder: Holder = "nobody"  # an instance or a migration that also holds, or will hold, something elsewhere
+    holder: Holder = "unknown"  # or an instance or a migration that has, or will have, allocations elsewhere
 
     @property
     def problem(self) -> str:
         """The problem, as the end of a sentence that begins with the consumer."""
-        return f"holds {self.amount} {self.resource_class} on provider {self.provider}, and {_WHO[self.holder]}"
+        return f"holds {self.amount} {self.resource_class} on provider {self.provider}, and {_PROBLEMS[self.holder]}"
 
 
 def orphan_of(row: tuple[Any, ...]) -> Orphan:

@@ -15,7 +15,7 @@ _FIRST = 2**40
 
 
 class ReadingStore:
-    """The content of another store, without a way to change it.
+    """A read-only view of another store.
 
     Args:
         store: the database, opened for reading; closed with this one.
@@ -25,7 +25,7 @@ class ReadingStore:
         self._store = store
         self._next_ids: dict[IdKind, int] = {}
         self._is_fixed = False
-        self._left: list[Store] = []  # of the parent process: neither used nor closed here
+        self._inherited: list[Store] = []  # of the parent process: neither used nor closed here
 
     @property
     def is_shared(self) -> bool:
@@ -34,7 +34,7 @@ class ReadingStore:
 
     def fix(self, open_own: Callable[[], Store]) -> None:
         """Stop following the database, and use an own connection: in a forked child."""
-        self._left.append(self._store)
+        self._inherited.append(self._store)
         self._store = open_own()
         self._is_fixed = True
 

@@ -25,10 +25,10 @@ def is_due(changes: int, feed_bytes: int, *, age_s: float | None, every_bytes: i
     return age_s is None or feed_bytes >= every_bytes or age_s >= _DAY_S
 
 
-class Writer:
-    """Starts the process that writes a snapshot, one at a time, and ignores its result.
+class SnapshotProcess:
+    """The process that writes a snapshot, one at a time; its result is ignored.
 
-    A failed snapshot only makes replays longer: the next one is tried later.
+    A failed snapshot only makes replays longer, and a later call tries again.
     """
 
     def __init__(self, url: str) -> None:

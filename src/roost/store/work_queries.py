@@ -29,8 +29,8 @@ class Condition(NamedTuple):
     value: Any
 
 
-class PartialIndex(NamedTuple):
-    """A partial index, used by queries that repeat its condition word for word."""
+class IndexedSubset(NamedTuple):
+    """Rows with a partial index. A query uses the index only if its text has the same condition."""
 
     text: str  # the condition
     contains: Callable[[Any], bool]
@@ -44,7 +44,7 @@ class RowQuery(NamedTuple):
     order: tuple[str, ...]
     is_descending: bool = False
     limit: int | None = None
-    index: PartialIndex | None = None
+    subset: IndexedSubset | None = None
 
 
 class Rows(Protocol):
@@ -65,14 +65,14 @@ class Rows(Protocol):
 
 # Each process uses its own blocks of ids, so the ids of several processes do not rise with time.
 _BY_TIME = ("created_at_s", "id")
-_OPEN_OPERATIONS = PartialIndex("outcome = ''", lambda row: row.outcome == "")
-_OPEN_ORDERS = PartialIndex("state IN ('waiting', 'taken')", lambda row: row.state in {"waiting", "taken"})
-_ENDED_OPERATIONS = PartialIndex("outcome <> ''", lambda row: row.outcome != "")
+_OPEN_OPERATIONS = IndexedSubset("outcome = ''", lambda row: row.outcome == "")
+_OPEN_ORDERS = IndexedSubset("state IN ('waiting', 'taken')", lambda row: row.state in {"waiting", "taken"})
+_ENDED_OPERATIONS = IndexedSubset("outcome <> ''", lambda row: row.outcome != "")
 _ENDED_ROWS = {
-    MIGRATION: PartialIndex(
+    MIGRATION: IndexedSubset(
         "status IN ('confirmed', 'reverted', 'failed')", lambda row: row.status in {"confirmed", "reverted", "failed"}
     ),
-    INSTANCE_STATUS: PartialIndex("status = 'DELETED'", lambda row: row.status == "DELETED"),
+    INSTANCE_STATUS: IndexedSubset("status = 'DELETED'", lambda row: row.status == "DELETED"),
 }
 
 
@@ -92,7 +92,7 @@ class WorkQueries:
         """See ``WorkReader.due_operations``."""
         in_cells = [] if cells is None else [Condition("cell", "in", cells)]
         conditions = [*in_cells, Condition("due_at_s", "<=", now_s), Condition("owned_until_s", "<=", now_s)]
-        return self._find(OperationRow, conditions, order=("due_at_s", "id"), limit=limit, index=_OPEN_OPERATIONS)
+        return self._find(OperationRow, conditions, order=("due_at_s", "id"), limit=limit, subset=_OPEN_OPERATIONS)
 
     def operation(self, number: int) -> OperationRow | None:
         """See ``WorkReader.operation``."""
@@ -104,7 +104,12 @@ class WorkQueries:
 
     def operations(self, *, after_id: int = 0, limit: int, is_open: bool = False) -> list[OperationRow]:
         """See ``WorkReader.operations``."""
-        return self._find(OperationRow, [Condition("id", ">", after_id)], limit=limit, index=_OPEN_OPERATIONS if is_open else None)
+        return self._find(
+            OperationRow,
+            [Condition("id", ">", after_id)],
+            limit=limit,
+            subset=_OPEN_OPERATIONS if is_open else None,
+        )
 
     def operations_on(self, instance_uuid: bytes, *, newest: int) -> list[OperationRow]:
         """See ``WorkReader.operations_on``."""
@@ -117,7 +122,7 @@ class WorkQueries:
 
     def open_operations_on(self, instance_uuids: Sequence[bytes]) -> list[OperationRow]:
         """See ``WorkReader.open_operations_on``."""
-        return self._find(OperationRow, [Condition("instance_uuid", "in", instance_uuids)], index=_OPEN_OPERATIONS)
+        return self._find(OperationRow, [Condition("instance_uuid", "in", instance_uuids)], subset=_OPEN_OPERATIONS)
 
     def parts_of(self, operation_id: int) -> list[OperationRow]:
         """See ``WorkReader.parts_of``."""
@@ -125,7 +130,9 @@ class WorkQueries:
 
     def open_parts_of(self, operation_id: int, *, limit: int) -> list[OperationRow]:
         """See ``WorkReader.open_parts_of``."""
-        return self._find(OperationRow, [Condition("parent_id", "=", operation_id)], limit=limit, index=_OPEN_OPERATIONS)
+        return self._find(
+            OperationRow, [Condition("parent_id", "=", operation_id)], limit=limit, subset=_OPEN_OPERATIONS
+        )
 
     def status(self, uuid: bytes) -> StatusRow | None:
         """See ``WorkReader.status``."""
@@ -154,7 +161,7 @@ class WorkQueries:
             Condition("host", "in", hosts),
             *([] if actions is None else [Condition("action", "in", actions)]),
         ]
-        return self._find(OrderRow, conditions, limit=limit, index=_OPEN_ORDERS)
+        return self._find(OrderRow, conditions, limit=limit, subset=_OPEN_ORDERS)
 
     def order(self, number: int) -> OrderRow | None:
         """See ``WorkReader.order``."""
@@ -248,9 +255,9 @@ class WorkQueries:
         order: tuple[str, ...] = ("id",),
         is_descending: bool = False,
         limit: int | None = None,
-        index: PartialIndex | None = None,
+        subset: IndexedSubset | None = None,
     ) -> list[R]:
-        query = RowQuery(WORK[kind], tuple(conditions), order, is_descending, limit, index)
+        query = RowQuery(WORK[kind], tuple(conditions), order, is_descending, limit, subset)
         found = self._rows.find(query)
         with report_corruption(f"a row of {query.table.name}"):
             return [work_of(kind, row) for row in found]
@@ -272,9 +279,9 @@ def find_expired(
         limit: maximum number of keys per table, except orders.
     """
     queries = [RowQuery(EVENT, (Condition("at_s", "<=", older_than_s),), ("at_s", "id"), limit=limit)]
-    for table, index in _ENDED_ROWS.items():
+    for table, subset in _ENDED_ROWS.items():
         conditions = (Condition("changed_at_s", "<=", older_than_s),)
-        queries.append(RowQuery(table, conditions, ("changed_at_s",), limit=limit, index=index))
+        queries.append(RowQuery(table, conditions, ("changed_at_s",), limit=limit, subset=subset))
     expired = [(query.table, [row[:1] for row in rows(query)]) for query in queries]
     return [(table, keys) for table, keys in (*expired, *_find_ended(rows, older_than_s, limit=limit)) if keys]
 
@@ -286,7 +293,7 @@ def _find_ended(
     after_s = -math.inf
     while True:
         conditions = (Condition("changed_at_s", "<=", older_than_s), Condition("changed_at_s", ">", after_s))
-        page = rows(RowQuery(OPERATION, conditions, ("changed_at_s",), limit=limit, index=_ENDED_OPERATIONS))
+        page = rows(RowQuery(OPERATION, conditions, ("changed_at_s",), limit=limit, subset=_ENDED_OPERATIONS))
         operations = [work_of(OperationRow, row) for row in page]
         of_operations = (Condition("operation_id", "in", [operation.id for operation in operations]),)
         order_rows = rows(RowQuery(ORDERS, of_operations, ("id",))) if operations else []
@@ -311,8 +318,8 @@ def statement(query: RowQuery, condition_of: Callable[[Condition], str]) -> str:
         condition_of: the condition on one column, in the dialect of the database.
     """
     conditions = [condition_of(condition) for condition in query.conditions]
-    if query.index is not None:
-        conditions.append(query.index.text)
+    if query.subset is not None:
+        conditions.append(query.subset.text)
     where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
     direction = " DESC" if query.is_descending else ""
     order = ", ".join(f"{column}{direction}" for column in query.order)
@@ -322,11 +329,11 @@ def statement(query: RowQuery, condition_of: Callable[[Condition], str]) -> str:
 
 def select_rows(query: RowQuery, rows: Iterable[WorkRow]) -> list[WorkRow]:
     """Return the rows of a table that match a query."""
-    index = query.index
+    subset = query.subset
     found = [
         row
         for row in rows
-        if all(_matches(row, condition) for condition in query.conditions) and (index is None or index.contains(row))
+        if all(_matches(row, condition) for condition in query.conditions) and (subset is None or subset.contains(row))
     ]
     found.sort(key=attrgetter(*query.order), reverse=query.is_descending)
     return found[: query.limit]

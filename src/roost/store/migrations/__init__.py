@@ -1,1 +1,5 @@
-"""Migrations, run by ``upgrade.upgrade`` and by nothing else. They only add."""
+"""Migrations of the schema, which only add to it.
+
+``env``: the script of alembic.
+``versions``: the migrations, one file per schema version.
+"""

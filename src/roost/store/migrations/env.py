@@ -1,4 +1,4 @@
-"""What alembic runs: the migrations, on the connection and in the transaction of ``upgrade``."""
+"""The script of alembic: runs the migrations on the connection and in the transaction of the caller."""
 
 from alembic import context
 

@@ -1,7 +1,7 @@
 """Columns of values as PostgreSQL's binary arrays.
 
-psycopg writes a list element by element, and picks the type by the values, so one statement would be
-prepared several times. Here the type is given and a column of integers is one ``struct.pack``.
+psycopg writes a list element by element, and derives the type from the values, so it would prepare one statement
+several times. Here the type is fixed, and a column of integers is one ``struct.pack``.
 """
 
 import struct
@@ -21,7 +21,7 @@ _NULL = struct.pack(">i", -1)
 
 
 class Array:
-    """One column, encoded."""
+    """One encoded column."""
 
     __slots__ = ("data", "element_oid", "oid")
 
@@ -36,19 +36,19 @@ class Array:
 
 
 def columns_of(types: Sequence[ColumnType], rows: Sequence[Values]) -> list[Array]:
-    """Turn rows into one array a column."""
+    """Convert rows to one array per column."""
     if not rows:
         return [Array(kind, ()) for kind in types]
     return [Array(kind, column) for kind, column in zip(types, zip(*rows, strict=True), strict=True)]
 
 
 def unnest(types: Sequence[ColumnType]) -> str:
-    """Return SQL that turns the arrays of ``columns_of`` back into rows."""
+    """Return SQL that converts the arrays of ``columns_of`` back to rows."""
     return f"unnest({', '.join(f'%b::{kind}[]' for kind in types)})"
 
 
 def adapt(connection: Connection[Any]) -> None:
-    """Teach a connection these arrays, and uuids as 16 bytes."""
+    """Register the conversion of these arrays, and of uuids to 16 bytes, at a connection."""
     connection.adapters.register_dumper(Array, _ArrayDumper)
     connection.adapters.register_loader("uuid", _BytesLoader)
 
@@ -73,7 +73,7 @@ def _texts(values: Sequence[Any]) -> bytes:
     return _prefix_sizes([value.encode() for value in values])
 
 
-# The identities of the array type and of its element type in every PostgreSQL.
+# Object ids of the array type and of its element type, equal in every PostgreSQL.
 _KINDS: dict[ColumnType, tuple[int, int, Callable[[Sequence[Any]], bytes]]] = {
     "bigint": (1016, 20, _bigints),
     "float8": (1022, 701, _floats),

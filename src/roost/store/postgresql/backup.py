@@ -1,4 +1,4 @@
-"""All rows of a PostgreSQL database at one moment, and all of them replaced."""
+"""Backup and restore of a PostgreSQL database."""
 
 import secrets
 import uuid
@@ -14,25 +14,25 @@ from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import DEFAULTS, connect, translate_errors
 from roost.store.postgresql.prepare import prepare_database
 from roost.store.rules.codec import encode_writes
-from roost.store.rules.schema import ANYTHING, SEQUENCE_TABLES, ColumnType, Table
+from roost.store.rules.schema import FIND_CONTENT, SEQUENCE_TABLES, ColumnType, Table
 
-# In the spelling of COPY; what arrives are integers, floats, text and bytes, uuids as their 16 bytes.
+# Type names of COPY. Values are integers, floats, text and bytes; uuids are 16 bytes.
 _TYPES: dict[ColumnType, str] = {"bigint": "int8", "float8": "float8", "text": "text", "bytea": "bytea", "uuid": "uuid"}
 _LOCK_TIMEOUT_S = 60
 _END_TIMEOUT_MS = 10_000
-_FOLLOWING = """
+_SET_NEXT_ID = """
 INSERT INTO sequence (kind, next) VALUES (%s, %s) ON CONFLICT (kind) DO UPDATE SET next = excluded.next"""
 _NAMES = """
 SELECT relname FROM pg_class
 WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace AND relname <> 'alembic_version'
 ORDER BY relname"""
-# Whoever was connected before knows what is no more. They connect anew, wait for the locks, and find another epoch.
+# Other processes hold the state before the restore. They reconnect, wait for the locks, and find another epoch.
 _END_OTHERS = """
 SELECT count(*) FILTER (WHERE NOT pg_terminate_backend(pid, %s)) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE 'roost%%'"""
 
 
-class _Reading:
+class _Reader:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -58,28 +58,28 @@ def _one(connection: Connection, text: str) -> int:
 
 
 @contextmanager
-def reading(url: str) -> Iterator[_Reading]:
-    """Give one moment of a database, beside the processes that serve it."""
+def read_backup(url: str) -> Iterator[_Reader]:
+    """Yield a reader of a database at one moment, beside the processes that serve it."""
     prepare_database(url, may_create=False)
     with translate_errors(), closing(connect(url)) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         connection.autocommit = False
-        yield _Reading(connection)
+        yield _Reader(connection)
 
 
-class _Replacing:
+class _Writer:
     def __init__(self, connection: Connection, tables: list[str]) -> None:
         self._connection = connection
         self._tables = tables
         self._sequence = self._next_ids()
-        self._position = _Reading(connection).position()
+        self._position = _Reader(connection).position()
 
     def _next_ids(self) -> dict[str, int]:
         return dict(self._connection.execute("SELECT kind, next FROM sequence").fetchall())
 
     def is_empty(self) -> bool:
-        return self._connection.execute(ANYTHING.encode()).fetchone() is None
+        return self._connection.execute(FIND_CONTENT.encode()).fetchone() is None
 
     def clear(self) -> None:
         self._connection.execute(f"TRUNCATE {', '.join(self._tables)}".encode())
@@ -93,19 +93,18 @@ class _Replacing:
                 copy.write_row([to(value) for to, value in zip(encode, row, strict=True)])
 
     def finish(self, position: int) -> None:
-        known = self._next_ids()
-        following = {"epoch": secrets.randbits(62)}
+        restored = self._next_ids()
+        next_ids = {"epoch": secrets.randbits(62)}
         for kind, table in SEQUENCE_TABLES.items():
             highest = _one(self._connection, f"SELECT coalesce(max(id), 0) FROM {table}")  # noqa: S608  # our names
-            following[kind] = max(highest + 1, known.get(kind, 1), self._sequence.get(kind, 1))
-        for kind, number in following.items():
-            self._connection.execute(_FOLLOWING, (kind, number))
-        beyond = max(position, self._position) + 1
-        # A change that changes nothing, and the number that the next one goes on from; numbers never come twice.
+            next_ids[kind] = max(highest + 1, restored.get(kind, 1), self._sequence.get(kind, 1))
+        for kind, number in next_ids.items():
+            self._connection.execute(_SET_NEXT_ID, (kind, number))
+        # An empty change, from which the next position follows; positions are never reused.
         self._connection.execute(
             "SELECT setval(pg_get_serial_sequence('feed', 'position'), "
             "greatest(%s, nextval(pg_get_serial_sequence('feed', 'position'))))",
-            (beyond,),
+            (max(position, self._position) + 1,),
         )
         self._connection.execute("INSERT INTO feed (token, body) VALUES (0, %s)", (encode_writes([]),))
 
@@ -119,31 +118,31 @@ def _uuid(value: Any) -> uuid.UUID | None:
 
 
 @contextmanager
-def replacing(url: str) -> Iterator[_Replacing]:
-    """Give a transaction that replaces what a database holds, with its tables made where it has none.
+def replace_content(url: str) -> Iterator[_Writer]:
+    """Yield a transaction that replaces the content of a database, and commit it at the end; create missing tables.
 
-    At its end all other processes of ours lose their connection, so that none writes what it knew before.
+    At its end all other processes of Roost lose their connection, so none writes from its previous state.
 
     Raises:
-        StoreBusy: others hold the tables for too long.
+        StoreBusy: other processes lock the tables for too long.
     """
     prepare_database(url)
-    # What waits for the locks ends by itself.
-    made = connect(url, application_name="restore", deadline_s=_LOCK_TIMEOUT_S + DEFAULTS.bulk_deadline_s)
-    with translate_errors(), closing(made) as connection, connection.transaction():
+    # The wait for the locks has its own limit.
+    opened = connect(url, application_name="restore", deadline_s=_LOCK_TIMEOUT_S + DEFAULTS.bulk_deadline_s)
+    with translate_errors(), closing(opened) as connection, connection.transaction():
         connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT_S}s'".encode())
         tables = [str(name) for (name,) in connection.execute(_NAMES).fetchall()]
         try:
             connection.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE".encode())
         except errors.LockNotAvailable:
             raise StoreBusy(f"the PostgreSQL database was in use for {_LOCK_TIMEOUT_S} seconds; try again") from None
-        yield _Replacing(connection, tables)
+        yield _Writer(connection, tables)
         try:
             row = connection.execute(_END_OTHERS, (_END_TIMEOUT_MS,)).fetchone()
         except errors.InsufficientPrivilege:
             raise Unavailable(
-                "other processes are connected as another role, and cannot be told of the restore: "
+                "other processes are connected as another role, so their connections cannot be ended: "
                 "stop them, or restore as that role; nothing was changed"
             ) from None
         if row is None or row[0]:
-            raise Unavailable("another process did not let go of the database; nothing was changed; try again")
+            raise Unavailable("another process did not release the database; nothing was changed; try again")

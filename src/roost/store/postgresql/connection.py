@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL whose statements end in bounded time, whatever the server does."""
+"""A connection to PostgreSQL with a deadline for each statement, even if the server hangs."""
 
 import time
 from typing import Any, TypeVar
@@ -9,11 +9,11 @@ from psycopg.errors import Diagnostic
 
 Result = TypeVar("Result")
 _WAIT_FOR_STANDBY = "SyncRepWaitForLSN"
-# Classes and codes of errors after which a connection is of no use, whether the server closed it or a proxy kept it:
-# connection errors; read-only, since only a standby or a demoted primary is; the server stops, crashed or starts.
+# Classes and codes of errors after which a connection is unusable, even if a proxy keeps it open: connection errors;
+# read-only, the state of a standby or a demoted primary; the server stops, crashed or starts.
 _CONNECTION_ERRORS = "08"
 READ_ONLY = "25006"
-_LAST_WORDS = frozenset({READ_ONLY, "57P01", "57P02", "57P03"})
+_FATAL_STATES = frozenset({READ_ONLY, "57P01", "57P02", "57P03"})
 
 
 class DeadlinePassed(psycopg.OperationalError):
@@ -24,21 +24,21 @@ class DeadlinePassed(psycopg.OperationalError):
 
 
 class Connection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that is closed when a statement gets no answer in time.
+    """A connection that closes if a statement gets no answer in time.
 
-    The kernel of a frozen machine acknowledges packets and keepalives, so neither TCP nor libpq notices that its
-    server does not run.
+    The kernel of a machine with a frozen server still acknowledges packets and keepalives, so neither TCP nor libpq
+    detects the failure.
     """
 
     deadline_s = 60.0
-    # Whether a commit was answered although no synchronous standby has it.
+    # Whether the server answered a commit that no synchronous standby has.
     is_unconfirmed = False
 
-    def note(self, notice: Diagnostic) -> None:
-        """Look at a notice of the server: a commit that waits for a standby may be answered before it has it.
+    def check_notice(self, notice: Diagnostic) -> None:
+        """Check a notice of the server: it may answer a commit before the standby has it.
 
-        The server answers with success and a warning when the wait is cancelled, by ``pg_cancel_backend`` or a
-        ``statement_timeout``. The text is in the language of the server; the name of the function is not.
+        If ``pg_cancel_backend`` or a ``statement_timeout`` cancels the wait, the server answers with success and a
+        warning. The text is in the language of the server; the name of the function is not.
         """
         text = notice.message_primary or ""
         if notice.source_function == _WAIT_FOR_STANDBY or "for synchronous replication" in text:
@@ -49,11 +49,10 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
         Args:
             gen: the exchange.
-            arguments: as psycopg passes them; they differ between its versions.
-            options: the same by name.
+            arguments, options: further arguments of psycopg, which differ between its versions.
 
         Raises:
-            DeadlinePassed: there was no answer.
+            DeadlinePassed: there was no answer in time.
         """
         try:
             return super().wait(_limit(gen, self.deadline_s), *arguments, **options)
@@ -65,27 +64,27 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 def _limit(gen: PQGen[Result], seconds: float) -> PQGen[Result]:
     """Return an exchange that ends at a deadline.
 
-    psycopg wakes it every tenth of a second while nothing arrives, with a value that is false.
+    While nothing arrives, psycopg resumes it every tenth of a second with a false value.
     """
     end_s = time.monotonic() + seconds
     try:
-        wanted = next(gen)
+        event = next(gen)
         while True:
-            ready = yield wanted
+            ready = yield event
             if not ready and time.monotonic() > end_s:
                 raise DeadlinePassed(seconds)
-            wanted = gen.send(ready)
+            event = gen.send(ready)
     except StopIteration as end:
         result: Result = end.value
         return result
 
 
 def state_of(error: BaseException) -> str:
-    """Return the SQLSTATE of an error of PostgreSQL, or of the one that caused it; empty: it has none."""
+    """Return the SQLSTATE of an error of PostgreSQL, or of its cause; empty: it has none."""
     found = error if isinstance(error, psycopg.Error) else error.__cause__
     return (found.sqlstate or "") if isinstance(found, psycopg.Error) else ""
 
 
-def is_last(state: str) -> bool:
-    """Return whether a connection is of no use after an error with this SQLSTATE."""
-    return state in _LAST_WORDS or state.startswith(_CONNECTION_ERRORS)
+def is_fatal(state: str) -> bool:
+    """Return whether a connection is unusable after an error with this SQLSTATE."""
+    return state in _FATAL_STATES or state.startswith(_CONNECTION_ERRORS)

@@ -61,11 +61,11 @@ class PostgresDatabase(database.Database):
 
     def read_backup(self) -> AbstractContextManager[database.BackupReader]:
         """See ``Database``."""
-        return backup.reading(self.url)
+        return backup.read_backup(self.url)
 
     def replace(self) -> AbstractContextManager[database.BackupWriter]:
         """See ``Database``."""
-        return backup.replacing(self.url)
+        return backup.replace_content(self.url)
 
     def write_snapshot(self) -> bool:
         """See ``Database``."""

@@ -1,4 +1,4 @@
-"""A PostgreSQL database read whole, as it is and as it was, and the snapshots in it."""
+"""Snapshots of a PostgreSQL database, and its content now and at earlier moments."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -15,14 +15,15 @@ from roost.store.rules.codec import decode_writes, parts_of
 from roost.store.rules.prune import Snapshot
 from roost.store.rules.schema import ALLOCATION, Table, select
 
+# Parts to delete per call.
 _DROPPED_PER_CALL = 8
-# Who holds it writes a snapshot.
+# Lock of the process that writes a snapshot.
 _WRITER_LOCK = 0x726F6F73742D736E  # "roost-sn"
-# Attempts to commit that a process may make between a decision and the commit of its group, far too many.
+# Upper bound on attempts to commit between a decision and the commit of its group, far above any real number.
 _ATTEMPTS_MAX = 2**20
-# Everything that the snapshot holds must have been seen: all transactions before its end were over. Behind a blank
-# stands its timeline, since numbers of transactions mean nothing on another one. Older snapshots do not say: they serve
-# as long as the server still is on the timeline of the decision.
+# The decision must have seen all content of the snapshot: all transactions before the snapshot's end had ended. The
+# snapshot's timeline follows after a blank, since transaction numbers mean nothing on another timeline. Older snapshots
+# have none; they are usable while the server is on the timeline of the decision.
 _BASE = """
 SELECT position, split_part(seen, ' ', 1) FROM snapshot
 WHERE part = 0 AND pg_snapshot_xmax(split_part(seen, ' ', 1)::pg_snapshot) <= pg_snapshot_xmin(%s::pg_snapshot)
@@ -45,12 +46,12 @@ _PART = """
 INSERT INTO snapshot (position, part, made_at_s, seen, body) VALUES (%s, %s, %s, %s, %s)
 ON CONFLICT (position, part) DO UPDATE
 SET made_at_s = excluded.made_at_s, seen = excluded.seen, body = excluded.body"""
-# Whatever happened to the other parts meanwhile, a snapshot that lacks one is none.
+# Another process may delete parts meanwhile: write the head only if all of them exist.
 _HEAD = """
 INSERT INTO snapshot (position, part, made_at_s, seen, body)
 SELECT %(position)s, 0, %(made_at_s)s, %(seen)s, ''
 WHERE (SELECT count(*) FROM snapshot WHERE position = %(position)s AND part > 0 AND seen = %(seen)s) = %(count)s"""
-# A change whose transaction is older than all that were running is certain to be in it.
+# A snapshot certainly contains the changes of transactions older than all that were running.
 _SNAPSHOTS = """
 SELECT position, max(pg_snapshot_xmin(split_part(seen, ' ', 1)::pg_snapshot)::text::bigint) - 1, max(made_at_s),
        sum(octet_length(body))::bigint, min(part) = 0
@@ -61,27 +62,27 @@ DELETE FROM snapshot WHERE (position, part) IN (
     WHERE NOT EXISTS (SELECT 1 FROM snapshot h WHERE h.position = s.position AND h.part = 0) LIMIT %s)"""
 
 
-class _Seen(NamedTuple):
-    """What ``PostgresStore.visible_changes`` says."""
+class _VisibleChanges(NamedTuple):
+    """The parts of ``PostgresStore.visible_changes``."""
 
     snapshot: str
     last: int  # token of the last own attempt to commit
-    first: int  # the same when the snapshot was taken
-    timeline: str  # on which that was; empty: an older record does not say
+    first: int  # the same at the time of the snapshot
+    timeline: str  # at that time; empty in older records
 
 
-def _read_seen(text: str) -> _Seen:
+def _parse_visible_changes(text: str) -> _VisibleChanges:
     snapshot, token, since, *timeline = text.split(" ")
-    return _Seen(snapshot, int(token, 16), int(token, 16) - int(since, 16), "".join(timeline))
+    return _VisibleChanges(snapshot, int(token, 16), int(token, 16) - int(since, 16), "".join(timeline))
 
 
 def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[History, str, LoadedDatabase]:
-    """Return the history, the present snapshot, and everything as it shows it; see ``Store.load``.
+    """Return the history, the current snapshot, and the content in that snapshot; see ``Store.load``.
 
-    Reads on a connection of its own, so commits may go on meanwhile.
+    It reads on its own connection, so commits continue meanwhile.
 
     Args:
-        url: as libpq takes it.
+        url: a URL of libpq.
         deadline_s: of each statement.
     """
     with translate_errors():
@@ -98,37 +99,39 @@ def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[His
 
 
 def past(url: str, position: int, text: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> Past | None:
-    """See ``Store.past``. No change behind the position was seen, whatever its transaction number says."""
-    seen = _read_seen(text)
+    """See ``Store.past``. Changes after the position are excluded, regardless of their transaction numbers."""
+    visible = _parse_visible_changes(text)
     with translate_errors():
         connection = _reader(url, deadline_s=deadline_s)
         try:
             now = connection.execute(HISTORY).fetchone()
             assert now is not None
-            timelines = [seen.timeline, *([""] if seen.timeline in ("", now[1]) else [])]
-            base = connection.execute(_BASE, (seen.snapshot, timelines)).fetchone()
+            timelines = [visible.timeline, *([""] if visible.timeline in ("", now[1]) else [])]
+            base = connection.execute(_BASE, (visible.snapshot, timelines)).fetchone()
             if base is None:
                 connection.close()
                 return None
-            values = {"seen": seen.snapshot, "last": seen.last, "end": seen.last + _ATTEMPTS_MAX}
+            values = {"seen": visible.snapshot, "last": visible.last, "end": visible.last + _ATTEMPTS_MAX}
             row = connection.execute(_OWN, values).fetchone()
             own = [] if row is None else decode_writes(row[0])
         except BaseException:
             connection.close()
             raise
-    return Past(_closing(connection, _writes_between(connection, base, seen, position=position)), own)
+    return Past(_closing(connection, _writes_between(connection, base, visible, position=position)), own)
 
 
-def _writes_between(connection: Connection, base: tuple[int, str], seen: _Seen, *, position: int) -> Iterator[Write]:
+def _writes_between(
+    connection: Connection, base: tuple[int, str], visible: _VisibleChanges, *, position: int
+) -> Iterator[Write]:
     base_position, snapshot = base
     parts = "SELECT body FROM snapshot WHERE position = %s AND part > 0 ORDER BY part"
     for body in _bodies(connection, parts, (base_position,), at_once=8):
         yield from decode_writes(body)
     values = {
         "base": snapshot,
-        "seen": seen.snapshot,
-        "first": seen.first,
-        "last": seen.last,
+        "seen": visible.snapshot,
+        "first": visible.first,
+        "last": visible.last,
         "position": position,
     }
     for body in _bodies(connection, _CHANGES, values, at_once=1000):
@@ -169,10 +172,10 @@ def _scan_of(connection: Connection) -> Any:
 
 
 def write_snapshot(url: str) -> bool:
-    """Write a snapshot of a database, beside the processes that serve it, unless another process is writing one.
+    """Write a snapshot of a database, beside the processes that serve it; return whether it was written.
 
-    Each part is a transaction of its own. Killed at any moment it leaves parts without a head, which are no
-    snapshot.
+    Skip it if another process is writing one. Each part has its own transaction. If the process is killed, parts
+    without a head remain, which count as incomplete.
     """
     writer = connect(url)
     try:
@@ -200,7 +203,7 @@ def snapshots(connection: Connection) -> list[Snapshot]:
 
 
 def drop_incomplete(connection: Connection) -> None:
-    """Delete some parts of snapshots without a head, in the running transaction, if nobody is writing one."""
+    """Delete some parts of incomplete snapshots, in the running transaction, unless a process is writing one."""
     row = connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (_WRITER_LOCK,)).fetchone()
     if row is not None and row[0]:
         connection.execute(_DROP, (_DROPPED_PER_CALL,))

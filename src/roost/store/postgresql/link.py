@@ -1,4 +1,4 @@
-"""One connection to PostgreSQL: made, lost, made again; and what its errors mean."""
+"""A connection to PostgreSQL that reconnects after a loss, and the translation of its errors."""
 
 import secrets
 import time
@@ -15,45 +15,44 @@ from roost.errors import StoreBroken, StoreGone, StoreReplaced, Unavailable, fir
 from roost.model.settings.roost_settings import Store as Settings
 from roost.observe import log, metrics
 from roost.store.postgresql.arrays import adapt
-from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, is_last, state_of
+from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, is_fatal, state_of
 
 Result = TypeVar("Result")
 DEFAULTS = Settings()
-# What this process knows holds as long as this does: a restore ends all connections and changes the epoch; a failover
-# does so with the timeline, since the new primary gives out transaction numbers again that the old one gave out.
-# pg_control_checkpoint() would name the old timeline until the first checkpoint.
+# The state of this process is valid while this stays the same. A restore ends all connections and changes the epoch. A
+# failover changes the timeline, and the new primary may reuse transaction numbers of the old one.
+# pg_control_checkpoint() would return the old timeline until the first checkpoint.
 HISTORY = """
 SELECT coalesce((SELECT next FROM sequence WHERE kind = 'epoch'), 0)::bigint,
        substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"""
-# For all hosts of a URL together, but two seconds for each: libpq waits no shorter. Less than ``wait_s`` by default, so
-# that an attempt fits in.
+# For all hosts of a URL together, but at least two seconds per host, the minimum of libpq. It is less than the default
+# of ``wait_s``, so an attempt fits.
 _CONNECT_TIMEOUT_S = 4
 _CONNECT_TIMEOUT_MIN_S = 2
-# A machine that vanishes without a word is noticed after half a minute, here and by the server, which then frees what
-# its process had locked; operating systems wait for hours.
-_ALIVE = {"tcp_user_timeout": 30_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4}
-_SERVER_ALIVE = (
+# Client and server detect a vanished machine after half a minute, rather than after hours as by default. The server
+# then releases the locks of the client.
+_KEEPALIVE = {"tcp_user_timeout": 30_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4}
+_SERVER_KEEPALIVE = (
     "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 4; "
     "SET idle_in_transaction_session_timeout = '60s'"
 )
-# What the server itself waits for, a lock or the end of another process, ends before the deadline here: then the error
-# says what was waited for, and the connection is kept.
-_SERVER_PART = 0.8
-_FINISH_MS = 5000
+# Waits of the server, for a lock or the end of another process, end before the deadline here. Then the error names the
+# reason, and the connection stays usable.
+_SERVER_SHARE = 0.8
+_END_TIMEOUT_MS = 5000
 _PAUSE_S = 0.1
-# All statements find their rows by key, whatever the statistics of the moment say, and are planned once:
-# planning a claim's statement takes longer than running it. A timeout of the server would end the wait for a standby
-# with success.
+# All statements find their rows by key, regardless of statistics, and are planned once: planning the statement of a
+# claim takes longer than running it. A timeout of the server would end the wait for a standby with success.
 _OPTIONS = (
     "SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_mergejoin = off; "
     "SET enable_seqscan = off; SET jit = off; SET statement_timeout = 0"
 )
-# Under a name of its own a link finds all processes that ever served it.
-_END_FORMER = """
+# Each link has its own name, which identifies all server processes of its connections.
+_END_PREVIOUS = """
 SELECT count(*) FILTER (WHERE NOT pg_terminate_backend(pid, %s)) FROM pg_stat_activity
 WHERE application_name = %s AND pid <> pg_backend_pid()"""
 _CONFIRM_MIN_S = 0.5
-# A role that may not see more sees that there is a standby, and not its state.
+# An unprivileged role sees that a standby exists, but not its state.
 _UNUSED_STANDBYS = """
 SELECT count(*) FROM pg_stat_replication
 WHERE coalesce(state, 'streaming') = 'streaming' AND current_setting('synchronous_standby_names') = ''"""
@@ -61,11 +60,11 @@ READ_ONLY_TEXT = "the PostgreSQL database is read-only"
 _RACES = (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure)
 
 
-class Lost(Exception):  # never leaves the store
-    """The connection was lost, or its last commit was not confirmed: that may last or not.
+class ConnectionLost(Exception):  # never leaves the store
+    """The connection was lost, or its last commit was not confirmed: the commit may be durable or not.
 
     Args:
-        state: the SQLSTATE of the error that said so; empty: there was none.
+        state: the SQLSTATE of the error; empty: it has none.
         is_late: whether the deadline of the statement passed.
     """
 
@@ -75,8 +74,8 @@ class Lost(Exception):  # never leaves the store
         super().__init__(f"the connection to PostgreSQL was lost ({state or 'no answer'})")
 
 
-class Unconfirmed(StoreGone):
-    """A commit is on the primary, and no synchronous standby has confirmed it."""
+class CommitUnconfirmed(StoreGone):
+    """A commit is on the primary, but no synchronous standby has confirmed it."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -84,25 +83,25 @@ class Unconfirmed(StoreGone):
         )
 
 
-class Restored(StoreReplaced):
+class DatabaseRestored(StoreReplaced):
     """The database was restored from a backup since this process read it."""
 
     def __init__(self) -> None:
         super().__init__("the database was restored from a backup, and is read again: try again")
 
 
-class FailedOver(StoreReplaced):
-    """Another server took over since this process read the database."""
+class ServerReplaced(StoreReplaced):
+    """Another server became the primary since this process read the database."""
 
     def __init__(self) -> None:
         super().__init__("another database server took over, and the database is read again: try again")
 
 
 class History(NamedTuple):
-    """Which course of events a database is on: numbers of one course mean nothing on another."""
+    """The history of a database: transaction numbers and positions of one history mean nothing in another."""
 
-    epoch: int  # another one after each restore
-    timeline: str  # changes with each failover, and not only upwards
+    epoch: int  # changes with each restore
+    timeline: str  # changes with each failover; may decrease
 
 
 class Link:
@@ -111,45 +110,45 @@ class Link:
     def __init__(self, url: str, *, settings: Settings = DEFAULTS, is_read_only: bool = False) -> None:
         self._url = url
         self._settings = settings
-        self._server_ms = int(settings.deadline_s * _SERVER_PART * 1000)
+        self._server_ms = int(settings.deadline_s * _SERVER_SHARE * 1000)
         self._is_read_only = is_read_only
         self._name = f"roost {secrets.token_hex(8)}"
-        # Of what this process knows of the database; None: it knows nothing yet.
+        # History of the loaded state; None: nothing is loaded yet.
         self.history: History | None = None
-        self._failed_over: History | None = None  # to what, until everything is read again
+        self._failed_over: History | None = None  # history after a failover, until everything is reloaded
         self._connection = self._connect()
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection was not lost, as far as is known."""
+        """Whether no loss of the connection is known."""
         return not self._connection.closed
 
     @property
     def connection(self) -> Connection:
-        """The connection, made again if it was lost.
+        """The connection; a lost one is reopened.
 
         Raises:
-            Unavailable: the server did not come back within some seconds.
-            Restored: it did with a restored database.
-            FailedOver: another server took over.
+            Unavailable: the server did not return within some seconds.
+            DatabaseRestored: the database was restored meanwhile.
+            ServerReplaced: another server became the primary.
         """
-        connection = self._any_timeline()
+        connection = self._open_connection()
         if self._failed_over is not None:
-            raise FailedOver
+            raise ServerReplaced
         return connection
 
-    def read_again(self, history: History) -> None:
-        """Note the history of everything that was just read."""
+    def set_history(self, history: History) -> None:
+        """Set the history of the state that was just loaded."""
         self.history, self._failed_over = history, None
 
-    def _any_timeline(self) -> Connection:
-        """Return the connection, whichever server took over."""
+    def _open_connection(self) -> Connection:
+        """Return the connection, on any timeline; reopen a lost one."""
         if self._connection.closed:
-            connection, history = insist(self._reconnect, wait_s=self._settings.wait_s)
+            connection, history = retry(self._reconnect, wait_s=self._settings.wait_s)
             known = self._failed_over or self.history
             if known is not None and known.epoch != history.epoch:
                 connection.close()
-                raise Restored
+                raise DatabaseRestored
             if known is not None and known.timeline != history.timeline:
                 metrics.TIMELINE_CHANGES.inc()
                 log.event("database_failed_over", before=known.timeline, after=history.timeline)
@@ -160,8 +159,8 @@ class Link:
     def _reconnect(self) -> tuple[Connection, History]:
         connection = self._connect()
         try:
-            with translate_errors():  # A restore that is under way is waited for here, and may end this connection too.
-                self._end_former(connection)
+            with translate_errors():  # It waits for a running restore, which may end this connection too.
+                self._end_previous(connection)
                 row = connection.execute(HISTORY).fetchone()
         except BaseException:
             connection.close()
@@ -169,30 +168,30 @@ class Link:
         assert row is not None, "a SELECT without FROM has a row"
         return connection, History(*row)
 
-    def _end_former(self, connection: Connection) -> None:
-        """Make sure that no process of the server works for this link any more but that of the new connection.
+    def _end_previous(self, connection: Connection) -> None:
+        """End all server processes of previous connections of this link.
 
-        What the former one did last is settled then: a commit of it is there, or will never be.
+        That settles their last statements: a commit of theirs is visible now, or never.
 
         Raises:
-            StoreGone: one does not end.
+            StoreGone: a process does not end.
         """
-        row = connection.execute(_END_FORMER, (min(_FINISH_MS, self._server_ms), self._name)).fetchone()
+        row = connection.execute(_END_PREVIOUS, (min(_END_TIMEOUT_MS, self._server_ms), self._name)).fetchone()
         if row is None or row[0]:
             raise StoreGone("PostgreSQL: a process of the server that served this one does not end")
 
     @contextmanager
-    def lend(self, *, is_any_timeline: bool = False, deadline_s: float | None = None) -> Iterator[Connection]:
-        """Give the connection out, with errors explained.
+    def use_connection(self, *, is_any_timeline: bool = False, deadline_s: float | None = None) -> Iterator[Connection]:
+        """Yield the connection, and translate its errors.
 
         Args:
-            is_any_timeline: whether it does not matter that another server took over.
-            deadline_s: of each statement; None: as the settings say.
+            is_any_timeline: whether to ignore a failover.
+            deadline_s: of each statement; None: the deadline of the settings.
 
         Raises:
-            Lost: it broke while it was out, or a commit on it was not confirmed.
+            ConnectionLost: the connection broke meanwhile, or a commit on it was not confirmed.
         """
-        connection = self._any_timeline() if is_any_timeline else self.connection
+        connection = self._open_connection() if is_any_timeline else self.connection
         connection.is_unconfirmed = False
         connection.deadline_s = self._settings.deadline_s if deadline_s is None else deadline_s
         try:
@@ -200,64 +199,63 @@ class Link:
                 yield connection
         except BaseException as error:
             state = state_of(error)
-            if is_last(state):
+            if is_fatal(state):
                 connection.close()
             if connection.closed and isinstance(error, (psycopg.Error, Unavailable)):
-                raise Lost(state, is_late=isinstance(error.__cause__, DeadlinePassed)) from error
+                raise ConnectionLost(state, is_late=isinstance(error.__cause__, DeadlinePassed)) from error
             if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
                 connection.rollback()
             raise
         if connection.is_unconfirmed:
-            raise Lost
+            raise ConnectionLost
 
     def read(
         self, text: str, values: Sequence[object], *, is_any_timeline: bool = False, deadline_s: float | None = None
     ) -> list[Any]:
-        """Return the rows of a statement; it is made a second time if the connection was lost.
+        """Return the rows of a statement; retry it once if the connection was lost.
 
         Args:
-            text: of the statement.
+            text: the statement.
             values: its parameters.
-            is_any_timeline: as for ``watched``.
-            deadline_s: the same.
+            is_any_timeline, deadline_s: as for ``use_connection``.
 
         Raises:
-            StoreGone: it was lost again, or is not made again, or there was no answer until the deadline.
+            StoreGone: the connection was lost again, or cannot be reopened, or no answer came before the deadline.
         """
         for is_second in (False, True):
             try:
-                with self.lend(is_any_timeline=is_any_timeline, deadline_s=deadline_s) as connection:
+                with self.use_connection(is_any_timeline=is_any_timeline, deadline_s=deadline_s) as connection:
                     return connection.execute(text, values, prepare=True, binary=True).fetchall()
-            except Lost as error:
-                if error.is_late:  # Who waits has waited long enough.
+            except ConnectionLost as error:
+                if error.is_late:  # The client has waited long enough.
                     raise StoreGone(str(error.__cause__)) from error
                 if is_second and error.is_read_only:
                     raise StoreBroken(READ_ONLY_TEXT) from error
         raise StoreGone("PostgreSQL lost the connection twice: retry later")
 
     def confirm(self) -> None:
-        """Wait until everything that was committed before lasts, with its own commit, which changes nothing.
+        """Wait until all earlier commits are confirmed, by an empty commit.
 
-        A standby confirms the log in its order, so it has all earlier commits when it has this one.
+        A standby confirms the log in order, so with this commit it has all earlier ones.
 
         Raises:
-            Unconfirmed: it cannot be known within ``wait_s``.
+            CommitUnconfirmed: there is no confirmation within ``wait_s``.
         """
         try:
             wait_s = max(self._settings.wait_s, _CONFIRM_MIN_S)
-            with self.lend(is_any_timeline=True, deadline_s=wait_s) as connection:
+            with self.use_connection(is_any_timeline=True, deadline_s=wait_s) as connection:
                 connection.execute("SELECT pg_logical_emit_message(true, 'roost', '')")
-        except Lost:
+        except ConnectionLost:
             with suppress(Unavailable):
-                self._any_timeline()  # It ends the process that waits on.
-            raise Unconfirmed from None
+                self._open_connection()  # Reconnecting ends the server process that still waits.
+            raise CommitUnconfirmed from None
 
     def count_unused_standbys(self) -> int:
-        """Return how many standbys are attached where no commit waits for any of them, else 0."""
+        """Return the number of attached standbys if no commit waits for any of them, else 0."""
         return int(self.read(_UNUSED_STANDBYS, ())[0][0])
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         self._connection.close()
 
     def _connect(self) -> Connection:
@@ -279,8 +277,8 @@ class Link:
             if self._settings.pooler == "none":
                 _refuse_pooler(connection)
             connection.execute(
-                f"{_OPTIONS}; {_SERVER_ALIVE}; SET lock_timeout = {self._server_ms}; "
-                # Not each pooler hands it on.
+                f"{_OPTIONS}; {_SERVER_KEEPALIVE}; SET lock_timeout = {self._server_ms}; "
+                # Not every pooler forwards the name.
                 f"SET application_name = '{self._name}'"
             )
             if self._is_read_only:
@@ -288,10 +286,10 @@ class Link:
 
 
 def _refuse_pooler(connection: Connection) -> None:
-    """Refuse a connection that a pooler answers: it invents the process of the server that it names to clients.
+    """Refuse a connection to a pooler, which reports an invented server process to its clients.
 
     Raises:
-        StoreBroken: it is one.
+        StoreBroken: the connection leads to a pooler.
     """
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     if row != (connection.info.backend_pid,):
@@ -301,21 +299,21 @@ def _refuse_pooler(connection: Connection) -> None:
         )
 
 
-def insist(attempt: Callable[[], Result], *, wait_s: float) -> Result:
-    """Return the result of the first attempt to reach the server that succeeds.
+def retry(attempt: Callable[[], Result], *, wait_s: float) -> Result:
+    """Repeat an attempt to reach the server until it succeeds, and return its result.
 
     Raises:
-        StoreGone: none did within ``wait_s``.
+        StoreGone: no attempt succeeded within ``wait_s``.
     """
     end_s = time.monotonic() + wait_s
     while True:
-        begun_s = time.monotonic()
+        started_s = time.monotonic()
         try:
             return attempt()
         except StoreGone:
             now_s = time.monotonic()
-            if now_s + (now_s - begun_s) > end_s:
-                raise  # An attempt that takes as long as this one would end too late.
+            if now_s + (now_s - started_s) > end_s:
+                raise  # Another attempt of this length would end too late.
             time.sleep(_PAUSE_S)
 
 
@@ -329,37 +327,37 @@ def connect(
     """Connect, in autocommit mode.
 
     Args:
-        url: as libpq takes it.
-        application_name: as the server shows it.
+        url: a URL of libpq.
+        application_name: the name of the client at the server.
         deadline_s: of each statement.
-        wait_s: of an attempt to connect, about; whole seconds, 2 to 4.
+        wait_s: approximate limit of the attempt, rounded to whole seconds, 2 to 4.
 
     Raises:
-        StoreGone: the server does not answer, or does not let us in.
+        StoreGone: the server does not answer, or refuses access.
     """
     try:
-        given = conninfo_to_dict(url)
-        # Of several servers only one is written to; else libpq takes the first that answers, a standby maybe.
-        hosts = str(given.get("host", "")).count(",") + 1
+        parameters = conninfo_to_dict(url)
+        # Choose the writable server; otherwise libpq takes the first that answers, maybe a standby.
+        hosts = str(parameters.get("host", "")).count(",") + 1
         several = {"target_session_attrs": "read-write"} if hosts > 1 else {}
         connection = Connection.connect(
-            make_conninfo("", **{**_ALIVE, **several, **given}),
+            make_conninfo("", **{**_KEEPALIVE, **several, **parameters}),
             autocommit=True,
             connect_timeout=max(_CONNECT_TIMEOUT_MIN_S, int(min(_CONNECT_TIMEOUT_S, wait_s) / hosts)),
             application_name=application_name,
         )
     except psycopg.Error as error:
-        # The address may hold a password, and a malformed one is repeated.
+        # The address may hold a password, and libpq repeats a malformed one.
         raise StoreGone(f"PostgreSQL: {first_line(error).replace(url, 'store.url')}") from None
     connection.deadline_s = deadline_s
-    connection.add_notice_handler(connection.note)
+    connection.add_notice_handler(connection.check_notice)
     adapt(connection)
     return connection
 
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Turn errors of PostgreSQL into ours, except those that mean a lost race."""
+    """Translate errors of PostgreSQL to errors of Roost, except those of lost races."""
     try:
         yield
     except _RACES:

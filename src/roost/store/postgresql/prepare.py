@@ -8,7 +8,7 @@ from roost.store.rules.schema import SCHEMA_VERSION, check_version
 
 
 def prepare_database(url: str, *, may_create: bool = True) -> None:
-    """Give an empty database its tables, or refuse it too, and refuse one of another schema."""
+    """Check the schema of a database; an empty one gets its tables if ``may_create``, and is refused otherwise."""
     connection = connect(url)
     try:
         version = _version(connection)
@@ -18,7 +18,7 @@ def prepare_database(url: str, *, may_create: bool = True) -> None:
             from roost.store.postgresql import upgrade as upgrades  # slow to import
 
             with translate_errors():
-                upgrades.upgrade_postgresql(url)  # Of an empty database: each statement is short.
+                upgrades.upgrade_postgresql(url)  # In an empty database, each statement is short.
             version = _version(connection)
         check_version(version, "the PostgreSQL database")
     finally:
@@ -26,7 +26,7 @@ def prepare_database(url: str, *, may_create: bool = True) -> None:
 
 
 def version_of(url: str) -> str | None:
-    """Return the schema of a database; None: it has no tables of ours."""
+    """Return the schema version of a database; None: it has no tables of Roost."""
     connection = connect(url)
     try:
         return _version(connection)

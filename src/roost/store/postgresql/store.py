@@ -19,25 +19,25 @@ from roost.store.postgresql import history as postgresql_history
 from roost.store.postgresql import link, work
 from roost.store.postgresql.arrays import Array
 from roost.store.postgresql.connection import Connection
-from roost.store.postgresql.link import Lost
+from roost.store.postgresql.link import ConnectionLost
 from roost.store.postgresql.prepare import prepare_database
 from roost.store.postgresql.rows import batch_statement, lock_and_read, write_changes
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import decode_writes, encode_writes
 from roost.store.rules.commit_rules import are_committable, find_footprint, judge
 from roost.store.rules.decision_filter import where
-from roost.store.rules.prune import Doomed, Row, choose_doomed
+from roost.store.rules.prune import Deletions, Row, choose_deletions
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, select
-from roost.store.snapshots import Writer, is_due
+from roost.store.snapshots import SnapshotProcess, is_due
 from roost.store.work_queries import WorkQueries
 
 _PRUNED_PER_CALL = 5000
-# A live peer asks before each answer; one that has not asked for this long has to load anew.
+# A peer reads the feed before each answer; one that has not read it for this long must reload.
 _FEED_KEPT_S = 600
 _MEASURED_AGAIN_S = 600.0
-# A batch loses a race that no lock can prevent only against another that won it.
+# Attempts per commit. A batch loses a race without a lock only if another batch wins it.
 _ROUNDS = 8
-# Statements without an answer in one commit: whoever waits has waited long enough.
+# Statements without an answer in one commit; then the client has waited long enough.
 _LATE_MAX = 2
 
 _FEED = "INSERT INTO feed (token, body) VALUES (%b, %b) RETURNING position"
@@ -58,7 +58,7 @@ _BYTES = """
 SELECT coalesce((SELECT sum(octet_length(body)) FROM decision), 0)::bigint
      + coalesce((SELECT sum(octet_length(body)) FROM feed), 0)::bigint
      + coalesce((SELECT sum(octet_length(body)) FROM snapshot), 0)::bigint"""
-# Snapshots hold changes by their transactions, not by their numbers.
+# Transactions, not positions, determine the changes in a snapshot.
 _OLDEST = """
 SELECT * FROM (SELECT 'decision', id, decided_at_s, octet_length(body)::bigint, 0::bigint
                FROM decision ORDER BY id LIMIT %b) AS d
@@ -67,7 +67,7 @@ SELECT * FROM (SELECT 'feed', position, extract(epoch FROM written_at)::float8, 
                       xid::text::bigint
                FROM feed WHERE written_at < now() - make_interval(secs => %b)
                AND position < (SELECT max(position) FROM feed) ORDER BY position LIMIT %b) AS f"""
-# What changes fill is told from the last ones: adding up all of them would take as long as reading them.
+# The last changes estimate the size of all: a full sum would read all of them.
 _SINCE_SNAPSHOT = """
 WITH newest AS (SELECT position, made_at_s FROM snapshot WHERE part = 0 ORDER BY position DESC LIMIT 1),
 changes AS (SELECT coalesce((SELECT max(position) FROM feed), 0)
@@ -83,7 +83,7 @@ _ORDER_LOCK = 0x726F6F73742D6F72  # "roost-or"
 
 
 class PostgresStore:
-    """A PostgreSQL database that any number of processes serve."""
+    """A PostgreSQL database, served by any number of processes."""
 
     is_shared = True
 
@@ -91,14 +91,14 @@ class PostgresStore:
         """Open a database; an empty one gets its tables.
 
         Args:
-            url: as libpq takes it.
-            may_create: whether it does; else an empty one is refused.
-            settings: how long is waited for the server.
+            url: a URL of libpq.
+            may_create: whether to create tables in an empty database, rather than refuse it.
+            settings: deadlines and waits.
 
         Raises:
             Unavailable: the server does not answer.
-            StoreBroken: it is empty, and may not get its tables.
-            StoreOutdated: the schema is older or newer than ours.
+            StoreBroken: it is empty, and may not get tables.
+            StoreOutdated: its schema is older or newer than the program's.
         """
         self._url = url
         prepare_database(url, may_create=may_create)
@@ -110,35 +110,35 @@ class PostgresStore:
                 standbys=count,
                 problem="synchronous_standby_names is empty: a failover loses acknowledged commits",
             )
-        self._snapshots = Writer(url)
+        self._snapshots = SnapshotProcess(url)
         self._snapshot: str | None = None
-        self._own: list[int] = []  # positions of own changes that the snapshot does not show
-        self._blocks: dict[str, tuple[int, int]] = {}  # next identity, first that is not ours
+        self._own: list[int] = []  # positions of own changes after the snapshot
+        self._blocks: dict[str, tuple[int, int]] = {}  # next identity, end of the block
         self._position = 0
         self._verdicts: list[Refusal | None] = []  # of the last attempt to commit
         self._tokens = self._seen_token = secrets.randbits(62)  # of the last attempt to commit; at the snapshot
-        self._kept: tuple[int, float] | None = None  # bytes, and when they were counted
+        self._stored_size: tuple[int, float] | None = None  # bytes, and the time of their count
 
     def load(self) -> LoadedDatabase:
-        """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
+        """See ``Store.load``. It reads on its own connection, so commits continue meanwhile."""
         load = partial(postgresql_history.load, self._url, deadline_s=self._settings.bulk_deadline_s)
-        history, snapshot, loaded = link.insist(load, wait_s=self._settings.wait_s)
+        history, snapshot, loaded = link.retry(load, wait_s=self._settings.wait_s)
         if self._link.history not in (None, history):
-            self._blocks.clear()  # What the table of sequences had given out may be given out again.
-        self._link.read_again(history)
+            self._blocks.clear()  # A restored table of sequences may issue the same identities again.
+        self._link.set_history(history)
         self._snapshot, self._position, self._seen_token = snapshot, loaded.position, self._tokens
         self._own.clear()
         return loaded
 
     @property
     def visible_changes(self) -> str:
-        """See ``Store.visible_changes``: the snapshot, the newest own token, and how many of them are newer than the snapshot."""
+        """See ``Store.visible_changes``: snapshot, newest own token, number of own tokens since, and timeline."""
         assert self._link.history is not None, "load comes first"
         since = self._tokens - self._seen_token
         return f"{self._snapshot} {self._tokens:x} {since:x} {self._link.history.timeline}"
 
     def past(self, position: int, visible_changes: str) -> Past | None:
-        """See ``Store.past``. What was seen is told by the snapshot and the tokens; the position bounds it."""
+        """See ``Store.past``. Snapshot and tokens identify the changes; the position bounds them."""
         if not visible_changes:
             return None
         deadline_s = self._settings.bulk_deadline_s
@@ -146,17 +146,17 @@ class PostgresStore:
 
     @contextmanager
     def order_creations(self) -> Iterator[None]:
-        """See ``Store.order_creations``. A lock of the database, which ends with the connection at the latest."""
+        """See ``Store.order_creations``. It takes a lock, which ends with the connection at the latest."""
         self._read("SELECT pg_advisory_lock(%b::bigint) IS NULL", (_ORDER_LOCK,))
         try:
             yield
         finally:
-            if self._link.is_open:  # Else the lock ended with it, and a request would wait for the next one.
+            if self._link.is_open:  # Otherwise the lock has ended, and unlocking would wait for a new connection.
                 with suppress(Unavailable):
                     self._read("SELECT pg_advisory_unlock(%b::bigint)", (_ORDER_LOCK,))
 
     def reserve(self, kind: IdKind, count: int) -> int:
-        """See ``Store.reserve``. Blocks are taken from a table, in a transaction of their own."""
+        """See ``Store.reserve``. Blocks come from a table, each in its own transaction."""
         first, end = self._blocks.get(kind, (0, 0))
         if end - first < count:
             size = max(count, BLOCK_SIZES[kind])
@@ -168,10 +168,9 @@ class PostgresStore:
     def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``. A group of claims and releases is one statement, and one round trip.
 
-        A connection that is lost meanwhile is made again, and the database is asked whether the commit is in
-        it; if not, it is done. If the server does not come back, or no synchronous standby confirms the commit, the
-        outcome stays unknown: ``Unavailable`` is raised, and a commit that was made after all is returned by
-        ``changes`` like one of another process.
+        If the connection is lost meanwhile, reconnect and look for the commit in the database; if it is absent, repeat
+        it. If the server does not return, or no synchronous standby confirms the commit, its outcome stays unknown:
+        raise ``Unavailable``. If the commit took place, ``changes`` returns it like one of another process.
         """
         assert are_committable(items), "a generation is never committed"
         is_lost, late_count = False, 0
@@ -179,13 +178,15 @@ class PostgresStore:
             try:
                 committed = self._find(items) if is_lost else None
                 return committed or self._commit(items)
-            except Lost as error:
-                if is_lost and error.is_read_only:  # A new connection is to a primary: it is meant to be read-only.
+            except ConnectionLost as error:
+                if (
+                    is_lost and error.is_read_only
+                ):  # A new connection leads to a primary, so it is configured read-only.
                     raise StoreBroken(link.READ_ONLY_TEXT) from error
                 is_lost, late_count = True, late_count + error.is_late
                 if late_count == _LATE_MAX:
                     raise StoreGone(f"{error.__cause__}: the outcome of a commit is unknown") from error
-            except (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure, _Overtaken):
+            except (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure, _LostRace):
                 is_lost = False
         raise Unavailable("PostgreSQL lost the connection, or every race, too often in one commit: retry later")
 
@@ -195,8 +196,8 @@ class PostgresStore:
         if position is not None:
             return self._commit_result(position)
         self._tokens += 1
-        self._verdicts = [None] * len(items)  # of as many items, for whoever looks for it before there are any
-        with self._link.lend() as connection, connection.transaction():
+        self._verdicts = [None] * len(items)  # for ``_find``, if the connection is lost before there are verdicts
+        with self._link.use_connection() as connection, connection.transaction():
             cache = lock_and_read(connection, find_footprint(items))
             refusals: list[Refusal | None] = []
             writes: list[Write] = []
@@ -205,9 +206,9 @@ class PostgresStore:
                 if refusals[-1] is None:
                     writes.extend(item.writes)
             if not write_changes(connection, cache):
-                raise _Overtaken
+                raise _LostRace
             position = 0
-            # A commit is found again by its change: one that is of work alone has an empty one.
+            # ``_find`` needs a change, so a commit of work alone has an empty one.
             if writes or any(item.work for item, refusal in zip(items, refusals, strict=True) if refusal is None):
                 row = connection.execute(_FEED, (self._tokens, encode_writes(writes))).fetchone()
                 assert row is not None
@@ -221,7 +222,7 @@ class PostgresStore:
         self._verdicts = [None] * item_count
         statement = batch_statement(batch, self._tokens)
         try:
-            with self._link.lend() as connection:
+            with self._link.use_connection() as connection:
                 row = connection.execute(statement.text, statement.values, prepare=True, binary=True).fetchone()
         except (errors.DivisionByZero, errors.UniqueViolation):
             return None
@@ -235,9 +236,9 @@ class PostgresStore:
         return CommitResult(self._verdicts, position or self._position)
 
     def _find(self, items: Sequence[Item]) -> CommitResult | None:
-        """Return what became of the last attempt to commit, whose connection was lost; None if it is not there.
+        """Return the result of the last attempt to commit, after its connection was lost; None if it did not commit.
 
-        What is there may be on the primary alone: the process that waited for a standby was ended.
+        A commit may be on the primary alone, since the server process that waited for a standby was ended.
         """
         verdicts = zip(items, self._verdicts, strict=True)
         ids = [row.id for item, refusal in verdicts if refusal is None for row in item.evidence]
@@ -248,10 +249,10 @@ class PostgresStore:
         return self._commit_result(found[0][0])
 
     def changes(self) -> Sequence[Change] | None:
-        """See ``Store.changes``. One round trip, whether there is anything new or not.
+        """See ``Store.changes``. It takes one round trip, with or without new changes.
 
-        Positions become visible out of order, so what is new is told by snapshots: changes whose transaction
-        the present snapshot shows and the last one did not.
+        Positions become visible out of order. New changes are those with a transaction that is visible in the current
+        snapshot and was not in the last one.
         """
         assert self._snapshot is not None, "load comes first"
         values = (self._snapshot, self._snapshot, Array("bigint", self._own))
@@ -260,7 +261,7 @@ class PostgresStore:
         except StoreReplaced:
             return None
         if _end_of(rows[0][0]) < _end_of(self._snapshot):
-            return None  # Numbers of transactions went back: this is another course of events.
+            return None  # Transaction numbers went back: the database has another history.
         self._snapshot, self._seen_token = rows[0][0], self._tokens
         self._own.clear()
         changes = [Change(position, decode_writes(body)) for _, position, body in rows if position is not None]
@@ -292,46 +293,52 @@ class PostgresStore:
         return bytes(rows[0][0]) if rows else None
 
     def beat(self, hosts: Iterable[str], now_s: float) -> None:
-        """See ``Store.beat``. Agents whose rows a commit is writing are passed over: nobody waits for a hint."""
+        """See ``Store.beat``. It skips rows that a commit is writing, since a hint is not worth a wait."""
         self._read(_BEAT, (Array("text", list(hosts)), now_s, now_s))
 
     def work_reader(self, clock: Clock) -> WorkQueries:
-        """See ``Store.work_reader``. A connection of its own; the time is the server's."""
+        """See ``Store.work_reader``. It has its own connection and the time of the server."""
         return WorkQueries(work.WorkRows(self._url, settings=self._settings))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
-        """See ``Store.prune``. Changes of the last minutes stay, whatever the bounds: a peer may not have read them."""
-        deadline_s = self._settings.bulk_deadline_s  # It reads whole tables, and nobody waits for it.
-        if self._kept is None or time.monotonic() - self._kept[1] > _MEASURED_AGAIN_S:
-            self._kept = (self._link.read(_BYTES, (), deadline_s=deadline_s)[0][0], time.monotonic())
-        kept, counted_at_s = self._kept
+        """See ``Store.prune``. Changes of the last minutes always stay, since a peer may not have read them."""
+        deadline_s = self._settings.bulk_deadline_s  # It reads whole tables, and no request waits for it.
+        if self._stored_size is None or time.monotonic() - self._stored_size[1] > _MEASURED_AGAIN_S:
+            self._stored_size = (self._link.read(_BYTES, (), deadline_s=deadline_s)[0][0], time.monotonic())
+        stored_bytes, counted_at_s = self._stored_size
         try:
-            with self._link.lend(deadline_s=deadline_s) as connection, connection.transaction():
+            with self._link.use_connection(deadline_s=deadline_s) as connection, connection.transaction():
                 postgresql_history.drop_incomplete(connection)
-                doomed = self._choose_doomed(connection, kept, older_than_s=older_than_s, max_bytes=max_bytes)
-                if any(doomed[:3]):
-                    # Nobody completes a snapshot between the look at them and the deletion of what they make useless.
+                deletions = self._choose_deletions(
+                    connection, stored_bytes, older_than_s=older_than_s, max_bytes=max_bytes
+                )
+                if any(deletions[:3]):
+                    # Under the lock, no process completes a snapshot before the deletion of rows that depend on it.
                     connection.execute("LOCK TABLE snapshot IN EXCLUSIVE MODE")
-                    doomed = self._choose_doomed(connection, kept, older_than_s=older_than_s, max_bytes=max_bytes)
+                    deletions = self._choose_deletions(
+                        connection, stored_bytes, older_than_s=older_than_s, max_bytes=max_bytes
+                    )
                 for text, numbers in (
-                    ("DELETE FROM snapshot WHERE part = 0 AND position = ANY (%b)", doomed.snapshots),
-                    ("DELETE FROM decision WHERE id = ANY (%b)", doomed.decisions),
-                    ("DELETE FROM feed WHERE position = ANY (%b)", doomed.changes),
+                    ("DELETE FROM snapshot WHERE part = 0 AND position = ANY (%b)", deletions.snapshots),
+                    ("DELETE FROM decision WHERE id = ANY (%b)", deletions.decisions),
+                    ("DELETE FROM feed WHERE position = ANY (%b)", deletions.changes),
                 ):
                     if numbers:
                         connection.execute(text, (Array("bigint", [number for (number,) in numbers]),))
-        except Lost:
-            return 0  # The next call does it.
-        self._kept = (doomed.left_bytes, counted_at_s)
-        return len(doomed.decisions) + len(doomed.changes)
+        except ConnectionLost:
+            return 0  # The next call retries.
+        self._stored_size = (deletions.left_bytes, counted_at_s)
+        return len(deletions.decisions) + len(deletions.changes)
 
-    def _choose_doomed(self, connection: Connection, kept: int, *, older_than_s: float, max_bytes: int) -> Doomed:
+    def _choose_deletions(
+        self, connection: Connection, stored_bytes: int, *, older_than_s: float, max_bytes: int
+    ) -> Deletions:
         values = (_PRUNED_PER_CALL, float(_FEED_KEPT_S), _PRUNED_PER_CALL)
         oldest = connection.execute(_OLDEST, values, prepare=True, binary=True).fetchall()
-        return choose_doomed(
+        return choose_deletions(
             [Row(*row) for row in oldest],
             postgresql_history.snapshots(connection),
-            kept,
+            stored_bytes,
             older_than_s=older_than_s,
             max_bytes=max_bytes,
             limit=_PRUNED_PER_CALL,
@@ -341,10 +348,10 @@ class PostgresStore:
         """See ``Store.prune_work``."""
         try:
             deadline_s = self._settings.bulk_deadline_s
-            with self._link.lend(deadline_s=deadline_s) as connection, connection.transaction():
+            with self._link.use_connection(deadline_s=deadline_s) as connection, connection.transaction():
                 return work.delete_expired(connection, older_than_s, limit=_PRUNED_PER_CALL)
-        except (Lost, errors.DeadlockDetected):
-            return 0  # The next call does it.
+        except (ConnectionLost, errors.DeadlockDetected):
+            return 0  # The next call retries.
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``."""
@@ -361,9 +368,9 @@ class PostgresStore:
 
 
 def _end_of(snapshot: str) -> int:
-    """Return the first number of a transaction that a snapshot does not know."""
+    """Return the first transaction number after a snapshot."""
     return int(snapshot.split(":")[1])
 
 
-class _Overtaken(Exception):  # never leaves this file
-    """Another process changed a row between its reading and its writing."""
+class _LostRace(Exception):  # never leaves this file
+    """Another process changed a row between the read and the write."""

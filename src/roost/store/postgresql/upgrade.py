@@ -1,4 +1,4 @@
-"""Bring a PostgreSQL database to the schema of this program."""
+"""Migrations of a PostgreSQL database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +11,11 @@ from roost.store.postgresql import link
 
 
 def upgrade_postgresql(url: str, *, to: str = "head", deadline_s: float | None = None) -> None:
-    """Run the missing migrations, all in one transaction, while no other process does.
+    """Run the missing migrations in one transaction, one process at a time.
 
     Args:
-        url: as libpq takes it.
-        to: the last of them.
+        url: a URL of libpq.
+        to: the last migration.
         deadline_s: of each statement; None: the default of the settings.
     """
     with _connection(url, deadline_s) as connection:

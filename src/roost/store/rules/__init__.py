@@ -1,1 +1,14 @@
-"""Rules that every store shares: tables, rows, commit rules and their footprint."""
+"""Rules of every store: tables, rows, verdicts and pruning. Read ``commit_rules`` first.
+
+``commit_rules``: the verdict on one item.
+``write_rule``: the rule of a kind of write.
+``writes``: the rules of all kinds of writes.
+``footprint``: the rows that a verdict needs.
+``row_cache``: rows in memory, with undo.
+``batch``: the net effect of claims and releases.
+``generations``: generations of providers.
+``schema``: tables, columns and the schema version.
+``codec``: conversion between structs and rows.
+``decision_filter``: the filter of stored decisions.
+``prune``: the choice of rows to delete.
+"""

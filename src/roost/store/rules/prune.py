@@ -28,8 +28,8 @@ class Snapshot(NamedTuple):
     is_complete: bool
 
 
-class Doomed(NamedTuple):
-    """The rows to delete, by number, one tuple per kind; and the remaining bytes."""
+class Deletions(NamedTuple):
+    """The rows to delete, by number, one list per kind; and the remaining bytes."""
 
     decisions: list[tuple[int]]
     changes: list[tuple[int]]
@@ -42,48 +42,48 @@ class _Candidate(NamedTuple):
 
     order_s: float
     span: int  # between two snapshots; -1: a decision, which precedes the changes it needs
-    rank: int  # a snapshot precedes the changes that it makes useful
+    rank: int  # a snapshot precedes the changes that depend on it
     number: int
     age_s: float  # deleted if below the limit; infinite: never deleted for its age
     table: str
     size: int
 
 
-def choose_doomed(
+def choose_deletions(
     oldest: Sequence[Row],
     snapshots: Sequence[Snapshot],
-    kept_bytes: int,
+    stored_bytes: int,
     *,
     older_than_s: float,
     max_bytes: int,
     limit: int,
-) -> Doomed:
+) -> Deletions:
     """Choose rows to delete so that all remaining decisions can be rebuilt from the remaining snapshots.
 
-    A state is rebuilt from the newest snapshot before it and the changes after that one. So a snapshot and the changes
-    up to the next one are as old as the next one: then the last decision that needs them was made. Changes after the
+    A state is rebuilt from the newest snapshot before it and the later changes. The last decision that needs a snapshot
+    and its changes was made when the next snapshot was. So their age is that of the next snapshot. Changes after the
     newest snapshot are never deleted for their age. For their size, the snapshot is deleted before them.
 
     Args:
         oldest: the oldest decisions and changes, at most ``limit`` of each kind.
         snapshots: all snapshots.
-        kept_bytes: size of all decisions, changes and snapshots.
+        stored_bytes: size of all decisions, changes and snapshots.
         older_than_s: delete decisions made before this moment.
         max_bytes: delete the oldest rows until at most this size is left.
     """
     candidates = sorted(_candidates(oldest, snapshots))
-    # If not all of a kind were read, keep everything newer than those that were.
+    # If only a part of a kind was read, keep everything newer than that part.
     horizon_s = math.inf
     for table in ("decision", "feed"):
         read = [each.order_s for each in candidates if each.table == table]
         if len(read) >= limit:
             horizon_s = min(horizon_s, read[-1])
-    doomed: dict[str, list[tuple[int]]] = {"decision": [], "feed": [], "snapshot": []}
+    deletions: dict[str, list[tuple[int]]] = {"decision": [], "feed": [], "snapshot": []}
     for each in candidates:
-        if each.age_s < older_than_s or (kept_bytes > max_bytes and each.order_s <= horizon_s):
-            doomed[each.table].append((each.number,))
-            kept_bytes -= each.size
-    return Doomed(doomed["decision"], doomed["feed"], doomed["snapshot"], kept_bytes)
+        if each.age_s < older_than_s or (stored_bytes > max_bytes and each.order_s <= horizon_s):
+            deletions[each.table].append((each.number,))
+            stored_bytes -= each.size
+    return Deletions(deletions["decision"], deletions["feed"], deletions["snapshot"], stored_bytes)
 
 
 def _candidates(oldest: Sequence[Row], snapshots: Sequence[Snapshot]) -> list[_Candidate]:
@@ -116,20 +116,20 @@ def _candidates(oldest: Sequence[Row], snapshots: Sequence[Snapshot]) -> list[_C
     return found
 
 
-class Kept:
-    """The size of decisions and changes in a database that may hold millions.
+class StoredSize:
+    """The size of decisions and changes in a database with up to millions of them.
 
-    Old rows are counted in parts, newest first, since a full count would delay answers as long as the file takes to
-    read. Until then, an old row counts as the average of the counted ones.
+    Old rows are counted in parts, newest first, since a full count reads the whole file and delays answers. Until it is
+    counted, a row has the average size of the counted ones.
 
     Args:
-        tops: by table, the newest number at the start.
+        newest: by table, the newest number at the start.
     """
 
-    def __init__(self, tops: Mapping[str, int]) -> None:
-        self._uncounted = dict(tops)  # table -> the newest row not yet counted
-        self._rows = dict.fromkeys(tops, 0)
-        self._bytes = dict.fromkeys(tops, 0)
+    def __init__(self, newest: Mapping[str, int]) -> None:
+        self._uncounted = dict(newest)  # table -> the newest row not yet counted
+        self._rows = dict.fromkeys(newest, 0)
+        self._bytes = dict.fromkeys(newest, 0)
 
     def last_to_count(self, table: str) -> int:
         """Return the newest number not yet counted; 0: all are."""

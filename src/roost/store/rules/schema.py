@@ -97,7 +97,7 @@ INSTANCE_STATUS = _table(
     uniques=("id",),
     is_updated=True,
 )
-# the constraints on the columns
+# The task column of statuses, for the dump.
 TASK = _table("instance_status", "uuid:uuid task:text", key="uuid")
 OPERATION = _table(
     "operation",
@@ -140,7 +140,7 @@ WORK: dict[type[msgspec.Struct], Table] = {
 SEQUENCE = _table("sequence", "kind:text next", key="kind")
 
 # Finds content in a database, except the names that every database has.
-ANYTHING = """
+FIND_CONTENT = """
 SELECT 1 FROM provider UNION ALL SELECT 1 FROM aggregate UNION ALL SELECT 1 FROM consumer
 UNION ALL SELECT 1 FROM server_group UNION ALL SELECT 1 FROM decision
 UNION ALL SELECT 1 FROM agent UNION ALL SELECT 1 FROM instance_status UNION ALL SELECT 1 FROM operation

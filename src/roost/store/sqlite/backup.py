@@ -1,4 +1,4 @@
-"""All rows of a SQLite file at one moment, and all of them replaced."""
+"""Backup and restore of a SQLite file."""
 
 import sqlite3
 import time
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from roost.store.rules.codec import encode_writes
-from roost.store.rules.schema import ANYTHING, SEQUENCE_TABLES, Table
+from roost.store.rules.schema import FIND_CONTENT, SEQUENCE_TABLES, Table
 from roost.store.sqlite.file import FileLock, create, make_folder, open_reader, open_writer, size_of, translate_errors
 from roost.store.sqlite.rows import insert
 
-_FETCHED_AT_ONCE = 2000
+_FETCH_ROWS = 2000
 
 
-class _Reading:
+class _Reader:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
@@ -30,27 +30,27 @@ class _Reading:
     def rows(self, table: Table) -> Iterable[tuple[Any, ...]]:
         text = f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY {', '.join(table.key)}"  # noqa: S608
         cursor = self._connection.execute(text)
-        while rows := cursor.fetchmany(_FETCHED_AT_ONCE):
+        while rows := cursor.fetchmany(_FETCH_ROWS):
             yield from rows
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[_Reading]:
-    """Give one moment of a file, beside the process that serves it."""
+def read_backup(path: Path) -> Iterator[_Reader]:
+    """Yield a reader of a file at one moment, beside the process that serves it."""
     with translate_errors(path), closing(open_reader(path)) as connection:
         connection.execute("BEGIN")
-        yield _Reading(connection)
+        yield _Reader(connection)
 
 
-class _Replacing:
+class _Writer:
     def __init__(self, connection: sqlite3.Connection, tables: list[str]) -> None:
         self._connection = connection
         self._tables = tables
         self._sequence: dict[str, int] = dict(connection.execute("SELECT kind, next FROM sequence"))
-        self._position = _Reading(connection).position()
+        self._position = _Reader(connection).position()
 
     def is_empty(self) -> bool:
-        return self._connection.execute(ANYTHING).fetchone() is None
+        return self._connection.execute(FIND_CONTENT).fetchone() is None
 
     def clear(self) -> None:
         for table in self._tables:
@@ -61,20 +61,19 @@ class _Replacing:
 
     def finish(self, position: int) -> None:
         execute = self._connection.execute
-        known: dict[str, int] = dict(execute("SELECT kind, next FROM sequence"))
+        restored: dict[str, int] = dict(execute("SELECT kind, next FROM sequence"))
         for kind, table in SEQUENCE_TABLES.items():
             (highest,) = execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()  # noqa: S608  # our names
-            following = max(highest + 1, known.get(kind, 1), self._sequence.get(kind, 1))
-            execute("INSERT OR REPLACE INTO sequence (kind, next) VALUES (?, ?)", (kind, following))
-        # A change that changes nothing: where the next one goes on from.
-        beyond = max(position, self._position) + 1
-        values = (beyond, time.time(), encode_writes([]))
+            next_id = max(highest + 1, restored.get(kind, 1), self._sequence.get(kind, 1))
+            execute("INSERT OR REPLACE INTO sequence (kind, next) VALUES (?, ?)", (kind, next_id))
+        # An empty change, from which the next position follows.
+        values = (max(position, self._position) + 1, time.time(), encode_writes([]))
         execute("INSERT INTO feed (position, written_at_s, body) VALUES (?, ?, ?)", values)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[_Replacing]:
-    """Give a transaction that replaces what a file holds, made first where it is absent; commit it at the end.
+def replace_content(path: Path) -> Iterator[_Writer]:
+    """Yield a transaction that replaces the content of a file, and commit it at the end; create an absent file.
 
     Raises:
         StoreBusy: a process serves it.
@@ -91,7 +90,7 @@ def replacing(path: Path) -> Iterator[_Replacing]:
             names = connection.execute(
                 "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> ?", ("alembic_version",)
             )
-            yield _Replacing(connection, [name for (name,) in names if not name.startswith("sqlite_")])
+            yield _Writer(connection, [name for (name,) in names if not name.startswith("sqlite_")])
             connection.execute("COMMIT")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:

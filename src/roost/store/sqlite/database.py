@@ -76,11 +76,11 @@ class SqliteDatabase(database.Database):
 
     def read_backup(self) -> AbstractContextManager[database.BackupReader]:
         """See ``Database``."""
-        return backup.reading(self.path)
+        return backup.read_backup(self.path)
 
     def replace(self) -> AbstractContextManager[database.BackupWriter]:
         """See ``Database``."""
-        return backup.replacing(self.path)
+        return backup.replace_content(self.path)
 
     def write_snapshot(self) -> bool:
         """See ``Database``."""
@@ -91,7 +91,7 @@ class SqliteDatabase(database.Database):
         """See ``Database``."""
         with closing(file.open_reader(self.path)) as connection, file.translate_errors(self.path):
             connection.execute("BEGIN")
-            # Pages that no check reads may be broken, too. One line is enough not to trust the others.
+            # Pages that no check reads may be broken, too. One problem is enough to distrust the rest.
             (problem,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if problem != "ok":
                 raise StoreBroken(f"{self.path} is corrupt: {problem.splitlines()[-1]}")

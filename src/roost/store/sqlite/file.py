@@ -1,4 +1,4 @@
-"""Opening a SQLite file: who may, what it must look like, and what its errors mean."""
+"""SQLite files: the lock, creation, opening, the schema check and the translation of errors."""
 
 import fcntl
 import os
@@ -11,21 +11,21 @@ from pathlib import Path
 from roost.errors import StoreBroken, StoreBusy, Unavailable
 from roost.store.rules.schema import SCHEMA_VERSION, check_version
 
-# Checkpoints own the slowest commits: rare ones give the better median and, up to 10,000 claims a second,
-# the better 90th percentile. 8,000 pages are 16 MB of log.
+# Checkpoints cause the slowest commits. Rare ones give a better median and, up to 10,000 claims per second, a better
+# 90th percentile. 8,000 pages are 16 MB of log.
 _AUTOCHECKPOINT_PAGES = 8000
 _CACHE_KIB = 65536
 _BUSY_TIMEOUT_S = 5.0
 
 
 class FileLock:
-    """The right to serve one database file, held as long as the process lives."""
+    """The exclusive right to serve one database file, until release or the end of the process."""
 
     def __init__(self, path: Path) -> None:
-        """Take it.
+        """Acquire the lock.
 
         Raises:
-            StoreBusy: another process has it.
+            StoreBusy: another process holds it.
             StoreBroken: the folder cannot be written.
         """
         beside = self._beside = path.absolute().with_name(path.name + ".lock")
@@ -43,23 +43,23 @@ class FileLock:
             ) from None
 
     def is_in_place(self) -> bool:
-        """Say whether the file that is locked still is the one that others would lock."""
-        held = os.fstat(self._file)
-        return (held.st_dev, held.st_ino) == identity_of(self._beside)
+        """Return whether the lock file at the path is still the locked one."""
+        status = os.fstat(self._file)
+        return (status.st_dev, status.st_ino) == identity_of(self._beside)
 
     def release(self) -> None:
-        """Give it back. The file stays: deleting it would let two processes lock two files of one name."""
+        """Release the lock. The file stays: after a deletion, two processes could lock two files of the same name."""
         os.close(self._file)
 
 
 @contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite into ours."""
+    """Translate errors of SQLite to errors of Roost."""
     try:
         yield
     except sqlite3.Error as error:
         raise _explain(path, error) from error
-    except UnicodeDecodeError as error:  # SQLite's own words are those of the file, where its schema is damaged.
+    except UnicodeDecodeError as error:  # Messages of SQLite quote a damaged schema.
         raise StoreBroken(f"{path} is corrupt: {error}") from error
 
 
@@ -80,10 +80,10 @@ def _explain(path: Path, error: sqlite3.Error) -> Unavailable:
 
 
 def size_of(path: Path) -> int | None:
-    """Return the bytes of a database file; None: there is none.
+    """Return the size of a database file in bytes; None: it does not exist.
 
     Raises:
-        StoreBroken: something else is in its place, or its folder cannot be entered.
+        StoreBroken: it is not a regular file, or its folder cannot be entered.
     """
     try:
         found = path.stat()
@@ -93,14 +93,14 @@ def size_of(path: Path) -> int | None:
         return None  # A file is where the folder should be.
     except OSError as error:
         raise StoreBroken(f"{path} cannot be opened: {error.strerror}") from None
-    # A pipe would be waited for until somebody writes into it.
+    # Opening a pipe would wait for a writer.
     if not stat.S_ISREG(found.st_mode):
         raise StoreBroken(f"{path} is not a file")
     return found.st_size
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another one of the same path; None: there is none."""
+    """Return the identity of a file, regardless of its path; None: it does not exist."""
     try:
         found = path.stat()
     except OSError:
@@ -109,7 +109,7 @@ def identity_of(path: Path) -> tuple[int, int] | None:
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder of a database that is to be created."""
+    """Create the folder of a new database."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -119,15 +119,15 @@ def make_folder(path: Path) -> None:
 
 
 def create(path: Path) -> None:
-    """Make a new, empty database with all tables, complete or not at all."""
-    from roost.store.sqlite.upgrade import upgrade_sqlite  # slow to import, and only needed once
+    """Create an empty database with all tables, atomically."""
+    from roost.store.sqlite.upgrade import upgrade_sqlite  # slow to import, and needed only once
 
     fresh = path.with_name(path.name + ".new")
     try:
         fresh.unlink(missing_ok=True)
         try:
             with translate_errors(path):
-                fresh.touch(mode=0o600)  # The files that SQLite puts beside it are as private.
+                fresh.touch(mode=0o600)  # SQLite creates the files beside it with the same permissions.
                 upgrade_sqlite(fresh)
         except BaseException:
             fresh.unlink(missing_ok=True)
@@ -143,11 +143,11 @@ def create(path: Path) -> None:
 
 
 def open_writer(path: Path, *, synchronous: str) -> sqlite3.Connection:
-    """Open a database of our schema for reading and writing.
+    """Open a database for reading and writing.
 
     Raises:
         StoreBroken: it is read-only or not a database.
-        StoreOutdated: its schema is older or newer than ours.
+        StoreOutdated: its schema is older or newer than the program's.
     """
     if not all(os.access(each, os.W_OK, effective_ids=True) for each in (path, path.parent)):
         raise StoreBroken(f"{path} or its folder is read-only")
@@ -155,7 +155,7 @@ def open_writer(path: Path, *, synchronous: str) -> sqlite3.Connection:
         connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
         try:
             _check(connection, path)
-            # Before anything was written in it: a read-only file is noticed here.
+            # This is the first write: it detects a read-only file.
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {synchronous}")
             connection.execute(f"PRAGMA wal_autocheckpoint = {_AUTOCHECKPOINT_PAGES}")
@@ -168,14 +168,14 @@ def open_writer(path: Path, *, synchronous: str) -> sqlite3.Connection:
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
-    """Open a database of our schema for reading, beside the process that serves it."""
+    """Open a database for reading, beside the process that serves it."""
     if size_of(path) is None:
         raise StoreBroken(f"{path} does not exist")
     with translate_errors(path):
         uri = f"{path.absolute().as_uri()}?mode=ro"
         has_log = path.with_name(path.name + "-wal").exists()
         if not has_log and not os.access(path.parent, os.W_OK, effective_ids=True):
-            uri += "&immutable=1"  # Nobody can write it, and a log beside it could not be made.
+            uri += "&immutable=1"  # No process can write it or create a log beside it.
         connection = _connect(uri)
         try:
             _check(connection, path)
@@ -186,7 +186,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
 
 
 def _connect(uri: str) -> sqlite3.Connection:
-    # isolation_level None: transactions are begun and ended here, and nowhere behind our back.
+    # isolation_level None: the driver begins and ends no transaction by itself.
     connection = sqlite3.connect(
         uri, uri=True, isolation_level=None, timeout=_BUSY_TIMEOUT_S, cached_statements=256, check_same_thread=False
     )
@@ -200,10 +200,10 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 
 def version_of(path: Path) -> str | None:
-    """Return the schema of a database; None: it is an empty file.
+    """Return the schema version of a database; None: it is an empty file.
 
     Raises:
-        StoreBroken: it does not exist, or is not a database of ours.
+        StoreBroken: it does not exist, or is not a database of Roost.
     """
     if not size_of(path):
         if size_of(path) is None:
@@ -230,11 +230,11 @@ def _version(connection: sqlite3.Connection, path: Path) -> str | None:
 
 
 def upgrade_file(path: Path) -> None:
-    """Run the missing migrations on a file that nobody serves.
+    """Run the missing migrations on a file that no process serves.
 
     Raises:
-        StoreBusy: somebody serves it.
-        StoreBroken: it does not exist, is read-only, or not a database of ours.
+        StoreBusy: a process serves it.
+        StoreBroken: it does not exist, is read-only, or is not a database of Roost.
     """
     from roost.store.sqlite.upgrade import upgrade_sqlite  # slow to import
 

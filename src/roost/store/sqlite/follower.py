@@ -1,7 +1,7 @@
-"""A SQLite file followed by a process that only reads it, beside the one that serves it.
+"""A read-only store that follows a SQLite file, beside the process that serves it.
 
-Each call opens the file and closes it again, so that the process holds no connection when it forks: SQLite's are not
-to be carried into a child.
+Each call opens the file and closes it again, so that the process holds no connection when it forks: a child must not
+inherit connections of SQLite.
 """
 
 import sqlite3
@@ -25,10 +25,10 @@ _CHANGES = "SELECT position, body FROM feed WHERE position > ? ORDER BY position
 
 
 class SqliteFollower:
-    """A reading store that sees what the serving process commits.
+    """A read-only store that sees the commits of the serving process.
 
     Args:
-        path: the file; it must be there.
+        path: an existing file.
     """
 
     is_shared = True
@@ -36,8 +36,8 @@ class SqliteFollower:
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
-        self._position = 0  # of the newest change that was read
-        self._identity: tuple[int, int] | None = None  # of the file that was loaded
+        self._position = 0  # of the newest change read
+        self._identity: tuple[int, int] | None = None  # of the loaded file
 
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
@@ -60,7 +60,7 @@ class SqliteFollower:
         return loaded
 
     def changes(self) -> Sequence[Change] | None:
-        """See ``Store.changes``. None: the file is another one, or what was not read yet is no longer kept."""
+        """See ``Store.changes``. None: the file was replaced, or unread changes were deleted."""
         if identity_of(self._path) != self._identity:
             return None
         with self._connect() as connection:
@@ -78,7 +78,7 @@ class SqliteFollower:
         return history.past(self._path, position)
 
     def order_creations(self) -> AbstractContextManager[None]:
-        """See ``Store.order_creations``. Nothing is created here."""
+        """See ``Store.order_creations``. It creates nothing."""
         return nullcontext()
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:

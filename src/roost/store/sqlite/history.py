@@ -1,4 +1,4 @@
-"""A SQLite file read whole, as it is and as it was, and the snapshots in it."""
+"""Snapshots of a SQLite file, and its content now and at earlier moments."""
 
 import sqlite3
 import time
@@ -16,12 +16,12 @@ from roost.store.rules.prune import Snapshot
 from roost.store.rules.schema import ALLOCATION, Table, select
 from roost.store.sqlite.file import open_reader, open_writer, translate_errors
 
-# The server waits for a part, not for a snapshot; and a part waits for the server's commits.
+# The server waits for one part, not for a whole snapshot; a part waits for the commits of the server.
 _BUSY_MS = 60_000
-# Parts that one call deletes: some milliseconds.
+# Parts to delete per call: some milliseconds of work.
 _DROPPED_PER_CALL = 8
 _PART = "INSERT OR REPLACE INTO snapshot (position, part, made_at_s, seen, body) VALUES (?, ?, ?, '', ?)"
-# Whatever happened to the other parts meanwhile, a snapshot that lacks one is none.
+# Another process may delete parts meanwhile: write the head only if all of them exist.
 _HEAD = """
 INSERT INTO snapshot (position, part, made_at_s, seen, body) SELECT ?, 0, ?, '', x''
 WHERE (SELECT count(*) FROM snapshot WHERE position = ? AND part > 0) = ?"""
@@ -32,7 +32,7 @@ _DROP = "DELETE FROM snapshot WHERE rowid IN (SELECT rowid FROM snapshot WHERE p
 
 
 def load(path: Path) -> LoadedDatabase:
-    """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
+    """See ``Store.load``. It reads on its own connection, so commits continue meanwhile."""
     with translate_errors(path):
         connection = open_reader(path)
         try:
@@ -80,10 +80,10 @@ def _writes_between(connection: sqlite3.Connection, base: int, position: int) ->
 
 
 def _closing(connection: sqlite3.Connection, path: Path, writes: Iterator[Write]) -> Iterator[Write]:
-    """Return the same writes, and close the connection behind them, or when nobody wants the rest of them."""
-    found = _until_closed(connection, path, writes)
-    next(found)  # What has begun is ended when it is let go of, what has not is forgotten.
-    return cast("Iterator[Write]", found)
+    """Return the same writes; close the connection after the last one, or when the iterator is dropped."""
+    iterator = _until_closed(connection, path, writes)
+    next(iterator)  # Only a started generator runs its ``finally`` when it is dropped.
+    return cast("Iterator[Write]", iterator)
 
 
 def _until_closed(connection: sqlite3.Connection, path: Path, writes: Iterator[Write]) -> Iterator[Write | None]:
@@ -111,10 +111,10 @@ def _scan_of(connection: sqlite3.Connection) -> Any:
 
 
 def write_snapshot(path: Path) -> bool:
-    """Write a snapshot of a file, beside the process that serves it; say whether there was anything to write.
+    """Write a snapshot of a file, beside the process that serves it; return whether it was written.
 
-    Each part is a transaction of its own, so the server never waits for longer than one of its own commits takes.
-    Killed at any moment it leaves parts without a head, which are no snapshot.
+    Each part has its own transaction, so the server waits no longer than for one of its own commits. If the process is
+    killed, parts without a head remain, which count as incomplete.
     """
     with (
         translate_errors(path),
@@ -130,10 +130,10 @@ def write_snapshot(path: Path) -> bool:
         for count, body in enumerate(parts_of(writes_of(_scan_of(reader))), start=1):
             writer.execute(_PART, (position, count, made_at_s, body))
         reader.execute("ROLLBACK")
-        # With the head all parts before it in the log become durable.
+        # This makes the head durable, and all parts before it in the log.
         writer.execute("PRAGMA synchronous = FULL")
         is_whole = writer.execute(_HEAD, (position, made_at_s, position, count)).rowcount == 1
-        # The log has grown by a snapshot: better here than in the midst of the server's next commit.
+        # The log has grown by a snapshot: move it to the file here, rather than during a commit of the server.
         writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return is_whole
 
@@ -144,7 +144,7 @@ def snapshots(connection: sqlite3.Connection) -> list[Snapshot]:
 
 
 def drop_incomplete(connection: sqlite3.Connection) -> None:
-    """Delete some parts of snapshots without a head, which nobody is writing any more."""
+    """Delete some parts of incomplete snapshots; no process may be writing one."""
     incomplete = [snapshot.position for snapshot in snapshots(connection) if not snapshot.is_complete]
     if incomplete:
         connection.execute(_DROP, (incomplete[0], _DROPPED_PER_CALL))

@@ -13,14 +13,14 @@ from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.commit_rules import are_committable, find_footprint, judge
 from roost.store.rules.decision_filter import where
-from roost.store.rules.prune import Doomed, Kept, Row, choose_doomed
+from roost.store.rules.prune import Deletions, Row, StoredSize, choose_deletions
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, SEQUENCE_TABLES, select
-from roost.store.snapshots import Writer, is_due
+from roost.store.snapshots import SnapshotProcess, is_due
 from roost.store.sqlite import file, history, work
 from roost.store.sqlite.rows import read_footprint, write_batch, write_changes
 from roost.store.work_queries import WorkQueries
 
-# Rows of each table that one call of ``prune`` deletes, or counts, at most: a few milliseconds.
+# Upper bound on rows per table that one call of ``prune`` deletes or counts: some milliseconds of work.
 _PRUNED_PER_CALL = 2500
 _COUNT = {
     "decision": """SELECT count(*), coalesce(sum(size), 0), min(id) FROM (
@@ -28,21 +28,21 @@ _COUNT = {
     "feed": """SELECT count(*), coalesce(sum(size), 0), min(position) FROM (
         SELECT position, length(body) AS size FROM feed WHERE position <= ? ORDER BY position DESC LIMIT ?)""",
 }
-# The newest change is left out: its number is where the next one goes on from.
+# The newest change stays: the next position follows from it.
 _OLDEST = """
 SELECT * FROM (SELECT 'decision', id, decided_at_s, length(body), 0 FROM decision ORDER BY id LIMIT ?)
 UNION ALL
 SELECT * FROM (SELECT 'feed', position, written_at_s, length(body), position FROM feed
                WHERE position < (SELECT max(position) FROM feed) ORDER BY position LIMIT ?)"""
 _NEWEST_SNAPSHOT = "SELECT position, made_at_s FROM snapshot WHERE part = 0 ORDER BY position DESC LIMIT 1"
-# What changes fill is told from the last ones: adding up all of them would take as long as reading them.
+# The last changes estimate the size of all: a full sum would read all of them.
 _MEAN_CHANGE = "SELECT avg(size) FROM (SELECT length(body) AS size FROM feed ORDER BY position DESC LIMIT 100)"
 
 _BEAT = "UPDATE agent SET heard_at_s = ? WHERE host = ? AND heard_at_s < ?"
 
 
 class SqliteStore:
-    """A database file. Commits run in the thread that calls, so that none waits for another's."""
+    """A database file. Commits run in the calling thread, so no thread waits for another."""
 
     is_shared = False  # by the lock beside the file
     visible_changes = ""
@@ -55,22 +55,22 @@ class SqliteStore:
         is_read_only: bool = False,
         now_s: Callable[[], float] = time.time,
     ) -> None:
-        """Open a database, and create it if it is absent.
+        """Open a database; create an absent one.
 
         Args:
-            path: the file; two more with ``-wal`` and ``-shm`` and a lock file lie beside it.
-            synchronous: FULL (a commit survives a power cut) or NORMAL (only a crash of this process).
+            path: the file; beside it are a lock file and two files of SQLite, with ``-wal`` and ``-shm``.
+            synchronous: FULL (commits survive a power cut) or NORMAL (commits survive only a crash of this process).
             is_read_only: see ``open_reader``.
-            now_s: the time, in seconds since the epoch, that changes are stamped with.
+            now_s: returns the time for changes, in seconds since the epoch.
 
         Raises:
             StoreBusy: another process serves it.
-            StoreBroken: it is read-only, or not a database of ours.
-            StoreOutdated: its schema is older or newer than ours.
+            StoreBroken: it is read-only, or not a database of Roost.
+            StoreOutdated: its schema is older or newer than the program's.
         """
         self.path = Path(path)
         self._now_s = now_s
-        self._snapshots = Writer(str(self.path.absolute()))
+        self._snapshots = SnapshotProcess(str(self.path.absolute()))
         self._lock: file.FileLock | None = None
         if is_read_only:
             self._connection = file.open_reader(self.path)
@@ -94,13 +94,13 @@ class SqliteStore:
         """Open a database for reading only, beside the process that serves it.
 
         Raises:
-            StoreBroken: it does not exist, or is not a database of ours.
-            StoreOutdated: its schema is older or newer than ours.
+            StoreBroken: it does not exist, or is not a database of Roost.
+            StoreOutdated: its schema is older or newer than the program's.
         """
         return cls(path, is_read_only=True)
 
     def _start(self) -> None:
-        """Read the counters; what cannot be read is closed again."""
+        """Read the counters; close the database if they cannot be read."""
         self._place = self.path.absolute()
         self._identity = file.identity_of(self._place)
         try:
@@ -112,33 +112,33 @@ class SqliteStore:
     def _read_counters(self) -> None:
         with file.translate_errors(self.path):
             row = self._connection.execute("SELECT max(position) FROM feed").fetchone()
-            # Pruning keeps the newest change, so positions never come twice.
+            # Pruning keeps the newest change, so positions are never reused.
             self._position: int = row[0] or 0
             self._next_ids: dict[str, int] = dict(self._connection.execute("SELECT kind, next FROM sequence"))
             for kind, table in SEQUENCE_TABLES.items():
                 row = self._connection.execute(f"SELECT max(id) FROM {table}").fetchone()  # noqa: S608  # our names
                 after = (row[0] or 0) + 1
-                # Symbols are never deleted, and a class number has 16 bits: none may be lost by a restart.
+                # Symbols are never deleted, and a class number has 16 bits: a restart must not lose any.
                 self._next_ids[kind] = after if kind == "symbol" else max(self._next_ids.get(kind, 1), after)
-        # What the table says is handed out, and what it must say before the next commit.
+        # The next identities in the table, and those to write with the next commit.
         self._reserved = dict(self._next_ids)
         self._unsaved: dict[str, int] = {}
-        # Decisions are counted from the highest number handed out, which is never below the newest one.
-        self._kept = Kept({"decision": self._next_ids["decision"] - 1, "feed": self._position})
+        # Decisions are counted from the highest reserved number, which is never below the newest one.
+        self._stored_size = StoredSize({"decision": self._next_ids["decision"] - 1, "feed": self._position})
         self._body_bytes = 0  # of the change in the running transaction
 
     def load(self) -> LoadedDatabase:
-        """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
+        """See ``Store.load``. It reads on its own connection, so commits continue meanwhile."""
         if self._lock is not None:
             self._check_place()
         return history.load(self._place)
 
     def past(self, position: int, visible_changes: str) -> Past | None:
-        """See ``Store.past``. One process writes, so the position says it all."""
+        """See ``Store.past``. One process writes, so the position identifies all changes."""
         return history.past(self._place, position)
 
     def order_creations(self) -> AbstractContextManager[None]:
-        """See ``Store.order_creations``. Nobody else writes."""
+        """See ``Store.order_creations``. No other process writes."""
         return nullcontext()
 
     def reserve(self, kind: IdKind, count: int) -> int:
@@ -164,25 +164,25 @@ class SqliteStore:
         return committed
 
     def _check_place(self) -> None:
-        """Refuse to write what nobody would ever find again, and to read another file with the log of this one."""
+        """Refuse writes to a deleted file, and reads of another file with the log of this one."""
         if file.identity_of(self._place) != self._identity:
-            what = "was deleted or replaced while it is served: nothing is read or written"
-            raise StoreBroken(f"{self.path} {what}; restart")
+            problem = "was deleted or replaced while it is served: nothing is read or written"
+            raise StoreBroken(f"{self.path} {problem}; restart")
         if self._lock is not None and not self._lock.is_in_place():
-            what = "was deleted or replaced, so another process may serve the database: nothing is written"
-            raise StoreBroken(f"the lock file of {self.path} {what}; restart")
+            problem = "was deleted or replaced, so another process may serve the database: nothing is written"
+            raise StoreBroken(f"the lock file of {self.path} {problem}; restart")
 
     def _count(self, items: Sequence[Item], committed: CommitResult) -> None:
-        """Add what was committed to what is kept."""
+        """Add committed changes and decisions to the stored size."""
         if self._body_bytes:
-            self._kept.add("feed", 1, self._body_bytes)
+            self._stored_size.add("feed", 1, self._body_bytes)
         sizes = [
             len(row.body)
             for item, refusal in zip(items, committed.refusals, strict=True)
             if refusal is None
             for row in item.evidence
         ]
-        self._kept.add("decision", len(sizes), sum(sizes))
+        self._stored_size.add("decision", len(sizes), sum(sizes))
 
     def _commit_batch(self, items: Sequence[Item], batch: Batch) -> CommitResult | None:
         connection = self._connection
@@ -209,7 +209,7 @@ class SqliteStore:
         return CommitResult(refusals, position)
 
     def _append(self, writes: list[Write]) -> int:
-        """Write the change, if there is one, and the counters; return the position afterwards."""
+        """Write the change, if it is not empty, and the counters; return the new position."""
         if self._unsaved:
             self._connection.executemany(
                 "INSERT OR REPLACE INTO sequence (kind, next) VALUES (?, ?)", self._unsaved.items()
@@ -227,16 +227,16 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Leave nothing behind after an error."""
+        """Roll back after an error."""
         try:
             yield
         except BaseException:
-            if self._connection.in_transaction:  # A full disk has rolled back by itself.
+            if self._connection.in_transaction:  # After a full disk, SQLite has rolled back already.
                 self._connection.execute("ROLLBACK")
             raise
 
     def changes(self) -> Sequence[Change]:
-        """See ``Store.changes``. Nobody else writes, so there are none."""
+        """See ``Store.changes``. No other process writes, so there are none."""
         return ()
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
@@ -274,44 +274,46 @@ class SqliteStore:
             self._connection.execute("COMMIT")
 
     def work_reader(self, clock: Clock) -> WorkQueries:
-        """See ``Store.work_reader``. A reader of the file, which no commit has to wait for."""
+        """See ``Store.work_reader``. It has its own connection, so commits never wait for it."""
         return WorkQueries(work.WorkRows(self._place, clock))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``."""
         with file.translate_errors(self.path), self._transaction():
             for table, statement in _COUNT.items():
-                before = self._kept.last_to_count(table)
+                before = self._stored_size.last_to_count(table)
                 if before:
                     rows, size, lowest = self._connection.execute(statement, (before, _PRUNED_PER_CALL)).fetchone()
-                    self._kept.count(table, rows, size, lowest=lowest)
+                    self._stored_size.count(table, rows, size, lowest=lowest)
             if not self._snapshots.is_writing():
                 history.drop_incomplete(self._connection)
-            if not any(self._choose_doomed(1, older_than_s=older_than_s, max_bytes=max_bytes)[1][:3]):
+            if not any(self._choose_deletions(1, older_than_s=older_than_s, max_bytes=max_bytes)[1][:3]):
                 return 0
-            # Nobody completes a snapshot between the look at them and the deletion of what they make useless.
+            # Within the transaction, no process completes a snapshot before the deletion of rows that depend on it.
             self._connection.execute("BEGIN IMMEDIATE")
-            oldest, doomed = self._choose_doomed(_PRUNED_PER_CALL, older_than_s=older_than_s, max_bytes=max_bytes)
-            self._connection.executemany("DELETE FROM snapshot WHERE position = ? AND part = 0", doomed.snapshots)
-            self._connection.executemany("DELETE FROM decision WHERE id = ?", doomed.decisions)
-            self._connection.executemany("DELETE FROM feed WHERE position = ?", doomed.changes)
+            oldest, deletions = self._choose_deletions(_PRUNED_PER_CALL, older_than_s=older_than_s, max_bytes=max_bytes)
+            self._connection.executemany("DELETE FROM snapshot WHERE position = ? AND part = 0", deletions.snapshots)
+            self._connection.executemany("DELETE FROM decision WHERE id = ?", deletions.decisions)
+            self._connection.executemany("DELETE FROM feed WHERE position = ?", deletions.changes)
             self._connection.execute("COMMIT")
-        gone = {"decision": set(doomed.decisions), "feed": set(doomed.changes)}
+        deleted = {"decision": set(deletions.decisions), "feed": set(deletions.changes)}
         for row in oldest:
-            if (row.number,) in gone[row.table]:
-                self._kept.remove(row.table, row.number, row.size)
-        return len(doomed.decisions) + len(doomed.changes)
+            if (row.number,) in deleted[row.table]:
+                self._stored_size.remove(row.table, row.number, row.size)
+        return len(deletions.decisions) + len(deletions.changes)
 
-    def _choose_doomed(self, limit: int, *, older_than_s: float, max_bytes: int) -> tuple[list[Row], Doomed]:
-        """Return the oldest decisions and changes, so many of each, and what of them and of snapshots is to go."""
+    def _choose_deletions(self, limit: int, *, older_than_s: float, max_bytes: int) -> tuple[list[Row], Deletions]:
+        """Return up to ``limit`` of the oldest decisions and of the oldest changes, and the rows to delete."""
         oldest = [Row(*row) for row in self._connection.execute(_OLDEST, (limit, limit))]
         snapshots = history.snapshots(self._connection)
         lowest: dict[str, int] = {}
         for row in oldest:
             lowest.setdefault(row.table, row.number)
-        kept = self._kept.total(lowest) + sum(snapshot.size for snapshot in snapshots)
-        doomed = choose_doomed(oldest, snapshots, kept, older_than_s=older_than_s, max_bytes=max_bytes, limit=limit)
-        return oldest, doomed
+        stored_bytes = self._stored_size.total(lowest) + sum(snapshot.size for snapshot in snapshots)
+        deletions = choose_deletions(
+            oldest, snapshots, stored_bytes, older_than_s=older_than_s, max_bytes=max_bytes, limit=limit
+        )
+        return oldest, deletions
 
     def prune_work(self, *, older_than_s: float) -> int:
         """See ``Store.prune_work``."""
@@ -325,13 +327,13 @@ class SqliteStore:
             before, made_at_s = newest or (0, None)
             changes = self._position - before
             (mean,) = self._connection.execute(_MEAN_CHANGE).fetchone()
-        is_wanted = is_due(
+        is_needed = is_due(
             changes,
             int(changes * (mean or 0.0)),
             age_s=None if made_at_s is None else self._now_s() - made_at_s,
             every_bytes=every_bytes,
         )
-        return is_wanted and self._snapshots.start()
+        return is_needed and self._snapshots.start()
 
     def close(self) -> None:
         """See ``Store.close``."""

@@ -1,4 +1,4 @@
-"""Bring a SQLite file to the schema of this program."""
+"""Migrations of a SQLite file."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ import sqlalchemy
 
 from roost.store import migrate
 
-# A claim changes a few bytes in pages far apart, and the log takes whole pages. Against pages of 4 KiB a lone
-# claim writes 0.62 of the bytes, one of 64 committed together 0.77, one of 1,000 instances in a request 1.2.
+# A claim changes a few bytes in distant pages, and the log stores whole pages. Compared with pages of 4 KiB, a lone
+# claim writes 0.62 of the bytes, one of 64 in a group commit 0.77, and one of 1,000 in a request 1.2.
 _PAGE_BYTES = 2048
 
 
 def upgrade_sqlite(path: Path, *, to: str = "head") -> None:
-    """Run the missing migrations on a file, all in one transaction; create the file if it is absent."""
+    """Run the missing migrations on a file, all in one transaction; create an absent file."""
     with _connection(path) as connection:
         migrate.run_migrations(connection, to=to)
 
@@ -35,7 +35,7 @@ def _connection(path: Path) -> Iterator[sqlalchemy.Connection]:
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(path, isolation_level=None)
         try:
-            connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # Of a file that exists already it changes nothing.
+            connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # No effect on an existing file.
         except BaseException:
             connection.close()
             raise

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.store.rules.prune import Row, Snapshot, choose_doomed
+from roost.store.rules.prune import Row, Snapshot, choose_deletions
 
 SIZE = 10
 
@@ -28,13 +28,13 @@ def prune(feed, decisions, snapshots, *, older_than_s, max_bytes, limit, rounds=
     for _ in range(rounds):
         total_bytes = SIZE * (len(feed) + len(decisions) + len(snapshots))
         oldest = [*decisions[:limit], *feed[:-1][:limit]]
-        doomed = choose_doomed(
+        deletions = choose_deletions(
             oldest, snapshots, total_bytes, older_than_s=older_than_s, max_bytes=max_bytes, limit=limit
         )
-        assert doomed.left_bytes == total_bytes - SIZE * sum(map(len, doomed[:3]))
-        feed = [row for row in feed if (row.number,) not in doomed.changes]
-        decisions = [row for row in decisions if (row.number,) not in doomed.decisions]
-        snapshots = [each for each in snapshots if (each.position,) not in doomed.snapshots]
+        assert deletions.left_bytes == total_bytes - SIZE * sum(map(len, deletions[:3]))
+        feed = [row for row in feed if (row.number,) not in deletions.changes]
+        decisions = [row for row in decisions if (row.number,) not in deletions.decisions]
+        snapshots = [each for each in snapshots if (each.position,) not in deletions.snapshots]
     return feed, decisions, snapshots
 
 
@@ -84,9 +84,9 @@ def test_decisions_are_pruned_before_the_snapshots_they_need():
     feed = [Row("feed", number, float(number), SIZE, number) for number in range(1, 7)]
     decisions = [Row("decision", number, float(number), SIZE) for number in range(1, 7)]
     snapshots = [Snapshot(mark, mark, mark + 0.5, SIZE, is_complete=True) for mark in (1, 3, 5)]
-    doomed = choose_doomed([*decisions, *feed], snapshots, 150, older_than_s=-1.0, max_bytes=130, limit=100)
-    assert (doomed.changes, doomed.decisions, doomed.snapshots) == ([(1,)], [(1,)], [])
-    doomed = choose_doomed([*decisions, *feed], snapshots, 150, older_than_s=-1.0, max_bytes=90, limit=100)
-    assert (doomed.changes, doomed.decisions, doomed.snapshots) == ([(1,), (2,)], [(1,), (2,), (3,)], [(1,)])
-    doomed = choose_doomed([*decisions, *feed], snapshots, 150, older_than_s=math.inf, max_bytes=150, limit=100)
-    assert (len(doomed.changes), len(doomed.decisions), doomed.snapshots) == (5, 6, [(1,), (3,)])
+    deletions = choose_deletions([*decisions, *feed], snapshots, 150, older_than_s=-1.0, max_bytes=130, limit=100)
+    assert (deletions.changes, deletions.decisions, deletions.snapshots) == ([(1,)], [(1,)], [])
+    deletions = choose_deletions([*decisions, *feed], snapshots, 150, older_than_s=-1.0, max_bytes=90, limit=100)
+    assert (deletions.changes, deletions.decisions, deletions.snapshots) == ([(1,), (2,)], [(1,), (2,), (3,)], [(1,)])
+    deletions = choose_deletions([*decisions, *feed], snapshots, 150, older_than_s=math.inf, max_bytes=150, limit=100)
+    assert (len(deletions.changes), len(deletions.decisions), deletions.snapshots) == (5, 6, [(1,), (3,)])

@@ -1,1 +1,1 @@
-"""One file a schema version, numbered."""
+"""One file per schema version, numbered."""
