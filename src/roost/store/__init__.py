@@ -1,4 +1,6 @@
-"""Stores: SQLite in one file, PostgreSQL for several processes, memory for tests and simulation. Read ``backends`` first.
+"""Stores: SQLite in one file, PostgreSQL for several processes, memory for tests and simulation.
+
+Read ``backends`` first.
 
 All stores give the verdicts of ``commit_rules.judge``. The memory store calls it. The others use equivalent guarded
 statements; if one of these does not pass, they call it on the rows of the batch.

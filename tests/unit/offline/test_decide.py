@@ -66,7 +66,7 @@ def test_without_providers_earlier_instances_count():
 def test_without_providers_zones_and_aggregates_apply():
     document = fleet(zones={"east": ["b"]}, aggregates=[{"name": "fast", "hosts": ["b", "c"]}])
     assert chosen_nodes(answer(document, availability_zone="east")) == ["b"]
-    elsewhere = ("map_az_to_placement_aggregate", "are not in the aggregates asked for")
+    elsewhere = ("map_az_to_placement_aggregate", "are not in the requested aggregates")
     assert refusals(answer(document, availability_zone="east")) == {"a": elsewhere, "c": elsewhere}
     assert chosen_nodes(answer(document, availability_zone="nova", destination={"aggregates": [["fast"]]})) == ["c"]
     assert chosen_nodes(answer(document, destination={"forbidden_aggregates": ["fast"]})) == ["a"]

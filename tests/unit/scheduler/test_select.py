@@ -213,7 +213,7 @@ def test_group_with_aggregates_but_no_resources_is_refused():
     roost = roost_with(aggregate("a", availability_zone="east"), host("h0", aggregates=["a"], VCPU=4))
     flavor = Flavor(name="f", extra_specs={"resources1:VCPU": "1"})
     decision = roost.decide(Request(flavor=flavor, availability_zone="east"))
-    assert "asks no resources" in decision.reason
+    assert "group without resources" in decision.reason
 
 
 def test_instance_uuid_can_be_requested_only_once():

@@ -74,20 +74,20 @@ class _AnchorMask:
             if permitted is not None:
                 able &= permitted
             serving.append(able)
-            found = self._lift_to_roots(able)
-            lending = [row for row in lenders if columns.can_take(row, amount)]
-            if lending:
-                found = found | self._lift_to_roots(self._sharing.borrower_mask(lending))
-            mask &= found
+            roots = self._lift_to_roots(able)
+            able_lenders = [row for row in lenders if columns.can_take(row, amount)]
+            if able_lenders:
+                roots = roots | self._lift_to_roots(self._sharing.borrower_mask(able_lenders))
+            mask &= roots
         if needs.forbidden_aggregates:
             mask &= ~state.membership.mask_of_any(needs.forbidden_aggregates)
         for traits in needs.required:
-            worn = state.traits.mask_of_any(traits)
-            found = self._lift_to_roots(worn if permitted is None else worn & permitted)
-            lending = [row for row in lenders if worn[row]]
-            if lending:
-                found = found | self._lift_to_roots(self._sharing.borrower_mask(lending))
-            mask &= found
+            has_trait = state.traits.mask_of_any(traits)
+            roots = self._lift_to_roots(has_trait if permitted is None else has_trait & permitted)
+            able_lenders = [row for row in lenders if has_trait[row]]
+            if able_lenders:
+                roots = roots | self._lift_to_roots(self._sharing.borrower_mask(able_lenders))
+            mask &= roots
         return serving
 
     def narrow_by_kind(self, mask: Mask, needs: GroupNeeds, count: int, *, is_isolated: bool) -> Mask:
@@ -107,9 +107,9 @@ class _AnchorMask:
             places = None if is_isolated else _count_places(state, needs, rows)
             roots = state.providers.root.view[rows]
             found = np.bincount(roots, weights=places, minlength=len(able)) >= count
-        lending = [row for row in self._sharing.rows if able[row]]
-        if lending:
-            found = found | self._lift_to_roots(self._sharing.borrower_mask(lending))
+        able_lenders = [row for row in self._sharing.rows if able[row]]
+        if able_lenders:
+            found = found | self._lift_to_roots(self._sharing.borrower_mask(able_lenders))
         mask &= found
         return able
 
@@ -132,7 +132,7 @@ def _find_lenders(state: State, needs: GroupNeeds, rows: frozenset[int]) -> list
         for row in rows
         if state.traits.labels_of(row).isdisjoint(needs.forbidden)
         and state.membership.labels_of(row).isdisjoint(needs.forbidden_aggregates)
-        and all(not state.membership.labels_of(row).isdisjoint(each) for each in needs.member_of)
+        and all(not state.membership.labels_of(row).isdisjoint(aggregates) for aggregates in needs.member_of)
     )
 
 

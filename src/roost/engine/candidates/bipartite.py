@@ -25,7 +25,7 @@ class Matching:
         >>> Matching(options=[0b01, 0b01], places=[1, 1]).find_perfect() is None
         True
         """
-        nobody = len(self._places) - 1
+        waiting_room = len(self._places) - 1
         left = self._places[:]
         matched = []
         for options in self._options:
@@ -38,8 +38,8 @@ class Matching:
                     break
                 bits &= bits - 1
             else:
-                matched.append(nobody)
-                if not self._relieve(matched, nobody, fixed=-1):
+                matched.append(waiting_room)
+                if not self._relieve(matched, waiting_room, fixed=-1):
                     return None
                 left = [places - matched.count(at) for at, places in enumerate(self._places)]
         return matched

@@ -22,12 +22,12 @@ class Layout:
         rows = {row for pick in picks for row in pick.options}
         self.rows = sorted(rows & own) + sorted(rows - own)
         bit_of = {row: 1 << at for at, row in enumerate(self.rows)}
-        known: dict[int, int] = {}  # by identity: equal groups share one list
+        bits_of: dict[int, int] = {}  # by identity of the list: equal groups share one
         self.options = []  # a bit mask of providers, one per pick
         for pick in self.picks:
-            bits = known.get(id(pick.options))
+            bits = bits_of.get(id(pick.options))
             if bits is None:
-                bits = known[id(pick.options)] = sum(map(bit_of.__getitem__, pick.options))
+                bits = bits_of[id(pick.options)] = sum(map(bit_of.__getitem__, pick.options))
             self.options.append(bits)
         self.isolated = [is_isolated and pick.suffix != "" for pick in self.picks]
 
@@ -87,13 +87,13 @@ class Contention:
             least = min(amounts.values())
             places = [limit // least for limit in limits]
             if max(places) < 2 and not any(layout.isolated):
-                # No provider serves two of them. That is isolation, and isolation is cheaper to track.
+                # No provider serves two of them: this equals isolation, which is cheaper to track.
                 layout.isolated = [at in amounts for at in range(len(layout))]
                 self._add_matching(layout, members, places)
                 continue
             self._add_cells(layout, amounts, limits)
-            known = places_of.get(members)
-            places_of[members] = places if known is None else [min(pair) for pair in zip(known, places, strict=True)]
+            before = places_of.get(members)
+            places_of[members] = places if before is None else [min(pair) for pair in zip(before, places, strict=True)]
         for members, places in places_of.items():
             if any(places[provider] < crowd for provider, crowd in enumerate(_count_options(layout, members))):
                 self._add_matching(layout, members, places)
@@ -114,13 +114,13 @@ class Contention:
         """Add the cells of one class, for providers with too little for all their picks together."""
         cells, spare = [], 0
         for provider, limit in enumerate(limits):
-            asking = [at for at in amounts if layout.options[at] >> provider & 1]
-            self.overlaps = self.overlaps or len(asking) > 1
-            most = sum(amounts[at] for at in asking)
-            if len(asking) < 2 or most <= limit:
-                spare += most
+            rivals = [at for at in amounts if layout.options[at] >> provider & 1]
+            self.overlaps = self.overlaps or len(rivals) > 1
+            total = sum(amounts[at] for at in rivals)
+            if len(rivals) < 2 or total <= limit:
+                spare += total
                 continue
-            for at in asking:
+            for at in rivals:
                 self.draws[at].setdefault(provider, []).append((len(self.left), amounts[at]))
             cells.append(len(self.left))
             self.left.append(limit)
@@ -130,8 +130,8 @@ class Contention:
 
 def _limits(columns: ClassColumns, layout: Layout) -> list[int]:
     """Return the amount of a class that each provider can give to one candidate."""
-    free, most = columns.free.each, columns.max_unit.each
-    return [max(min(free[row], most[row]), 0) for row in layout.rows]
+    free, max_unit = columns.free.each, columns.max_unit.each
+    return [max(min(free[row], max_unit[row]), 0) for row in layout.rows]
 
 
 def _count_options(layout: Layout, members: tuple[int, ...]) -> list[int]:

@@ -58,10 +58,10 @@ def search(
 
     Args:
         anchors: provider rows of the roots to search, in this order; None: all, in row order.
-        limit: stop after this many; None: the limit of the query. Fewer are a prefix of more.
+        limit: maximum number; None: the limit of the query. A lower limit gives a prefix.
         order: all candidates of one anchor before the next, or one of each anchor in turn.
         distinct_mappings: include candidates that differ only in the mapping of groups to providers;
-            otherwise each set of amounts comes once.
+            otherwise each set of amounts appears once.
 
     Returns:
         Unique candidates, in an order determined by the state and the arguments. Within an anchor, groups with
@@ -175,21 +175,21 @@ class _Finder:
             yield fan
 
     def search_breadth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
-        running = (self._search_anchor(anchor) for anchor in (self._anchors() if anchors is None else anchors))
-        going: list[Iterator[RowCandidate]] = []
-        for each in running:
-            first = next(each, None)
-            if first is not None:
-                going.append(each)
-                yield first
-        while going:
-            still = []
-            for each in going:
-                another = next(each, None)
-                if another is not None:
-                    still.append(each)
-                    yield another
-            going = still
+        searches = (self._search_anchor(anchor) for anchor in (self._anchors() if anchors is None else anchors))
+        active: list[Iterator[RowCandidate]] = []
+        for search in searches:
+            candidate = next(search, None)
+            if candidate is not None:
+                active.append(search)
+                yield candidate
+        while active:
+            remaining = []
+            for search in active:
+                candidate = next(search, None)
+                if candidate is not None:
+                    remaining.append(search)
+                    yield candidate
+            active = remaining
 
     def drop_repeats(self, found: Iterator[RowCandidate]) -> Iterator[RowCandidate]:
         """Drop repeats. With mappings, only sharing providers cause repeats, at several anchors."""

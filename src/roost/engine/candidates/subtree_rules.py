@@ -26,8 +26,8 @@ def find_constraints(state: State, compiled: CompiledQuery, layout: Layout) -> l
     if compiled.plain is not None:
         members = tuple(at for at, pick in enumerate(layout.picks) if pick.suffix == "")
         for traits in compiled.plain.required:
-            wearing = _trait_bits(layout, state.traits.of_row, traits)
-            rules.append(_AnyHasTrait(layout, members, wearing))
+            with_trait = _trait_bits(layout, state.traits.of_row, traits)
+            rules.append(_AnyHasTrait(layout, members, with_trait))
     if compiled.is_one_provider_per_tree:
         members = tuple(at for at, pick in enumerate(layout.picks) if pick.demand)
         if len(members) > 1:
@@ -36,11 +36,11 @@ def find_constraints(state: State, compiled: CompiledQuery, layout: Layout) -> l
 
 
 def _trait_bits(layout: Layout, labels_of: dict[int, frozenset[int]], labels: frozenset[int]) -> int:
-    wearing = 0
+    with_trait = 0
     for at, row in enumerate(layout.rows):
         if row in labels_of and not labels_of[row].isdisjoint(labels):
-            wearing |= 1 << at
-    return wearing
+            with_trait |= 1 << at
+    return with_trait
 
 
 def _union(masks: list[int]) -> int:
@@ -72,25 +72,25 @@ class _SameSubtree:
             self._above.append(above)
 
     def holds(self, chosen: list[int], last: int) -> bool:
-        tops, made, occupied = -1, 0, 0
+        tops, chosen_bits, occupied = -1, 0, 0
         later: list[int] = []
-        crowd: list[int] = []
+        isolated_later: list[int] = []
         for at in self.members:
             if at > last:
-                (crowd if self._isolated[at] else later).append(self._options[at])
+                (isolated_later if self._isolated[at] else later).append(self._options[at])
                 continue
             tops &= self._above[chosen[at]]
-            made |= 1 << chosen[at]
+            chosen_bits |= 1 << chosen[at]
             if self._isolated[at]:
                 occupied |= 1 << chosen[at]
-        tops &= made | _union(later) | _union(crowd)
+        tops &= chosen_bits | _union(later) | _union(isolated_later)
         while tops:
             below = self._below[(tops & -tops).bit_length() - 1]
-            room = below & ~occupied
+            free_below = below & ~occupied
             if (
                 all(options & below for options in later)
-                and all(options & room for options in crowd)
-                and len(crowd) <= (_union(crowd) & room).bit_count()
+                and all(options & free_below for options in isolated_later)
+                and len(isolated_later) <= (_union(isolated_later) & free_below).bit_count()
             ):
                 return True
             tops &= tops - 1
@@ -100,14 +100,14 @@ class _SameSubtree:
 class _AnyHasTrait:
     """At least one provider of the group without a suffix has one of the traits."""
 
-    def __init__(self, layout: Layout, members: tuple[int, ...], wearing: int) -> None:
+    def __init__(self, layout: Layout, members: tuple[int, ...], with_trait: int) -> None:
         self.members = members
         self._options = layout.options
-        self._wearing = wearing
+        self._with_trait = with_trait
 
     def holds(self, chosen: list[int], last: int) -> bool:
-        wearing = self._wearing
-        return any((1 << chosen[at] if at <= last else self._options[at]) & wearing for at in self.members)
+        with_trait = self._with_trait
+        return any((1 << chosen[at] if at <= last else self._options[at]) & with_trait for at in self.members)
 
 
 class _OneProviderPerTree:

@@ -24,22 +24,22 @@ class TreeWatch:
     def __init__(self, forget: Callable[[list[int] | None], None]) -> None:
         self._forget = forget
         self._epoch = -1
-        self._seen: list[bytes] | None = None
+        self._inputs: list[bytes] | None = None
 
     def compare(self, state: State, compiled: CompiledQuery, serving: ServingMasks) -> None:
         """Compare the inputs with the stored ones, and store them."""
-        seen, before = [*serving.plain, *serving.kinds], self._seen
+        inputs, before = [*serving.plain, *serving.kinds], self._inputs
         if not compiled.are_picks_free:
-            seen += [state.inventory(class_id).free.view.tobytes() for class_id in _classes(compiled)]
+            inputs += [state.inventory(class_id).free.view.tobytes() for class_id in _classes(compiled)]
         is_comparable = self._epoch == state.changes.epoch and before is not None
-        self._seen, self._epoch = seen, state.changes.epoch
+        self._inputs, self._epoch = inputs, state.changes.epoch
         if not is_comparable:
             self._forget(None)
             return
         assert before is not None
         count = len(state.providers)
         changed: Mask = np.zeros(count, dtype=np.bool_)
-        for now, then in zip(seen, before, strict=True):
+        for now, then in zip(inputs, before, strict=True):
             if now != then:
                 changed |= _find_differences(now, then, count)
         rows = np.flatnonzero(changed)
@@ -54,6 +54,6 @@ def _classes(compiled: CompiledQuery) -> list[int]:
 
 def _find_differences(now: bytes, then: bytes, count: int) -> Mask:
     """Return whether the bytes of each of ``count`` providers differ: bool, shape (providers,)."""
-    one, other = (np.frombuffer(each, dtype=np.uint8).reshape(count, -1) for each in (now, then))
-    differing: Mask = (one != other).any(axis=1)
+    current, previous = (np.frombuffer(body, dtype=np.uint8).reshape(count, -1) for body in (now, then))
+    differing: Mask = (current != previous).any(axis=1)
     return differing

@@ -15,9 +15,9 @@ from roost.engine.columns.state import State
 Take = tuple[int, int, int]  # provider row, resource class id, amount
 Mapping = tuple[str, tuple[int, ...]]  # suffix of a group, rows of the providers that serve it, ascending
 
-_DEAD_ENDS_MAX = 20_000  # dead ends in memory; more would only cost memory
-_ENDS_MAX = 1_024  # combinations of the last picks in memory
-_END_STATES_MAX = 64  # states with combinations in memory
+_DEAD_ENDS_MAX = 20_000  # stored dead ends; more cost memory without a gain
+_ENDS_MAX = 1_024  # stored combinations of the last picks
+_END_STATES_MAX = 64  # states with stored combinations
 _CHECK_INTERVAL = 16  # steps between two checks of the budget
 _ENDS_AFTER_COUNT = 32  # candidates; small requests do not pay for unused combinations
 
@@ -50,7 +50,6 @@ class Walk:
     """
 
     __slots__ = (
-        "_alike",
         "_anchor",
         "_chosen",
         "_contention",
@@ -67,6 +66,7 @@ class Walk:
         "_mapped",
         "_matched",
         "_rules_at",
+        "_scarce",
         "_served",
         "_spread",
         "_state",
@@ -99,7 +99,7 @@ class Walk:
         self._chosen = [0] * len(layout)  # the provider of every pick
         self._isolated_bits = 0  # providers that serve an isolated pick
         self._dead: set[object] = set()
-        self._alike: list[tuple[int, int, list[int]]] = []
+        self._scarce: list[tuple[int, int, list[int]]] = []
         self._matched: list[list[list[int]]] = []  # one per depth: the matchings of the contention
         self._forces = [self._contention.find_matchings(at) for at in range(len(layout))]
         self._takes: list[tuple[Take, ...]] = [()] * len(layout)  # of every pick from its provider
@@ -148,7 +148,7 @@ class Walk:
                     if found:
                         found[-1] = True
                 elif len(self._dead) < _DEAD_ENDS_MAX:
-                    self._alike = self._alike or self._find_alike()
+                    self._scarce = self._scarce or self._find_scarce()
                     self._dead.add(self._signature(depth))
             elif depth == last:
                 found[-1] = True
@@ -252,7 +252,7 @@ class Walk:
         if not self._decisive and not self._is_ordered:
             # Providers with the same picks are interchangeable.
             return depth, *sorted(
-                (kind, bits >> at & 1, *[left[cell] for cell in cells]) for at, kind, cells in self._alike
+                (kind, bits >> at & 1, *[left[cell] for cell in cells]) for at, kind, cells in self._scarce
             )
         chosen = self._chosen
         return (
@@ -263,7 +263,7 @@ class Walk:
             tuple(chosen[twin] for twin in self._twin[depth:] if 0 <= twin < depth),
         )
 
-    def _find_alike(self) -> list[tuple[int, int, list[int]]]:
+    def _find_scarce(self) -> list[tuple[int, int, list[int]]]:
         """Find the providers that can run short: number, bit mask of their picks, and cells."""
         found = []
         for provider in range(len(self._layout.rows)):

@@ -1,1 +1,18 @@
-"""The state in columns: growing arrays, and ``apply``, the only module with write access."""
+"""The state in columns: growing arrays, and ``apply``, the only module with write access. Read ``state`` first.
+
+``state``: all columns of one process.
+``apply``: applies writes to a state.
+``column``: a growing array with read-only views.
+``types``: names of the array types.
+``trees``: providers and their trees.
+``host_columns``: hosts, with the columns of Nova's HostState.
+``inventory_columns``: inventories and free amounts by class.
+``label_bits``: traits and aggregates of providers.
+``name_table``: names and their numbers.
+``consumers``: consumers by provider and by project.
+``image_counts``: instances by host and image property.
+``interning``: distinct values, and one code per host.
+``change_log``: changed rows, for the invalidation of caches.
+``totals``: sums by resource class.
+``empty_fleet``: a fleet without consumers.
+"""

@@ -34,7 +34,7 @@ def apply(state: State, write: writes.Write) -> None:
             state.changes.touch_all()
         case writes.RenameSymbol():
             state.name_table(write.kind).rename(write.id, write.name)
-            _note_name(state, write.kind)
+            _record_name_change(state, write.kind)
             state.changes.touch_all()
         case writes.PutProvider():
             _put_provider(state, write)
@@ -132,14 +132,14 @@ def _add_holder(
             _begin_task(state, holder)
 
 
-def apply_release(state: State, freed: Release) -> None:
+def apply_release(state: State, release: Release) -> None:
     """Apply a release: remove consumers with their allocations and instances.
 
     The amounts come from the columns. A release that was applied locally and then read from the feed again
     therefore changes only generations.
     """
-    raise_generations(state, freed)
-    for consumer_id in freed.consumer_ids:
+    raise_generations(state, release)
+    for consumer_id in release.consumer_ids:
         _remove_holder(state, consumer_id)
 
 
@@ -209,7 +209,7 @@ _HOST_COLUMNS = {
 
 def _put_symbol(state: State, write: writes.PutSymbol) -> None:
     state.name_table(write.kind).put(write.id, write.name)
-    _note_name(state, write.kind)
+    _record_name_change(state, write.kind)
     if write.kind == "resource_class" and write.name in _HOST_COLUMNS:
         used, free, factor = _HOST_COLUMNS[write.name]
         columns = state.hosts.columns
@@ -219,14 +219,14 @@ def _put_symbol(state: State, write: writes.PutSymbol) -> None:
 
 def _drop_symbol(state: State, write: writes.DropSymbol) -> None:
     state.name_table(write.kind).drop(write.id, at_s=write.at_s)
-    _note_name(state, write.kind)
+    _record_name_change(state, write.kind)
     if write.kind == "resource_class":
         state.classes.pop(write.id, None)
         state.forget_derived()
     state.changes.touch_all()
 
 
-def _note_name(state: State, kind: str) -> None:
+def _record_name_change(state: State, kind: str) -> None:
     if kind != "consumer_type":
         state.names_touched_s = state.now_s
 
@@ -265,14 +265,14 @@ def _count_task(state: State, holder: Holder, by: int) -> None:
 
 def _count_instance(state: State, instance: writes.InstanceRow, count: int) -> None:
     host_row = state.hosts.row_of_id[instance.host_id]
-    is_there = instance.flavor_id != writes.KEPT  # Otherwise a migration holds only its place in a server group.
-    if is_there:
+    is_present = instance.flavor_id != writes.KEPT  # Otherwise a migration holds only its place in a server group.
+    if is_present:
         state.hosts.columns["num_instances"].each[host_row] += count
         state.count_image(instance.image_id, host_row, count)
     state.changes.hosts.add(host_row)
     if instance.group_id:
         group = state.groups[instance.group_id]
-        members = group.members if is_there else group.kept
+        members = group.members if is_present else group.kept
         left = members.get(host_row, 0) + count
         if left:
             members[host_row] = left
@@ -292,25 +292,25 @@ def _count_members(state: State, group_id: int, *, scope: int, holder: int, memb
 def _put_provider(state: State, write: writes.PutProvider) -> None:
     providers = state.providers
     parent_row = -1 if write.parent_id is None else providers.row_of_id[write.parent_id]
-    known = len(providers)
+    row_count = len(providers)
     present_row = providers.row_of_id.get(write.id)
     if present_row is not None:
-        _note_restructure(state, present_row)  # The tree that it may leave.
+        _record_restructure(state, present_row)  # The tree that it may leave.
     row = providers.put(
         write.id, uuid=str(uuid.UUID(bytes=write.uuid)), name=write.name, parent_row=parent_row, version=write.version
     )
     providers.touched_s.each[row] = state.now_s
-    if row == known:
+    if row == row_count:
         for columns in state.classes.values():
             columns.grow(row + 1)
         state.traits.grow(row + 1)
         state.membership.grow(row + 1)
-    _note_restructure(state, row)
+    _record_restructure(state, row)
 
 
 def _drop_provider(state: State, write: writes.DropProvider) -> None:
     row = state.providers.row_of_id[write.id]
-    _note_restructure(state, row)
+    _record_restructure(state, row)
     for columns in state.classes.values():
         if row in columns.holders:
             columns.drop(row)
@@ -327,14 +327,14 @@ def _put_inventories(state: State, write: PutInventories) -> None:
     row = state.providers.row_of_id[write.provider_id]
     if not _advance(state, "inventories", row, expected=write.expected):
         return
-    wanted = {inventory.class_id: inventory for inventory in write.inventories}
+    new = {inventory.class_id: inventory for inventory in write.inventories}
     for class_id, columns in state.classes.items():
-        if row in columns.holders and class_id not in wanted:
+        if row in columns.holders and class_id not in new:
             columns.drop(row)
-    for class_id, inventory in wanted.items():
+    for class_id, inventory in new.items():
         state.inventory(class_id).put(row, inventory)
     state.inventory_version += 1
-    _note_restructure(state, row)
+    _record_restructure(state, row)
 
 
 def _put_aggregate(state: State, write: writes.PutAggregate) -> None:
@@ -348,8 +348,8 @@ def _put_aggregate(state: State, write: writes.PutAggregate) -> None:
 
 
 def _put_named(state: State, named: NamedVersion) -> None:
-    known = state.named.get((named.noun, named.name))
-    if known is None or known.version < named.version:
+    current = state.named.get((named.noun, named.name))
+    if current is None or current.version < named.version:
         state.named[named.noun, named.name] = named
 
 
@@ -368,7 +368,7 @@ def _put_host(state: State, write: writes.PutHost) -> None:
     state.changes.touch_all()
 
 
-def _note_restructure(state: State, row: int) -> None:
+def _record_restructure(state: State, row: int) -> None:
     """Record a change of inventories or tree structure around one provider."""
     host_row = state.hosts.row_of_root.get(state.providers.root.each[row])
     if host_row is not None:
@@ -419,11 +419,11 @@ def override_host(state: State, host_row: int, columns: Mapping[str, float], *, 
         columns: values by the names of host columns; ``free_vcpus`` follows from them.
         ratios: overcommit of the root provider by resource class, for rules only; capacities stay.
     """
-    told = state.hosts.columns
+    host_columns = state.hosts.columns
     for name, value in columns.items():
-        told[name].each[host_row] = value
-    free = told["vcpus_total"].each[host_row] * told["cpu_allocation_ratio"].each[host_row]
-    told["free_vcpus"].each[host_row] = free - told["vcpus_used"].each[host_row]
+        host_columns[name].each[host_row] = value
+    capacity = host_columns["vcpus_total"].each[host_row] * host_columns["cpu_allocation_ratio"].each[host_row]
+    host_columns["free_vcpus"].each[host_row] = capacity - host_columns["vcpus_used"].each[host_row]
     root = state.hosts.provider_row.each[host_row]
     for resource_class, ratio in ratios.items():
         class_id = state.class_ids.id_of(resource_class)

@@ -1,6 +1,7 @@
 """Logs of changed rows, for the invalidation of caches."""
 
-_ENTRIES_MIN = 4096  # entries that the log reaches back at least, once it has as many
+# Lower bound on stored entries, once the log has as many.
+_ENTRIES_MIN = 4096
 
 
 class ChangeLog:

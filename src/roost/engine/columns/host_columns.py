@@ -149,12 +149,12 @@ class Hosts:
 
     def count_task(self, row: int, by: int) -> bool:
         """Add to a host's I/O operations by tasks; return whether the fleet went from none to some, or back."""
-        were_any = bool(self.tasks)
+        had_tasks = bool(self.tasks)
         count = self.tasks.pop(row, 0) + by
         if count:
             self.tasks[row] = count
         self.columns["num_io_ops"].each[row] += by
-        return were_any != bool(self.tasks)
+        return had_tasks != bool(self.tasks)
 
     def consume(self, row: int, facts: HostFacts, *, io_ops: int = 1) -> None:
         """Add one instance to a host until ``restore``: its facts, and an I/O operation in flight.
@@ -193,7 +193,7 @@ class Hosts:
             each.put(row, facts)
 
     def fork(self) -> "Hosts":
-        """Return an independent copy; consumption stays in it."""
+        """Return an independent copy; consumed facts become permanent in it."""
         copy = Hosts()
         for name in ("ids", "names", "nodes", "facts", "versions"):
             setattr(copy, name, list(getattr(self, name)))

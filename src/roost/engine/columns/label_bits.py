@@ -7,18 +7,18 @@ import numpy as np
 from roost.engine.columns.column import Column
 from roost.engine.columns.types import Mask
 
-# Providers; a rarer label has no column. The number of labels is unbounded, and a column has room for all providers.
+# Providers; a rarer label has no column. The number of labels is unbounded, and a column has a cell per provider.
 COLUMN_MIN = 32
 
 
 class Labels:
     """Labels of one kind (traits, or aggregates) of all providers."""
 
-    __slots__ = ("_columns", "_few", "_rows", "of_row", "version")
+    __slots__ = ("_columns", "_rare", "_rows", "of_row", "version")
 
     def __init__(self) -> None:
         self._columns: dict[int, Column] = {}
-        self._few: dict[int, set[int]] = {}  # label without a column -> rows, at least one
+        self._rare: dict[int, set[int]] = {}  # label without a column -> rows, at least one
         self._rows = 0
         self.of_row: dict[int, frozenset[int]] = {}  # row -> labels, without empty sets
         self.version = 0
@@ -45,8 +45,8 @@ class Labels:
             column = self._columns.get(label)
             if column is not None:
                 mask |= column.view
-            elif label in self._few:
-                mask[list(self._few[label])] = True
+            elif label in self._rare:
+                mask[list(self._rare[label])] = True
         return mask
 
     def labels_of(self, row: int) -> frozenset[int]:
@@ -55,7 +55,7 @@ class Labels:
 
     def find_used(self) -> frozenset[int]:
         """Find the labels of at least one provider."""
-        return frozenset(self._few).union(label for label, column in self._columns.items() if column.view.any())
+        return frozenset(self._rare).union(label for label, column in self._columns.items() if column.view.any())
 
     def put(self, row: int, labels: Iterable[int]) -> bool:
         """Replace the labels of one provider; return whether they changed."""
@@ -78,27 +78,27 @@ class Labels:
         if column is not None:
             column.each[row] = True
             return
-        rows = self._few.setdefault(label, set())
+        rows = self._rare.setdefault(label, set())
         rows.add(row)
         if len(rows) >= COLUMN_MIN:
             column = self._columns[label] = Column(np.bool_, fill=False, rows=self._rows)
-            column.data[list(self._few.pop(label))] = True
+            column.data[list(self._rare.pop(label))] = True
 
     def _remove(self, row: int, label: int) -> None:
         column = self._columns.get(label)
         if column is not None:
             column.each[row] = False
             return
-        rows = self._few[label]
+        rows = self._rare[label]
         rows.remove(row)
         if not rows:
-            del self._few[label]
+            del self._rare[label]
 
     def fork(self) -> "Labels":
         """Return an independent copy."""
         copy = Labels()
         copy._columns = {label: column.fork() for label, column in self._columns.items()}
-        copy._few = {label: set(rows) for label, rows in self._few.items()}
+        copy._rare = {label: set(rows) for label, rows in self._rare.items()}
         copy._rows = self._rows
         copy.of_row = dict(self.of_row)
         copy.version = self.version

@@ -40,9 +40,8 @@ class Providers:
         self.row_of_uuid: dict[str, int] = {}
         self.row_of_name: dict[str, int] = {}
         self.generation = Column(np.int64)
-        self.touched_s = Column(
-            np.float64
-        )  # time of the last change of the provider, its inventory or its labels; seconds since the epoch
+        # Time of the last change of the provider, its inventory or its labels: seconds since the epoch.
+        self.touched_s = Column(np.float64)
         self.parent = Column(np.int64, fill=-1)  # row, -1: a root
         self.root = Column(np.int64, fill=-1)  # row; a root's own
         self.alive = Column(np.bool_, fill=False)

@@ -30,7 +30,7 @@ def check_claim(
     takes: Iterable[Take],
     *,
     frees: Iterable[Take] = (),
-    instead: InventoryOverrides | None = None,
+    overrides: InventoryOverrides | None = None,
 ) -> ClaimRefusal | None:
     """Check the amounts of a claim, one by one and in total.
 
@@ -39,7 +39,7 @@ def check_claim(
     Args:
         takes: provider row, class, amount >= 1; each provider and class once per consumer.
         frees: likewise, the current allocations of the consumers.
-        instead: inventories that replace those in the columns before the claim.
+        overrides: inventories that replace those in the columns before the claim.
 
     Returns:
         None if the claim fits, else the first refusal, in the order of ``takes``.
@@ -50,7 +50,7 @@ def check_claim(
     reason: Literal["missing", "units", "capacity"]
     for row, class_id, amount in takes:
         growth = grown[row, class_id] = grown.get((row, class_id), 0) + amount
-        bounds = _bounds(state, (row, class_id), instead)
+        bounds = _bounds(state, (row, class_id), overrides)
         if bounds is None:
             reason = "missing"
         elif not bounds[1] <= amount <= bounds[2] or amount % bounds[3]:
@@ -63,17 +63,19 @@ def check_claim(
     return None
 
 
-def has_inventory(state: State, row: int, class_id: int, *, instead: InventoryOverrides | None = None) -> bool:
-    """Return whether a provider has an inventory of a class, given the replacements in ``instead``."""
-    return _bounds(state, (row, class_id), instead) is not None
+def has_inventory(state: State, row: int, class_id: int, *, overrides: InventoryOverrides | None = None) -> bool:
+    """Return whether a provider has an inventory of a class, given ``overrides``."""
+    return _bounds(state, (row, class_id), overrides) is not None
 
 
-def _bounds(state: State, of: tuple[int, int], instead: InventoryOverrides | None) -> tuple[int, int, int, int] | None:
+def _bounds(
+    state: State, key: tuple[int, int], overrides: InventoryOverrides | None
+) -> tuple[int, int, int, int] | None:
     """Return the free amount and the unit bounds (min, max, step); None: no inventory."""
-    row, class_id = of
+    row, class_id = key
     columns = state.classes.get(class_id)
-    if instead:
-        inventory = instead.get(of)
+    if overrides:
+        inventory = overrides.get(key)
         if inventory is not None:
             used = 0 if columns is None else columns.used.each[row]
             return capacity_of(inventory) - used, inventory.min_unit, inventory.max_unit, inventory.step_size

@@ -127,12 +127,12 @@ class GroupCheck:
 
     def judge_host(self, state: State, host: int) -> bool:
         """Judge one host."""
-        wanted, classes = self.group_count, state.classes
+        missing, classes = self.group_count, state.classes
         for row in self.find_rows(host):
             # The free amount is below 0 where a capacity shrank under its use.
             fits = max(min(classes[class_id].free.each[row] // amount for class_id, amount in self.amounts), 0)
-            wanted -= min(fits, 1) if self.is_isolated else fits
-            if wanted <= 0:
+            missing -= min(fits, 1) if self.is_isolated else fits
+            if missing <= 0:
                 return True
         return False
 
@@ -240,12 +240,12 @@ class Feasibility:
             found.append(check.mask if isinstance(check, StaticCheck) else check.judge_all(state, mask))
         if self.is_exact:
             return found
-        asked = self.undecided.copy()
+        to_search = self.undecided.copy()
         for mask in found:
-            asked &= mask
+            to_search &= mask
         verdict = out[len(found)]
         verdict[:] = True
-        for host in np.flatnonzero(asked).tolist():
+        for host in np.flatnonzero(to_search).tolist():
             verdict[host] = self._search(state, host, searched)
         found.append(verdict)
         return found

@@ -75,15 +75,15 @@ def _count_groups(state: State, family: GroupCheck) -> Amounts:
     return np.minimum(found, HEADROOM_MAX)
 
 
-def _count_rounds(fits: list[int], wanted: int) -> int:
-    """Count the rounds in which the first ``wanted`` providers with room each serve one group.
+def _count_rounds(fits: list[int], group_count: int) -> int:
+    """Count the rounds in which the first ``group_count`` providers with room each serve one group.
 
     This is first fit; the best choice of providers could serve more.
     """
     rounds = 0
     while True:
-        chosen = [at for at, left in enumerate(fits) if left][:wanted]
-        if len(chosen) < wanted:
+        chosen = [at for at, left in enumerate(fits) if left][:group_count]
+        if len(chosen) < group_count:
             return rounds
         # The same providers stay first until one of them is full.
         times = min(fits[at] for at in chosen)

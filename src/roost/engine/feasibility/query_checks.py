@@ -22,7 +22,7 @@ from roost.model.request import CandidateQuery, ResourceGroup
 Origins = Mapping[Hashable, str]
 
 _NO_ORIGINS: Origins = {}
-_NO_MEMBERS = "are not in the aggregates asked for"
+_NO_MEMBERS = "are not in the requested aggregates"
 _FORBIDDEN_MEMBERS = "are in a forbidden aggregate"
 
 
@@ -32,9 +32,9 @@ def compile_feasibility(
     """Compile a query against a state; all its names must be defined."""
     builder = _Builder(state, query, compiled, origins=origins)
     if not compiled.is_possible:
-        nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+        no_hosts: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
         builder.checks.append(
-            StaticCheck(about="group", reason="cannot serve a resource group that asks no resources", mask=nobody)
+            StaticCheck(about="group", reason="cannot serve a resource group without resources", mask=no_hosts)
         )
     fit = Feasibility(
         state,
@@ -43,21 +43,21 @@ def compile_feasibility(
         undecided=builder.undecided & state.hosts.alive.view,
         shares=builder.shares,
     )
-    asking = [group for group in query.groups if group.resources or group.suffix]
-    if not fit.shares and [group.suffix for group in asking] == [""]:
+    groups = [group for group in query.groups if group.resources or group.suffix]
+    if not fit.shares and [group.suffix for group in groups] == [""]:
         fit.flat_amounts = [(check.class_id, check.amount) for check in fit.checks if isinstance(check, AmountCheck)]
-        fit.flat_resources = dict(asking[0].resources)
+        fit.flat_resources = dict(groups[0].resources)
     return fit
 
 
 def refuse_unknown_names(state: State, unknown: UnknownNames, *, origins: Origins = _NO_ORIGINS) -> Feasibility:
     """Refuse all hosts for undefined classes and traits of a query."""
-    nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+    no_hosts: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
     checks: list[Check] = [
-        StaticCheck(about="class", reason=f"offer no {name}", mask=nobody) for name in unknown.resource_classes
+        StaticCheck(about="class", reason=f"offer no {name}", mask=no_hosts) for name in unknown.resource_classes
     ]
     checks.extend(
-        StaticCheck(about="trait", reason=f"lack trait {name}", mask=nobody, rule=origins.get(("root", name), ""))
+        StaticCheck(about="trait", reason=f"lack trait {name}", mask=no_hosts, rule=origins.get(("root", name), ""))
         for name in unknown.traits
     )
     return Feasibility(state, checks=checks)
@@ -65,9 +65,9 @@ def refuse_unknown_names(state: State, unknown: UnknownNames, *, origins: Origin
 
 def refuse_all(state: State, *, rule: str, reason: str) -> Feasibility:
     """Refuse all hosts, for a request that a rule refuses regardless of hosts."""
-    nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+    no_hosts: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
     fit = Feasibility(
-        state, checks=[StaticCheck(about="refusal", reason=f"are not asked: {reason}", mask=nobody, rule=rule)]
+        state, checks=[StaticCheck(about="refusal", reason=f"are not considered: {reason}", mask=no_hosts, rule=rule)]
     )
     fit.is_searched = not state.hosts.are_self_reported
     return fit
@@ -101,10 +101,10 @@ def check_aggregates(
         StaticCheck(
             about="aggregate",
             reason=_NO_MEMBERS,
-            mask=_member_mask(state, wanted)[roots],
-            rule=origins.get(("member_of", wanted), ""),
+            mask=_member_mask(state, aggregates)[roots],
+            rule=origins.get(("member_of", aggregates), ""),
         )
-        for wanted in group.member_of
+        for aggregates in group.member_of
     ]
     for rule, avoided in _find_avoided(group, origins):
         mask = ~_member_mask(state, avoided)[roots]
@@ -118,8 +118,8 @@ def check_aggregates(
 
 def _member_mask(state: State, uuids: frozenset[str]) -> Mask:
     """Return the providers in at least one of the aggregates: bool, shape (providers,)."""
-    known = [each for name in sorted(uuids) if (each := state.aggregates.id_of(name)) is not None]
-    return state.membership.mask_of_any(known)
+    ids = [number for uuid in sorted(uuids) if (number := state.aggregates.id_of(uuid)) is not None]
+    return state.membership.mask_of_any(ids)
 
 
 def _find_avoided(group: ResourceGroup, origins: Origins) -> list[tuple[str, frozenset[str]]]:
@@ -154,8 +154,8 @@ class _Builder:
             self._add_suffixed_groups(suffixed, plain)
 
     def _trait_mask(self, names: frozenset[str]) -> Mask:
-        known = [trait for name in sorted(names) if (trait := self.state.trait_ids.id_of(name)) is not None]
-        return self.state.traits.mask_of_any(known)
+        ids = [trait for name in sorted(names) if (trait := self.state.trait_ids.id_of(name)) is not None]
+        return self.state.traits.mask_of_any(ids)
 
     def _host_mask(self, providers: Mask) -> Mask:
         """Return the hosts with at least one of these providers in their tree: bool, shape (hosts,)."""
@@ -166,13 +166,15 @@ class _Builder:
 
     def _add_root_traits(self) -> None:
         for name in sorted(self.query.root_required):
-            has = self._trait_mask(frozenset({name}))[self.roots]
+            has_trait = self._trait_mask(frozenset({name}))[self.roots]
             rule = self.origins.get(("root", name), "")
-            self.checks.append(StaticCheck(about="trait", reason=f"lack trait {name}", mask=has, rule=rule))
+            self.checks.append(StaticCheck(about="trait", reason=f"lack trait {name}", mask=has_trait, rule=rule))
         for name in sorted(self.query.root_forbidden):
-            worn = self._trait_mask(frozenset({name}))[self.roots]
+            has_trait = self._trait_mask(frozenset({name}))[self.roots]
             rule = self.origins.get(("root", name), "")
-            self.checks.append(StaticCheck(about="trait", reason=f"have forbidden trait {name}", mask=~worn, rule=rule))
+            self.checks.append(
+                StaticCheck(about="trait", reason=f"have forbidden trait {name}", mask=~has_trait, rule=rule)
+            )
 
     def _add_tree(self, group: ResourceGroup) -> None:
         if group.in_tree is None:
@@ -183,7 +185,7 @@ class _Builder:
             # A sharing provider of that tree may serve the group in other trees.
             self.undecided[:] = True
             return
-        self.checks.append(StaticCheck(about="tree", reason="are not in the tree asked for", mask=self.roots == root))
+        self.checks.append(StaticCheck(about="tree", reason="are not in the requested tree", mask=self.roots == root))
 
     def _find_lenders(self, class_id: int, group: ResourceGroup) -> tuple[tuple[int, Mask], ...]:
         if group.in_tree is not None:
@@ -205,7 +207,7 @@ class _Builder:
         state = self.state
         takes_part = ~self.nested
         amounts = []
-        lent = np.zeros(len(state.hosts), dtype=np.bool_)
+        borrows = np.zeros(len(state.hosts), dtype=np.bool_)
         for name, amount in sorted(group.resources.items()):
             class_id = state.class_ids.id_of(name)
             assert class_id is not None, name
@@ -218,7 +220,7 @@ class _Builder:
             reached = np.zeros(len(state.hosts), dtype=np.bool_)
             for _, served in lenders:
                 reached |= served
-            lent |= reached
+            borrows |= reached
             takes_part |= (counts == 1) & offering[self.roots] & ~reached
             units = None
             if not columns.plain_units:
@@ -228,17 +230,17 @@ class _Builder:
                 self.undecided |= (counts > 1) & self._host_mask(offering & ~allowed)
             reason = f"lack {amount_text(name, amount)} or more"
             amounts.append(AmountCheck(reason=reason, class_id=class_id, amount=amount, units=units, lenders=lenders))
-        alone = takes_part & ~lent
+        alone = takes_part & ~borrows
         self._add_plain_labels(group, alone)
         self.checks.extend(amounts)
 
     def _add_plain_labels(self, group: ResourceGroup, root_decides: Mask) -> None:
-        for wanted in group.member_of:
-            member = _member_mask(self.state, wanted)
+        for aggregates in group.member_of:
+            member = _member_mask(self.state, aggregates)
             on_root = member[self.roots]
             somewhere = self._host_mask(member) | self._borrower_mask(member)
             self.undecided |= somewhere & ~on_root | (on_root & self._borrower_mask(~member))
-            rule = self.origins.get(("member_of", wanted), "")
+            rule = self.origins.get(("member_of", aggregates), "")
             self.checks.append(StaticCheck(about="aggregate", reason=_NO_MEMBERS, mask=somewhere | on_root, rule=rule))
         for rule, avoided in _find_avoided(group, self.origins):
             member = _member_mask(self.state, avoided)
@@ -246,15 +248,15 @@ class _Builder:
             self.undecided |= ~on_root & (self._host_mask(member) | self._borrower_mask(member))
             self.checks.append(StaticCheck(about="aggregate", reason=_FORBIDDEN_MEMBERS, mask=~on_root, rule=rule))
         for names in group.required:
-            worn = self._trait_mask(names)
-            on_root, somewhere = worn[self.roots], self._host_mask(worn) | self._borrower_mask(worn)
+            has_trait = self._trait_mask(names)
+            on_root, somewhere = has_trait[self.roots], self._host_mask(has_trait) | self._borrower_mask(has_trait)
             self.undecided |= somewhere & ~(on_root & root_decides)
             self.checks.append(
                 StaticCheck(about="trait", reason=f"lack trait {' or '.join(sorted(names))}", mask=somewhere)
             )
         for name in sorted(group.forbidden):
-            worn = self._trait_mask(frozenset({name}))
-            on_root, somewhere = worn[self.roots], self._host_mask(worn) | self._borrower_mask(worn)
+            has_trait = self._trait_mask(frozenset({name}))
+            on_root, somewhere = has_trait[self.roots], self._host_mask(has_trait) | self._borrower_mask(has_trait)
             refused = on_root & root_decides
             self.undecided |= somewhere & ~refused
             self.checks.append(StaticCheck(about="trait", reason=f"have forbidden trait {name}", mask=~refused))
@@ -284,12 +286,12 @@ class _Builder:
             overlaps = bool(seen_classes & set(group.resources)) or (
                 isolate and bool((seen_providers & providers).any())
             )
-            is_lent = bool(providers[sharing].any())
+            has_sharing_provider = bool(providers[sharing].any())
             several = len(group.resources) > 1 and len(members) > 1 and not isolate
             bounded = len(members) > 1 and not isolate and not self._has_plain_units(group)
-            if overlaps or several or bounded or is_lent:
+            if overlaps or several or bounded or has_sharing_provider:
                 counts_exactly = False
-            self.shares |= is_lent
+            self.shares |= has_sharing_provider
             seen_classes |= set(group.resources)
             seen_providers |= providers
             self.checks.append(self._build_group_check(members, providers, is_isolated=isolate or len(members) == 1))
@@ -305,9 +307,9 @@ class _Builder:
 
     def _providers_for(self, group: ResourceGroup) -> Mask:
         """Return the providers whose labels, classes and units allow a group: bool, shape (providers,)."""
-        wanted = self.compiled.kinds[self.compiled.kind_of[group.suffix]]
-        allowed = label_mask(self.state, wanted)
-        for class_id, amount in wanted.resources:
+        needs = self.compiled.kinds[self.compiled.kind_of[group.suffix]]
+        allowed = label_mask(self.state, needs)
+        for class_id, amount in needs.resources:
             columns = self.state.inventory(class_id)
             allowed &= (columns.total.view > 0) & columns.unit_mask(amount)
         return allowed
@@ -324,11 +326,11 @@ class _Builder:
             class_id = state.class_ids.id_of(name)
             assert class_id is not None, name
             amounts.append((class_id, amount))
-        asked = " and ".join(amount_text(name, amount) for name, amount in sorted(group.resources.items()))
+        amounts_text = " and ".join(amount_text(name, amount) for name, amount in sorted(group.resources.items()))
         labels = "".join(f" with {' or '.join(sorted(names))}" for names in group.required)
         where = "one provider" if len(members) == 1 else f"{len(members)} providers"
         return GroupCheck(
-            reason=f"lack {asked} or more on {where}{labels}",
+            reason=f"lack {amounts_text} or more on {where}{labels}",
             suffixes=tuple(member.suffix for member in members),
             group_count=len(members),
             is_isolated=is_isolated,

@@ -15,7 +15,7 @@ from roost.model.host import HostFacts, PciPool
 
 def place(
     facts: HostFacts,
-    wanted: InstanceTopology,
+    topology: InstanceTopology,
     *,
     overcommit: Overcommit | None,
     needs: NetworkNeeds | None,
@@ -27,25 +27,25 @@ def place(
 
     Args:
         facts: of the host, with its use.
-        wanted: the cells of the instance.
+        topology: the cells of the instance.
         overcommit: ratios for shared processors and memory; None: check only totals.
-        needs: networks to be near.
-        requests: devices to be near.
+        needs: networks that the cells must be near.
+        requests: devices that the cells must be near.
         mappings: the providers of the devices.
         is_packing: whether to prefer the cells with least free resources, rather than those with most.
     """
     if facts.numa is None:
         return None
-    near = _build_pci_check(facts, requests, mappings)
+    supports_pci = _build_pci_check(facts, requests, mappings)
     devices: Counter[int | None] = Counter()
     for pool in facts.pci_pools:
         devices[pool.numa_node] += pool.count
     return fit(
         facts.numa,
-        wanted,
+        topology,
         overcommit=overcommit,
         needs=needs,
-        supports_pci=near,
+        supports_pci=supports_pci,
         devices=devices,
         is_packing=is_packing,
     )
@@ -53,22 +53,26 @@ def place(
 
 def can_place(
     facts: HostFacts,
-    wanted: InstanceTopology,
+    topology: InstanceTopology,
     *,
-    can: Sequence[Verdicts],
+    verdicts: Sequence[Verdicts],
     needs: NetworkNeeds | None,
     requests: Sequence[PciRequest],
 ) -> bool:
     """Return whether ``place`` finds cells, given the verdicts on pairs of cells.
 
     Args:
-        facts, wanted, needs, requests: as for ``place``.
-        can: the instance cells that fit on each host cell.
+        facts, topology, needs, requests: as for ``place``.
+        verdicts: the instance cells that fit on each host cell.
     """
     if facts.numa is None:
         return False
     return fits(
-        wanted, can=can, cells=facts.numa.cells, needs=needs, supports_pci=_build_pci_check(facts, requests, UNMAPPED)
+        topology,
+        verdicts=verdicts,
+        cells=facts.numa.cells,
+        needs=needs,
+        supports_pci=_build_pci_check(facts, requests, UNMAPPED),
     )
 
 

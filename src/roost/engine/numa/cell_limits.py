@@ -29,8 +29,8 @@ def read_overcommit(limits: Mapping[str, Any]) -> Overcommit | None:
     Raises:
         BadRequest: the NUMA limits are malformed.
     """
-    told = _read_limits(limits)
-    return None if told is None else Overcommit(cpu=told.cpu_allocation_ratio, memory=told.ram_allocation_ratio)
+    numa = _read_limits(limits)
+    return None if numa is None else Overcommit(cpu=numa.cpu_allocation_ratio, memory=numa.ram_allocation_ratio)
 
 
 def read_networks(limits: Mapping[str, Any]) -> NetworkNeeds | None:
@@ -39,17 +39,17 @@ def read_networks(limits: Mapping[str, Any]) -> NetworkNeeds | None:
     Raises:
         BadRequest: the NUMA limits are malformed.
     """
-    told = _read_limits(limits)
-    if told is None or told.network_metadata is None:
+    numa = _read_limits(limits)
+    if numa is None or numa.network_metadata is None:
         return None
-    return NetworkNeeds(physnets=told.network_metadata.physnets, is_tunneled=told.network_metadata.tunneled)
+    return NetworkNeeds(physnets=numa.network_metadata.physnets, is_tunneled=numa.network_metadata.tunneled)
 
 
 def _read_limits(limits: Mapping[str, Any]) -> _Limits | None:
-    told = limits.get(_NAME)
-    if not isinstance(told, Mapping):
+    document = limits.get(_NAME)
+    if not isinstance(document, Mapping):
         return None
     try:
-        return msgspec.convert(told, _Limits)
+        return msgspec.convert(document, _Limits)
     except msgspec.ValidationError as error:
         raise BadRequest(f"limits of {_NAME} are invalid: {error}") from None

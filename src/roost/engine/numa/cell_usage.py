@@ -22,15 +22,15 @@ def add_instance(host: NumaTopology, placed: Iterable[PlacedCell]) -> NumaTopolo
 
 
 def _add_to_cell(host: NumaCell, placed: PlacedCell) -> NumaCell:
-    wanted = placed.cell
+    cell = placed.cell
     pinned = {cpu for _, cpu in placed.pins.pairs}.union(placed.pins.reserved)
-    if wanted.threads == "isolate":
+    if cell.threads == "isolate":
         # The other threads of these cores must stay idle.
         pinned.update(cpu for core in host.siblings if not pinned.isdisjoint(core) for cpu in core)
     return msgspec.structs.replace(
         host,
-        cpu_usage=host.cpu_usage + len(wanted.cpus),
-        memory_usage=host.memory_usage + wanted.memory_mb,
+        cpu_usage=host.cpu_usage + len(cell.cpus),
+        memory_usage=host.memory_usage + cell.memory_mb,
         pinned_cpus=tuple(sorted(pinned.union(host.pinned_cpus))),
         mempages=_add_to_pages(host.mempages, placed),
     )

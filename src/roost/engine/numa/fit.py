@@ -21,7 +21,7 @@ Verdicts = tuple[bool, ...]
 
 def fit(
     host: NumaTopology,
-    wanted: InstanceTopology,
+    topology: InstanceTopology,
     *,
     overcommit: Overcommit | None,
     needs: NetworkNeeds | None = None,
@@ -36,9 +36,9 @@ def fit(
 
     Args:
         host: totals and use of the host's cells.
-        wanted: the cells of the instance.
+        topology: the cells of the instance.
         overcommit: ratios for shared processors and memory; None: check only totals.
-        needs: networks to be near.
+        needs: networks that the cells must be near.
         supports_pci: given the ids of some cells, in order, returns whether the requested devices are free near
             them; None: no devices requested.
         devices: free devices near each cell. Instances with devices prefer the cells with most, others those with
@@ -48,35 +48,35 @@ def fit(
     Returns:
         One placed cell per instance cell, in order; None if the instance does not fit.
     """
-    if len(host.cells) < len(wanted.cells):
+    if len(host.cells) < len(topology.cells):
         return None
-    cells = _sort_cells(host.cells, wanted, is_packing=is_packing)
-    if devices and len(cells) > len(wanted.cells):
+    cells = _sort_cells(host.cells, topology, is_packing=is_packing)
+    if devices and len(cells) > len(topology.cells):
         cells.sort(key=lambda cell: devices.get(cell.id, 0), reverse=supports_pci is not None)
     pairs: dict[tuple[int, int], PlacedCell | None] = {}
 
     def place_at(at: int, depth: int) -> PlacedCell | None:
         if (at, depth) not in pairs:
             pairs[at, depth] = place_cell(
-                cells[at], wanted.cells[depth], overcommit=overcommit, reserved=wanted.reserved_cpus(depth)
+                cells[at], topology.cells[depth], overcommit=overcommit, reserved=topology.reserved_cpus(depth)
             )
         return pairs[at, depth]
 
-    way = _find_arrangement(
+    arrangement = _find_arrangement(
         len(cells),
-        len(wanted.cells),
-        can=lambda *pair: place_at(*pair) is not None,
-        accepted=partial(_is_accepted, cells, needs=needs, supports_pci=supports_pci),
+        len(topology.cells),
+        fits_at=lambda *pair: place_at(*pair) is not None,
+        is_accepted=partial(_is_accepted, cells, needs=needs, supports_pci=supports_pci),
     )
-    if way is None:
+    if arrangement is None:
         return None
-    return tuple(made for depth, at in enumerate(way) if (made := place_at(at, depth)) is not None)
+    return tuple(cell for depth, at in enumerate(arrangement) if (cell := place_at(at, depth)) is not None)
 
 
 def fits(
-    wanted: InstanceTopology,
+    topology: InstanceTopology,
     *,
-    can: Sequence[Verdicts],
+    verdicts: Sequence[Verdicts],
     cells: Sequence[NumaCell] = (),
     needs: NetworkNeeds | None = None,
     supports_pci: SupportsPci | None = None,
@@ -84,63 +84,67 @@ def fits(
     """Return whether ``fit`` finds an assignment, given the verdicts on pairs of cells.
 
     Args:
-        wanted, needs, supports_pci: as for ``fit``.
-        can: the instance cells that fit on each host cell.
+        topology, needs, supports_pci: as for ``fit``.
+        verdicts: the instance cells that fit on each host cell.
         cells: the host cells, needed for networks and devices.
     """
-    accepted = partial(_is_accepted, cells, needs=needs, supports_pci=supports_pci)
-    return (
-        _find_arrangement(len(can), len(wanted.cells), can=lambda at, depth: can[at][depth], accepted=accepted)
-        is not None
+    is_accepted = partial(_is_accepted, cells, needs=needs, supports_pci=supports_pci)
+    arrangement = _find_arrangement(
+        len(verdicts), len(topology.cells), fits_at=lambda at, depth: verdicts[at][depth], is_accepted=is_accepted
     )
+    return arrangement is not None
 
 
 def _is_accepted(
-    cells: Sequence[NumaCell], way: Sequence[int], *, needs: NetworkNeeds | None, supports_pci: SupportsPci | None
+    cells: Sequence[NumaCell],
+    arrangement: Sequence[int],
+    *,
+    needs: NetworkNeeds | None,
+    supports_pci: SupportsPci | None,
 ) -> bool:
     """Return whether devices and networks are near the chosen host cells."""
     if needs is None and supports_pci is None:
         return True
-    chosen = [cells[at] for at in way]
+    chosen = [cells[at] for at in arrangement]
     if supports_pci is not None and not supports_pci([cell.id for cell in chosen]):
         return False
     return needs is None or is_near(chosen, cells, needs)
 
 
-def _sort_cells(cells: Sequence[NumaCell], wanted: InstanceTopology, *, is_packing: bool) -> list[NumaCell]:
+def _sort_cells(cells: Sequence[NumaCell], topology: InstanceTopology, *, is_packing: bool) -> list[NumaCell]:
     """Sort host cells by preference; keep the order if all are needed."""
-    if len(cells) == len(wanted.cells):
+    if len(cells) == len(topology.cells):
         return list(cells)
     ordered = sorted(cells, key=lambda cell: cell.free_memory_mb, reverse=not is_packing)
-    if wanted.cells[0].is_pinned:
+    if topology.cells[0].is_pinned:
         return sorted(ordered, key=lambda cell: len(cell.free_pcpus), reverse=not is_packing)
     return sorted(ordered, key=lambda cell: cell.cpu_usage, reverse=is_packing)
 
 
 def _find_arrangement(
-    count: int, length: int, *, can: Callable[[int, int], bool], accepted: Callable[[Sequence[int]], bool]
+    count: int, length: int, *, fits_at: Callable[[int, int], bool], is_accepted: Callable[[Sequence[int]], bool]
 ) -> tuple[int, ...] | None:
     """Find the first acceptable arrangement of ``length`` out of ``count`` numbers, in lexical order.
 
     The remaining choices depend on the set of used numbers, not on its order, so failed sets are not tried again.
     """
     dead: set[int] = set()
-    way: list[int] = []
+    arrangement: list[int] = []
 
     def search(taken: int) -> bool:
-        if len(way) == length:
-            return accepted(way)
+        if len(arrangement) == length:
+            return is_accepted(arrangement)
         for at in range(count):
             more = taken | 1 << at
-            if more == taken or more in dead or not can(at, len(way)):
+            if more == taken or more in dead or not fits_at(at, len(arrangement)):
                 continue
             if len(dead) >= _SETS_MAX:
                 return False
-            way.append(at)
+            arrangement.append(at)
             if search(more):
                 return True
-            way.pop()
+            arrangement.pop()
             dead.add(more)
         return False
 
-    return tuple(way) if search(0) else None
+    return tuple(arrangement) if search(0) else None

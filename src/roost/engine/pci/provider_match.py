@@ -38,7 +38,7 @@ def match_providers(
     taken = _match_seats(fitting)
     if len(taken) < len(wanted):
         return UNMAPPED
-    return {wanted[unit][0]: (seats[at][0],) for at, unit in sorted(taken.items(), key=lambda each: each[1])}
+    return {wanted[device][0]: (seats[at][0],) for at, device in sorted(taken.items(), key=lambda each: each[1])}
 
 
 def _is_fit(request: PciRequest, resource_class: str, pools: Sequence[PciPool]) -> bool:
@@ -57,16 +57,16 @@ def _match_seats(fitting: Sequence[Sequence[int]]) -> dict[int, int]:
     """Find a maximum matching: seat -> number of the device on it."""
     taken: dict[int, int] = {}
 
-    def assign(unit: int, seen: set[int]) -> bool:
-        for at in fitting[unit]:
+    def assign(device: int, seen: set[int]) -> bool:
+        for at in fitting[device]:
             if at in seen:
                 continue
             seen.add(at)
             if at not in taken or assign(taken[at], seen):
-                taken[at] = unit
+                taken[at] = device
                 return True
         return False
 
-    for unit in range(len(fitting)):
-        assign(unit, set())
+    for device in range(len(fitting)):
+        assign(device, set())
     return taken

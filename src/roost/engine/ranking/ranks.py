@@ -71,7 +71,7 @@ def total(parts: list[Scores], hosts: int) -> Scores:
     return summed
 
 
-def find_best(scores: Scores, wanted: int) -> Rows:
+def find_best(scores: Scores, count: int) -> Rows:
     """Find the positions of the best scores, best first, equal ones in row order.
 
     Very few are found one by one. Otherwise the maximum of each block shows whether it can hold one of the best, so
@@ -79,41 +79,41 @@ def find_best(scores: Scores, wanted: int) -> Rows:
 
     Args:
         scores: float64, shape (hosts,).
-        wanted: number of positions, >= 1.
+        count: number of positions, >= 1.
 
     Returns:
-        intp, shape (min(wanted, hosts),).
+        intp, shape (min(count, hosts),).
     """
     hosts = len(scores)
-    if wanted <= _ONE_BY_ONE_MAX and hosts > wanted:
-        found = _find_one_by_one(scores, wanted)
+    if count <= _ONE_BY_ONE_MAX and hosts > count:
+        found = _find_one_by_one(scores, count)
         if np.isfinite(scores[found[0]]) and np.isfinite(scores[found[-1]]):
             return found
-    if hosts <= 4 * _BLOCK or wanted >= hosts // _BLOCK:
-        return _sort_first(scores, np.arange(hosts), wanted)
+    if hosts <= 4 * _BLOCK or count >= hosts // _BLOCK:
+        return _sort_first(scores, np.arange(hosts), count)
     maxima = np.maximum.reduceat(scores, np.arange(0, hosts, _BLOCK))
-    chosen = np.argsort(-maxima, kind="stable")[:wanted]
+    chosen = np.argsort(-maxima, kind="stable")[:count]
     worst = maxima[chosen[-1]]
     chosen.sort()
     inside = (chosen[:, np.newaxis] * _BLOCK + _WITHIN).ravel()
     if inside[-1] >= hosts:
         inside = inside[inside < hosts]
-    return _sort_first(scores, inside[scores[inside] >= worst], wanted)
+    return _sort_first(scores, inside[scores[inside] >= worst], count)
 
 
-def _find_one_by_one(scores: Scores, wanted: int) -> Rows:
+def _find_one_by_one(scores: Scores, count: int) -> Rows:
     """Find the best scores one by one; correct if the first and the last of them are finite."""
     left = scores.copy()
     found = []
-    for _ in range(wanted):
+    for _ in range(count):
         at = int(left.argmax())
         found.append(at)
         left[at] = -np.inf
     return np.array(found, dtype=np.intp)
 
 
-def _sort_first(scores: Scores, positions: Rows, wanted: int) -> Rows:
-    order = np.argsort(-scores[positions], kind="stable")[:wanted]
+def _sort_first(scores: Scores, positions: Rows, count: int) -> Rows:
+    order = np.argsort(-scores[positions], kind="stable")[:count]
     return positions[order]
 
 

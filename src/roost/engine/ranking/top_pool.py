@@ -39,13 +39,11 @@ class Pool:
 
     __slots__ = (
         "_at",
-        "_behind",
-        "_each",
+        "_cells",
         "_edge",
         "_ends",
         "_floating",
-        "_is_hasty",
-        "_is_loose",
+        "_had_bulk_change",
         "_keys",
         "_outside",
         "_passing",
@@ -54,9 +52,11 @@ class Pool:
         "_raws",
         "_room",
         "_rows",
+        "_scales_may_move",
         "_score_of",
         "_scores",
         "_size",
+        "_stale",
         "scales",
     )
 
@@ -88,30 +88,30 @@ class Pool:
         self._scores[: self._size] = scores[chosen]
         self._penalty = np.full(room, -np.inf)  # 0 for accepted hosts
         self._penalty[: self._size] = 0.0
-        # The same by host; the arrays catch up before a pass over all hosts of the pool.
+        # The same by host. The arrays are updated only before a pass over all hosts of the pool.
         self._raw_of: list[list[float]] = self._raws[:, : self._size].T.tolist()
         self._score_of: list[float] = self._scores[: self._size].tolist()
-        self._behind: set[int] = set()
-        self._each: tuple[Cells, Cells, Cells] = (self._raws.data, self._scores.data, self._penalty.data)
+        self._stale: set[int] = set()  # positions with outdated arrays
+        self._cells: tuple[Cells, Cells, Cells] = (self._raws.data, self._scores.data, self._penalty.data)
         self._passing = self._size
         # The best accepted hosts in order: all with keys before the edge. None: sort again.
         self._keys: list[Key] | None = None
         self._edge = _WORST_KEY
-        self._is_loose = False  # an end of a scale may have moved
-        self._is_hasty = False  # many hosts changed at once since the last rank
-        self._ends = self._ends_of(scales)
+        self._scales_may_move = False
+        self._had_bulk_change = False  # since the last rank
+        self._ends = self._build_ends(scales)
 
-    def _ends_of(self, scales: list[Scale]) -> list[tuple[float, float, float, float, bool, bool]]:
+    def _build_ends(self, scales: list[Scale]) -> list[tuple[float, float, float, float, bool, bool]]:
         """Return the scoring parameters, one entry per weigher.
 
         Returns:
-            Low and high end, width and multiplier, and whether pool hosts alone hold the low and the high end.
+            Low and high end, width, multiplier, and whether only pool hosts are at the low and at the high end.
         """
         ends = []
         for at, (scale, (low_floats, high_floats)) in enumerate(zip(scales, self._floating, strict=True)):
-            low_goes = low_floats and self._outside.lows[at] != scale.low
-            high_goes = high_floats and self._outside.highs[at] != scale.high
-            ends.append((scale.low, scale.high, scale.high - scale.low, scale.multiplier, low_goes, high_goes))
+            pool_has_low = low_floats and self._outside.lows[at] != scale.low
+            pool_has_high = high_floats and self._outside.highs[at] != scale.high
+            ends.append((scale.low, scale.high, scale.high - scale.low, scale.multiplier, pool_has_low, pool_has_high))
         return ends
 
     def __contains__(self, row: int) -> bool:
@@ -152,7 +152,7 @@ class Pool:
             self._raw_of[at] = raw
             self._score_of[at] = score
         self._keys = None
-        self._is_hasty = self._is_loose = True
+        self._had_bulk_change = self._scales_may_move = True
         return True
 
     def _join(self, row: int, *, passed: bool) -> int | None:
@@ -177,35 +177,36 @@ class Pool:
             score = 0.0
             for raw, (low, high, width, multiplier, _, _) in zip(raws, self._ends, strict=True):
                 if not low <= raw <= high:
-                    self._is_loose = True  # It is beyond an end.
+                    self._scales_may_move = True  # It is beyond an end.
                 if width:
                     score += (raw - low) / width * multiplier
             if keys is not None and (key := (-score, row, at)) < self._edge:
                 insort(keys, key)
-        if was and not self._is_loose:
+        if was and not self._scales_may_move:
             # An end of a scale may move when its last host leaves it.
             ends = zip(self._raw_of[at], raws, self._ends, strict=True)
-            for held, now, (low, high, _, _, low_goes, high_goes) in ends:
-                if ((high_goes and held >= high) or (low_goes and held <= low)) and not (passes and now == held):
-                    self._is_loose = True
+            for held, now, (low, high, _, _, pool_has_low, pool_has_high) in ends:
+                was_end = (pool_has_high and held >= high) or (pool_has_low and held <= low)
+                if was_end and not (passes and now == held):
+                    self._scales_may_move = True
         self._passing += passes - was
         self._raw_of[at] = raws
         self._score_of[at] = score
-        self._behind.add(at)
+        self._stale.add(at)
 
     def _catch_up(self) -> None:
         """Copy the values by host to the arrays."""
-        if not self._behind:
+        if not self._stale:
             return
-        raws, scores, penalty = self._each
-        for at in self._behind:
+        raws, scores, penalty = self._cells
+        for at in self._stale:
             for weigher, raw in enumerate(self._raw_of[at]):
                 raws[weigher, at] = raw
             score = scores[at] = self._score_of[at]
             penalty[at] = score if score == -np.inf else 0.0
-        self._behind.clear()
+        self._stale.clear()
 
-    def best(self, wanted: int) -> tuple[list[int], list[list[float]], list[float]] | None:
+    def best(self, count: int) -> tuple[list[int], list[list[float]], list[float]] | None:
         """Return the best hosts: rows, raw weights by host, and scores; best first, equal ones in row order.
 
         The raw weights of a host are the same list until it is touched; do not modify it.
@@ -215,9 +216,9 @@ class Pool:
         """
         if self._passing == 0:
             return None if self._outside.exists else ([], [], [])
-        if self._passing < wanted and self._outside.exists:
+        if self._passing < count and self._outside.exists:
             return None
-        first = self._find_best(min(wanted, self._passing))
+        first = self._find_best(min(count, self._passing))
         score, row, _ = first[-1]
         if not self._outside.is_beaten_by(-score, row, self.scales):
             return None
@@ -262,36 +263,36 @@ class Pool:
             self._set(at, row, passes=left > 1, raws=moved)
         return taken
 
-    def _find_best(self, wanted: int) -> list[Key]:
-        """Find the keys of the best accepted hosts, in order; at least ``wanted`` must pass."""
-        if self._rescale() or self._is_hasty:
+    def _find_best(self, count: int) -> list[Key]:
+        """Find the keys of the best accepted hosts, in order; at least ``count`` must pass."""
+        if self._rescale() or self._had_bulk_change:
             # Many hosts may change again before the next rank.
-            self._is_hasty = False
-            return self._sort(wanted)
-        if self._keys is None or len(self._keys) < wanted:
-            keys = self._sort(min(max(_SORTED_MAX, wanted) + 1, self._passing))
+            self._had_bulk_change = False
+            return self._sort(count)
+        if self._keys is None or len(self._keys) < count:
+            keys = self._sort(min(max(_SORTED_MAX, count) + 1, self._passing))
             self._edge = _WORST_KEY if len(keys) == self._passing else keys.pop()
             self._keys = keys
-        return self._keys[:wanted]
+        return self._keys[:count]
 
-    def _sort(self, wanted: int) -> list[Key]:
+    def _sort(self, count: int) -> list[Key]:
         """Find the best keys among all hosts of the pool."""
         self._catch_up()
         negated, rows = -self._scores[: self._size], self._rows[: self._size]
-        if wanted == 1:
+        if count == 1:
             near = np.flatnonzero(negated == negated.min())
-        elif wanted < self._size:
-            near = np.flatnonzero(negated <= np.partition(negated, wanted - 1)[wanted - 1])
+        elif count < self._size:
+            near = np.flatnonzero(negated <= np.partition(negated, count - 1)[count - 1])
         else:
             near = np.arange(self._size)
-        near = near[np.lexsort((rows[near], negated[near]))[:wanted]]
+        near = near[np.lexsort((rows[near], negated[near]))[:count]]
         return list(zip(negated[near].tolist(), rows[near].tolist(), near.tolist(), strict=True))
 
     def _rescale(self) -> bool:
         """Recompute scales and scores for the accepted hosts; return whether any scale moved."""
-        if not self._is_loose:
+        if not self._scales_may_move:
             return False
-        self._is_loose = False
+        self._scales_may_move = False
         self._catch_up()
         size = self._size
         seen = self._raws[:, :size]
@@ -312,7 +313,7 @@ class Pool:
         if not moved:
             return False
         self.scales = scales
-        self._ends = self._ends_of(scales)
+        self._ends = self._build_ends(scales)
         self._scores[:size] = self._sums(seen) + self._penalty[:size]
         self._score_of = self._scores[:size].tolist()
         self._keys = None

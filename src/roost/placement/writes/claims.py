@@ -112,7 +112,7 @@ def move(
     takes = [_takes(state, spec, unknown_class) for spec in specs]
     ending = [holder for holder in holders if holder is not None]
     refusal = check_claim(
-        state, (take for each in takes for take in each), frees=_takes_of(state, ending), instead=instead
+        state, (take for each in takes for take in each), frees=_takes_of(state, ending), overrides=instead
     )
     if refusal is not None:
         # The previous allocations of a released consumer count as requested.
@@ -221,7 +221,7 @@ def _describe_refusal(
     bare = [
         row
         for row in dict.fromkeys(row for row, _, _ in requested)
-        if not any(has_inventory(state, row, number, instead=instead) for number in numbers)
+        if not any(has_inventory(state, row, number, overrides=instead) for number in numbers)
     ]
     if bare:
         return _invalid_inventory(", ".join(map(name_of, numbers)), ", ".join(uuids[row] for row in bare))

@@ -79,7 +79,7 @@ class NumaTopology(BaseFilter[NoOptions]):
         verdicts: Mask = np.zeros(len(hosts), dtype=np.bool_)
         ratios = _overcommit(hosts)
         for can, positions in group_hosts(hosts, topology, cpu=ratios["cpu"], memory=ratios["memory"]):
-            if fits(topology, can=can):
+            if fits(topology, verdicts=can):
                 verdicts[positions] = self._are_near(hosts, positions, can, spec=spec)
         return verdicts
 
@@ -100,7 +100,7 @@ class NumaTopology(BaseFilter[NoOptions]):
         near = hosts.distinct_values("numa surroundings", surroundings).codes[positions]
         _, first, inverse = np.unique(near, return_index=True, return_inverse=True)
         verdicts = [
-            can_place(hosts.facts(at), topology, can=can, needs=needs, requests=requests)
+            can_place(hosts.facts(at), topology, verdicts=can, needs=needs, requests=requests)
             for at in positions[first].tolist()
         ]
         mask: Mask = np.array(verdicts, dtype=np.bool_)[inverse]
