@@ -225,26 +225,26 @@ class Roost:
         """
         self._current.refresh()
         request = msgspec.structs.replace(request, instance_uuids=())
-        one = msgspec.structs.replace(request, count=1)
+        single = msgspec.structs.replace(request, count=1)
         if request.count == 1:
-            return self.explainer.explain(one)
+            return self.explainer.explain(single)
         # All trials use the same random draws.
         draws = FixedRandom(self._random.seed())
         trial = self.fork(random=draws).decide(request)
         if trial.is_granted:
-            return self.explainer.explain(one)
+            return self.explainer.explain(single)
         changes = self.explainer.changes(request, seed=draws.seed())
         partial = self.fork(random=draws)
         if trial.found:
-            fewer = msgspec.structs.replace(one, count=trial.found)
+            fewer = msgspec.structs.replace(single, count=trial.found)
             partial.scheduler.keeps_consumed = True
             partial.decide(fewer)
             text = f"{trial.found:,} instances instead of {request.count:,}"
-            hosts = self.explainer.explain(one).left
+            hosts = self.explainer.explain(single).left
             changes.append(Change(kind="count", text=text, hosts=hosts, request=fewer))
         empty = self.without_consumers(random=draws).decide(request)
         never = Never(could_fit=empty.is_granted, reason=empty.reason)
-        return partial.explainer.explain(one, changes=changes, never=never)
+        return partial.explainer.explain(single, changes=changes, never=never)
 
     def decide(self, request: Request, *, dry_run: bool = False) -> Decision:
         """Choose hosts for a request and claim them; durable on return, whether granted or refused.

@@ -159,10 +159,10 @@ def load_with_sources(
         BadSettings: a file cannot be read, or a setting is unknown or wrong.
     """
     origin = "roost.toml" if path is None else str(path)
-    reading = _Reader(origin, adapt=adapt, is_lenient=is_lenient)
-    text = reading.attempt(lambda: "" if path is None else _text(path), "", is_located=True)
-    nova = None if nova_conf is None else reading.attempt(lambda: read_nova_conf(nova_conf), None, is_located=True)
-    return reading.read(text, nova)
+    reader = _Reader(origin, adapt=adapt, is_lenient=is_lenient)
+    text = reader.attempt(lambda: "" if path is None else _read_text(path), "", is_located=True)
+    nova = None if nova_conf is None else reader.attempt(lambda: read_nova_conf(nova_conf), None, is_located=True)
+    return reader.read(text, nova)
 
 
 def read_settings(text: str, *, origin: str = "roost.toml", adapt: Adapt | None = None) -> Settings:
@@ -176,7 +176,7 @@ def build_settings(document: Mapping[str, Any], *, adapt: Adapt | None = None) -
     Raises:
         BadSettings: a setting is unknown or wrong.
     """
-    return _Reader("", adapt=adapt).make(document)
+    return _Reader("", adapt=adapt).build(document)
 
 
 def override_settings(settings: Settings, document: Mapping[str, Any], *, adapt: Adapt | None = None) -> Settings:
@@ -195,7 +195,7 @@ def override_settings(settings: Settings, document: Mapping[str, Any], *, adapt:
     return build_settings({**sections, **overrides}, adapt=adapt)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -257,7 +257,7 @@ class _Reader:
             problems=tuple(self._problems),
         )
 
-    def make(self, document: Mapping[str, Any]) -> Settings:
+    def build(self, document: Mapping[str, Any]) -> Settings:
         """Build settings from sections, by name."""
         return self._build(self._sections_of(document))[0]
 
@@ -267,7 +267,7 @@ class _Reader:
         own = {section: self._part(section, kind) for section, kind in _OWN_SECTIONS.items()}
         filter_scheduler = own["filter_scheduler"]
         assert isinstance(filter_scheduler, FilterScheduler)
-        # The filter_scheduler section determines the rules, and so the known settings.
+        # The filter_scheduler section determines the rules, and with them the known settings.
         with config_view.track_plugin_options():
             catalogue = self._rules(filter_scheduler)
         registered = config_view.list_plugin_options()
@@ -458,7 +458,7 @@ def _unknown_settings(
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:
-    by_lower = {each.lower(): each for each in names}
+    by_lower = {known.lower(): known for known in names}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0)
     return f"the nearest known name is {by_lower[close[0]]}"
 

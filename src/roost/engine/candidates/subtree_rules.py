@@ -62,13 +62,13 @@ class _SameSubtree:
         number = {row: at for at, row in enumerate(layout.rows)}
         parent_of = state.providers.parent.data
         for provider, row in enumerate(layout.rows):
-            above, each = 0, row
-            while each >= 0:
-                at = number.get(each)
+            above, ancestor = 0, row
+            while ancestor >= 0:
+                at = number.get(ancestor)
                 if at is not None:
                     above |= 1 << at
                     self._below[at] |= 1 << provider
-                each = parent_of.item(each)
+                ancestor = parent_of.item(ancestor)
             self._above.append(above)
 
     def holds(self, chosen: list[int], last: int) -> bool:

@@ -295,8 +295,8 @@ class Pool:
         self._scales_may_move = False
         self._catch_up()
         size = self._size
-        seen = self._raws[:, :size]
-        highs = np.maximum.reduce(seen + self._penalty[:size], axis=1).tolist()
+        raws = self._raws[:, :size]
+        highs = np.maximum.reduce(raws + self._penalty[:size], axis=1).tolist()
         moved = False
         scales = []
         for weigher, (scale, (low_floats, high_floats)) in enumerate(zip(self.scales, self._floating, strict=True)):
@@ -304,7 +304,7 @@ class Pool:
             if high_floats:
                 high = max(highs[weigher], self._outside.highs[weigher])
             if low_floats:
-                low = min(float((seen[weigher] - self._penalty[:size]).min()), self._outside.lows[weigher])
+                low = min(float((raws[weigher] - self._penalty[:size]).min()), self._outside.lows[weigher])
             if low != scale.low or high != scale.high:
                 moved = True
                 scales.append(Scale(scale.weigher, low, high, scale.multiplier))
@@ -314,7 +314,7 @@ class Pool:
             return False
         self.scales = scales
         self._ends = self._build_ends(scales)
-        self._scores[:size] = self._sums(seen) + self._penalty[:size]
+        self._scores[:size] = self._sums(raws) + self._penalty[:size]
         self._score_of = self._scores[:size].tolist()
         self._keys = None
         return True

@@ -145,13 +145,13 @@ class Link:
         """Return the connection, on any timeline; reopen a lost one."""
         if self._connection.closed:
             connection, history = retry(self._reconnect, wait_s=self._settings.wait_s)
-            known = self._failed_over or self.history
-            if known is not None and known.epoch != history.epoch:
+            previous = self._failed_over or self.history
+            if previous is not None and previous.epoch != history.epoch:
                 connection.close()
                 raise DatabaseRestored
-            if known is not None and known.timeline != history.timeline:
+            if previous is not None and previous.timeline != history.timeline:
                 metrics.TIMELINE_CHANGES.inc()
-                log.event("database_failed_over", before=known.timeline, after=history.timeline)
+                log.event("database_failed_over", before=previous.timeline, after=history.timeline)
                 self._failed_over = history
             self._connection = connection
         return self._connection

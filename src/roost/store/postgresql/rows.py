@@ -104,8 +104,8 @@ def batch_statement(batch: Batch, token: int) -> Statement:
         }
     if batch.phases:
         parts.append("early claims")
-        values += columns_of(_BIGINTS[:2], _released_phases(batch))
-        values += columns_of(("uuid", "bigint"), _claimed_phases(batch))
+        values += columns_of(_BIGINTS[:2], _phases_of_releases(batch))
+        values += columns_of(("uuid", "bigint"), _phases_of_claims(batch))
         counts["early_claims"] = 0
     for table, new_rows in (
         (CONSUMER, list(batch.consumers.values())),
@@ -123,12 +123,12 @@ def batch_statement(batch: Batch, token: int) -> Statement:
     return Statement(_text(tuple(parts), tuple(counts)), [*values, *counts.values()])
 
 
-def _released_phases(batch: Batch) -> list[Values]:
+def _phases_of_releases(batch: Batch) -> list[Values]:
     """Return the ids of released consumers, each with its phase."""
     return _add_phases(list(batch.released), [release_end for release_end, _ in batch.phases])
 
 
-def _claimed_phases(batch: Batch) -> list[Values]:
+def _phases_of_claims(batch: Batch) -> list[Values]:
     """Return the uuids of claimed consumers, each with its phase."""
     uuids = [row[_UUID] for row in batch.consumers.values()]
     return _add_phases(uuids, [claim_end for _, claim_end in batch.phases])
