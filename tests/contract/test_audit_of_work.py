@@ -60,7 +60,10 @@ def test_consistent_work_has_no_findings(durable, rows):
             [instance_status(uuid=TWO), migration(3, uuid=ONE, status="confirmed")],
             ("orphan", f"consumer {uuid_text(ONE)}", HELD),
         ),
-        ([instance_status(uuid=uuid_of("nobody"))], ("status", "instance 1", "is ACTIVE on h1, but has no allocations")),
+        (
+            [instance_status(uuid=uuid_of("nobody"))],
+            ("status", "instance 1", "is ACTIVE on h1, but has no allocations"),
+        ),
         (
             [instance_status(host="h2")],
             ("status", "instance 1", "is on h2 (p1) by its status, and on h1 (p1) by its allocations"),

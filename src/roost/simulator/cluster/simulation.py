@@ -157,7 +157,7 @@ class Simulation:
         """Make a waiting operation due before its time, or let a host of one sign off; schedule the next time."""
         if self._faults.is_over:
             return
-        rows = self.world.store.shelves.work[OperationRow].rows.values()
+        rows = self.world.store.tables.work[OperationRow].rows.values()
         waiting = sorted((row for row in rows if not (row.outcome or row.owner)), key=lambda row: row.id)
         rare = self.world.rare
         if waiting and rare.strikes("woken"):
@@ -170,7 +170,7 @@ class Simulation:
 
     def _desert(self, operation: OperationRow) -> None:
         """Let all hosts with orders of an operation sign off."""
-        orders = self.world.store.shelves.work[OrderRow].rows.values()
+        orders = self.world.store.tables.work[OrderRow].rows.values()
         hosts = {order.host for order in orders if order.operation_id == operation.id}
         for machine in self.world.machines:
             if machine.host in hosts and machine.process is not None and self.world.rare.chance.random() < 0.7:
