@@ -28,7 +28,7 @@ MEANINGS = {
     Event.HOST_GONE: "The agent of the host is gone, and has not answered.",
     Event.TIMED_OUT: "The agent is there, and has not answered within the limit of the order.",
     Event.HOST_BACK: "A host that was gone is there again.",
-    Event.CANCELLED: "A deletion wants the instance.",
+    Event.CANCELLED: "A deletion of the instance has cancelled the operation.",
 }
 
 

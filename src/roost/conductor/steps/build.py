@@ -39,7 +39,7 @@ def choose(view: View, _desk: Desk, body: Build) -> Choose:
 
 
 def refuse(view: View, desk: Desk, error: RoostError) -> Commit:
-    """Decide again after a lost race; otherwise go on without hosts."""
+    """Decide again after a lost race; otherwise continue without hosts, so that all instances end in ERROR."""
     body = body_of(view.operation, Build)
     failed = msgspec.structs.replace(body, problem=describe_error(error))
     uuids = map(uuid_bytes, body.request.instance_uuids)

@@ -71,7 +71,7 @@ def order_parting(view: View, desk: Desk, body: InstanceMove | MoveSettlement) -
 
 
 def leave_source(view: View, desk: Desk, body: InstanceMove | MoveSettlement) -> Commit:
-    """End; the migration keeps the old allocations until the old host returns. Wait if both are the same host."""
+    """End; the migration keeps the old allocations until the old host is back. If both are one host, wait for it."""
     if _is_same_host(view):
         return Commit(operation=wait_until(view, view.now_s + PAUSE_S, step="part", body=body))
     return _finish(view, desk, body, is_clean=False)

@@ -97,7 +97,7 @@ def order_again(view: View, desk: Desk, body: Delete) -> Commit:
 
 
 def finish_sweep(view: View, _desk: Desk, body: Delete) -> Commit:
-    """End: no host has anything of the instance."""
+    """End: no host has a guest or other remains of the instance."""
     return Commit(operation=end(view, body=body))
 
 

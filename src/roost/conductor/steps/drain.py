@@ -1,7 +1,7 @@
-"""Drain a host: its instances leave, a number of them at once, each by an operation of its own.
+"""Drain a host: move its instances away, a few at a time, each by a separate operation.
 
 A running instance migrates live. If that fails while it is still there, it is stopped for the move. An instance that
-cannot leave is recorded, and the others go on.
+cannot move is recorded, and the drain continues.
 """
 
 from collections.abc import Sequence

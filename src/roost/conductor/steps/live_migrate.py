@@ -1,6 +1,6 @@
 """Migrate a running instance to another host.
 
-If the migration fails or is not answered, both hosts are inspected; the place of the guest is never guessed.
+If the migration fails or is not answered, both hosts are inspected to find the guest.
 """
 
 import msgspec
@@ -74,7 +74,7 @@ def clear_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def leave_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Go on to the next target: nothing was on its way, so nothing can run on this one."""
+    """Continue with the next target: the migration had not begun, so no guest can run on this one."""
     is_final = view.is_away(view.status.host)
     return try_targets.try_next_target(view, desk, body, problem=body.lost, is_final=is_final)
 
@@ -156,7 +156,7 @@ def undo(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def keep(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Keep the instance on the source; if the target spared it, put it there. If neither host has it, set ERROR."""
+    """Keep the instance on the source, or put it on the target if its guest runs there; if neither has it, ERROR."""
     report, guest = _source_report(view), None if view.reply.answer is None else view.reply.answer.found
     if view.reply.event is Event.DONE and not _is_on_source(view) and _is_spared(view, guest):
         return _judge_target(view, desk, body, guest=guest)

@@ -1,7 +1,7 @@
 """Move an instance to another host, or resize it: it is stopped on the way.
 
-The source keeps its copy until the target has arrived. After that, the instance waits in VERIFY_RESIZE, or is settled
-at once.
+The source keeps its copy until the guest on the target is complete. After that, the instance waits in VERIFY_RESIZE,
+or the move is settled at once.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Set the status of an instance by its host's report: on request in ERROR, and if the two differ."""
+"""Set the status of an instance to what its host reports: on request in ERROR, or if report and status differ."""
 
 from functools import partial
 

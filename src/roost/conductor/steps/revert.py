@@ -1,7 +1,7 @@
 """Revert a move: the instance returns to its old host, with its old size.
 
-If the user declares its present host lost, and the agent is gone, nothing is undone there. The instance is then on its
-old host at once. Another migration, like that of an evacuation, keeps the allocations on the lost host, so that the
+If the user declares the present host lost, and its agent is gone, nothing is undone there. The instance is then on
+its old host at once. Another migration, like that of an evacuation, keeps the allocations on the lost host, so that the
 guest is destroyed before that host counts as up.
 """
 
@@ -55,7 +55,7 @@ def begin(view: View, desk: Desk, body: MoveSettlement) -> Commit:
 
 
 def undo(view: View, desk: Desk, body: MoveSettlement) -> Commit:
-    """Order the host of the instance to discard the move; destroy the rest if the guest is not complete there."""
+    """Order the host of the instance to discard the move; destroy partial guests if it is not complete there."""
     guest, source = whole_guest(view), migration_of(view).source_host
     if guest is None and source.lower() == view.status.host.lower():
         return fail(view, desk, body, problem=f"{view.status.host} has no guest of it")
@@ -94,7 +94,7 @@ def return_or_wait(view: View, desk: Desk, body: MoveSettlement) -> Commit:
 
 
 def restart(view: View, desk: Desk, body: MoveSettlement) -> Commit:
-    """Order the old host to start the instance, if it ran; otherwise it is back."""
+    """Order the old host to start the instance, if it ran; otherwise put it there as SHUTOFF."""
     old_host = _old_host(view, body)
     if not body.is_on:
         return _finish(view, desk, body)

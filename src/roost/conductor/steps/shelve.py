@@ -155,7 +155,7 @@ OFFLOAD_TABLE = Table(
     {"send": State(AT_ONCE, {Event.STARTED: To(begin_offload, "offload")}), "offload": _OFFLOAD},
     first=("send",),
     cancel=To(fail, "end"),
-    about="Take a shelved instance off its host, which is waited for as long as it lives.",
+    about="Offload a shelved instance from its host. While the host is up, the operation waits for its answer.",
 )
 TABLE = Table(
     Shelve,

@@ -84,7 +84,7 @@ def try_next(view: View, desk: Desk, body: InstanceBuild) -> Commit:
 
 
 def give_up(view: View, desk: Desk, body: InstanceBuild) -> Commit:
-    """Release all allocations and set ERROR: no other host can succeed."""
+    """Release all allocations and set ERROR: the build would fail on any other host too."""
     return _try_next(view, desk, body, problem=view.reply.problem, is_final=True)
 
 

@@ -55,7 +55,9 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Meta(description="Address of a remote Placement API for the claims of `roost up`; empty: its own."),
     ] = ""
     remote_timeout_s: Annotated[float, Meta(description="Seconds for the remote Placement to answer.")] = 10.0
-    remote_sync_s: Annotated[float, Meta(description="Seconds between reads of its hosts.")] = 60.0
+    remote_sync_s: Annotated[
+        float, Meta(description="Seconds between reads of the hosts from the remote Placement.")
+    ] = 60.0
     workers: Annotated[int, Meta(description="Server processes; more than one only on PostgreSQL.")] = 1
     sync_on_startup: Annotated[bool, Meta(description="Whether to upgrade an older database schema at the start.")] = (
         False
@@ -68,7 +70,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = False
     allowed_hosts: Annotated[
         tuple[str, ...],
-        Meta(description="Host names for noauth2, beside addresses, localhost and that of listen; *: any."),
+        Meta(description="Host names to accept with noauth2, besides IP addresses, localhost and listen; *: any."),
     ] = ()
     allow_plain_http: Annotated[
         bool, Meta(description="Whether to accept tokens over plain HTTP on addresses that other machines can reach.")
@@ -89,7 +91,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         bool, Meta(description="Whether only the role service may reshape; otherwise admin may, too.")
     ] = True
     randomize_allocation_candidates: Annotated[
-        bool, Meta(description="Whether to return candidates in random order, and a random part under a limit.")
+        bool, Meta(description="Whether to return candidates in random order; with a limit, a random selection.")
     ] = False
     max_allocation_candidates: Annotated[
         int, Meta(description="Upper bound of generated candidates for one request; -1: none.")
@@ -146,7 +148,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         32 * 2**10
     )
     groups_max: Annotated[
-        int, Meta(description="Upper bound of groups in a request for candidates, with the unsuffixed one, else 400.")
+        int,
+        Meta(description="Upper bound of groups, including the unsuffixed one, in a request for candidates, else 400."),
     ] = 100
     candidates_max_bytes: Annotated[
         int, Meta(description="Upper bound of the candidates in one response in bytes, else 400.")

@@ -33,7 +33,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Meta(description="filter: by rules; chance: any host that is up; caching: by rules, on cached data."),
     ] = "filter"
     periodic_task_interval: Annotated[
-        float, Meta(description="Seconds between refreshes of the driver caching from other processes.")
+        float, Meta(description="Seconds after which the driver caching reads changes of other processes.")
     ] = 60.0
     plugin_timeout_s: Annotated[
         float, Meta(description="Seconds for a third-party rule to judge all hosts; 0: no limit.")
@@ -42,7 +42,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         float, Meta(description="Seconds for a decision to search provider trees for candidates, else 503.")
     ] = 0.5
     plugin_failure: Annotated[
-        str, Meta(description="Refused by a failed third-party rule: the request, or the host.")
+        str, Meta(description="What to refuse if a third-party rule fails: the request, or the host.")
     ] = "request"
     plugin_log_level: Annotated[
         str, Meta(description="Lowest log level of plug-ins: DEBUG, INFO, WARNING or ERROR.")
@@ -50,15 +50,17 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_attempts: Annotated[
         int, Meta(description="Hosts to try for an instance: the chosen one and its alternates.")
     ] = 3
-    claim_rounds: Annotated[int, Meta(description="Rounds of 32 lost races until a request ends with a conflict.")] = 3
+    claim_rounds: Annotated[
+        int, Meta(description="Lost races until a request ends with a conflict, in units of 32.")
+    ] = 3
     max_placement_results: Annotated[
         int, Meta(description="Upper bound of candidates requested from a remote Placement.")
     ] = 1000
     limit_tenants_to_placement_aggregate: Annotated[
-        bool, Meta(description="Whether to restrict projects named by aggregates to the hosts of these.")
+        bool, Meta(description="Whether projects that aggregates name may use only hosts of these.")
     ] = False
     placement_aggregate_required_for_tenants: Annotated[
-        bool, Meta(description="Whether to refuse projects that no aggregate names, with that restriction.")
+        bool, Meta(description="Whether, in addition, to refuse projects that no aggregate names.")
     ] = False
     query_placement_for_image_type_support: Annotated[
         bool, Meta(description="Whether hosts must have the trait of the image's disk format.")
@@ -103,7 +105,7 @@ class Compute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     packing_host_numa_cells_allocation_strategy: Annotated[
         bool,
-        Meta(description="Whether to prefer the NUMA cells of a host with least free resources to those with most."),
+        Meta(description="Whether to use the NUMA cells with least free resources first, not those with most."),
     ] = False
 
 
@@ -184,12 +186,14 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         float, Meta(description="PostgreSQL: seconds without a reply until a statement counts as lost.")
     ] = 10.0
     bulk_deadline_s: Annotated[
-        float, Meta(description="PostgreSQL: the same for reads, writes and upgrades of a whole database.")
+        float, Meta(description="PostgreSQL: deadline_s for reads, writes and upgrades of a whole database.")
     ] = 60.0
     wait_s: Annotated[
         float, Meta(description="PostgreSQL: seconds that requests wait for a lost connection to return.")
     ] = 5.0
-    pooler: Annotated[str, Meta(description="PostgreSQL: none, or session if the URL is of a session pooler.")] = "none"
+    pooler: Annotated[
+        str, Meta(description="PostgreSQL: session if the URL is that of a session pooler, else none.")
+    ] = "none"
 
     def __post_init__(self) -> None:
         if self.synchronous not in ("FULL", "NORMAL"):

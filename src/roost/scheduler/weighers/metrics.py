@@ -22,7 +22,9 @@ class MetricsOptions(msgspec.Struct, frozen=True, kw_only=True):
     weight_setting: WeightSetting = ()
     required: Annotated[
         bool,
-        msgspec.Meta(description="Whether a host without one of the metrics is an error; if not, it is ranked last."),
+        msgspec.Meta(
+            description="Whether a host that lacks a metric is an error; if not, weight_of_unavailable applies."
+        ),
     ] = True
     weight_of_unavailable: Annotated[
         float, msgspec.Meta(description="Raw weight of a host without one of the metrics, if they are not required.")

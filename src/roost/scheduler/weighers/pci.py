@@ -18,7 +18,7 @@ class PciOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``pci``."""
 
     pci_weight_multiplier: Annotated[
-        float, msgspec.Meta(ge=0.0, description="Weight of a small number of free PCI devices.")
+        float, msgspec.Meta(ge=0.0, description="Weight of having few free PCI devices.")
     ] = 1.0
 
 
