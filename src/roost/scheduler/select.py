@@ -133,7 +133,6 @@ class Scheduler:
         """Execute requests and departures in order, each after the ones before it; durable on return.
 
         Args:
-            acts: requests and departures.
             slice_s: seconds until a search ends with ``OverBudget``, so that other acts get their turn;
                 a repeated act continues its search.
 
@@ -258,9 +257,7 @@ class Scheduler:
                 return
             waiting = sorted(losers + unsure, key=lambda pending: pending.at)
             if self._refresh() or losers:
-                waiting = [
-                    pending for pending in waiting if self._attempt(results, pending.at, partial(self._choose, pending))
-                ]
+                waiting = [item for item in waiting if self._attempt(results, item.at, partial(self._choose, item))]
                 continue
             for pending in unsure:
                 pending.item_position = self._placement.stage(build_item(pending, ()))
