@@ -9,7 +9,7 @@ from roost.api.placement.application import Application
 from roost.model.names import SHARING_TRAIT
 from roost.simulator.stable_uuids import uuid_of
 from tests.support.fleets.products import fleet
-from tests.support.servers.in_process_api import Asking, asking_own
+from tests.support.servers.in_process_api import ApiClient, roost_api
 
 AGENT, OTHER, FREE = "own host", "other host", "no host"
 OWN_ROOT, OTHER_ROOT = uuid_of("host", "0"), uuid_of("host", "1")
@@ -51,9 +51,9 @@ def open_apis(host_count=2, options=DEFAULTS):
     def identify(headers):
         return tokens.identify(headers) or (trust_headers(headers) if headers["x-auth-token"] == "admin" else None)
 
-    with asking_own(fleet(host_count, vcpus=8), identify=identify) as own:
+    with roost_api(fleet(host_count, vcpus=8), identify=identify) as own:
         application = Application(identify=identify, allows=Policy(is_legacy=True).allows, options=options)
-        placement = Asking(application, own.serving)
+        placement = ApiClient(application, own.serving)
         apis = HostTokenApis(own, {token: text for token, (text, _) in new_tokens.items()}, placement)
         for name, uuid in (("in-0", "a"), ("in-1", "b")):
             root = OWN_ROOT if name == "in-0" else OTHER_ROOT

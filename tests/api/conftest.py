@@ -2,14 +2,14 @@ import pytest
 
 from tests.contract.stores import PostgresWorld, SqliteWorld
 from tests.support.fleets.products import fleet
-from tests.support.servers.in_process_api import Asking, asking, asking_own
+from tests.support.servers.in_process_api import ApiClient, placement_api, roost_api
 
 
 @pytest.fixture
 def api():
     """The Placement API over a store in memory."""
-    with asking() as client:
-        assert isinstance(client, Asking)
+    with placement_api() as client:
+        assert isinstance(client, ApiClient)
         yield client
 
 
@@ -20,14 +20,14 @@ def api_factory(request, tmp_path):
         world = SqliteWorld(tmp_path / "roost.db")
     else:
         world = PostgresWorld(request.getfixturevalue("postgres_url"))
-    yield lambda: asking(world.open())
+    yield lambda: placement_api(world.open())
     world.close()
 
 
 @pytest.fixture
 def own():
     """The /v1 API over three hosts of 4 VCPU."""
-    with asking_own(fleet(3, vcpus=4)) as client:
+    with roost_api(fleet(3, vcpus=4)) as client:
         yield client
 
 

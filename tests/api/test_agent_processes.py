@@ -7,9 +7,9 @@ import pytest
 
 from roost.machine import find_address
 from tests.support.fleets.products import roost
-from tests.support.servers.clusters import guests_on, running_agents, up
+from tests.support.servers.clusters import guests_on, hosts_up, running_agents
 from tests.support.servers.servers import serve
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -69,15 +69,15 @@ def test_provider_is_unchanged_after_the_agent_restarts(server, tmp_path):
     options = ("--host", "host-1", "--state-dir", tmp_path / "state")
     with running_agents(server, tmp_path, *options) as process:
         assert process.stdout.readline() == f"agent of host-1 for {server.address}\n"
-        until(lambda: up(server) == {"host-1"})
+        wait_until(lambda: hosts_up(server) == {"host-1"})
         before = provider(server)
         assert before[1]["VCPU"]["total"] == 16
         process.kill()
         process.wait()
     first = server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]
     with running_agents(server, tmp_path, *options) as process:
-        until(lambda: server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]["run"] != first["run"])
-        until(lambda: up(server) == {"host-1"})
+        wait_until(lambda: server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]["run"] != first["run"])
+        wait_until(lambda: hosts_up(server) == {"host-1"})
         assert provider(server) == before
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
@@ -85,7 +85,7 @@ def test_provider_is_unchanged_after_the_agent_restarts(server, tmp_path):
 
 def test_fleet_option_runs_many_hosts_in_one_process(server, tmp_path):
     with running_agents(server, tmp_path, "--host", "fake", "--fleet", 20) as process:
-        until(lambda: up(server) == {f"fake-{number}" for number in range(1, 21)})
+        wait_until(lambda: hosts_up(server) == {f"fake-{number}" for number in range(1, 21)})
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
 
@@ -97,7 +97,7 @@ def test_agent_settings_and_provider_config_shape_the_inventory(server, tmp_path
     (tmp_path / "roost.toml").write_text(SETTINGS)
     options = ("--host", "host-1", "--state-dir", tmp_path / "state", "--config", tmp_path / "roost.toml")
     with running_agents(server, tmp_path, *options, "--provider-config", config_folder):
-        until(lambda: up(server) == {"host-1"})
+        wait_until(lambda: hosts_up(server) == {"host-1"})
         inventories = provider(server)[1]
         assert (inventories["VCPU"]["reserved"], inventories["VCPU"]["allocation_ratio"]) == (2, 3.0)
         assert (inventories["MEMORY_MB"]["reserved"], inventories["CUSTOM_FPGA"]["total"]) == (1024, 4)
@@ -107,7 +107,7 @@ def test_agent_settings_and_provider_config_shape_the_inventory(server, tmp_path
 
 def test_host_reports_its_default_route_address_by_default(server, tmp_path):
     with running_agents(server, tmp_path, "--host", "host-1", "--state-dir", tmp_path / "state"):
-        until(lambda: up(server) == {"host-1"})
+        wait_until(lambda: hosts_up(server) == {"host-1"})
         host = server.ask("GET", "/v1/hosts/host-1", headers=ADMIN)[2]
         assert host["facts"]["host_ip"] == find_address() != ""
 
@@ -116,12 +116,12 @@ def test_allocations_of_a_deleted_instance_are_released(server, tmp_path):
     (tmp_path / "roost.toml").write_text("[agent]\nupdate_s = 0.5\n")
     options = ("--host", "host-1", "--state-dir", tmp_path / "state", "--config", tmp_path / "roost.toml")
     with running_agents(server, tmp_path, *options):
-        until(lambda: up(server) == {"host-1"})
+        wait_until(lambda: hosts_up(server) == {"host-1"})
         body = {"name": "web", "flavor": {"name": "small", "vcpus": 1, "memory_mb": 64}}
         deleted = server.ask("POST", "/v1/instances", body, headers=ADMIN)[2]["instances"][0]
-        until(lambda: server.ask("GET", f"/v1/instances/{deleted}", headers=ADMIN)[2]["status"] == "ACTIVE")
+        wait_until(lambda: server.ask("GET", f"/v1/instances/{deleted}", headers=ADMIN)[2]["status"] == "ACTIVE")
         server.ask("DELETE", f"/v1/instances/{deleted}", headers=ADMIN)
-        until(lambda: server.ask("GET", f"/v1/instances/{deleted}", headers=ADMIN)[2]["status"] == "DELETED")
+        wait_until(lambda: server.ask("GET", f"/v1/instances/{deleted}", headers=ADMIN)[2]["status"] == "DELETED")
         root, allocations = provider(server)[0], "/placement/allocations"
         stranger = str(uuid.uuid4())
         for consumer in (deleted, stranger):
@@ -133,7 +133,7 @@ def test_allocations_of_a_deleted_instance_are_released(server, tmp_path):
             }
             headers = ADMIN | {"openstack-api-version": "placement 1.28"}
             assert server.ask("PUT", f"{allocations}/{consumer}", claim, headers=headers)[0] == 204
-        until(lambda: not server.ask("GET", f"{allocations}/{deleted}", headers=ADMIN)[2]["allocations"])
+        wait_until(lambda: not server.ask("GET", f"{allocations}/{deleted}", headers=ADMIN)[2]["allocations"])
         assert server.ask("GET", f"{allocations}/{stranger}", headers=ADMIN)[2]["allocations"]
         assert "allocation_released" in (tmp_path / "agent.log").read_text()
 
@@ -151,7 +151,7 @@ def test_periodic_reshape_setting_ends_the_agent_or_only_logs(server, tmp_path, 
     log = tmp_path / "agent.log"
     with running_agents(server, tmp_path, *options) as process:
         if periodic_reshape == "log":
-            until(lambda: log.read_text().count('"event":"node_not_updated"') > 2)
+            wait_until(lambda: log.read_text().count('"event":"node_not_updated"') > 2)
             assert process.poll() is None
             process.send_signal(signal.SIGTERM)
         assert process.wait(30) == (9 if periodic_reshape == "die" else 0)
@@ -215,7 +215,7 @@ def test_agent_exits_if_its_token_is_unknown_or_for_another_host(tmp_path):
         assert (other.returncode, other.stderr.endswith(f"roost: {served.address}: {sentence}\n")) == (3, True)
         with running_agents(served, tmp_path, "--host", "host-1", "--token", token) as process:
             headers = {"x-auth-token": token}
-            until(
+            wait_until(
                 lambda: [each["up"] for each in served.ask("GET", "/v1/agents", headers=headers)[2]["agents"]] == [True]
             )
             assert process.poll() is None
@@ -224,7 +224,7 @@ def test_agent_exits_if_its_token_is_unknown_or_for_another_host(tmp_path):
 def test_journal_and_host_name_cannot_be_taken_by_a_second_agent(server, tmp_path):
     options = ("--host", "host-1", "--state-dir", tmp_path / "state")
     with running_agents(server, tmp_path, *options) as process:
-        until(lambda: up(server) == {"host-1"})
+        wait_until(lambda: hosts_up(server) == {"host-1"})
         command = ["agent", "--server", server.address, "--driver", "fake", "--host", "host-1", "--state-dir"]
         shared = roost(*command, tmp_path / "state", cwd=tmp_path)
         assert (shared.returncode, "host-1.db is used by another agent" in shared.stderr) == (7, True)
@@ -243,11 +243,11 @@ def test_host_with_a_lost_journal_is_adopted_and_keeps_its_guests(server, tmp_pa
     options = ("--host", "host-1", "--state-dir", journals, "--option", f"state={guests}")
     adopt = ("agent", "adopt", "host-1", "--url", server.address, "--state-dir", journals)
     with running_agents(server, tmp_path, *options) as process:
-        until(lambda: up(server) == {"host-1"})
+        wait_until(lambda: hosts_up(server) == {"host-1"})
         before = provider(server)
         body = {"flavor": {"vcpus": 1, "memory_mb": 1}, "name": "web"}
         assert server.ask("POST", "/v1/instances", body, headers=ADMIN)[0] == 202
-        until(lambda: instances(server) == ["ACTIVE"])
+        wait_until(lambda: instances(server) == ["ACTIVE"])
         process.kill()
         process.wait()
     refused = roost(*adopt, cwd=tmp_path)
@@ -262,15 +262,15 @@ def test_host_with_a_lost_journal_is_adopted_and_keeps_its_guests(server, tmp_pa
     adoption = roost(*adopt, cwd=tmp_path)
     assert (adoption.returncode, before[0] in adoption.stdout) == (0, True), adoption.stderr
     with running_agents(server, tmp_path, *options):
-        until(lambda: up(server) == {"host-1"})
+        wait_until(lambda: hosts_up(server) == {"host-1"})
         assert provider(server) == before
         assert list(guests_on(guests).values()) == [[("host-1", "running")]]
         (one,) = server.ask("GET", "/v1/instances", headers=ADMIN)[2]["instances"]
         assert one["status"] == "ACTIVE"
         assert server.ask("POST", f"/v1/instances/{one['uuid']}/stop", {}, headers=ADMIN)[0] == 202
-        until(lambda: instances(server) == ["SHUTOFF"])
+        wait_until(lambda: instances(server) == ["SHUTOFF"])
         assert server.ask("DELETE", f"/v1/instances/{one['uuid']}", headers=ADMIN)[0] == 202
-        until(lambda: instances(server) == [])
+        wait_until(lambda: instances(server) == [])
         assert guests_on(guests) == {}
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from roost.model.host import HostFacts
 from roost.store.audit import audit
-from tests.support.fleets.worlds import group, host, joined
-from tests.support.servers.in_process_api import asking_own
+from tests.support.fleets.worlds import group, host, merge_fleets
+from tests.support.servers.in_process_api import roost_api
 
 GROUPS = {"apart": "anti-affinity", "pairs": "anti-affinity", "near": "affinity", "soft": "soft-affinity"}
-FLEET = joined(
+FLEET = merge_fleets(
     *(host(f"h{n}", VCPU=4, MEMORY_MB=64, facts=HostFacts(rack=f"r{n // 2}")) for n in range(5)),
     group("apart", "anti-affinity"),
     group("pairs", "anti-affinity", 2),
@@ -65,7 +65,7 @@ def check(own):
 def test_group_rules_hold_after_random_decisions_moves_and_deletions(tmp_path_factory, acts):
     path = tmp_path_factory.mktemp("alternates") / "roost.db"
     decisions = []
-    with asking_own(FLEET, url=path) as own:
+    with roost_api(FLEET, url=path) as own:
         for act, choice, number in acts:
             if act == "place":
                 decisions.append(decide(own, choice, number, domain="xy"[len(decisions) % 2]))
@@ -80,16 +80,16 @@ def test_group_rules_hold_after_random_decisions_moves_and_deletions(tmp_path_fa
             check(own)
         before = members(own)
     assert audit(str(path)) == []
-    with asking_own(url=path) as own:
+    with roost_api(url=path) as own:
         assert {name: +each for name, each in members(own).items()} == {name: +each for name, each in before.items()}
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_group_rules_hold_under_concurrent_clients(kind, tmp_path, request):
     url = request.getfixturevalue("postgres_url") if kind == "postgresql" else tmp_path / "roost.db"
-    with asking_own(FLEET, url=url) as own:
+    with roost_api(FLEET, url=url) as own:
         if kind == "postgresql":
-            with asking_own(url=url) as other:
+            with roost_api(url=url) as other:
                 run_concurrent_clients(own, other)
         else:
             run_concurrent_clients(own, own)

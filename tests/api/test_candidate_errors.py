@@ -1,7 +1,7 @@
 import pytest
 
 from tests.support.fleets.forests import state_of, uuid_of
-from tests.support.fleets.shared_disks import WORLD, ask, held, refused
+from tests.support.fleets.shared_disks import WORLD, allocation_texts, query_candidates, refusal_of
 from tests.support.servers.candidate_urls import Columns
 
 
@@ -88,7 +88,7 @@ OTHER = str(uuid_of("other"))
 )
 def test_error_texts_are_those_of_placement(columns, query, version, text):
     code = "placement.undefined_code" if version >= 23 else ""
-    assert refused(columns, query, version) == (code, text)
+    assert refusal_of(columns, query, version) == (code, text)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_error_texts_are_those_of_placement(columns, query, version, text):
     ],
 )
 def test_newer_errors_have_a_code(columns, query, code, text):
-    assert refused(columns, query) == (f"placement.query.{code}", text)
+    assert refusal_of(columns, query) == (f"placement.query.{code}", text)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_newer_errors_have_a_code(columns, query, code, text):
     ],
 )
 def test_first_of_two_errors_is_reported(columns, query, message):
-    assert message in refused(columns, query)[1]
+    assert message in refusal_of(columns, query)[1]
 
 
 @pytest.mark.parametrize(
@@ -155,23 +155,25 @@ def test_first_of_two_errors_is_reported(columns, query, message):
     ],
 )
 def test_names_are_not_looked_up_after_an_empty_result(columns, query):
-    assert ask(columns, query)["allocation_requests"] == []
+    assert query_candidates(columns, query)["allocation_requests"] == []
 
 
 def test_amounts_beyond_any_inventory_are_valid(columns):
     for amount in (2**31, 2**63 - 1, "1_0"):
-        assert ask(columns, f"resources=VCPU:{amount}")["allocation_requests"] == []
+        assert query_candidates(columns, f"resources=VCPU:{amount}")["allocation_requests"] == []
 
 
 def test_last_repeated_required_counts_before_version_1_39(columns):
     query = "resources=DISK_GB:1&required=&required=CUSTOM_B"
-    assert held(ask(columns, query, 38)) == ["ss=DISK_GB:1"]
-    assert refused(columns, query)[1].startswith(TRAITS)
+    assert allocation_texts(query_candidates(columns, query, 38)) == ["ss=DISK_GB:1"]
+    assert refusal_of(columns, query)[1].startswith(TRAITS)
 
 
 def test_parameters_by_version(columns):
     def error_message(query, version):
-        return refused(columns, query, version)[1].removeprefix("Invalid query string parameters: ").partition("\n")[0]
+        return (
+            refusal_of(columns, query, version)[1].removeprefix("Invalid query string parameters: ").partition("\n")[0]
+        )
 
     assert error_message("foo=1&resources=VCPU:1", 10).startswith(
         "Additional properties are not allowed ('foo' was unexpected)  Failed validating 'additionalProperties'"

@@ -10,7 +10,7 @@ import pytest
 from tests.support.fleets.products import roost
 from tests.support.servers.clusters import running_agents
 from tests.support.servers.servers import serve
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -68,13 +68,13 @@ def statuses(server, uuids):
 def test_builds_continue_after_one_of_two_conductors_is_killed(server, conductor, tmp_path):
     first, second = conductor("first"), conductor("second")
     with running_agents(server, tmp_path, "--host", "fake", "--fleet", 3):
-        until(lambda: len(hosts(server)) == 3)
+        wait_until(lambda: len(hosts(server)) == 3)
         before = create_instances(server, "before", 5)
-        until(lambda: statuses(server, before) == ["ACTIVE"] * 5)
+        wait_until(lambda: statuses(server, before) == ["ACTIVE"] * 5)
         uuids = create_instances(server, "while", 20)
         first.process.kill()
         later = create_instances(server, "after", 5)
-        until(lambda: set(statuses(server, [*uuids, *later])) == {"ACTIVE"})
+        wait_until(lambda: set(statuses(server, [*uuids, *later])) == {"ACTIVE"})
         assert second.ask("GET", "/healthz", headers={})[2] == b"ok\n"
         assert second.stop(signal.SIGTERM) == 0
 
@@ -82,7 +82,7 @@ def test_builds_continue_after_one_of_two_conductors_is_killed(server, conductor
 def create_and_wait(server, name, *, ignored):
     """Create an instance and return it when its build has ended."""
     (uuid,) = create_instances(server, name, ignored=ignored)
-    until(lambda: statuses(server, [uuid]) != ["BUILD"])
+    wait_until(lambda: statuses(server, [uuid]) != ["BUILD"])
     return server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]
 
 
@@ -90,14 +90,14 @@ def create_and_wait(server, name, *, ignored):
 def test_build_waits_for_the_conductor_of_its_cell(server, conductor, tmp_path):
     conductor("super", "--cell", "")
     with running_agents(server, tmp_path, "--host", "east-1", "--cell", "east"):
-        until(lambda: hosts(server) == ["east-1"])
+        wait_until(lambda: hosts(server) == ["east-1"])
         (uuid,) = create_instances(server, "web")
-        until(lambda: server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["host"] == "east-1")
+        wait_until(lambda: server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["host"] == "east-1")
         time.sleep(2.0)
         assert statuses(server, [uuid]) == ["BUILD"]
         east = conductor("east", "--cell", "east")
-        until(lambda: statuses(server, [uuid]) == ["ACTIVE"])
-        until(lambda: re.search(r'"event":"conductor_begins".*east', east.said))
+        wait_until(lambda: statuses(server, [uuid]) == ["ACTIVE"])
+        wait_until(lambda: re.search(r'"event":"conductor_begins".*east', east.said))
 
 
 @pytest.mark.shows("S163", "S172", "S175", "S176")
@@ -109,7 +109,7 @@ def test_failed_builds_try_alternates_of_their_cell_up_to_the_limit(server, cond
         (tmp_path / name / "script.toml").write_text(SCRIPTS[name])
         options = ("--host", name, "--fleet", count, "--cell", cell, "--option", "script=script.toml")
         stack.enter_context(running_agents(server, tmp_path / name, *options))
-    until(lambda: len(hosts(server)) == 6)
+    wait_until(lambda: len(hosts(server)) == 6)
     built = create_and_wait(server, "web", ignored=["east-2", "east-3"])
     assert (built["status"], built["fault"], built["host"]) == ("ACTIVE", "", "spare-1")
     assert [(each["host"], each["cell"], each["problem"]) for each in built["attempts"]] == [
@@ -129,10 +129,10 @@ def test_failed_builds_try_alternates_of_their_cell_up_to_the_limit(server, cond
 def test_conductor_marks_a_dead_agent_as_gone(server, conductor, tmp_path):
     conductor("first", settings="[DEFAULT]\nservice_down_time = 4")
     with running_agents(server, tmp_path, "--host", "host-1") as process:
-        until(lambda: hosts(server) == ["host-1"])
+        wait_until(lambda: hosts(server) == ["host-1"])
         assert server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]["state"] == "ready"
         process.kill()
-        until(lambda: server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]["state"] == "gone")
+        wait_until(lambda: server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]["state"] == "gone")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """A server with an existing placement.conf, policies and tokens."""
 
 from tests.support.fleets.products import roost
-from tests.support.servers.servers import refused, serve
+from tests.support.servers.servers import refused_start, serve
 
 
 def run(*words, folder):
@@ -44,7 +44,7 @@ allowed_origin = https://a.example
 def test_unsupported_connection_names_the_remedy(tmp_path):
     conf = tmp_path / "placement.conf"
     conf.write_text("[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = mysql+pymysql://u:secret@h/d\n")
-    code, message = refused("--conf", conf, folder=tmp_path)
+    code, message = refused_start("--conf", conf, folder=tmp_path)
     assert code == 3
     assert "a database of the kind mysql cannot be served: name Roost's own with --database" in message
     assert "secret" not in message

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.support.fleets.products import environ
-from tests.support.servers.servers import Served
+from tests.support.servers.servers import RunningServer
 
 _FAILING_SERVER = """
 import sys
@@ -42,7 +42,7 @@ def test_server_exits_when_its_deciding_thread_has_failed(tmp_path, noun, path, 
     ) as process:
         try:
             match = re.match(r"listening on http://[\w.]+:(\d+)", process.stdout.readline())
-            status, _, problem = Served(process, int(match[1]), None, []).ask("POST", path, body)
+            status, _, problem = RunningServer(process, int(match[1]), None, []).ask("POST", path, body)
             assert (status, "the thread that answers has ended: MemoryError" in str(problem)) == (503, True)
             _, errors = process.communicate(timeout=60)
         finally:

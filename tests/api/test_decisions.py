@@ -12,7 +12,7 @@ from roost.model.fleet import Fleet
 from roost.model.provider import Inventory, ProviderSpec
 from tests.support.fleets.products import fleet
 from tests.support.fleets.worlds import group, uuid_named
-from tests.support.servers.in_process_api import Asking, asking_own
+from tests.support.servers.in_process_api import ApiClient, roost_api
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -67,7 +67,7 @@ def test_known_flavor_can_be_given_by_name(own):
 
 
 def test_group_is_given_by_name_and_its_policy_holds():
-    with asking_own(fleet(2, vcpus=4), group("apart", "anti-affinity")) as own:
+    with roost_api(fleet(2, vcpus=4), group("apart", "anti-affinity")) as own:
         assert [decide(own, {"group": "apart"})["outcome"] for _ in range(3)] == ["granted", "granted", "refused"]
         refused = own.post("/decisions", {**SMALL, "group": "together"})
         assert (refused.status, refused.json["field"]) == (400, "$.group")
@@ -217,11 +217,11 @@ def test_next_skips_a_deleted_or_incomplete_host(deleted):
         )
         for each in whole.providers
     ]
-    with asking_own(Fleet(providers=[*whole.providers, *parts], hosts=whole.hosts)) as own:
+    with roost_api(Fleet(providers=[*whole.providers, *parts], hosts=whole.hosts)) as own:
         flavor = {**SMALL["flavor"], "extra_specs": {"resources:SRIOV_NET_VF": "1"}}
         decision = decide(own, {"flavor": flavor})
         assert [pick["host"] for pick in decision["alternates"][""]] == ["host-1", "host-2"]
-        placement = Asking(Application(identify=trust_headers, allows=Policy(is_legacy=True).allows), own.serving)
+        placement = ApiClient(Application(identify=trust_headers, allows=Policy(is_legacy=True).allows), own.serving)
         for each in [parts[1], whole.providers[1]]:
             if each.name.endswith(deleted):
                 assert placement.delete(f"/resource_providers/{each.uuid}").status == 204
@@ -229,7 +229,7 @@ def test_next_skips_a_deleted_or_incomplete_host(deleted):
 
 
 def test_next_keeps_the_group_policy():
-    with asking_own(fleet(3, vcpus=4), group("apart", "anti-affinity")) as own:
+    with roost_api(fleet(3, vcpus=4), group("apart", "anti-affinity")) as own:
         first = decide(own, {"group": "apart"})
         other = decide(own, {"group": "apart"})
         assert [each["picks"][0]["host"] for each in (first, other)] == ["host-0", "host-1"]
@@ -285,7 +285,7 @@ def test_capacity_is_counted_by_flavor_name_and_by_request(own):
 
 def test_idempotency_key_replays_the_response_without_a_second_claim(url):
     key = {"idempotency-key": "order-1"}
-    with asking_own(fleet(3, vcpus=4), url=url) as own:
+    with roost_api(fleet(3, vcpus=4), url=url) as own:
         first = own.post("/decisions", SMALL, headers=key)
         again = own.post("/decisions", SMALL, headers=key)
         assert (again.status, again.json, again.headers["idempotency-replayed"]) == (201, first.json, "true")
@@ -294,7 +294,7 @@ def test_idempotency_key_replays_the_response_without_a_second_claim(url):
         assert other.json["uuid"] != first.json["uuid"]
         refused = own.post("/decisions", {**SMALL, "count": 9}, headers={"idempotency-key": "order-2"})
         assert len(hosts_of(own)) == 2
-    with asking_own(url=url) as own:
+    with roost_api(url=url) as own:
         assert own.post("/decisions", SMALL, headers=key).json == first.json
         assert own.post("/decisions", {**SMALL, "count": 2}, headers=key).status == 422
         large = {**SMALL, "count": 9}
@@ -319,7 +319,7 @@ def test_concurrent_requests_with_one_key_claim_once(own):
 
 def test_two_processes_with_one_key_claim_once(postgres_url):
     key = {"idempotency-key": "k"}
-    with asking_own(fleet(3, vcpus=4), url=postgres_url) as own, asking_own(url=postgres_url) as other:
+    with roost_api(fleet(3, vcpus=4), url=postgres_url) as own, roost_api(url=postgres_url) as other:
         gate = threading.Barrier(2)
 
         def send(which):
@@ -352,7 +352,7 @@ def test_failed_request_may_be_repeated_with_its_key(own):
 
 
 def test_concurrent_decisions_never_overcommit(url):
-    with asking_own(fleet(4, vcpus=4), url=url) as own, ThreadPoolExecutor(16) as clients:
+    with roost_api(fleet(4, vcpus=4), url=url) as own, ThreadPoolExecutor(16) as clients:
         answers = list(clients.map(lambda _: own.post("/decisions", SMALL).json, range(12)))
         outcomes = sorted(each["outcome"] for each in answers)
         assert outcomes == ["granted"] * 8 + ["refused"] * 4

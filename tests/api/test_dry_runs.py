@@ -13,11 +13,11 @@ from roost.app import open_roost
 from roost.model.fleet import Departure
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
-from tests.support.fleets.worlds import aggregate, group, host, joined
-from tests.support.servers.in_process_api import asking_own
+from tests.support.fleets.worlds import aggregate, group, host, merge_fleets
+from tests.support.servers.in_process_api import roost_api
 from tests.support.servers.servers import serve
 
-FLEET = joined(
+FLEET = merge_fleets(
     aggregate("zone-a", availability_zone="a"),
     aggregate("fast", ssd="true"),
     *(
@@ -50,7 +50,7 @@ REQUESTS = st.fixed_dictionaries(
 @settings(max_examples=40)
 @given(st.lists(REQUESTS, min_size=1, max_size=8))
 def test_dry_run_equals_the_real_decision(requests):
-    with asking_own(FLEET) as own:
+    with roost_api(FLEET) as own:
         for request in requests:
             dry, real = (own.post("/decisions", {**request, "dry_run": is_dry}) for is_dry in (True, False))
             if real.status != 201:

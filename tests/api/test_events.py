@@ -13,9 +13,9 @@ from roost.api.v1 import openapi
 from roost.app import open_roost
 from roost.simulator.stable_uuids import uuid_of
 from tests.support.fleets.products import command, environ, fleet, roost
-from tests.support.servers.event_clients import ADMIN, following, hooked
+from tests.support.servers.event_clients import ADMIN, follow_events, webhook_receiver
 from tests.support.servers.servers import read_all, serve
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}, "project_id": "shop"}
 START, END = "scheduler.select_destinations.start", "scheduler.select_destinations.end"
@@ -45,7 +45,7 @@ def metric(server, name):
 
 
 def test_decision_has_a_start_and_an_end_event(folder):
-    with up(folder) as server, following(server) as follower:
+    with up(folder) as server, follow_events(server) as follower:
         assert follower.headers["content-type"] == "text/event-stream"
         decision, refused = decide(server), decide(server, count=9)
         decide(server, dry_run=True)
@@ -84,7 +84,7 @@ def payloads_of(follower, *types):
 
 def test_instance_events_resume_after_a_reconnect(folder):
     with up(folder) as server:
-        with following(server) as follower:
+        with follow_events(server) as follower:
             body = {"name": "web", "flavor": SMALL["flavor"]}
             creation = server.ask("POST", "/v1/instances", body, headers=ADMIN)[2]
             (built,) = payloads_of(follower, "operation.build.asked")
@@ -95,9 +95,9 @@ def test_instance_events_resume_after_a_reconnect(folder):
             )
             ((last_id, _, _),) = follower.events(1)
         (uuid,) = creation["instances"]
-        until(lambda: server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["status"] == "ERROR")
+        wait_until(lambda: server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["status"] == "ERROR")
         deletion = server.ask("DELETE", f"/v1/instances/{uuid}", headers=ADMIN)[2]
-        with following(server, last_id=last_id) as follower:
+        with follow_events(server, last_id=last_id) as follower:
             lines = payloads_of(follower, "instance.delete.asked", "instance.delete.done")
         assert [(line["instance_uuid"], line["operation_uuid"]) for line in lines] == [
             (uuid, deletion["operation"])
@@ -114,11 +114,11 @@ def test_all_processes_stream_story_events_but_the_webhook_gets_decisions_only(t
         place.mkdir()
     options = ("--database", postgres_url)
     with (
-        hooked() as hook,
+        webhook_receiver() as hook,
         up(folders[0], f'webhook = "{hook.url}"', *options) as one,
         up(folders[1], "", *options) as two,
     ):
-        with following(two) as there, following(one) as here:
+        with follow_events(two) as there, follow_events(one) as here:
             body = {"run": uuid_of("run"), "driver": "fake", "nodes": []}
             assert one.ask("PUT", "/v1/agents/host-1", body, headers=ADMIN)[0] == 200
             events = [payloads_of(follower, "agent.registered")[0] for follower in (here, there)]
@@ -147,19 +147,19 @@ def test_events_command_continues_after_a_server_restart(folder, stack):
             )
         )
         stack.callback(process.kill)
-        until(lambda: metric(server, "roost_event_readers") == 1)
+        wait_until(lambda: metric(server, "roost_event_readers") == 1)
         body = {"name": "web", "flavor": SMALL["flavor"]}
         creation = server.ask("POST", "/v1/instances", body, headers=ADMIN)[2]
         assert process.stdout.readline().split()[2:4] == ["operation.build.asked", creation["operation"]]
         port, uuid = server.port, creation["instances"][0]
-        until(lambda: server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["status"] == "ERROR")
+        wait_until(lambda: server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["status"] == "ERROR")
         # No agent can build the instance, so its build fails.
         assert [process.stdout.readline().split()[2] for _ in range(2)] == [
             "instance.build.sent",
             "instance.spawn.failed",
         ]
     with serve(noun="up", folder=folder, listen=f"127.0.0.1:{port}") as server:
-        until(lambda: metric(server, "roost_event_readers") == 1)
+        wait_until(lambda: metric(server, "roost_event_readers") == 1)
         server.ask("DELETE", f"/v1/instances/{uuid}", headers=ADMIN)
         assert process.stdout.readline().split()[2:] == ["instance.delete.asked", uuid]
         assert process.wait(PATIENCE_S) == 0
@@ -179,7 +179,7 @@ def test_events_command_reports_an_unusable_server(tmp_path, options, code, sent
 
 
 def test_failed_decision_has_an_end_event(folder):
-    with up(folder) as server, following(server) as follower:
+    with up(folder) as server, follow_events(server) as follower:
         (pick,) = decide(server)["picks"]
         assert server.ask("POST", "/v1/decisions", SMALL | {"instance_uuids": [pick["instance_uuid"]]}, headers=ADMIN)[
             0
@@ -191,7 +191,7 @@ def test_failed_decision_has_an_end_event(folder):
 
 @pytest.mark.shows("S198")
 def test_older_event_names_are_sent_if_the_setting_is_on(folder):
-    with up(folder, "run_instance = true") as server, following(server) as follower:
+    with up(folder, "run_instance = true") as server, follow_events(server) as follower:
         decide(server)
         events = follower.events(4)
     older = ["scheduler.run_instance.start", "scheduler.run_instance.end"]
@@ -201,11 +201,11 @@ def test_older_event_names_are_sent_if_the_setting_is_on(folder):
 
 def test_stream_resumes_after_the_last_event_id(folder):
     with up(folder) as server:
-        with following(server) as follower:
+        with follow_events(server) as follower:
             decide(server)
             (_, _, _), (last_id, _, _) = follower.events(2)
         decision = decide(server)
-        with following(server, last_id=last_id) as follower:
+        with follow_events(server, last_id=last_id) as follower:
             _, (_, _, event) = follower.events(2)
             assert event["payload"]["decision_uuid"] == decision["uuid"]
 
@@ -228,20 +228,20 @@ def test_reader_with_lost_events_gets_a_notice_and_the_buffer(folder, last_id):
 
 
 def test_idle_stream_sends_heartbeats(folder):
-    with up(folder, "heartbeat_s = 0.1") as server, following(server) as follower:
+    with up(folder, "heartbeat_s = 0.1") as server, follow_events(server) as follower:
         assert follower.lines() == [": nothing happened"]
         assert follower.lines() == [": nothing happened"]
 
 
 def test_number_of_readers_is_limited_and_slots_are_reused(folder):
     with up(folder, "subscribers_max = 1") as server:
-        with following(server):
+        with follow_events(server):
             status, headers, problem = server.ask("GET", "/v1/events", headers=ADMIN)
             assert (status, headers["retry-after"]) == (503, "1")
             assert "limit notifications.subscribers_max" in problem["detail"]
             assert metric(server, "roost_event_readers") == 1
-        until(lambda: metric(server, "roost_event_readers") == 0)
-        with following(server) as follower:
+        wait_until(lambda: metric(server, "roost_event_readers") == 0)
+        with follow_events(server) as follower:
             assert follower.status == 200
 
 
@@ -250,10 +250,10 @@ def test_slow_reader_is_dropped_without_delaying_others(folder):
     with up(folder, settings) as server, server.connect() as lazy:
         lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         lazy.sendall(b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\nx-auth-token: admin\r\n\r\n")
-        until(lambda: metric(server, "roost_event_readers") == 1)
+        wait_until(lambda: metric(server, "roost_event_readers") == 1)
         uuids = [uuid_of("instance", str(number)) for number in range(2000)]
         big = {"flavor": {"vcpus": 100}, "count": len(uuids), "instance_uuids": uuids}
-        until(
+        wait_until(
             lambda: (
                 server.ask("POST", "/v1/decisions", big, headers=ADMIN)[0] == 201
                 and metric(server, "roost_event_readers_dropped_total") == 1
@@ -264,7 +264,7 @@ def test_slow_reader_is_dropped_without_delaying_others(folder):
 
 
 def test_streams_end_when_the_server_stops(folder):
-    with up(folder) as server, following(server) as follower:
+    with up(folder) as server, follow_events(server) as follower:
         server.tell_to_stop()
         assert follower.lines() == []
         assert server.process.wait(timeout=20) == 0
@@ -277,30 +277,30 @@ def test_events_need_a_role_that_may_read(tmp_path, folder):
     with serve(noun="up", folder=folder, settings=settings) as server:
         for token, status in ((observer, 200), (reader, 403), (None, 401)):
             headers = {} if token is None else {"x-auth-token": token.stdout.strip()}
-            with following(server, headers=headers) as follower:
+            with follow_events(server, headers=headers) as follower:
                 assert follower.status == status
 
 
 def test_webhook_gets_every_event(folder):
-    with hooked() as hook, up(folder, f'webhook = "{hook.url}"\nwebhook_in_flight = 1') as server:
+    with webhook_receiver() as hook, up(folder, f'webhook = "{hook.url}"\nwebhook_in_flight = 1') as server:
         decision = decide(server)
         (path, _, start), (_, _, end) = hook.wait(2)
         assert path == "/hook?of=roost"
         assert (start["event_type"], end["event_type"]) == (START, END)
         assert end["payload"]["decision_uuid"] == decision["uuid"]
-        until(lambda: metric(server, 'roost_webhook_events_total{outcome="delivered"}') == 2)
+        wait_until(lambda: metric(server, 'roost_webhook_events_total{outcome="delivered"}') == 2)
         assert server.stop() == 0
 
 
 def test_webhook_is_retried_and_then_given_up(folder):
     settings = "webhook_in_flight = 1\nwebhook_backoff_s = 0.01\nwebhook_attempts = 3"
-    with hooked([500, 429, 200, 503, 503, 503, 404]) as hook:
+    with webhook_receiver([500, 429, 200, 503, 503, 503, 404]) as hook:
         with up(folder, f'webhook = "{hook.url}"\n{settings}') as server:
             for _ in range(2):
                 decide(server)
             tried = [(status, event["id"].split("-")[1]) for _, status, event in hook.wait(8)]
             assert tried == [(500, "1"), (429, "1"), (200, "1"), *[(503, "2")] * 3, (404, "3"), (204, "4")]
-            until(lambda: metric(server, 'roost_webhook_events_total{outcome="delivered"}') == 2)
+            wait_until(lambda: metric(server, 'roost_webhook_events_total{outcome="delivered"}') == 2)
             assert metric(server, 'roost_webhook_events_total{outcome="failed"}') == 2
             assert metric(server, "roost_webhook_retries_total") == 4
             server.stop()
@@ -313,7 +313,7 @@ def test_webhook_is_retried_and_then_given_up(folder):
 
 def test_hanging_webhook_does_not_delay_decisions(folder):
     settings = "webhook_in_flight = 1\nwebhook_queue_max = 2\nwebhook_attempts = 1"
-    with hooked() as hook, up(folder, f'webhook = "{hook.url}"\n{settings}') as server:
+    with webhook_receiver() as hook, up(folder, f'webhook = "{hook.url}"\n{settings}') as server:
         hook.kept.clear()
         decide(server)
         hook.wait(1)
@@ -328,7 +328,7 @@ def test_hanging_webhook_does_not_delay_decisions(folder):
 
 
 def test_queued_webhook_events_are_sent_before_shutdown(folder):
-    with hooked() as hook:
+    with webhook_receiver() as hook:
         with up(folder, f'webhook = "{hook.url}"\nwebhook_in_flight = 2') as server:
             for _ in range(10):
                 decide(server)
@@ -343,7 +343,7 @@ def test_unreachable_webhook_is_logged_once(folder):
     with up(folder, settings) as server:
         for _ in range(3):
             decide(server)
-        until(lambda: metric(server, 'roost_webhook_events_total{outcome="failed"}') == 6)
+        wait_until(lambda: metric(server, 'roost_webhook_events_total{outcome="failed"}') == 6)
         assert server.stop() == 0
         (line,) = server.said.splitlines()
         assert "Connection refused" in json.loads(line)["problem"]

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from roost.api.v1.routes import TABLE
 from roost.simulator.stable_uuids import uuid_of
 from tests.api.fuzz import SETTINGS, bodies, check, send
-from tests.support.agents.http_agents import Players
+from tests.support.agents.http_agents import AgentPlayers
 from tests.support.databases.postgres import fresh_database
 from tests.support.fleets.products import fleet
 from tests.support.fleets.wire_values import TEXTS, values_of
-from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.in_process_api import roost_api
 from tests.support.servers.servers import serve
 
 pytestmark = pytest.mark.long
@@ -45,7 +45,7 @@ class Target:
     """A server under test, with its agents, and names of its objects."""
 
     def __init__(self, server):
-        self.server, self.players = server, Players(server, HOSTS)
+        self.server, self.players = server, AgentPlayers(server, HOSTS)
         build = self.players.ask("POST", "/instances", {**SMALL, "name": "web", "count": 4})[1]
         self.players.over(build["operation"])
         self.instances, self.operation = build["instances"], build["operation"]
@@ -73,7 +73,7 @@ class Target:
         """Check that the server runs, has logged no error and still builds an instance."""
         assert self.server.process.poll() is None, self.server.said
         assert self.server.said == ""
-        players = Players(self.server, HOSTS)
+        players = AgentPlayers(self.server, HOSTS)
         for host in HOSTS:
             change = {"disabled": False, "forced_down": False}
             assert players.ask("PATCH", f"/services/{host}", change)[0] == 200
@@ -89,7 +89,7 @@ def target(request, tmp_path_factory):
         if request.param == "postgresql":
             url = stack.enter_context(fresh_database(request.getfixturevalue("postgres_server")))
             options = ("--database", url)
-        with asking_own(hosts, url=options[1] if options else folder / "roost.db"):
+        with roost_api(hosts, url=options[1] if options else folder / "roost.db"):
             pass
         server = stack.enter_context(serve(*options, settings=SETTINGS, noun="up", folder=folder))
         yield Target(server)

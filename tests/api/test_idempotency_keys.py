@@ -3,9 +3,9 @@
 import pytest
 
 from tests.api.agents import registration
-from tests.support.conductors.bare_statuses import be
+from tests.support.conductors.instance_statuses import set_status
 from tests.support.fleets.products import fleet
-from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.in_process_api import roost_api
 
 KEY = {"idempotency-key": "once"}
 SIZE = {"vcpus": 1, "memory_mb": 16}
@@ -18,7 +18,7 @@ def api_factory(tmp_path):
     initial_fleets = [fleet(3, vcpus=4)]
 
     def open_api():
-        return asking_own(*initial_fleets, url=tmp_path / "roost.db")
+        return roost_api(*initial_fleets, url=tmp_path / "roost.db")
 
     with open_api() as own:
         for host in ("host-0", "host-1", "host-2"):
@@ -33,7 +33,7 @@ def api_factory(tmp_path):
 def create_active_instance(own):
     """Create an instance in status ACTIVE; return its UUID."""
     (uuid,) = own.post("/instances", {"flavor": "small", "name": "web"}).json["instances"]
-    be(own, uuid, status="ACTIVE")
+    set_status(own, uuid, status="ACTIVE")
     return uuid
 
 

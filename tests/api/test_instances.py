@@ -4,9 +4,9 @@ import pytest
 
 from roost.api.http import Identity
 from roost.simulator.stable_uuids import uuid_of
-from tests.support.agents.http_agents import HOSTS, Players, three_hosts
+from tests.support.agents.http_agents import HOSTS, AgentPlayers, three_hosts
 from tests.support.fleets.products import fleet
-from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.in_process_api import roost_api
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 UNKNOWN = uuid_of("nobody")
@@ -22,7 +22,7 @@ def server(tmp_path):
 @pytest.fixture
 def players(server):
     """Simulated agents of its hosts, with recent contact."""
-    return Players(server, HOSTS)
+    return AgentPlayers(server, HOSTS)
 
 
 def delete_instance(players, uuid):
@@ -133,14 +133,14 @@ def test_several_instances_are_built_and_force_deleted(players):
 
 def test_key_stands_for_one_operation_across_restarts(url):
     body, key = {**SMALL, "name": "web"}, {"headers": {"idempotency-key": "order-7"}}
-    with asking_own(fleet(1, vcpus=4), url=url) as own:
+    with roost_api(fleet(1, vcpus=4), url=url) as own:
         creation = own.post("/instances", body, **key)
         assert (creation.status, creation.headers["location"]) == (
             202,
             f"http://localhost/operations/{creation.json['operation']}",
         )
         assert own.post("/instances", body).json["operation"] != creation.json["operation"]
-    with asking_own(url=url) as own:
+    with roost_api(url=url) as own:
         again = own.post("/instances", body, **key)
         assert (again.status, again.json) == (202, creation.json)
         assert again.headers["idempotency-replayed"] == "true"
@@ -151,7 +151,7 @@ def test_key_stands_for_one_operation_across_restarts(url):
         ending = {"headers": {"idempotency-key": "end"}}
         end = own.delete(f"/instances/{uuid}", **ending)
         assert (end.status, own.delete(f"/instances/{uuid}", **ending).json) == (202, end.json)
-    with asking_own(url=url) as own:
+    with roost_api(url=url) as own:
         assert own.delete(f"/instances/{uuid}", **ending).json == end.json
         assert own.delete(f"/instances/{uuid}").json["detail"] == f"the instance {uuid} is to be deleted already"
 
@@ -220,7 +220,7 @@ def test_force_deletion_needs_an_admin_and_readers_change_nothing():
     def identify(headers):
         return Identity(user_id="u", roles=frozenset({headers["x-auth-token"]}))
 
-    with asking_own(fleet(1, vcpus=4), identify=identify) as own:
+    with roost_api(fleet(1, vcpus=4), identify=identify) as own:
         (uuid,) = own.post("/instances", {**SMALL, "name": "web"}).json["instances"]
         for role, status in (("reader", 403), ("agent", 403), ("service", 202)):
             response = own.post("/instances", {**SMALL, "name": role}, headers={"x-auth-token": role})

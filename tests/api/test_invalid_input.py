@@ -7,10 +7,10 @@ from roost.api.v1.routes import TABLE
 from roost.model.names import uuid_bytes
 from roost.simulator.stable_uuids import uuid_of
 from tests.api.agents import ORDER, RUN, answer_body, commit_rows, poll_body, registration
-from tests.support.agents.http_agents import Players
+from tests.support.agents.http_agents import AgentPlayers
 from tests.support.conductors.work_rows import operation, order
 from tests.support.fleets.products import fleet
-from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.in_process_api import roost_api
 from tests.support.servers.servers import serve
 
 INSTANCE = uuid_of("guest")
@@ -22,7 +22,7 @@ PREPARATION = {"uuid": INSTANCE, "node": "host-0", "address": "host-0"}
 @pytest.fixture
 def own(url):
     """The /v1 API over three hosts, with an agent on one of them, over a persistent database."""
-    with asking_own(fleet(3, vcpus=4), url=url) as client:
+    with roost_api(fleet(3, vcpus=4), url=url) as client:
         assert client.put("/agents/host-0", registration()).status == 200
         yield client
 
@@ -204,10 +204,10 @@ def test_nul_in_a_driver_message_is_replaced(own):
 
 
 def test_build_ends_despite_a_nul_in_the_driver_message(tmp_path, postgres_url):
-    with asking_own(fleet(1, vcpus=4), url=postgres_url):
+    with roost_api(fleet(1, vcpus=4), url=postgres_url):
         pass
     with serve("--database", postgres_url, noun="up", folder=tmp_path) as server:
-        players = Players(server, ["host-0"])
+        players = AgentPlayers(server, ["host-0"])
         creation = players.ask("POST", "/instances", {"flavor": {"name": "small", "vcpus": 1}, "name": "web"})[1]
         agent = {"host": "host-0", "run": uuid_of("run", "host-0"), "fence": 1, "held": []}
         (order_body,) = players.ask("POST", "/orders/poll", {"agents": [agent]})[1]["orders"]

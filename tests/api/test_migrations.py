@@ -3,7 +3,7 @@
 import pytest
 
 from roost.simulator.stable_uuids import uuid_of
-from tests.support.agents.http_agents import HOSTS, Players, three_hosts
+from tests.support.agents.http_agents import HOSTS, AgentPlayers, three_hosts
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 
@@ -18,7 +18,7 @@ def server(tmp_path):
 @pytest.fixture
 def players(server):
     """Simulated agents of its hosts, with recent contact."""
-    return Players(server, HOSTS)
+    return AgentPlayers(server, HOSTS)
 
 
 @pytest.fixture

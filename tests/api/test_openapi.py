@@ -13,7 +13,7 @@ from roost.model.work.change_memory import Drain
 from tests.api.agents import ORDER, commit_rows
 from tests.support.conductors.work_rows import migration, operation, order, status
 from tests.support.fleets.products import fleet
-from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.in_process_api import roost_api
 
 RACK = "00000000-0000-4000-8000-000000000001"
 DOCUMENT = openapi.document()
@@ -154,7 +154,7 @@ REQUESTS = {
 
 def test_responses_match_the_document():
     assert set(REQUESTS) == set(OPERATIONS)
-    with asking_own(fleet(3, vcpus=4)) as own:
+    with roost_api(fleet(3, vcpus=4)) as own:
         commit_rows(
             own, operation(1), STOP_OPERATION, STOPPED, RUNNING, order(1, host="host-0", action="destroy", body=ORDER)
         )

@@ -25,7 +25,7 @@ from roost.store.backends import open_store
 from tests.api.agents import ORDER, RUN, commit_rows, poll_body, registration
 from tests.support.conductors.work_rows import operation, order
 from tests.support.fleets.products import fleet
-from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.in_process_api import roost_api
 from tests.support.servers.servers import serve
 
 ADMIN = {"x-auth-token": "admin"}
@@ -217,7 +217,7 @@ def test_token_of_another_host_stops_the_agent(tmp_path):
 
 
 def test_order_committed_by_another_process_is_found(postgres_url, tmp_path):
-    with asking_own(fleet(1, vcpus=4), url=postgres_url):
+    with roost_api(fleet(1, vcpus=4), url=postgres_url):
         pass
     with serve_product(tmp_path, "--database", postgres_url) as server, client(server) as agent:
         agent.register("host-0", Registration(run=RUN, driver="fake", nodes=()))

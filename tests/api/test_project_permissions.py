@@ -7,7 +7,7 @@ from roost.api.v1.policies import DEFAULTS, policy_of
 from roost.api.v1.routes import TABLE
 from roost.simulator.stable_uuids import uuid_of
 from tests.support.fleets.products import fleet
-from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.in_process_api import roost_api
 
 SMALL = {"flavor": {"name": "small", "vcpus": 1}}
 MEMBER = {"x-auth-token": "eve", "x-roles": "reader,member", "x-project-id": "ours"}
@@ -27,7 +27,7 @@ BODIES = {
 
 @pytest.fixture(scope="module")
 def own():
-    with asking_own(fleet(4, vcpus=32), policy=Policy(RULES, others=DEFAULTS)) as client:
+    with roost_api(fleet(4, vcpus=32), policy=Policy(RULES, others=DEFAULTS)) as client:
         yield client
 
 

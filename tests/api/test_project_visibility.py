@@ -12,7 +12,7 @@ from roost.model.writes import Item
 from roost.simulator.stable_uuids import uuid_of
 from tests.support.conductors.work_rows import operation
 from tests.support.fleets.products import fleet
-from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.in_process_api import roost_api
 from tests.support.servers.servers import serve
 
 SMALL = {"flavor": {"name": "small", "vcpus": 1}}
@@ -76,7 +76,7 @@ class ProjectObjects:
 
 @pytest.fixture(scope="module")
 def objects():
-    with asking_own(fleet(4, vcpus=8)) as own:
+    with roost_api(fleet(4, vcpus=8)) as own:
         yield ProjectObjects(own)
 
 
@@ -144,7 +144,7 @@ def test_shared_group_shows_only_members_of_the_own_project(objects):
 
 
 def test_fleet_operation_is_not_visible_to_readers():
-    with asking_own(fleet(2, vcpus=4)) as own:
+    with roost_api(fleet(2, vcpus=4)) as own:
         body = msgspec.msgpack.encode(Drain(host="host-0", instances=(), at_once=1))
         drain = operation(1, kind="drain", instance_uuid=None, body=body)
         assert own.serving.run(lambda current: current.commit([Item(writes=(), work=(Put(drain, None),))])) == [None]

@@ -13,10 +13,10 @@ from roost.model.settings.roost_settings import Settings
 from roost.store.backends import open_store
 from tests.attack.fleets import shared_disk
 from tests.attack.questions import shared_capacity
+from tests.support.fleets.nested_memory_hosts import nested_memory_host
 from tests.support.fleets.products import fleet
-from tests.support.fleets.several_ways import celled_host
 from tests.support.servers.servers import serve
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -94,7 +94,7 @@ def test_decisions_continue_while_the_reader_counts_up_to_its_budget(shared_disk
 
     counting = threading.Thread(target=count)
     counting.start()
-    assert until(lambda: reader_pids(shared_disk_server))
+    assert wait_until(lambda: reader_pids(shared_disk_server))
     for _ in range(3):
         assert shared_disk_server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[0] == 201
         assert shared_disk_server.ask("GET", "/healthz", headers={})[0] == 200
@@ -107,7 +107,7 @@ def test_decisions_continue_while_the_reader_counts_up_to_its_budget(shared_disk
 
 def test_question_beyond_the_memory_limit_names_the_limit(tmp_path):
     """Ten billion candidates fill the memory long before the time limit."""
-    hosts = celled_host("host", cells=12, memory_mb=100_000)
+    hosts = nested_memory_host("host", cells=12, memory_mb=100_000)
     settings = "question_budget_s = 60.0\nquestion_memory_mib = 16\ncandidates_max_bytes = 1000000000000"
     groups = "&".join(f"resources{number}=MEMORY_MB:{number + 1}" for number in range(9))
     with serve_fleet(tmp_path / "roost.db", tmp_path, fleets=hosts, settings=settings) as server:
@@ -122,7 +122,7 @@ def test_killed_reader_is_restarted(server):
     (pid,) = reader_pids(server)
 
     os.kill(pid, signal.SIGKILL)
-    assert until(lambda: server.ask("GET", path, headers=ADMIN)[0] == 200)
+    assert wait_until(lambda: server.ask("GET", path, headers=ADMIN)[0] == 200)
     assert reader_pids(server) != [pid]
 
 
@@ -131,7 +131,7 @@ def test_reader_ends_with_its_server(server):
     assert server.ask("GET", f"/v1/decisions/{decision['uuid']}/why", headers=ADMIN)[0] == 200
     (pid,) = reader_pids(server)
     server.process.kill()
-    assert until(lambda: not is_running(pid))
+    assert wait_until(lambda: not is_running(pid))
 
 
 def test_server_answers_itself_without_a_reader(tmp_path):
@@ -150,7 +150,7 @@ def test_reader_follows_a_settings_reload(server, tmp_path):
     config = tmp_path / "roost.toml"
     config.write_text("[placement]\n[filter_scheduler]\nenabled_filters = []\n", encoding="utf-8")
     server.process.send_signal(signal.SIGHUP)
-    assert until(lambda: any("settings_loaded" in line for line in server.errors))
+    assert wait_until(lambda: any("settings_loaded" in line for line in server.errors))
     newer = decide(server)
     status, _, why = server.ask("GET", f"/v1/decisions/{newer['uuid']}/why", headers=ADMIN)
     assert (status, why["note"]) == (200, "")

@@ -7,10 +7,10 @@ from roost.model.fleet import Fleet, NamedRequest
 from roost.model.group import ServerGroup
 from roost.model.work.work_rows import Put
 from roost.simulator.stable_uuids import uuid_of
-from tests.support.conductors.builders import ScriptedBuilder, conductor, tries
+from tests.support.conductors.builders import ScriptedBuilder, attempts_of, conductor
 from tests.support.conductors.work_rows import operation
 from tests.support.fleets.products import request, roost
-from tests.support.servers.remote_placements import Remote, claiming, host
+from tests.support.servers.remote_placements import RemoteClient, host, roost_api_over_remote
 from tests.support.servers.servers import serve
 
 pytestmark = pytest.mark.long
@@ -26,20 +26,20 @@ def remote(request, tmp_path):
         folder = tmp_path / "remote"
         folder.mkdir()
         with serve(folder=folder) as server:
-            placement = Remote(server.address)
+            placement = RemoteClient(server.address)
             placement.stock(3)
             yield placement
     else:
         server = request.getfixturevalue("reference_placement")
         server.empty()
-        placement = Remote(server.address)
+        placement = RemoteClient(server.address)
         placement.stock(3)
         yield placement
 
 
 @pytest.fixture
 def api(remote):
-    with claiming(remote.address, Fleet(groups=[APART])) as client:
+    with roost_api_over_remote(remote.address, Fleet(groups=[APART])) as client:
         yield client
 
 
@@ -133,7 +133,7 @@ def test_host_that_fills_up_before_the_claim_is_skipped(remote):
             filled.append(2)
             remote.take(2, VCPU=3)
 
-    with claiming(remote.address, wrapped=lambda each: RivalPlacement(each, before)) as api:
+    with roost_api_over_remote(remote.address, wrapped=lambda each: RivalPlacement(each, before)) as api:
         decision = api.post("/decisions", SMALL).json
         assert (decision["picks"][0]["host"], decision["conflicts"]) == ("host-1", ["host-2"])
         assert [each["host"] for each in api.get("/instances").json["instances"]] == ["host-1"]
@@ -149,7 +149,9 @@ def test_refused_claim_returns_the_slot_of_its_group(remote):
             remote.take(2, VCPU=3)
 
     body = SMALL | {"group": APART.uuid}
-    with claiming(remote.address, Fleet(groups=[APART]), wrapped=lambda each: RivalPlacement(each, before)) as api:
+    with roost_api_over_remote(
+        remote.address, Fleet(groups=[APART]), wrapped=lambda each: RivalPlacement(each, before)
+    ) as api:
         hosts = [api.post("/decisions", body).json["picks"][0]["host"] for _ in range(2)]
         assert hosts == ["host-1", "host-0"]
         assert remote.ask("DELETE", f"/allocations/{uuid_of('somebody', '2')}")[0] == 204
@@ -177,8 +179,8 @@ class SlowPlacement:
 def test_two_processes_never_share_a_slot_of_a_group(remote, postgres_url):
     body = SMALL | {"group": APART.uuid}
     with (
-        claiming(remote.address, Fleet(groups=[APART]), url=postgres_url) as one,
-        claiming(remote.address, url=postgres_url, wrapped=SlowPlacement) as other,
+        roost_api_over_remote(remote.address, Fleet(groups=[APART]), url=postgres_url) as one,
+        roost_api_over_remote(remote.address, url=postgres_url, wrapped=SlowPlacement) as other,
     ):
         first = []
         other.remote.placement.before_reply.append(lambda: first.append(one.post("/decisions", body).json))
@@ -253,8 +255,8 @@ def test_remote_aggregates_apply_to_hosts(api, remote):
 def test_unavailable_placement_responds_503_until_it_returns(tmp_path):
     with serve(folder=tmp_path) as server:
         port = server.port
-        Remote(server.address).stock(2)
-        with claiming(server.address) as api:
+        RemoteClient(server.address).stock(2)
+        with roost_api_over_remote(server.address) as api:
             instance_uuid = api.post("/decisions", SMALL).json["picks"][0]["instance_uuid"]
             server.stop()
             refused = api.post("/decisions", SMALL)
@@ -285,7 +287,7 @@ def test_claim_with_a_lost_reply_is_released_later(remote):
                 raise PlacementGone("it was not heard")
             self._remote.release(consumer_uuid)
 
-    with claiming(remote.address, wrapped=lambda each: LosesReplies(each, None)) as api:
+    with roost_api_over_remote(remote.address, wrapped=lambda each: LosesReplies(each, None)) as api:
         assert api.post("/decisions", SMALL).status == 503
         assert remote.used(2)["VCPU"] == 2
         assert api.get("/instances").json["instances"] == []
@@ -300,7 +302,7 @@ def test_up_command_claims_remotely_and_remembers_after_restart(tmp_path, monkey
     near.mkdir()
     admin = {"x-auth-token": "admin"}
     with serve(folder=far) as server:
-        remote = Remote(server.address)
+        remote = RemoteClient(server.address)
         remote.stock(2)
         with serve("--placement", server.address, noun="up", folder=near) as own:
             decision = own.ask("POST", "/v1/decisions", SMALL, headers=admin)[2]
@@ -338,7 +340,7 @@ def test_server_without_a_placement_api_is_refused(tmp_path):
     with (
         serve("--metrics-listen", "127.0.0.1:0", folder=tmp_path) as server,
         pytest.raises(BadSettings, match="is not a Placement API"),
-        claiming(f"http://127.0.0.1:{server.metrics_port}"),
+        roost_api_over_remote(f"http://127.0.0.1:{server.metrics_port}"),
     ):
         pass
 
@@ -362,7 +364,7 @@ def test_failed_build_releases_its_remote_claim(api, remote):
     builder = ScriptedBuilder(script)
     builder.meanwhile = lambda _, name: remote.take(1, VCPU=3) if name == "host-2" else None
     (outcome,) = build(api, builder, request(2))
-    assert tries(outcome) == [
+    assert attempts_of(outcome) == [
         ("host-2", "claimed", "no network"),
         ("host-1", "refused", "conflict with a concurrent change on host-1"),
         ("host-0", "claimed", "no network"),

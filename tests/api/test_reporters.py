@@ -14,9 +14,9 @@ from roost.engine.columns.host_columns import Hosts
 from roost.model.host import HostFacts
 from roost.scheduler.framework.host_attributes import DYNAMIC, FACTS, NAMES, RATIOS, STATIC
 from roost.scheduler.framework.host_view import HostView
-from tests.support.servers.clusters import running_agents, up
+from tests.support.servers.clusters import hosts_up, running_agents
 from tests.support.servers.servers import serve
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| (`.+`) \| [^|]+ \| `roost\.([\w.]+)` \|$", re.MULTILINE)
@@ -113,7 +113,7 @@ def create(server, name, *, status, task=""):
         instance = server.ask("GET", f"/v1/instances/{uuid}")[2]
         return (instance["status"], instance["task"]) == (status, task)
 
-    until(has_state)
+    wait_until(has_state)
 
 
 @pytest.mark.parametrize("name", sorted(READABLE))
@@ -149,13 +149,13 @@ def test_live_fleet_reports_every_readable_host_value(tmp_path):
         f"gate={tmp_path / 'gate'}",
     )
     with serve(noun="up", folder=tmp_path) as server, running_agents(server, tmp_path, *words):
-        until(lambda: up(server) == {"host-1"})
+        wait_until(lambda: hosts_up(server) == {"host-1"})
         create(server, "good", status="ACTIVE")
         create(server, "bad", status="ERROR")
         create(server, "held", status="BUILD", task="spawning")
         change = {"disabled": True, "disabled_reason": "repair", "forced_down": True}
         assert server.ask("PATCH", "/v1/services/host-1", change)[0] == 200
-        until(lambda: "failed_builds" in reported_values(tmp_path))
+        wait_until(lambda: "failed_builds" in reported_values(tmp_path))
         reported = reported_values(tmp_path)
         run = server.ask("GET", "/v1/agents/host-1")[2]["run"]
         assert server.ask("DELETE", f"/v1/agents/host-1?run={run}")[0] == 204

@@ -10,7 +10,7 @@ from roost.model.image import Image
 from roost.model.settings.roost_settings import Scheduler, Settings
 from roost.placement.write_plan import Plan
 from tests.support.fleets.products import fleet
-from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.in_process_api import roost_api
 
 # A thousand extra specs take longer than the search budget on a busy machine.
 PATIENT = Settings(scheduler=Scheduler(search_budget_s=60.0))
@@ -22,7 +22,7 @@ BAD_PROPERTIES = [TOO_MANY, {"k" * 256: "1"}, {"": "1"}, {"key": "v" * (PROPERTY
 @pytest.fixture
 def own():
     """The /v1 API over three hosts, with a large search budget."""
-    with asking_own(fleet(3, vcpus=4), settings=PATIENT) as client:
+    with roost_api(fleet(3, vcpus=4), settings=PATIENT) as client:
         yield client
 
 

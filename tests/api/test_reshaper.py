@@ -8,7 +8,7 @@ from roost.model.writes import Refusal
 from roost.ports import CommitResult
 from roost.store.memory_store import MemoryStore
 from tests.support.fleets.worlds import digest, uuid_named
-from tests.support.servers.in_process_api import asking
+from tests.support.servers.in_process_api import placement_api
 from tests.support.servers.placement_records import generation, held, holding, inventories, provider, put, used
 
 HOST, CHILD, FREE, NOT_THERE = map(uuid_named, ("host", "child", "free", "not there"))
@@ -192,7 +192,7 @@ class RacingStore(MemoryStore):
 @pytest.mark.shows("S126")
 def test_reshape_that_always_loses_the_race_is_a_conflict():
     store = RacingStore()
-    with asking(store) as api:
+    with placement_api(store) as api:
         create_tree(api)
         store.loses_races = True
         answers = [reshape(api, MOVED_INVENTORIES, MOVED_ALLOCATIONS), put(api, "another", {"free": {"VCPU": 1}})]

@@ -4,7 +4,7 @@ from roost.model.writes import Item, PutSymbol
 from roost.placement.current import FIRST_NUMBERS, REUSE_AFTER_S
 from roost.store.memory_store import MemoryStore
 from tests.support.fleets.worlds import FixedClock
-from tests.support.servers.in_process_api import asking
+from tests.support.servers.in_process_api import placement_api
 from tests.support.servers.placement_records import provider
 
 
@@ -124,7 +124,7 @@ def test_numbers_of_deleted_classes_are_reused_after_a_delay():
     store, clock = MemoryStore(), FixedClock()
     last = PutSymbol("resource_class", FIRST_NUMBERS["trait"] - 1, "CUSTOM_A")
     assert store.commit([Item(writes=(last,))]).refusals == [None]
-    with asking(store, clock=clock) as api:
+    with placement_api(store, clock=clock) as api:
         root = provider(api, "a", CUSTOM_A=3)
         assert api.get("/allocation_candidates?resources=CUSTOM_A:1").json["provider_summaries"].keys() == {root}
         assert api.put(f"/resource_providers/{root}/inventories", empty_inventories(api, root)).status == 200

@@ -7,7 +7,7 @@ import pytest
 from roost.api.v1.routes import TABLE
 from roost.simulator.stable_uuids import uuid_of
 from tests.support.fleets.products import fleet
-from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.in_process_api import roost_api
 
 ROUTES = sorted((path, method) for path, methods in TABLE.items() for method in methods)
 READS_BY_POST = {"/decisions/{id}/replay", "/capacity"}
@@ -41,7 +41,7 @@ AGENT_ROUTES = {
 
 @pytest.fixture(scope="module")
 def own():
-    with asking_own(fleet(1, vcpus=4)) as client:
+    with roost_api(fleet(1, vcpus=4)) as client:
         yield client
 
 

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from tests.support.servers.servers import ADMIN, read_all, refused, serve
+from tests.support.servers.servers import ADMIN, read_all, refused_start, serve
 
 HEAD = b"".join(f"{name}: {value}\r\n".encode() for name, value in ADMIN.items())
 
@@ -96,7 +96,7 @@ def test_request_log_contains_no_secrets(tmp_path):
     ],
 )
 def test_unusable_settings_are_one_line_of_error(tmp_path, arguments, settings, exit_code, sentence):
-    code, message = refused("--listen", "127.0.0.1:0", *arguments, folder=tmp_path, settings=settings)
+    code, message = refused_start("--listen", "127.0.0.1:0", *arguments, folder=tmp_path, settings=settings)
     assert (code, message.count("\n")) == (exit_code, 1), message
     assert sentence in message
     assert "secret" not in message
@@ -128,7 +128,7 @@ def test_invalid_options_are_refused_before_startup(run, tmp_path, arguments, se
 
 def test_port_in_use_is_an_error(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as used_port:
-        code, message = refused("--listen", f"127.0.0.1:{used_port.getsockname()[1]}", folder=tmp_path)
+        code, message = refused_start("--listen", f"127.0.0.1:{used_port.getsockname()[1]}", folder=tmp_path)
     assert (code, "cannot listen on" in message) == (1, True)
 
 
@@ -139,5 +139,5 @@ def test_insecure_listen_option_allows_public_noauth2(tmp_path):
 
 def test_database_in_use_is_not_served_again(tmp_path):
     with serve(folder=tmp_path):
-        code, message = refused("--listen", "127.0.0.1:0", folder=tmp_path)
+        code, message = refused_start("--listen", "127.0.0.1:0", folder=tmp_path)
     assert (code, "served by another process" in message) == (7, True)

@@ -11,7 +11,7 @@ import pytest
 from roost.app import open_roost
 from tests.support.fleets.products import fleet
 from tests.support.servers.certificates import Authority, needs_openssl
-from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.in_process_api import roost_api
 from tests.support.servers.servers import serve
 
 pytestmark = pytest.mark.long
@@ -69,7 +69,7 @@ def test_command_line_options_need_no_restart(folder):
 
 
 def test_all_workers_reload_settings_including_restarted_ones(tmp_path, postgres_url):
-    with asking_own(fleet(2, vcpus=8), url=postgres_url):
+    with roost_api(fleet(2, vcpus=8), url=postgres_url):
         pass
     with serve("--workers", "2", "--database", postgres_url, noun="up", folder=tmp_path) as server:
         (tmp_path / "roost.toml").write_text(PACKING_SETTINGS)

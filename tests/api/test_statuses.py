@@ -7,10 +7,10 @@ from roost.model.names import uuid_bytes
 from roost.model.work.operation import STATUSES, TASKS, USER_OPERATIONS, may_begin
 from roost.simulator.stable_uuids import uuid_of
 from tests.api.agents import commit_rows, registration
-from tests.support.conductors.bare_statuses import be
+from tests.support.conductors.instance_statuses import set_status
 from tests.support.conductors.work_rows import status
 from tests.support.fleets.products import fleet
-from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.in_process_api import roost_api
 
 BODIES = {"resize": {"flavor": {"vcpus": 1, "memory_mb": 32}}}
 ROUTES = {kind: ("POST", f"/{kind.replace('_', '-')}") for kind in USER_OPERATIONS} | {"delete": ("DELETE", "")}
@@ -21,7 +21,7 @@ PLACES = {"on a host": ("host-0", False), "on a host that is gone": ("host-1", T
 @pytest.fixture(scope="module")
 def own():
     """The /v1 API over three hosts, one of them gone; no conductor runs."""
-    with asking_own(fleet(3, vcpus=64)) as client:
+    with roost_api(fleet(3, vcpus=64)) as client:
         for host in ("host-0", "host-1"):
             assert client.put(f"/agents/{host}", registration()).status == 200
         assert client.delete("/agents/host-1").status == 204
@@ -51,7 +51,7 @@ def test_operation_starts_or_is_refused_with_the_cause_by_status(own, kind, plac
     host, is_gone = PLACES[place]
     for each in STATUSES:
         uuid = create_instance(own)
-        be(own, uuid, status=each, host=host, node=host)
+        set_status(own, uuid, status=each, host=host, node=host)
         response = start_operation(own, kind, uuid)
         row = status(1, status=each, task="", host=host)
         expected = may_begin(kind, row)
@@ -71,7 +71,7 @@ def test_operation_starts_or_is_refused_with_the_cause_by_status(own, kind, plac
 def test_only_one_deletion_may_interrupt_an_operation(own, first, then):
     startable = next(each for each in STATUSES if not may_begin(first, status(1, status=each, task="", host="h")))
     uuid = create_instance(own)
-    be(own, uuid, status=startable, **({"host": "host-1", "node": "host-1"} if first == "evacuate" else {}))
+    set_status(own, uuid, status=startable, **({"host": "host-1", "node": "host-1"} if first == "evacuate" else {}))
     assert start_operation(own, first, uuid).status == 202
     response = start_operation(own, then, uuid)
     if then == "delete" and first != "delete":
@@ -107,7 +107,7 @@ def test_claims_of_a_running_instance_move_only_with_it(own, status_name):
 def test_existing_instance_cannot_be_claimed_again(own, status_name):
     uuid, free = create_instance(own), uuid_of("free", status_name)
     if status_name != "BUILD":
-        be(own, uuid, status=status_name, host="", node="")
+        set_status(own, uuid, status=status_name, host="", node="")
     flavor = {"vcpus": 1, "memory_mb": 16}
     for uuids in ([uuid], [free, uuid.upper()]):
         for is_dry in (False, True):
@@ -121,7 +121,7 @@ def test_existing_instance_cannot_be_claimed_again(own, status_name):
 
 
 def test_existing_instance_is_found_among_100_000_uuids(tmp_path):
-    with asking_own(fleet(1, vcpus=1), url=tmp_path / "roost.db") as own:
+    with roost_api(fleet(1, vcpus=1), url=tmp_path / "roost.db") as own:
         uuid = create_instance(own)
         uuids = [uuid_of("many", str(number)) for number in range(99_999)]
         body = {"flavor": {"vcpus": 1, "memory_mb": 16}, "count": 100_000, "dry_run": True}

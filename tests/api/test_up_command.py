@@ -4,7 +4,7 @@ import pytest
 
 from roost.app import open_roost
 from tests.support.fleets.products import fleet, roost
-from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.in_process_api import roost_api
 from tests.support.servers.servers import read_all, serve
 
 ADMIN = {"x-auth-token": "admin"}
@@ -67,7 +67,7 @@ def test_both_apis_see_the_same_allocations(server):
 
 
 def test_workers_on_postgresql_see_each_others_decisions(tmp_path, postgres_url):
-    with asking_own(fleet(3, vcpus=4), url=postgres_url):
+    with roost_api(fleet(3, vcpus=4), url=postgres_url):
         pass
     with serve("--workers", "2", "--database", postgres_url, noun="up", folder=tmp_path) as server:
         decisions = [server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[2] for _ in range(8)]

@@ -8,8 +8,8 @@ import pytest
 from roost.model.host import HostFacts
 from roost.model.settings.roost_settings import Settings
 from tests.support.fleets.products import fleet
-from tests.support.fleets.worlds import aggregate, group, host, joined
-from tests.support.servers.in_process_api import asking_own
+from tests.support.fleets.worlds import aggregate, group, host, merge_fleets
+from tests.support.servers.in_process_api import roost_api
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -86,7 +86,7 @@ def test_zone_without_a_usable_host_is_not_available(own):
 
 
 def test_aggregates_are_filtered_by_name_zone_and_host():
-    with asking_own(fleet(2, vcpus=4)) as own:
+    with roost_api(fleet(2, vcpus=4)) as own:
         uuids = {
             name: create(own, "/aggregates", {"name": name, "availability_zone": zone})["uuid"]
             for name, zone in (("a", "east"), ("b", "west"), ("c", "east,west"))
@@ -112,7 +112,7 @@ def test_aggregates_are_filtered_by_name_zone_and_host():
 
 
 def test_unnamed_placement_aggregate_can_be_named():
-    with asking_own(aggregate(""), host("h0", aggregates=[""]), host("pool", aggregates=[""])) as own:
+    with roost_api(aggregate(""), host("h0", aggregates=[""]), host("pool", aggregates=[""])) as own:
         (unnamed,) = own.get("/aggregates").json["aggregates"]
         assert (unnamed["name"], unnamed["hosts"]) == ("", ["h0", "pool"])
         named = create(own, "/aggregates", {"name": "a", "uuid": unnamed["uuid"].upper()})
@@ -232,11 +232,11 @@ def test_invalid_service_change_is_refused_without_effect(own, path, body, statu
 
 
 def test_host_is_down_when_its_last_report_is_too_old():
-    old = joined(host("old", facts=HostFacts(reported_at_s=1.0)), host("never"))
-    with asking_own(old) as own:
+    old = merge_fleets(host("old", facts=HostFacts(reported_at_s=1.0)), host("never"))
+    with roost_api(old) as own:
         assert (hosts_of(own, "?up=true"), hosts_of(own, "?up=false")) == (["never"], ["old"])
     patient = Settings(tables={"DEFAULT": {"service_down_time": 10**11}})
-    with asking_own(old, settings=patient) as own:
+    with roost_api(old, settings=patient) as own:
         assert hosts_of(own, "?up=true") == ["old", "never"]
 
 
@@ -267,11 +267,11 @@ def test_idempotency_key_creates_one_object(own, path, body):
 
 def test_idempotency_key_of_a_group_is_known_to_all_processes(tmp_path):
     body, key = {"name": "g", "policy": "anti-affinity"}, {"idempotency-key": "once"}
-    with asking_own(fleet(1, vcpus=4), url=tmp_path / "roost.db") as own:
+    with roost_api(fleet(1, vcpus=4), url=tmp_path / "roost.db") as own:
         first = own.post("/groups", body, headers=key)
         small = {"flavor": {"vcpus": 1, "memory_mb": 16}, "group": "g"}
         assert (first.status, own.post("/decisions", small).status) == (201, 201)
-    with asking_own(url=tmp_path / "roost.db") as own:
+    with roost_api(url=tmp_path / "roost.db") as own:
         again = own.post("/groups", {**body, "max_server_per_host": 1}, headers=key)
         assert (again.status, again.json, again.headers["idempotency-replayed"]) == (201, first.json, "true")
         assert again.headers["location"] == first.headers["location"]
@@ -282,8 +282,8 @@ def test_idempotency_key_of_a_group_is_known_to_all_processes(tmp_path):
 
 
 def test_pages_of_every_list_have_each_item_once():
-    groups = joined(*(group(f"g{number}", "affinity") for number in range(5)))
-    with asking_own(fleet(5, vcpus=4), groups) as own:
+    groups = merge_fleets(*(group(f"g{number}", "affinity") for number in range(5)))
+    with roost_api(fleet(5, vcpus=4), groups) as own:
         for number in range(5):
             create(own, "/aggregates", {"name": f"a{number}"})
         for path, name in (("aggregates", "name"), ("groups", "name"), ("hosts", "host"), ("services", "host")):
@@ -342,7 +342,7 @@ def test_invalid_flavor_or_image_is_not_stored(own, path, body, field):
 
 
 def test_concurrent_writes_of_one_flavor_agree_in_all_processes(postgres_url):
-    with asking_own(url=postgres_url) as one, asking_own(url=postgres_url) as other:
+    with roost_api(url=postgres_url) as one, roost_api(url=postgres_url) as other:
         ready = threading.Barrier(6)
 
         def store(at):
@@ -355,7 +355,7 @@ def test_concurrent_writes_of_one_flavor_agree_in_all_processes(postgres_url):
 
 
 def test_changes_are_persistent(url):
-    with asking_own(fleet(2, vcpus=4), url=url) as own:
+    with roost_api(fleet(2, vcpus=4), url=url) as own:
         path = f"/aggregates/{create(own, '/aggregates', {'name': 'a', 'metadata': {'ssd': 'true'}})['uuid']}"
         own.put(f"{path}/hosts/host-1")
         patch(own, "/services/host-0", {"disabled": True, "disabled_reason": "disk"})
@@ -365,12 +365,12 @@ def test_changes_are_persistent(url):
         own.put("/images/debian", {"disk_format": "qcow2"})
         paths = (path, "/hosts", "/services", "/groups", "/zones", "/flavors", "/images")
         before = [own.get(each).json for each in paths]
-    with asking_own(url=url) as own:
+    with roost_api(url=url) as own:
         assert [own.get(each).json for each in paths] == before
 
 
 def test_two_processes_keep_all_concurrent_changes(postgres_url):
-    with asking_own(fleet(1, vcpus=4), url=postgres_url) as one, asking_own(url=postgres_url) as other:
+    with roost_api(fleet(1, vcpus=4), url=postgres_url) as one, roost_api(url=postgres_url) as other:
         uuids = [create(one, "/aggregates", {"name": f"a{number}"})["uuid"] for number in range(8)]
         ready = threading.Barrier(len(uuids))
 
@@ -385,7 +385,7 @@ def test_two_processes_keep_all_concurrent_changes(postgres_url):
 
 
 def test_concurrent_creation_of_one_name_succeeds_once(postgres_url):
-    with asking_own(url=postgres_url) as one, asking_own(url=postgres_url) as other:
+    with roost_api(url=postgres_url) as one, roost_api(url=postgres_url) as other:
         ready = threading.Barrier(4)
 
         def make(at):

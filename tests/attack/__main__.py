@@ -18,7 +18,7 @@ from tests.attack.fleets import cell_fleet, forest, shared_disk
 from tests.attack.names import names_of_an_agent
 from tests.attack.pages import cross_site, rebinding
 from tests.attack.server import Target, target
-from tests.support.fleets.worlds import joined
+from tests.support.fleets.worlds import merge_fleets
 
 DECISION_MS_MAX = 100.0
 HEALTHZ_MS_MAX = 50.0
@@ -61,7 +61,7 @@ PAGES: tuple[Attack, ...] = (lambda server, _: rebinding(server), lambda server,
 
 def attacks(folder: Path, duration_s: float) -> Iterator[Figures]:
     """Yield the figures of each attack; each kind of attack has a server of its own."""
-    fleets = joined(shared_disk(), cell_fleet(), forest())
+    fleets = merge_fleets(shared_disk(), cell_fleet(), forest())
     (folder / "questions").mkdir()
     with target(folder / "questions", has_tokens=False, others=fleets) as server:
         for attack in (*QUESTIONS, *PAGES):

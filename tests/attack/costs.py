@@ -32,8 +32,8 @@ from roost.placement.deciding_thread import Serving, Task
 from roost.placement.write_plan import Act
 from roost.store.memory_store import MemoryStore
 from tests.attack.fleets import TRAITS, cell_fleet, deep_query, forest, shared_disk
-from tests.support.fleets.several_ways import TWO_AMOUNTS
-from tests.support.fleets.worlds import joined
+from tests.support.fleets.nested_memory_hosts import TWO_AMOUNTS
+from tests.support.fleets.worlds import merge_fleets
 
 HOLD_MS_MAX = 100.0
 BUDGET_S = 0.25
@@ -78,7 +78,7 @@ class RandomFleet:
         ]
         self.current = Current(MemoryStore(), clock=SystemClock())
         self.roost = Roost(self.current.store, Settings(), current=self.current)
-        self.roost.install(joined(*random.sample(parts, random.randint(1, 3))))
+        self.roost.install(merge_fleets(*random.sample(parts, random.randint(1, 3))))
         serving = Serving(self.current, has_thread=False)
         agents = AgentRegistry(serving, Wakeups(1), ends=Wakeups(1, topic=ENDS), clock=SystemClock())
         self.own: Api = OwnApplication(self.roost, agents=agents, identify=trust_headers)

@@ -7,8 +7,8 @@ import msgspec
 from roost.model.fleet import Fleet
 from roost.model.provider import Inventory, ProviderSpec
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.several_ways import celled_host
-from tests.support.fleets.worlds import aggregate, host, joined
+from tests.support.fleets.nested_memory_hosts import nested_memory_host
+from tests.support.fleets.worlds import aggregate, host, merge_fleets
 
 TRAITS = tuple(f"CUSTOM_T{number}" for number in range(4))
 
@@ -19,7 +19,7 @@ def shared_disk(*, hosts: int = 3, disk_gb: int = 2_000_000) -> Fleet:
         host("pool", aggregates=["rack"], DISK_GB=disk_gb).providers[0],
         traits=frozenset({"MISC_SHARES_VIA_AGGREGATE"}),
     )
-    fleet = joined(
+    fleet = merge_fleets(
         aggregate("rack"),
         *(host(f"shared-{at}", aggregates=["rack"], VCPU=100_000, MEMORY_MB=2**30) for at in range(hosts)),
     )
@@ -28,7 +28,7 @@ def shared_disk(*, hosts: int = 3, disk_gb: int = 2_000_000) -> Fleet:
 
 def cell_fleet(*, hosts: int = 4, cells: int = 8) -> Fleet:
     """Return hosts with memory in many child providers."""
-    return joined(*(celled_host(f"celled-{at}", cells=cells, memory_mb=200_000) for at in range(hosts)))
+    return merge_fleets(*(nested_memory_host(f"celled-{at}", cells=cells, memory_mb=200_000) for at in range(hosts)))
 
 
 def forest(*, hosts: int = 20, cells: int = 8, functions: int = 2, seed: int = 1) -> Fleet:
@@ -41,7 +41,7 @@ def forest(*, hosts: int = 20, cells: int = 8, functions: int = 2, seed: int = 1
             name = f"deep-{root}-{cell}"
             children.append(_child(name, f"deep-{root}", random, CUSTOM_CELL=8))
             children += [_child(f"{name}-{each}", name, random, CUSTOM_VF=2) for each in range(functions)]
-    whole = joined(*roots)
+    whole = merge_fleets(*roots)
     return msgspec.structs.replace(whole, providers=[*whole.providers, *children])
 
 

@@ -12,7 +12,7 @@ from tests.attack.bystander import run_bystander
 from tests.attack.figures import Figures
 from tests.attack.fleets import deep_query
 from tests.attack.server import Target
-from tests.support.fleets.several_ways import TWO_AMOUNTS
+from tests.support.fleets.nested_memory_hosts import TWO_AMOUNTS
 
 _PATIENCE_S = 60.0
 _MANY = 1_000  # the maximum in a request

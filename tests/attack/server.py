@@ -9,7 +9,7 @@ from roost.api.access.authentication import as_toml, new_token
 from roost.app import open_roost
 from roost.model.fleet import Fleet
 from tests.support.fleets.products import fleet
-from tests.support.servers.servers import Served, serve
+from tests.support.servers.servers import RunningServer, serve
 
 _HOSTS = 20
 _VCPUS = 100_000  # of each host, so that decisions are always granted
@@ -24,7 +24,7 @@ class Target:
         agent: Identify the agent of host-1; empty without tokens.
     """
 
-    def __init__(self, server: Served, headers: dict[str, str], agent: dict[str, str]) -> None:
+    def __init__(self, server: RunningServer, headers: dict[str, str], agent: dict[str, str]) -> None:
         self.served, self.headers, self.agent = server, headers, agent
         self.host, self.port = "127.0.0.1", server.port
         self._start_kib = 0

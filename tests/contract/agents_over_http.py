@@ -24,7 +24,7 @@ from roost.machine import SystemClock
 from roost.model.settings.placement_settings import Placement as Settings
 from tests.support.agents.scripted_agents import PlainTracker
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.servers.in_process_api import Asking, asking_own
+from tests.support.servers.in_process_api import ApiClient, roost_api
 
 HOST = "host-a"
 
@@ -32,9 +32,9 @@ HOST = "host-a"
 @contextmanager
 def http_server(product=None):
     """Run an HTTP server in this process; yield the Roost API, the Placement API and the URL."""
-    with asking_own(settings=product) as own:
+    with roost_api(settings=product) as own:
         settings = Settings()
-        placement = Asking(Application(identify=trust_headers, allows=Policy(is_legacy=True).allows), own.serving)
+        placement = ApiClient(Application(identify=trust_headers, allows=Policy(is_legacy=True).allows), own.serving)
         apis = {
             prefix: AsgiApplication(api, own.serving, settings=msgspec.structs.replace(settings, prefix=prefix))
             for prefix, api in (("/v1", own.application), ("/placement", placement.application))

@@ -7,7 +7,7 @@ from roost.errors import Unavailable
 from roost.store.audit import audit
 from tests.contract.stores import PostgresWorld, SqliteWorld
 from tests.support.conductors.conductors import TERMS, Server
-from tests.support.databases.racing_stores import Dying
+from tests.support.databases.racing_stores import FailingStore
 from tests.support.fleets.worlds import FixedClock
 
 
@@ -41,7 +41,7 @@ def run_with_commit_failure(world, hands, work, *, at, is_made, **options):
     Returns:
         Whether that commit was reached.
     """
-    store = Dying(world.open(), at=at, is_made=is_made)
+    store = FailingStore(world.open(), at=at, is_made=is_made)
     with suppress(Unavailable), open_server(world, hands, store, **options) as server:
         work(server)
     with open_server(world, hands, **options) as server:

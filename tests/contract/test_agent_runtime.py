@@ -18,8 +18,8 @@ from roost.errors import (
     ReshapeFailed,
 )
 from roost.model.work.orders import Destroy, Power
-from tests.support.agents.driver_doubles import fake, spec_of
-from tests.support.agents.scripted_agents import MemoryServer, PlainTracker, living, order, resident, spawn
+from tests.support.agents.driver_doubles import fake_driver, spec_of
+from tests.support.agents.scripted_agents import MemoryServer, PlainTracker, order, resident, run_agents, spawn
 from tests.support.fleets.worlds import uuid_named
 
 QUICK = Pace(driver_timeout_s=0.2, update_s=0.05, retry_s=0.05, stop_s=5.0)
@@ -27,7 +27,7 @@ QUICK = Pace(driver_timeout_s=0.2, update_s=0.05, retry_s=0.05, stop_s=5.0)
 
 def test_agent_registers_reports_and_executes_orders(capsys):
     server, one = MemoryServer(), resident()
-    with living(server, one) as (agent_errors, _):
+    with run_agents(server, one) as (agent_errors, _):
         server.put(spawn(), order(Power(is_on=False), 2))
         assert server.answer_to(101).outcome == "ok"
         assert server.answer_to(102).found.state == "stopped"
@@ -42,7 +42,7 @@ def test_many_agents_share_one_poll_and_execute_their_own_orders():
     server = MemoryServer()
     hosts = [f"host-{number}" for number in range(50)]
     residents = [resident(host) for host in hosts]
-    with living(server, *residents):
+    with run_agents(server, *residents):
         orders = [spawn(f"{host} {one}", host) for host in hosts for one in range(4)]
         orders = [order_of(each, number) for number, each in enumerate(orders, start=1)]
         server.put(*orders)
@@ -58,8 +58,8 @@ def order_of(one, number):
 def test_hung_driver_call_fails_its_order_and_the_agent_continues():
     server, go = MemoryServer(), threading.Event()
     script = Script(fault=(Fault(action="spawn", kind="slow", times=1),))
-    one = resident(driver=fake(script, wait=lambda _: go.wait(30)), pace=QUICK)
-    with living(server, one, pace=QUICK):
+    one = resident(driver=fake_driver(script, wait=lambda _: go.wait(30)), pace=QUICK)
+    with run_agents(server, one, pace=QUICK):
         server.put(spawn(), order(Destroy(), 2, turn=1))
         answer = server.answer_to(101)
         assert (answer.outcome, "did not end spawn of instance" in answer.problem) == ("failed", True)
@@ -75,19 +75,19 @@ def test_hung_driver_call_fails_its_order_and_the_agent_continues():
 def test_stopping_agent_finishes_started_orders_and_leaves_the_rest():
     server, go, started = MemoryServer(), threading.Event(), threading.Event()
     script = Script(fault=(Fault(action="spawn", kind="slow", times=1),))
-    one = resident(driver=fake(script, wait=lambda _: (started.set(), go.wait(30))))
-    with living(server, one):
+    one = resident(driver=fake_driver(script, wait=lambda _: (started.set(), go.wait(30))))
+    with run_agents(server, one):
         server.put(spawn(), order(Power(is_on=False), 2))
         assert started.wait(30)
         threading.Timer(0.2, go.set).start()
     assert [line.state for line in server.book.lines] == ["answered", "waiting"]
-    with living(server, resident(driver=one.driver, run="next")):
+    with run_agents(server, resident(driver=one.driver, run="next")):
         assert server.answer_to(102).outcome == "ok"
 
 
 def test_agent_registers_again_after_the_server_lost_it():
     server = MemoryServer()
-    with living(server, resident()):
+    with run_agents(server, resident()):
         server.put(spawn())
         server.answer_to(101)
         with server.changed:
@@ -102,17 +102,17 @@ def test_evacuated_guests_are_destroyed_before_any_order():
     one.driver.spawn(spec_of("gone", "host-a"), "old")
     server.book.destroy.add(uuid_named("gone"))
     server.put(spawn())
-    with living(server, one):
+    with run_agents(server, one):
         assert server.answer_to(101).outcome == "ok"
     assert [found.uuid for found in one.driver.guests()] == [uuid_named("guest")]
 
 
 def test_second_agent_of_a_host_ends_the_first():
     server = MemoryServer()
-    with living(server, resident()) as (agent_errors, first):
+    with run_agents(server, resident()) as (agent_errors, first):
         server.put(spawn())
         server.answer_to(101)
-        with living(server, resident(run="other")) as (other_errors, _):
+        with run_agents(server, resident(run="other")) as (other_errors, _):
             first.join(30)
             assert isinstance(agent_errors[0], Conflict)
         assert other_errors == []
@@ -127,7 +127,7 @@ class RefusingServer(MemoryServer):
 
 
 def test_refused_agent_ends_with_the_reason():
-    with living(RefusingServer(), resident()) as (agent_errors, thread):
+    with run_agents(RefusingServer(), resident()) as (agent_errors, thread):
         thread.join(30)
         assert str(agent_errors[0]) == "token: may only touch host b"
 
@@ -152,9 +152,9 @@ class FaultyTracker:
 
 
 def test_orders_wait_until_the_host_is_in_placement(capsys):
-    server, driver, journal = MemoryServer(), fake(), Journal(None)
+    server, driver, journal = MemoryServer(), fake_driver(), Journal(None)
     tracker = FaultyTracker(PlainTracker(driver, journal), None, ValueError("odd"), None)
-    with living(server, resident(driver=driver, journal=journal, tracker=tracker)) as (agent_errors, _):
+    with run_agents(server, resident(driver=driver, journal=journal, tracker=tracker)) as (agent_errors, _):
         server.put(spawn())
         assert server.answer_to(101).outcome == "ok"
     assert agent_errors == []
@@ -163,9 +163,12 @@ def test_orders_wait_until_the_host_is_in_placement(capsys):
 
 
 def test_failed_reshape_ends_the_agent_with_its_reason(capsys):
-    driver, journal = fake(), Journal(None)
+    driver, journal = fake_driver(), Journal(None)
     tracker = FaultyTracker(PlainTracker(driver, journal), ReshapeFailed("host-a", "who holds what is not known"))
-    with living(MemoryServer(), resident(driver=driver, journal=journal, tracker=tracker)) as (agent_errors, thread):
+    with run_agents(MemoryServer(), resident(driver=driver, journal=journal, tracker=tracker)) as (
+        agent_errors,
+        thread,
+    ):
         thread.join(30)
         assert "who holds what is not known" in str(agent_errors[0])
     assert '"agent_ends"' in capsys.readouterr().err
@@ -182,7 +185,7 @@ def test_driver_start_is_retried_after_an_error(error, capsys):
         start(host)
 
     one.driver.start = fail_then_start
-    with living(server, one) as (agent_errors, _):
+    with run_agents(server, one) as (agent_errors, _):
         server.put(spawn())
         assert server.answer_to(101).outcome == "ok"
     assert agent_errors == []
@@ -196,7 +199,7 @@ def test_agent_with_a_lost_journal_ends_without_an_answer(capsys):
         raise JournalLost("the disk is full")
 
     journal.finish = fail
-    with living(server, resident(journal=journal)) as (agent_errors, thread):
+    with run_agents(server, resident(journal=journal)) as (agent_errors, thread):
         server.put(spawn())
         thread.join(30)
         assert str(agent_errors[0]) == "the disk is full"
@@ -217,7 +220,7 @@ class FullJournal(Journal):
 
 def test_agent_that_cannot_store_its_node_ends_before_registration(capsys):
     server, journal = MemoryServer(), FullJournal("keep_node")
-    with living(server, resident(journal=journal)) as (agent_errors, thread):
+    with run_agents(server, resident(journal=journal)) as (agent_errors, thread):
         thread.join(30)
         assert str(agent_errors[0]) == "the disk is full"
     assert server.book.runs == {}
@@ -236,7 +239,7 @@ class ExclusiveServer(MemoryServer):
 
 def test_end_of_one_of_several_agents_is_logged_at_once(capsys):
     server = ExclusiveServer()
-    with living(server, resident(), resident("host-b")) as (agent_errors, thread):
+    with run_agents(server, resident(), resident("host-b")) as (agent_errors, thread):
         server.put(spawn(host="host-b"))
         assert server.answer_to(101).outcome == "ok"
         log = capsys.readouterr().err
@@ -254,7 +257,7 @@ class RevokingServer(MemoryServer):
 
 
 def test_agent_refused_at_a_poll_ends_and_logs_it(capsys):
-    with living(RevokingServer(), resident()) as (agent_errors, thread):
+    with run_agents(RevokingServer(), resident()) as (agent_errors, thread):
         thread.join(30)
         assert str(agent_errors[0]) == "token: it was taken away"
     assert capsys.readouterr().err.count('"agent_ends"') == 1
@@ -275,7 +278,7 @@ class PickyServer(MemoryServer):
 
 def test_refused_registration_is_logged_and_retried(capsys):
     server = PickyServer()
-    with living(server, resident()):
+    with run_agents(server, resident()):
         server.put(spawn())
         assert server.answer_to(101).outcome == "ok"
     assert '"register_refused"' in (log := capsys.readouterr().err)
@@ -299,7 +302,7 @@ class ForgetfulServer(MemoryServer):
 
 def test_refused_report_is_retried(capsys):
     server = ForgetfulServer()
-    with living(server, resident()):
+    with run_agents(server, resident()):
         server.put(spawn())
         assert server.answer_to(101).outcome == "ok"
     assert server.reports >= 3
@@ -322,7 +325,7 @@ class BusyServer(MemoryServer):
 
 def test_failed_poll_is_retried(capsys):
     server = BusyServer()
-    with living(server, resident()):
+    with run_agents(server, resident()):
         server.put(spawn())
         assert server.answer_to(101).outcome == "ok"
     assert capsys.readouterr().err.count("poll_failed") == 3
@@ -339,7 +342,7 @@ def test_operator_disabling_a_host_reaches_the_tracker_at_once():
         return update(node, is_startup=is_startup, is_disabled=is_disabled)
 
     one.tracker.update = watch
-    with living(server, one, pace=Pace(update_s=-1.0, stop_s=5.0)):
+    with run_agents(server, one, pace=Pace(update_s=-1.0, stop_s=5.0)):
         server.put(spawn())
         server.answer_to(101)
         with server.changed:

@@ -19,10 +19,10 @@ from roost.model.work.orders import (
     SendDisk,
     Spawn,
 )
-from tests.support.agents.driver_doubles import fake, spec_of
-from tests.support.agents.scripted_agents import MemoryServer, living, order, resident, spawn
+from tests.support.agents.driver_doubles import fake_driver, spec_of
+from tests.support.agents.scripted_agents import MemoryServer, order, resident, run_agents, spawn
 from tests.support.fleets.worlds import uuid_named
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 TARGET = TransferTarget(uuid=uuid_named("guest"), node="host-b", address="host-b")
 ACTS = {
@@ -62,9 +62,9 @@ def error(request):
 
 @pytest.mark.parametrize("method", ACTS)
 def test_driver_error_in_an_act_aborts_its_order_only(method, error, capsys):
-    driver = BrokenDriver(fake(), method, error)
+    driver = BrokenDriver(fake_driver(), method, error)
     server, other = MemoryServer(), resident("host-b")
-    with living(server, resident(driver=driver), other) as (agent_errors, _):
+    with run_agents(server, resident(driver=driver), other) as (agent_errors, _):
         if method != "spawn":
             driver.is_broken = False
             server.put(spawn(order_id=1))
@@ -84,9 +84,9 @@ def test_driver_error_in_an_act_aborts_its_order_only(method, error, capsys):
 
 @pytest.mark.parametrize("method", ABOUT_HOSTS)
 def test_driver_error_about_its_host_is_logged_and_retried(method, error, capsys):
-    driver = BrokenDriver(fake(), method, error)
+    driver = BrokenDriver(fake_driver(), method, error)
     server, other = MemoryServer(), resident("host-b")
-    with living(server, resident(driver=driver), other) as (agent_errors, _):
+    with run_agents(server, resident(driver=driver), other) as (agent_errors, _):
         server.put(spawn("here", order_id=1), spawn("other", "host-b", order_id=2))
         assert server.answer_to(2).outcome == "ok"
         assert "host-a" not in server.book.facts
@@ -102,11 +102,11 @@ def test_driver_error_about_its_host_is_logged_and_retried(method, error, capsys
     ids=["nothing", "text", "iterator", "number", "empty", "slash", "twice", "long"],
 )
 def test_invalid_node_list_of_a_driver_is_logged_and_retried(nodes, capsys):
-    server, driver = MemoryServer(), BrokenDriver(fake(), "nodes", RuntimeError)
+    server, driver = MemoryServer(), BrokenDriver(fake_driver(), "nodes", RuntimeError)
     driver._fail = lambda: nodes
-    with living(server, resident(driver=driver)) as (agent_errors, _):
+    with run_agents(server, resident(driver=driver)) as (agent_errors, _):
         server.put(spawn(order_id=1))
-        until(lambda: "nodes of the driver returned" in capsys.readouterr().err)
+        wait_until(lambda: "nodes of the driver returned" in capsys.readouterr().err)
         assert server.book.runs == {}
         driver.is_broken = False
         assert server.answer_to(1).outcome == "ok"
@@ -114,12 +114,12 @@ def test_invalid_node_list_of_a_driver_is_logged_and_retried(nodes, capsys):
 
 
 def test_report_about_another_guest_is_rejected(capsys):
-    driver = BrokenDriver(fake(), "inspect", RuntimeError)
+    driver = BrokenDriver(fake_driver(), "inspect", RuntimeError)
     driver._fail = lambda _uuid: GuestReport(
         uuid=uuid_named("other"), node="host-a", operation="operation", state="running"
     )
     server = MemoryServer()
-    with living(server, resident(driver=driver)) as (agent_errors, _):
+    with run_agents(server, resident(driver=driver)) as (agent_errors, _):
         server.put(spawn(order_id=1), order(Inspect(), 2, order_id=2))
         assert (server.answer_to(1).outcome, server.answer_to(1).found) == ("ok", None)
         assert (server.answer_to(2).outcome, "inspect of the driver returned guest" in server.answer_to(2).problem) == (

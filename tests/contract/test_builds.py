@@ -10,10 +10,17 @@ from roost.product import Roost
 from roost.simulator.seeded_random import SeededRandom
 from roost.store.audit import audit
 from tests.contract.stores import PostgresWorld
-from tests.support.conductors.builders import ScriptedBuilder, conductor, failed_builds, held, ladder, tries
-from tests.support.fleets.worlds import FixedClock, group, host, joined, settings_of, uuid_named, wish
+from tests.support.conductors.builders import (
+    ScriptedBuilder,
+    allocations_of,
+    attempts_of,
+    conductor,
+    failed_builds,
+    ladder,
+)
+from tests.support.fleets.worlds import FixedClock, group, host, merge_fleets, settings_of, small_request, uuid_named
 
-FLEET = joined(
+FLEET = merge_fleets(
     *(
         host(f"h{number}", VCPU=4, MEMORY_MB=900 - number, facts=HostFacts(cell="cell"[: number % 2 * 4]))
         for number in range(8)
@@ -51,10 +58,10 @@ def test_instance_built_on_an_alternate_is_present_after_a_restart(durable):
     roost, uuid = open_roost(durable, 1), uuid_named("one")
     roost.install(ladder(3))
     builder = ScriptedBuilder({"h0": [BuildFailed("no network")]})
-    (outcome,) = conductor(roost, builder).build(wish(instance_uuids=(uuid,)))
-    assert tries(outcome) == [("h0", "claimed", "no network"), ("h1", "claimed", "")]
+    (outcome,) = conductor(roost, builder).build(small_request(instance_uuids=(uuid,)))
+    assert attempts_of(outcome) == [("h0", "claimed", "no network"), ("h1", "claimed", "")]
     restarted = open_roost(durable, 2)
-    assert held(restarted.state, uuid)[0] == "h1"
+    assert allocations_of(restarted.state, uuid)[0] == "h1"
     assert failed_builds(restarted.state) == {"h0": 1, "h1": 0, "h2": 0}
     assert restarted.utilisation()["VCPU"] == (1, 3)
 
@@ -68,12 +75,14 @@ def test_conductors_on_one_database_leave_it_consistent(durable):
     pair = [conductor(*each, seed=20 + at) for at, each in enumerate(zip(products, builders, strict=True))]
     outcomes = []
     # While the first conductor builds, the second claims the capacity of its alternates.
-    builders[0].meanwhile = lambda *_: outcomes.extend(pair[1].build(wish(vcpus=2)))
+    builders[0].meanwhile = lambda *_: outcomes.extend(pair[1].build(small_request(vcpus=2)))
     for number in range(12):
-        outcomes += pair[0].build(wish(vcpus=2, count=1 + number % 2, in_group="apart" if number % 3 else None))
+        outcomes += pair[0].build(
+            small_request(vcpus=2, count=1 + number % 2, in_group="apart" if number % 3 else None)
+        )
     state = open_roost(durable, 3).state
     for outcome in outcomes:
-        holds = held(state, outcome.instance_uuid)
+        holds = allocations_of(state, outcome.instance_uuid)
         assert (outcome.status, holds and holds[0]) in {("ACTIVE", outcome.node), ("ERROR", None)}
         assert outcome.unreleased == ""
     assert {outcome.status for outcome in outcomes} == {"ACTIVE", "ERROR"}

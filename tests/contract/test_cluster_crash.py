@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.support.conductors.idle_cluster import problems_of, usages_and_sums, wait_for_power_states
 from tests.support.conductors.mortal_cluster import UUID, Cluster, Reaper
-from tests.support.conductors.settled_cluster import problems_of, until_in_step, used
 from tests.support.servers.clusters import guests_on
 
 pytestmark = pytest.mark.long
@@ -196,7 +196,7 @@ def run_with_kills(cluster, *, builds, moves, every_s, is_enough=lambda _clients
     took_s = time.monotonic() - begun_s
     cluster.until_up()
     settled_s = cluster.settle()
-    late = until_in_step(cluster)
+    late = wait_for_power_states(cluster)
     problems = problems_of(cluster, promised=clients.promised, ended=clients.ended, sizes=clients.sizes())
     assert not problems, "\n".join([*problems, *(str(each) for each in cluster.stories(" ".join(problems))[:5])])
     assert cluster.audited() == ""
@@ -206,7 +206,7 @@ def run_with_kills(cluster, *, builds, moves, every_s, is_enough=lambda _clients
             assert cluster.asked("DELETE", f"/v1/instances/{uuid}", key=f"end {uuid}")[0] == 202
     cluster.settle()
     assert {each["status"] for each in cluster.instances().values()} == {"DELETED"}
-    assert not any(used(cluster)[0].values())
+    assert not any(usages_and_sums(cluster)[0].values())
     assert not any(guests_on(cluster.guests).values())
     assert cluster.audited() == ""
     kills = {each.log.stem: each.kills for each in cluster.programs}

@@ -4,7 +4,7 @@ import pytest
 
 from tests.contract.commit_failures import check_audit, open_server, orders_of, run_with_commit_failure, stride
 from tests.support.conductors.builders import ladder
-from tests.support.conductors.conductors import OK, Hand, action, failed
+from tests.support.conductors.conductors import OK, PlayedAgent, action, failure
 from tests.support.fleets.named_uuids import uuid_named
 
 pytestmark = pytest.mark.long
@@ -19,7 +19,7 @@ def run_until_idle(server, hands, send):
         done = server.turn()
         for agent in hands:
             for order in agent.poll().orders:
-                agent.act(order, failed("no network") if (order.number, action(order)) == (1, "spawn") else OK)
+                agent.act(order, failure("no network") if (order.number, action(order)) == (1, "spawn") else OK)
                 done += 1
         if not done:
             return
@@ -48,7 +48,7 @@ def test_build_and_delete_survive_a_crash_at_every_commit(world, is_made):
     with open_server(world) as server:
         server.run(lambda _current: server.roost.install(ladder(3)))
         for number in range(3):
-            hands.append(Hand(server, f"h{number}"))
+            hands.append(PlayedAgent(server, f"h{number}"))
             hands[-1].register()
     failures = {"build": 0, "delete": 0}
     for at in range(1, COMMITS_MAX, stride(world)):
@@ -80,7 +80,7 @@ def test_build_and_delete_survive_a_crash_at_every_commit(world, is_made):
 def test_slow_conductor_loses_the_race_and_drops_its_work(world):
     with open_server(world) as server:
         server.run(lambda _current: server.roost.install(ladder(3)))
-        hands = [Hand(server, f"h{number}") for number in range(3)]
+        hands = [PlayedAgent(server, f"h{number}") for number in range(3)]
         for agent in hands:
             agent.register()
         server.build("one")

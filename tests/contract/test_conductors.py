@@ -10,7 +10,7 @@ from roost.app.conductor_thread import ConductorThread
 from roost.machine import SystemClock
 from roost.store.audit import audit
 from roost.store.postgresql.store import PostgresStore
-from tests.support.conductors.conductors import OK, Hand, Server, action, failed
+from tests.support.conductors.conductors import OK, PlayedAgent, Server, action, failure
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import hosts
 
@@ -43,12 +43,12 @@ def run_agents(sites, agents, chance, *, until):
             agent.server = chance.choice(sites)
             for order in agent.poll().orders:
                 fails = action(order) == "spawn" and chance.random() < 0.3
-                agent.act(order, failed("by chance") if fails else OK)
+                agent.act(order, failure("by chance") if fails else OK)
 
 
 def test_racing_conductors_build_and_delete_each_instance_once(sites, postgres_url):
     chance = random.Random(5)
-    agents = [Hand(sites[0], f"h{number}") for number in range(HOSTS)]
+    agents = [PlayedAgent(sites[0], f"h{number}") for number in range(HOSTS)]
     for agent in agents:
         agent.register()
     names = [f"{number}/{at}" for number in range(BUILDS) for at in range(3)]

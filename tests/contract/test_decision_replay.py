@@ -26,7 +26,17 @@ from tests.contract.races import RivalStore, batches, race
 from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
 from tests.support.databases import postgres
 from tests.support.fleets.products import fleet, request, settings_for
-from tests.support.fleets.worlds import digest, host, hosts, joined, roost_on, roost_with, settings_of, uuid_named, wish
+from tests.support.fleets.worlds import (
+    digest,
+    host,
+    hosts,
+    merge_fleets,
+    roost_on,
+    roost_with,
+    settings_of,
+    small_request,
+    uuid_named,
+)
 
 pytestmark = pytest.mark.long
 
@@ -103,7 +113,7 @@ def test_provider_below_a_newer_parent_survives_restart_and_snapshot(durable):
     moved = PutProvider(providers.ids[0], uuid_bytes(providers.uuids[0]), "h0", providers.ids[1], providers.ids[1], 1)
     roost._current.write([moved])
     snapshot(durable)
-    uuid = roost.decide(wish()).uuid
+    uuid = roost.decide(small_request()).uuid
     assert replay_all(roost, [uuid]) == {"granted": 1}
     state = rebuild_state(roost._store, roost.decision(uuid), moment_of(decision_rows.find_row(uuid, roost._store)))
     loaded = Current(durable.open()).state
@@ -143,7 +153,7 @@ def test_pruned_decisions_are_refused_and_the_rest_replays(durable, monkeypatch)
     roost.close()
     roost = Roost(durable.open(), settings)
     roost.work([Departure(instance_uuids=(pick.instance_uuid,)) for pick in roost.decision(left[0]).picks])
-    fresh = [decision.uuid for decision in roost.work([wish()] * 5) if decision is not None]
+    fresh = [decision.uuid for decision in roost.work([small_request()] * 5) if decision is not None]
     assert replay_all(roost, [*fresh, *left]).total() == len(left) + 5
 
 
@@ -152,7 +162,7 @@ def test_byte_limit_of_pruning_holds_regardless_of_the_loss(durable, monkeypatch
     monkeypatch.setattr("roost.store.postgresql.store._MEASURED_AGAIN_S", -1.0)
     roost = Roost(durable.open(), settings_of())
     roost.install(hosts(5))
-    uuids = [decision.uuid for decision in roost.work([wish()] * 10)]
+    uuids = [decision.uuid for decision in roost.work([small_request()] * 10)]
     for max_bytes in range(12_000, -1, -1_500):
         while roost._store.prune(older_than_s=0.0, max_bytes=max_bytes):
             pass
@@ -160,14 +170,14 @@ def test_byte_limit_of_pruning_holds_regardless_of_the_loss(durable, monkeypatch
     assert roost.decisions(100) == []
     # Replays work again after the next snapshot.
     snapshot(durable)
-    uuids = [roost.decide(wish()).uuid for _ in range(3)]
+    uuids = [roost.decide(small_request()).uuid for _ in range(3)]
     assert replay_all(roost, uuids) == {"granted": 3}
 
 
 def test_replay_without_a_snapshot_is_refused(durable):
     roost = Roost(durable.open(), settings_of())
     roost.install(hosts(3))
-    decision = roost.decide(wish())
+    decision = roost.decide(small_request())
     statement = "DELETE FROM snapshot"
     if isinstance(durable, SqliteWorld):
         roost._store._connection.execute(statement)
@@ -182,7 +192,7 @@ def test_replay_without_a_snapshot_is_refused(durable):
 def test_gap_in_the_feed_is_detected(tmp_path):
     with Roost(SqliteStore(tmp_path / "roost.db"), settings_of()) as roost:
         roost.install(hosts(3))
-        uuids = [roost.decide(wish()).uuid for _ in range(3)]
+        uuids = [roost.decide(small_request()).uuid for _ in range(3)]
         roost._store._connection.execute("DELETE FROM feed WHERE position = 2")
         assert replay_all(roost, uuids) == {"the state that it saw is no longer kept": 3}
 
@@ -205,21 +215,21 @@ def test_reader_replays_while_the_server_runs(tmp_path, postgres_url):
 
 def test_past_state_of_a_decision_can_be_opened():
     roost = roost_with(hosts(2))
-    first = roost.decide(wish(vcpus=3))
+    first = roost.decide(small_request(vcpus=3))
     before = roost.fork()
-    second = roost.decide(wish(vcpus=2))
-    roost.decide(wish(vcpus=8))
+    second = roost.decide(small_request(vcpus=2))
+    roost.decide(small_request(vcpus=8))
     past = roost.as_of(second.uuid)
     assert digest(past.state) == digest(before.state)
     assert past.state.holders.keys() == {bytes.fromhex(first.picks[0].instance_uuid.replace("-", ""))}
-    assert past.decide(wish(vcpus=8)).is_granted
+    assert past.decide(small_request(vcpus=8)).is_granted
     assert past.decisions() == []
 
 
 def test_replay_with_other_settings_reports_the_affected_hosts():
     large = host("large", VCPU=64, MEMORY_MB=64)
-    roost = roost_with(joined(host("small", VCPU=8, MEMORY_MB=64), large, host("full", VCPU=1, MEMORY_MB=1)))
-    decision = roost.decide(wish(vcpus=2))
+    roost = roost_with(merge_fleets(host("small", VCPU=8, MEMORY_MB=64), large, host("full", VCPU=1, MEMORY_MB=1)))
+    decision = roost.decide(small_request(vcpus=2))
     assert decision.picks[0].host == "large"
     pack = settings_of(options={"cpu_weight_multiplier": -1.0, "ram_weight_multiplier": 0.0})
     found = roost.replay(decision.uuid, pack)
@@ -234,9 +244,9 @@ def test_replay_with_other_settings_reports_the_affected_hosts():
 
 def test_replay_with_other_filters_reports_the_refused_hosts():
     roost = roost_with(
-        joined(host("a", facts=HostFacts(is_disabled=True)), host("b")), settings=settings_of(enabled_filters=[])
+        merge_fleets(host("a", facts=HostFacts(is_disabled=True)), host("b")), settings=settings_of(enabled_filters=[])
     )
-    decision = roost.decide(wish())
+    decision = roost.decide(small_request())
     assert decision.picks[0].host == "a"
     found = roost.replay(decision.uuid, settings_of())
     one, two = found.differences
@@ -249,18 +259,20 @@ def test_replay_with_other_filters_reports_the_refused_hosts():
 def test_replay_uses_the_settings_of_the_record(world):
     packing_settings = settings_of(options={"ram_weight_multiplier": -1.0, "cpu_weight_multiplier": -1.0})
     with Roost(world.open(), packing_settings) as roost:
-        roost.install(joined(host("large", VCPU=64, MEMORY_MB=64), host("small")))
-        decision = roost.decide(wish())
+        roost.install(merge_fleets(host("large", VCPU=64, MEMORY_MB=64), host("small")))
+        decision = roost.decide(small_request())
         assert decision.picks[0].host == "small"
     with Roost(world.open(), settings_of()) as roost:
-        assert roost.decide(wish()).picks[0].host == "large"
+        assert roost.decide(small_request()).picks[0].host == "large"
         assert roost.replay(decision.uuid).is_same
 
 
 def test_replay_uses_seed_instances_and_user_of_the_record():
     roost = roost_with(hosts(6), settings=settings_of(host_subset_size=4))
     named = tuple(uuid_named(name) for name in ("one", "two", "three"))
-    decisions = roost.work([wish(count=3, instance_uuids=named, user_id="u", project_id="p"), wish(count=50)])
+    decisions = roost.work(
+        [small_request(count=3, instance_uuids=named, user_id="u", project_id="p"), small_request(count=50)]
+    )
     assert [decision.is_granted for decision in decisions] == [True, False]
     for decision in decisions:
         found = roost.replay(decision.uuid)
@@ -272,8 +284,14 @@ def test_replay_uses_seed_instances_and_user_of_the_record():
 def test_group_commit_replays_with_releases_and_claims_in_order(world):
     roost = roost_on(world.open(), settings=settings_of(group_max=100))
     roost.install(hosts(1, VCPU=2, MEMORY_MB=100))
-    held = roost.work([wish(vcpus=2)])[0].picks[0].instance_uuid
-    acts = [wish(vcpus=2), Departure(instance_uuids=(held,)), wish(), wish(), wish()]
+    held = roost.work([small_request(vcpus=2)])[0].picks[0].instance_uuid
+    acts = [
+        small_request(vcpus=2),
+        Departure(instance_uuids=(held,)),
+        small_request(),
+        small_request(),
+        small_request(),
+    ]
     decisions = [decision for decision in roost.work(acts) if decision is not None]
     assert [decision.is_granted for decision in decisions] == [False, True, True, False]
     assert len({decision.position for decision in decisions}) == 1
@@ -283,7 +301,7 @@ def test_group_commit_replays_with_releases_and_claims_in_order(world):
 def test_evidence_of_an_older_version_cannot_be_replayed(monkeypatch):
     roost = roost_with(hosts(1))
     monkeypatch.setattr("roost.placement.placement_service.Placement.ahead", -1)
-    decision = roost.decide(wish())
+    decision = roost.decide(small_request())
     with pytest.raises(StateLost, match="stored by an older version"):
         roost.replay(decision.uuid)
 
@@ -361,7 +379,7 @@ def test_order_of_extra_specs_does_not_affect_the_decision(world):
         "resources:DISK_GB": "x",
         "resources:CUSTOM_A": "x",
     }
-    base = wish()
+    base = small_request()
     written = [
         msgspec.structs.replace(base, flavor=msgspec.structs.replace(base.flavor, extra_specs=dict(pairs)))
         for pairs in (specs.items(), reversed(specs.items()))

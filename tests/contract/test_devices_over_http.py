@@ -24,7 +24,7 @@ from roost.model.work.device_spec import read_device_specs
 from tests.contract.agents_over_http import http_server, is_ready, running_agent, running_conductor
 from tests.support.agents.report_clients import SERVICE
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -154,7 +154,7 @@ def build(own, uuid, flavor_body, *, host=""):
     body = {"flavor": flavor_body, "name": "one", "instance_uuids": [uuid]} | ({"force_hosts": [host]} if host else {})
     response = own.post("/instances", body)
     assert response.status == 202, response.json
-    until(lambda: status_and_host(own, uuid)[0] not in (None, "BUILD"))
+    wait_until(lambda: status_and_host(own, uuid)[0] not in (None, "BUILD"))
     return status_and_host(own, uuid)
 
 
@@ -174,7 +174,7 @@ def run_act(own, act, body=None, *, of=ONE):
     """Run an act on an instance; return its status and host when the operation ends."""
     response = own.delete(f"/instances/{of}") if act == "delete" else own.post(f"/instances/{of}/{act}", body or {})
     assert response.status == 202, response.json
-    until(lambda: own.get(f"/operations/{response.json['operation']}").json["outcome"] != "open")
+    wait_until(lambda: own.get(f"/operations/{response.json['operation']}").json["outcome"] != "open")
     return status_and_host(own, of)
 
 
@@ -204,7 +204,7 @@ def devices(driver):
 def test_guest_gets_the_devices_of_its_allocated_providers(fleet):
     own, placement, (a, b) = fleet
     with a.run_agent() as on_a, b.run_agent() as on_b, running_conductor(own):
-        until(lambda: is_reported(own, "host-a") and is_reported(own, "host-b"))
+        wait_until(lambda: is_reported(own, "host-a") and is_reported(own, "host-b"))
         # Traits and resource class from the settings select the device.
         assert build(own, ONE, flavor("fast:1"), host="host-a") == ("ACTIVE", "host-a")
         assert (devices(on_a), usages(placement)) == ({"one": [FAR]}, {f"host-a_{FAR.upper()}": 1})
@@ -239,7 +239,7 @@ def test_guest_gets_the_devices_of_its_allocated_providers(fleet):
 def test_devices_are_in_the_numa_cells_of_the_guest(fleet):
     own, _, (a, _) = fleet
     with a.run_agent() as on_a, running_conductor(own):
-        until(lambda: is_reported(own, "host-a"))
+        wait_until(lambda: is_reported(own, "host-a"))
         near_flavor = flavor("near:1", name="near", **{"hw:numa_nodes": "1"})
         near_flavor = near_flavor | {"vcpus": 4, "memory_mb": 3072}
         assert build(own, ONE, near_flavor)[0] == "ACTIVE"
@@ -258,15 +258,15 @@ def test_resize_in_place_holds_both_devices_until_confirm_or_revert(fleet, end, 
     both = {f"host-a_{NEAR.upper()}": 1, f"host-a_{FAR.upper()}": 1}
     with running_conductor(own):
         with a.run_agent() as driver:
-            until(lambda: is_reported(own, "host-a"))
+            wait_until(lambda: is_reported(own, "host-a"))
             assert build(own, ONE, flavor("fast:1")) == ("ACTIVE", "host-a")
             assert run_act(own, "resize", {"flavor": flavor("gpu:1", name="large")}) == ("VERIFY_RESIZE", "host-a")
             assert (devices(driver), usages(placement)) == ({"one": [NEAR, FAR]}, both)
         with a.run_agent() as driver:
-            until(lambda: own.get("/agents/host-a").json["state"] == "ready")
+            wait_until(lambda: own.get("/agents/host-a").json["state"] == "ready")
             assert run_act(own, end) == ("ACTIVE", "host-a")
             assert devices(driver) == {"one": [stays]}
-            until(lambda: usages(placement) == {f"host-a_{stays.upper()}": 1})
+            wait_until(lambda: usages(placement) == {f"host-a_{stays.upper()}": 1})
             assert run_act(own, "delete") == ("DELETED", "")
             assert (devices(driver), usages(placement)) == ({}, {})
 
@@ -274,7 +274,7 @@ def test_resize_in_place_holds_both_devices_until_confirm_or_revert(fleet, end, 
 def test_live_migrated_and_unshelved_guests_get_allocated_devices(fleet):
     own, placement, (a, b) = fleet
     with a.run_agent() as on_a, b.run_agent() as on_b, running_conductor(own):
-        until(lambda: is_reported(own, "host-a") and is_reported(own, "host-b"))
+        wait_until(lambda: is_reported(own, "host-a") and is_reported(own, "host-b"))
         assert build(own, ONE, flavor("fast:1"), host="host-a") == ("ACTIVE", "host-a")
         assert run_act(own, "live-migrate") == ("ACTIVE", "host-b")
         assert (devices(on_a), devices(on_b)) == ({}, {"one": [FAR]})
@@ -290,12 +290,12 @@ def test_live_migrated_and_unshelved_guests_get_allocated_devices(fleet):
 def test_two_guests_never_get_one_device(fleet):
     own, placement, (a, _) = fleet
     with a.run_agent() as on_a, running_conductor(own):
-        until(lambda: is_reported(own, "host-a"))
+        wait_until(lambda: is_reported(own, "host-a"))
         uuids = [uuid_named(f"many {number}") for number in range(4)]
         for uuid in uuids:
             own.post("/instances", {"flavor": flavor("gpu:1"), "name": "many", "instance_uuids": [uuid]})
-        until(lambda: all(status_and_host(own, uuid)[0] in ("ACTIVE", "ERROR", None) for uuid in uuids))
-        until(lambda: sum(status_and_host(own, uuid)[0] == "ACTIVE" for uuid in uuids) == 2)
+        wait_until(lambda: all(status_and_host(own, uuid)[0] in ("ACTIVE", "ERROR", None) for uuid in uuids))
+        wait_until(lambda: sum(status_and_host(own, uuid)[0] == "ACTIVE" for uuid in uuids) == 2)
         (node,) = on_a.nodes()
         assert sorted(each for each in on_a.resources(node).pci_in_use.values()) == [(NEAR,), (FAR,)]
         assert usages(placement) == {f"host-a_{NEAR.upper()}": 1, f"host-a_{FAR.upper()}": 1}
@@ -305,12 +305,12 @@ def test_devices_of_guests_from_before_tracking_are_allocated_and_released(tmp_p
     with http_server(product(is_placed=False)) as (own, placement, url), running_conductor(own):
         a = Machine(url, tmp_path, "host-a")
         with a.run_agent(is_counting=False) as driver:
-            until(lambda: is_reported(own, "host-a"))
+            wait_until(lambda: is_reported(own, "host-a"))
             assert build(own, ONE, flavor("gpu:1")) == ("ACTIVE", "host-a")
             before = devices(driver)
             assert (len(before["one"]), usages(placement)) == (1, {})
         with a.run_agent() as driver:
-            until(lambda: usages(placement) == {f"host-a_{before['one'][0].upper()}": 1})
+            wait_until(lambda: usages(placement) == {f"host-a_{before['one'][0].upper()}": 1})
             assert devices(driver) == before
             assert build(own, TWO, flavor("gpu:1")) == ("ACTIVE", "host-a")
             assert sorted(each for some in devices(driver).values() for each in some) == [NEAR, FAR]

@@ -8,7 +8,7 @@ from roost.conductor.intake import accept_drain
 from roost.model.names import uuid_bytes
 from tests.contract.commit_failures import check_audit, open_server, orders_of, run_with_commit_failure, stride
 from tests.contract.stores import PostgresWorld
-from tests.support.conductors.move_servers import at_rest, holders, movers, pass_time
+from tests.support.conductors.move_servers import advance_clock, movers, nodes_by_consumer, run_agents_until_idle
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import FixedClock, hosts
 
@@ -48,7 +48,7 @@ class DrainRun:
             done = server.turn() + sum(each.work() for each in self.hands.values())
             idle = 0 if done else idle + 1
             if not done:
-                pass_time(server, self.hands, 1.0)
+                advance_clock(server, self.hands, 1.0)
             if not done and isinstance(self.world, PostgresWorld):
                 time.sleep(LOOK_S)  # This database has a clock of its own.
 
@@ -77,7 +77,7 @@ class DrainRun:
             assert server.held(name)[0] == row.host
             guest_hosts = [each.host for each in self.hands.values() if uuid_named(name) in each.guests]
             assert guest_hosts == [row.host]
-        assert (server.used()["VCPU"], len(holders(server))) == (3, 3)
+        assert (server.used()["VCPU"], len(nodes_by_consumer(server))) == (3, 3)
         assert all(order.state in {"answered", "withdrawn"} for order in orders_of(server))
 
 
@@ -89,9 +89,9 @@ def test_drain_survives_a_crash_at_every_commit(world, is_made):
         drain_run.hands = movers(server, ("h0", "h1"))
         for name in NAMES:
             server.build(name, key=name, force_hosts=("h0",))
-        at_rest(server, drain_run.hands)
+        run_agents_until_idle(server, drain_run.hands)
         server.power("three", "stop")
-        at_rest(server, drain_run.hands)
+        run_agents_until_idle(server, drain_run.hands)
     failures = 0
     source, target = "h0", "h1"
     for at in range(1, COMMITS_MAX, stride(world)):

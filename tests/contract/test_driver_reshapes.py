@@ -10,7 +10,7 @@ from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.devices.numa import NumaCell
 from roost.model.provider import Inventory
 from roost.model.work.agent_terms import PciDevice
-from tests.support.agents.driver_doubles import fake, spec_of
+from tests.support.agents.driver_doubles import fake_driver, spec_of
 from tests.support.fleets.worlds import uuid_named
 
 NODE = "host-a"
@@ -111,7 +111,7 @@ def placement():
 
 def start_driver(layout, shelf):
     """Return the driver of the host for a layout."""
-    return fake(Script(layout=layout, **SCRIPT), NODE, shelf=shelf)
+    return fake_driver(Script(layout=layout, **SCRIPT), NODE, shelf=shelf)
 
 
 def populate(api, shelf):

@@ -5,8 +5,15 @@ import pytest
 from tests.contract.commit_failures import check_audit, open_server, run_with_commit_failure
 from tests.contract.stores import MemoryWorld
 from tests.support.conductors.builders import ladder
-from tests.support.conductors.conductors import failed
-from tests.support.conductors.move_servers import ask, at_rest, holders, migrations, movers, pass_time
+from tests.support.conductors.conductors import failure
+from tests.support.conductors.move_servers import (
+    advance_clock,
+    migrations,
+    movers,
+    nodes_by_consumer,
+    request_move,
+    run_agents_until_idle,
+)
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import FixedClock
 
@@ -48,7 +55,7 @@ class Stage:
     def work(self, server, act, script):
         """Run an act on a server until all parts are idle."""
         act(server)
-        at_rest(server, self.hands, script)
+        run_agents_until_idle(server, self.hands, script)
 
     def guests(self):
         """Return the guests by host."""
@@ -60,7 +67,7 @@ class Stage:
             row = server.status(name)
             assert (row.status, row.task, row.host) == ("ACTIVE", "", host)
             assert self.guests() == {host: [uuid_named(name)]}
-            assert holders(server) == {uuid_named(name): [host]}
+            assert nodes_by_consumer(server) == {uuid_named(name): [host]}
             assert [each[:2] for each in migrations(server, name)] == [(kind, status)]
             assert server.open_operations() == []
             assert {server.reader.agent(each).state for each in HOSTS} == {"ready"}
@@ -69,7 +76,7 @@ class Stage:
 
 def first_failure(*actions):
     """Return a script in which the first order of each action fails, on any host."""
-    answers = {action: [failed(f"no {action}")] for action in actions}
+    answers = {action: [failure(f"no {action}")] for action in actions}
     return {(host, action): left for host in HOSTS for action, left in answers.items()}
 
 
@@ -78,7 +85,7 @@ def live_migrate(stage, name, *, at, is_made, failing):
     stage.act(lambda server: server.build(name, key=name))
     (source,) = stage.guests()
     has_crashed = stage.run_with_commit_failure(
-        lambda server: ask(server, "live_migrate", name, key=f"move {name}"),
+        lambda server: request_move(server, "live_migrate", name, key=f"move {name}"),
         first_failure(*failing),
         at=at,
         is_made=is_made,
@@ -100,16 +107,16 @@ def evacuate(stage, name, *, at, is_made, failing):
         """Stop the agent of the host and evacuate its instance."""
         if server.reader.agent(source).state != "gone":
             leaver.leave()
-        ask(server, "evacuate", name, key=f"move {name}")
+        request_move(server, "evacuate", name, key=f"move {name}")
 
     has_crashed = stage.run_with_commit_failure(rescue, first_failure(*failing), at=at, is_made=is_made)
     host = next(each for each in stage.guests() if each != source)
     with stage.open_server() as server:
-        assert sorted(map(tuple, holders(server).values())) == sorted([(source,), (host,)])
+        assert sorted(map(tuple, nodes_by_consumer(server).values())) == sorted([(source,), (host,)])
     has_crashed |= stage.run_with_commit_failure(lambda _server: leaver.register(), at=at, is_made=is_made)
     with stage.open_server() as server:
-        pass_time(server, stage.hands, 31)
-        at_rest(server, stage.hands)
+        advance_clock(server, stage.hands, 31)
+        run_agents_until_idle(server, stage.hands)
     stage.check(name, host=host, kind="evacuate", status="confirmed")
     stage.act(lambda server: server.delete(name))
     return has_crashed

@@ -9,7 +9,7 @@ import pytest
 from roost.compute.drivers.fake.guests import FolderShelf, read_record
 from tests.support.fleets.products import command, environ, kill, roost
 from tests.support.servers.servers import serve
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -77,8 +77,8 @@ def deployment(request, tmp_path):
         stack.enter_context(agent_cleanup(found))
         for host in HOSTS:
             found.start_agent(host)
-        until(lambda: len(found.request("GET", "/hosts")["hosts"]) == len(HOSTS))
-        until(lambda: all(found.agent(host).get("state") == "ready" for host in HOSTS))
+        wait_until(lambda: len(found.request("GET", "/hosts")["hosts"]) == len(HOSTS))
+        wait_until(lambda: all(found.agent(host).get("state") == "ready" for host in HOSTS))
         yield found
 
 
@@ -106,7 +106,7 @@ def test_live_migration_and_evacuation_leave_nothing_behind(deployment):
     code, problem = deployment.run("instance", "evacuate", "web", "--wait")
     assert (code, f"the agent of {second} is there" in problem) == (5, True)
     kill(deployment.agents[second])
-    until(lambda: deployment.agent(second)["state"] == "gone")
+    wait_until(lambda: deployment.agent(second)["state"] == "gone")
     code, rows = deployment.run("instance", "evacuate", "--host", second, "--wait")
     (row,) = rows
     third = row["host"]
@@ -124,8 +124,8 @@ def test_live_migration_and_evacuation_leave_nothing_behind(deployment):
     assert [each["VCPU"] for each in allocations.values()] == [2]
 
     deployment.start_agent(second)
-    until(lambda: deployment.agent(second)["state"] == "ready")
-    until(lambda: deployment.used() == {third: 2})
+    wait_until(lambda: deployment.agent(second)["state"] == "ready")
+    wait_until(lambda: deployment.used() == {third: 2})
     assert deployment.guests() == {third: ["running"]}
     assert deployment.run("migration", "list", "--status", "finished")[1] == []
 
@@ -141,16 +141,16 @@ def test_failed_evacuation_restarts_the_guest_on_the_host_that_returned(deployme
     words = ("--flavor", "vcpus=2,memory_mb=64", "--host", "host-a", "--wait")
     assert deployment.run("instance", "create", "web", *words)[0] == 0
     kill(deployment.agents["host-a"])
-    until(lambda: deployment.agent("host-a")["state"] == "gone")
+    wait_until(lambda: deployment.agent("host-a")["state"] == "gone")
     code, evacuation = deployment.run("instance", "evacuate", "web")
     assert code == 0
     deployment.start_agent("host-a")
-    until(lambda: deployment.guests().get("host-a") == ["stopped"])
+    wait_until(lambda: deployment.guests().get("host-a") == ["stopped"])
     assert deployment.agent("host-a")["state"] == "arriving"
     assert deployment.request("GET", f"/operations/{evacuation['operation']}")["outcome"] == "open"
-    until(lambda: deployment.request("GET", f"/operations/{evacuation['operation']}")["outcome"] == "failed")
-    until(lambda: deployment.guests() == {"host-a": ["running"]})
-    until(lambda: deployment.agent("host-a")["state"] == "ready")
+    wait_until(lambda: deployment.request("GET", f"/operations/{evacuation['operation']}")["outcome"] == "failed")
+    wait_until(lambda: deployment.guests() == {"host-a": ["running"]})
+    wait_until(lambda: deployment.agent("host-a")["state"] == "ready")
     shown = deployment.run("instance", "show", "web")[1]
     assert (shown["status"], shown["host"], "no other host can take it" in shown["fault"]) == ("ACTIVE", "host-a", True)
     assert deployment.used() == {"host-a": 2}

@@ -13,8 +13,8 @@ from roost.store.postgresql import history
 from roost.store.postgresql.store import PostgresStore
 from tests.contract.stores import item
 from tests.support.databases.standbys import pair
-from tests.support.fleets.worlds import digest, hosts, roost_on, wish
-from tests.support.waiting import until
+from tests.support.fleets.worlds import digest, hosts, roost_on, small_request
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -48,7 +48,7 @@ def refresh(current):
             return False
         return True
 
-    until(try_refresh)
+    wait_until(try_refresh)
     return current
 
 
@@ -88,7 +88,7 @@ def test_pending_commit_found_on_the_new_server_is_acknowledged(servers, monkeyp
 
         def commit_then_fail_over(items):
             commit(items)
-            until(lambda: servers.lag() == 0)
+            wait_until(lambda: servers.lag() == 0)
             servers.fail_over()
             return commit(items)  # The first reply was lost: the client does not know that the commit exists.
 
@@ -106,7 +106,7 @@ def test_write_pending_at_a_takeover_is_made_on_the_new_server(servers):
 
         def write(current):
             if not names_seen:
-                until(lambda: servers.lag() == 0)
+                wait_until(lambda: servers.lag() == 0)
                 servers.fail_over()
             names_seen.append(names(current))
             return Plan(answer="written", writes=(current.new_symbol("trait", "CUSTOM_B"),))
@@ -130,15 +130,15 @@ def find_first_attempt(store):
 def test_decision_is_not_replayed_from_a_snapshot_of_another_timeline(servers):
     with roost_on(PostgresStore(servers.url)) as roost:
         roost.install(hosts(2))
-        decision = roost.decide(wish())
+        decision = roost.decide(small_request())
         assert roost.replay(decision.uuid).is_same
-        until(lambda: servers.lag() == 0)
+        wait_until(lambda: servers.lag() == 0)
         servers.fail_over()
         refresh(roost._current)
-        newer = roost.decide(wish())
+        newer = roost.decide(small_request())
         assert newer.is_granted
         with pytest.raises(StateLost):  # The first snapshot of a database has no timeline.
             roost.replay(decision.uuid)
         assert history.write_snapshot(servers.url)
-        newest = roost.decide(wish())
+        newest = roost.decide(small_request())
         assert roost.replay(newest.uuid).is_same

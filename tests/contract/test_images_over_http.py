@@ -5,11 +5,11 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.support.agents.libvirt_hosts import binding
+from tests.support.agents.libvirt_hosts import libvirt_module
 from tests.support.fleets.products import roost
 from tests.support.fleets.worlds import uuid_named
 from tests.support.servers.clusters import AgentsProgram, Program, ServerProgram
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -73,7 +73,7 @@ class Deployment:
         self.run("shelve", marker, "--wait")
         assert f"saved-{marker}" in self.image_names()
         self.run("delete", marker, "--wait")
-        until(lambda: f"saved-{marker}" not in self.image_names())
+        wait_until(lambda: f"saved-{marker}" not in self.image_names())
 
     def _token(self, name, *words):
         output = roost("token", "create", name, *words, "--file", "tokens.toml", cwd=self.folder).stdout
@@ -89,7 +89,7 @@ def deployment(tmp_path):
         for each in found.agents():
             stack.callback(each.kill)
             each.start()
-        until(found.are_up)
+        wait_until(found.are_up)
         yield found
 
 
@@ -107,11 +107,11 @@ def test_image_exists_as_long_as_its_instance(deployment):
     (back,) = run("unshelve", one, "--wait")["instances"]
     assert (back["status"], back["fault"]) == ("ACTIVE", "")
     run("delete", two, "--wait")
-    until(lambda: f"saved-{two}" not in image_names())
+    wait_until(lambda: f"saved-{two}" not in image_names())
     deployment.await_cleanup()
     assert image_names() == {f"saved-{one}", stranger, operators}
     run("delete", one, "--wait")
-    until(lambda: image_names() == {stranger, operators})
+    wait_until(lambda: image_names() == {stranger, operators})
 
 
 def test_images_newer_than_a_restored_database_are_not_deleted(deployment):
@@ -123,12 +123,12 @@ def test_images_newer_than_a_restored_database_are_not_deleted(deployment):
     young = deployment.create("young")
     for words in (("shelve", young), ("delete", old)):
         deployment.run(*words, "--wait")
-    until(lambda: deployment.image_names() == {f"saved-{young}"})
+    wait_until(lambda: deployment.image_names() == {f"saved-{young}"})
     assert server.stop() == 0
     result = roost("db", "restore", "monday.backup", "--replace", *database, cwd=folder)
     assert result.returncode == 0, result.stderr
     server.start()
-    until(deployment.are_up)
+    wait_until(deployment.are_up)
     deployment.await_cleanup()
     assert deployment.image_names() == {f"saved-{young}"}
     assert deployment.run("list", "--name", "old")[0]["status"] == "SHELVED_OFFLOADED"
@@ -138,7 +138,7 @@ def test_images_newer_than_a_restored_database_are_not_deleted(deployment):
 @contextmanager
 def libvirt_host(folder):
     """Yield a server, and a host on libvirt's test driver whose agent cleans up images each second."""
-    binding()
+    libvirt_module()
     server = ServerProgram(folder=folder, settings="")
     server.start()
     (folder / "agent.toml").write_text(AGENT)
@@ -163,7 +163,7 @@ def libvirt_host(folder):
     )
     try:
         agent.start()
-        until(lambda: server.listed("hosts"))
+        wait_until(lambda: server.listed("hosts"))
         yield server
         assert agent.stop() == 0
     finally:
@@ -187,6 +187,6 @@ def test_libvirt_images_of_deleted_instances_go_and_operator_images_stay(tmp_pat
         names = {path.name for path in images.iterdir()}
         assert names == {"debian", "saved-debian", *(f"saved-{uuid}" for uuid in uuids)}
         roost("instance", "delete", uuids[0], "--wait", "--url", server.address, cwd=tmp_path)
-        until(lambda: not (images / f"saved-{uuids[0]}").exists())
+        wait_until(lambda: not (images / f"saved-{uuids[0]}").exists())
         names = {path.name for path in images.iterdir()}
         assert names == {"debian", "saved-debian", f"saved-{uuids[1]}"}

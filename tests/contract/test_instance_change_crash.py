@@ -9,7 +9,7 @@ from roost.conductor.operation.stored_request import image_of
 from roost.model.image import Image
 from tests.contract.commit_failures import check_audit, open_server, orders_of, run_with_commit_failure, stride
 from tests.support.conductors.builders import ladder
-from tests.support.conductors.conductors import OK, TERMS, Hand, action, failed
+from tests.support.conductors.conductors import OK, TERMS, PlayedAgent, action, failure
 from tests.support.fleets.named_uuids import uuid_named
 
 pytestmark = pytest.mark.long
@@ -45,7 +45,7 @@ def run_until_idle(server, *, hands, kind, key):
         done = server.turn()
         for agent in hands:
             for order in agent.poll().orders:
-                agent.act(order, failed("no network") if (order.number, action(order)) == (1, "spawn") else OK)
+                agent.act(order, failure("no network") if (order.number, action(order)) == (1, "spawn") else OK)
                 done += 1
         if not done:
             return
@@ -73,7 +73,7 @@ def test_instance_changes_survive_a_crash_at_every_commit(world, is_made):
     with open_server(world) as server:
         server.run(lambda _current: server.roost.install(ladder(3)))
         for number in range(3):
-            hands.append(Hand(server, f"h{number}"))
+            hands.append(PlayedAgent(server, f"h{number}"))
             hands[-1].register()
         server.build("one", image=OLD)
         for _ in range(3):

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from tests.support.fleets.products import ROOT, roost
-from tests.support.servers.clusters import running_agents, up
+from tests.support.servers.clusters import hosts_up, running_agents
 from tests.support.servers.servers import ADMIN, serve
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -18,7 +18,7 @@ HOSTS = ("fake-1", "fake-2", "fake-3")
 def server(tmp_path):
     words = ("--host", "fake", "--fleet", 3)
     with serve(noun="up", folder=tmp_path) as found, running_agents(found, tmp_path, *words):
-        until(lambda: up(found) == set(HOSTS))
+        wait_until(lambda: hosts_up(found) == set(HOSTS))
         yield found
 
 
@@ -93,7 +93,7 @@ def test_instances_change_in_place_and_leave_a_drained_host(server, tmp_path):
     assert run(server, "host", "show", "fake-1")["disabled_reason"] == "it is drained"
 
     run(server, "host", "set", "fake-1", "--enable")
-    until(lambda: "COMPUTE_STATUS_DISABLED" not in traits(server, "fake-1"))
+    wait_until(lambda: "COMPUTE_STATUS_DISABLED" not in traits(server, "fake-1"))
     run(server, "instance", "create", "wide", "--flavor", "vcpus=16,memory_mb=64", "--host", "fake-1", "--wait")
     for host in HOSTS[1:]:
         run(server, "host", "set", host, "--disable")

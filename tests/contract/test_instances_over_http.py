@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.support.fleets.worlds import chosen, digest, group, hosts, roost_on, roost_with, wish
-from tests.support.servers.in_process_api import asking
+from tests.support.fleets.worlds import chosen_hosts, digest, group, hosts, roost_on, roost_with, small_request
+from tests.support.servers.in_process_api import placement_api
 from tests.support.servers.placement_records import OWNER
 
-MEMBER = wish(in_group="g")
+MEMBER = small_request(in_group="g")
 
 
 def place_member(world, policy):
@@ -18,7 +18,7 @@ def place_member(world, policy):
 
 def put(world, uuid, **changes):
     """Put the instance's allocations again with some changes; return a digest of the state."""
-    with asking(world.open()) as api:
+    with placement_api(world.open()) as api:
         body = {**api.get(f"/allocations/{uuid}").json, "consumer_type": "INSTANCE", **OWNER, **changes}
         assert api.put(f"/allocations/{uuid}", body).status == 204
         return api.serving.run(lambda current: digest(current.state))
@@ -31,7 +31,7 @@ def test_replaced_allocations_keep_host_and_server_group_slot(world, policy):
     assert (after["groups"], after["columns"]) == (before["groups"], before["columns"])
     with roost_on(world.open()) as roost:
         assert digest(roost.state) == after
-        assert (chosen(roost.decide(MEMBER)) == [host]) == (policy == "affinity")
+        assert (chosen_hosts(roost.decide(MEMBER)) == [host]) == (policy == "affinity")
 
 
 @pytest.mark.parametrize("act", ["delete", "put nothing"])
@@ -41,7 +41,7 @@ def test_deleted_allocations_free_the_server_group_slot(world, act):
         assert roost.decide(MEMBER).outcome == "granted"
         assert roost.decide(MEMBER).outcome == "refused"
     if act == "delete":
-        with asking(world.open()) as api:
+        with placement_api(world.open()) as api:
             assert api.delete(f"/allocations/{uuid}").status == 204
     else:
         put(world, uuid, allocations={})

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from tests.support.agents.libvirt_hosts import binding, boot_sector, qemu_uri_elsewhere, short_folder
+from tests.support.agents.libvirt_hosts import boot_sector, libvirt_module, qemu_uri_elsewhere, short_folder
 from tests.support.fleets.products import roost
 from tests.support.servers.clusters import Program, ServerProgram
 
@@ -83,7 +83,7 @@ def instance(server, folder, *words):
 
 
 def test_libvirt_host_reaches_placement_and_an_instance_is_created_and_deleted(tmp_path):
-    capabilities = fromstring(binding().open("test:///default").getCapabilities())
+    capabilities = fromstring(libvirt_module().open("test:///default").getCapabilities())
     cells = capabilities.findall("host/topology/cells/cell")
     memory_kib = sum(int(cell.findtext("memory")) for cell in cells)
     processors = sum(len(cell.findall("cpus/cpu")) for cell in cells)

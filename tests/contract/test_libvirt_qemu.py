@@ -9,7 +9,7 @@ from roost.errors import BuildFailed
 from roost.model.devices.topology import InstanceCell, Pins, PlacedCell
 from roost.model.flavor import Flavor
 from tests.support.agents.driver_doubles import spec_of, tree_of
-from tests.support.agents.libvirt_hosts import binding, boot_sector, qemu_uri, short_folder
+from tests.support.agents.libvirt_hosts import boot_sector, libvirt_module, qemu_uri, short_folder
 from tests.support.fleets.worlds import uuid_named
 
 pytestmark = pytest.mark.long
@@ -113,12 +113,12 @@ def test_failed_spawn_on_qemu_leaves_nothing_behind(driver, qemu):
 def test_destroying_a_uefi_guest_deletes_its_nvram_file(driver, qemu, tmp_path):
     driver.spawn(spec(), "op-1")
     driver.power(GUEST, is_on=False)
-    domain = binding().open(qemu["uri"]).lookupByUUIDString(GUEST)
+    domain = libvirt_module().open(qemu["uri"]).lookupByUUIDString(GUEST)
     memory = tmp_path / "memory.fd"
     for path in (tmp_path / "code.fd", memory):
         path.write_bytes(b"firmware")
     firmware = f"<loader readonly='yes' type='pflash'>{tmp_path}/code.fd</loader><nvram>{memory}</nvram></os>"
-    binding().open(qemu["uri"]).defineXML(domain.XMLDesc().replace("</os>", firmware))
+    libvirt_module().open(qemu["uri"]).defineXML(domain.XMLDesc().replace("</os>", firmware))
     driver.destroy(GUEST, "op-2")
     assert (driver.guests(), memory.exists()) == ([], False)
 

@@ -8,11 +8,11 @@ from roost.errors import Conflict
 from roost.store.audit import audit, orphans
 from tests.contract import commit_failures
 from tests.contract.stores import MemoryWorld, SqliteWorld
-from tests.support.conductors.conductors import failed
-from tests.support.conductors.move_servers import at_rest
-from tests.support.conductors.resize_servers import ask, keepers, told
+from tests.support.conductors.conductors import failure
+from tests.support.conductors.move_servers import run_agents_until_idle
+from tests.support.conductors.resize_servers import instance_summary, request_resize, resize_agents
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.worlds import group, host, joined
+from tests.support.fleets.worlds import group, host, merge_fleets
 
 pytestmark = pytest.mark.long
 
@@ -38,13 +38,13 @@ def run_until_idle(server, *, hands, kind, key, script, **more):
         lost_agent.leave()
         for copy in lost_agent.copies.values():
             copy.state = "stopped"
-    ask(server, kind, "one", key=key, **more)
-    at_rest(server, hands, script)
+    request_resize(server, kind, "one", key=key, **more)
+    run_agents_until_idle(server, hands, script)
     for hand in hands.values() if lost_agent is not None else ():
         if server.reader.agent(hand.host).state != "ready":  # Or it missed the reply to its registration.
             hand.known = []
             hand.register()
-            at_rest(server, hands, script)
+            run_agents_until_idle(server, hands, script)
 
 
 STORIES = {
@@ -76,10 +76,10 @@ def check_crashes(world, story, *, is_made, stride):
     hands = {}
     with open_server(world, hands) as server:
         hosts = [host(f"h{number}", VCPU=4, MEMORY_MB=99 - number) for number in range(3)]
-        server.run(lambda _current: server.roost.install(joined(*hosts, group("g", "anti-affinity"))))
-        hands = keepers(server, "h0", "h1", "h2")
+        server.run(lambda _current: server.roost.install(merge_fleets(*hosts, group("g", "anti-affinity"))))
+        hands = resize_agents(server, "h0", "h1", "h2")
         server.build("one", in_group="g")
-        at_rest(server, hands)
+        run_agents_until_idle(server, hands)
     crash_count, hand = 0, next(iter(hands.values()))
     for at in range(1, COMMITS_MAX, stride):
         with open_server(world, hands) as server:
@@ -87,7 +87,7 @@ def check_crashes(world, story, *, is_made, stride):
         act = FAILING_ACTIONS.get(story)
         others = [name for name in hands if name != source]
         script = (
-            {(name, act): [failed("no disk")] for name in (others if story == "undone" else others[:1])} if act else {}
+            {(name, act): [failure("no disk")] for name in (others if story == "undone" else others[:1])} if act else {}
         )
         crashes = []
         for kind, more in STORIES[story]:
@@ -103,10 +103,10 @@ def check_crashes(world, story, *, is_made, stride):
             break
         if story == "confirmed":  # Resize back, because the next resize needs another size.
             with open_server(world, hands) as server:
-                ask(server, "resize", "one", vcpus=1, key=f"back {at}")
-                at_rest(server, hands)
-                ask(server, "confirm", "one", key=f"back for good {at}")
-                at_rest(server, hands)
+                request_resize(server, "resize", "one", vcpus=1, key=f"back {at}")
+                run_agents_until_idle(server, hands)
+                request_resize(server, "confirm", "one", key=f"back for good {at}")
+                run_agents_until_idle(server, hands)
     assert crash_count >= 10 // stride
     assert set(hand.most_running.values()) == {1}
 
@@ -115,30 +115,30 @@ def check_crashes(world, story, *, is_made, stride):
 def test_affinity_group_of_one_is_closed_while_its_member_moves(durable, end):
     with open_server(durable, {}) as server:
         hosts = [host(f"h{number}", VCPU=4, MEMORY_MB=99 - number) for number in range(3)]
-        server.run(lambda _current: server.roost.install(joined(*hosts, group("g", "affinity"))))
-        hands = keepers(server, "h0", "h1", "h2")
+        server.run(lambda _current: server.roost.install(merge_fleets(*hosts, group("g", "affinity"))))
+        hands = resize_agents(server, "h0", "h1", "h2")
         server.build("one", in_group="g", force_hosts=("h0",))
-        at_rest(server, hands)
-        ask(server, "migrate", "one", host="h1", is_verified=True)
-        at_rest(server, hands)
+        run_agents_until_idle(server, hands)
+        request_resize(server, "migrate", "one", host="h1", is_verified=True)
+        run_agents_until_idle(server, hands)
     where = str(durable.path) if isinstance(durable, SqliteWorld) else durable.url
     assert audit(where) == []
     with open_server(durable, hands) as server:
         for number in range(3):
             server.build(f"near {number}", key=f"near {number}", in_group="g", force_hosts=(f"h{number}",))
-        at_rest(server, hands)
-        assert [told(server, f"near {number}")[0] for number in range(3)] == ["ERROR"] * 3
-        ask(server, end, "one")
-        at_rest(server, hands)
+        run_agents_until_idle(server, hands)
+        assert [instance_summary(server, f"near {number}")[0] for number in range(3)] == ["ERROR"] * 3
+        request_resize(server, end, "one")
+        run_agents_until_idle(server, hands)
         server.build("two", key="two", in_group="g")
-        at_rest(server, hands)
-        assert told(server, "two")[:2] == ("ACTIVE", "h1" if end == "confirm" else "h0")
+        run_agents_until_idle(server, hands)
+        assert instance_summary(server, "two")[:2] == ("ACTIVE", "h1" if end == "confirm" else "h0")
     assert (audit(where), orphans(where)) == ([], [])
 
 
 def check_instance(server, hands):
     """Assert that the instance runs only on its host, and that there are no other allocations."""
-    status, where, _ = told(server, "one")
+    status, where, _ = instance_summary(server, "one")
     assert status == "ACTIVE"
     assert {name: hand.guests for name, hand in hands.items() if hand.guests} == {where: {uuid_named("one"): "running"}}
     assert server.held("one")[0] == where
@@ -151,12 +151,12 @@ def check_instance(server, hands):
 def test_second_move_request_with_another_key_is_refused(world):
     hands = {}
     with open_server(world, hands) as server:
-        server.run(lambda _current: server.roost.install(joined(host("h0"), host("h1"))))
-        hands = keepers(server, "h0", "h1")
+        server.run(lambda _current: server.roost.install(merge_fleets(host("h0"), host("h1"))))
+        hands = resize_agents(server, "h0", "h1")
         server.build("one")
-        at_rest(server, hands)
-        ask(server, "migrate", "one", key="first")
+        run_agents_until_idle(server, hands)
+        request_resize(server, "migrate", "one", key="first")
         with pytest.raises(Conflict, match="cannot resize now: its task is migrating"):
-            ask(server, "resize", "one", vcpus=2, key="second")
-        at_rest(server, hands)
+            request_resize(server, "resize", "one", vcpus=2, key="second")
+        run_agents_until_idle(server, hands)
         assert server.status("one").status == "ACTIVE"

@@ -2,8 +2,8 @@
 
 from tests.contract.agents_over_http import http_server, is_ready, running_agent, running_conductor
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.worlds import host, joined
-from tests.support.waiting import until
+from tests.support.fleets.worlds import host, merge_fleets
+from tests.support.wait import wait_until
 
 ONE = uuid_named("one")
 HOW = "; if it will not return, use `roost instance revert --lost`"
@@ -21,7 +21,7 @@ def run_act(own, act, body=None, *, key=None):
     response = own.post(f"/instances/{ONE}/{act}", body or {}, headers=headers)
     assert response.status == 202, response.text
     operation = response.json["operation"]
-    until(lambda: own.get(f"/operations/{operation}").json["outcome"] != "open")
+    wait_until(lambda: own.get(f"/operations/{operation}").json["outcome"] != "open")
     return instance_view(own)
 
 
@@ -35,14 +35,14 @@ def states(*drivers):
 
 
 def test_instance_is_resized_reverted_confirmed_and_migrated():
-    fleet = joined(host("host-a", VCPU=4, MEMORY_MB=99), host("host-b", VCPU=8, MEMORY_MB=32))
+    fleet = merge_fleets(host("host-a", VCPU=4, MEMORY_MB=99), host("host-b", VCPU=8, MEMORY_MB=32))
     with http_server() as (own, _, url):
         own.in_thread(lambda roost: roost.install(fleet))
         with running_agent(url, host="host-a") as a, running_agent(url, host="host-b") as b, running_conductor(own):
-            until(lambda: is_ready(own, "host-a") and is_ready(own, "host-b"))
+            wait_until(lambda: is_ready(own, "host-a") and is_ready(own, "host-b"))
             build_body = {"flavor": SMALL, "name": "one", "instance_uuids": [ONE], "force_hosts": ["host-a"]}
             assert own.post("/instances", build_body).status == 202
-            until(lambda: instance_view(own) == ("ACTIVE", "host-a", ""))
+            wait_until(lambda: instance_view(own) == ("ACTIVE", "host-a", ""))
 
             assert refusal(own, "resize", {"flavor": SMALL}) == (400, "$.flavor: the instance has that size already")
             assert refusal(own, "resize", {"flavor": "gone"}) == (400, "$.flavor: there is no flavor 'gone'")
@@ -76,29 +76,29 @@ def test_instance_is_resized_on_its_own_host():
     with http_server() as (own, _, url):
         own.in_thread(lambda roost: roost.install(host("host-a", VCPU=8, MEMORY_MB=99)))
         with running_agent(url, host="host-a") as driver, running_conductor(own):
-            until(lambda: is_ready(own, "host-a"))
+            wait_until(lambda: is_ready(own, "host-a"))
             assert own.post("/instances", {"flavor": SMALL, "name": "one", "instance_uuids": [ONE]}).status == 202
-            until(lambda: instance_view(own) == ("ACTIVE", "host-a", ""))
+            wait_until(lambda: instance_view(own) == ("ACTIVE", "host-a", ""))
             for end, amount in (("revert", 1), ("confirm", 4)):
                 assert run_act(own, "resize", {"flavor": LARGE}) == ("VERIFY_RESIZE", "host-a", "")
                 assert used(own) == 5
                 assert run_act(own, end) == ("ACTIVE", "host-a", "")
                 assert (states(driver), used(own)) == ([["running"]], amount)
             assert own.delete(f"/instances/{ONE}").status == 202
-            until(lambda: used(own) == 0)
+            wait_until(lambda: used(own) == 0)
             assert driver.guests() == []
 
 
 def test_resize_is_reverted_from_a_lost_host():
-    fleet = joined(host("host-a", VCPU=4, MEMORY_MB=99), host("host-b", VCPU=8, MEMORY_MB=32))
+    fleet = merge_fleets(host("host-a", VCPU=4, MEMORY_MB=99), host("host-b", VCPU=8, MEMORY_MB=32))
     with http_server() as (own, _, url):
         own.in_thread(lambda roost: roost.install(fleet))
         with running_agent(url, host="host-a") as a, running_conductor(own):
             with running_agent(url, host="host-b"):
-                until(lambda: is_ready(own, "host-a") and is_ready(own, "host-b"))
+                wait_until(lambda: is_ready(own, "host-a") and is_ready(own, "host-b"))
                 build_body = {"flavor": SMALL, "name": "one", "instance_uuids": [ONE], "force_hosts": ["host-a"]}
                 assert own.post("/instances", build_body).status == 202
-                until(lambda: instance_view(own) == ("ACTIVE", "host-a", ""))
+                wait_until(lambda: instance_view(own) == ("ACTIVE", "host-a", ""))
                 assert run_act(own, "resize", {"flavor": LARGE}) == ("VERIFY_RESIZE", "host-b", "")
             status, detail = refusal(own, "revert", {"lost": True})
             assert (status, "cannot revert as one whose host is lost: the agent of host-b is there" in detail) == (
@@ -119,7 +119,7 @@ def test_resize_is_reverted_from_a_lost_host():
             assert again.status == 422
             assert (states(a), used(own)) == ([["running"]], 5)
             with running_agent(url, host="host-b", life=2):
-                until(lambda: used(own) == 1)
+                wait_until(lambda: used(own) == 1)
                 assert is_ready(own, "host-b")
 
 

@@ -165,7 +165,7 @@ def _lose_the_reply(store, *, after):
 
         connection.execute = execute_then_break
         return
-    postgres.lose_the_commit(connection)
+    postgres.break_after_commit(connection)
 
 
 def test_stopped_server_is_unavailable_and_used_again_when_back():

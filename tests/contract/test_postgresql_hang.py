@@ -16,7 +16,7 @@ from tests.contract.stores import item
 from tests.support.databases import postgres
 from tests.support.databases.standbys import pair
 from tests.support.fleets.worlds import digest
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -63,7 +63,7 @@ def refresh(current):
             return False
         return True
 
-    until(try_refresh)
+    wait_until(try_refresh)
     return current
 
 
@@ -113,7 +113,7 @@ def test_requests_queued_for_a_frozen_server_end_together(server):
             errors = [outcome.exception(60) for outcome in outcomes]
             assert time.monotonic() - start_s < BOUND_S
         assert [type(error) for error in errors] == [StoreGone] * len(outcomes)
-        until(lambda: is_available(serving))
+        wait_until(lambda: is_available(serving))
         serving.stop()
 
 
@@ -145,7 +145,7 @@ def test_commit_that_a_frozen_server_finishes_later_is_made_once(server, is_one_
         worker = threading.Thread(target=lambda: answers.append(current.commit(items)))
         try:
             worker.start()
-            until(lambda: connection.closed)
+            wait_until(lambda: connection.closed)
         finally:
             server.thaw()
         worker.join()

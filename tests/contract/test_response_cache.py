@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from roost.placement.current import Current
 from roost.store.memory_store import MemoryStore
 from tests.support.servers.candidate_urls import Columns
-from tests.support.servers.in_process_api import asking
+from tests.support.servers.in_process_api import placement_api
 
 pytestmark = pytest.mark.long
 
@@ -159,7 +159,7 @@ class Client:
 @given(st.integers(0, 2**32))
 def test_running_server_responds_like_a_freshly_started_one(seed):
     random, store = Random(seed), MemoryStore()
-    with asking(store) as api:
+    with placement_api(store) as api:
         for name in ("CUSTOM_A", "CUSTOM_B"):
             api.put(f"/resource_classes/{name}")
         api.put(f"/traits/{TRAITS[0]}")

@@ -15,7 +15,7 @@ from roost.store.postgresql.store import PostgresStore
 from tests.contract.stores import VCPU, claim, inventory, item, offer, provider, release, uuid_of
 from tests.support.databases.rotation import rotation
 from tests.support.fleets.worlds import digest
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -74,7 +74,7 @@ class Process:
                 return False
             return True
 
-        until(is_refreshed)
+        wait_until(is_refreshed)
         return digest(self.current.state)
 
     def work_until(self, stop):
@@ -122,7 +122,7 @@ def disturb(servers, processes, draw, *, is_synchronous):
     worker.start()
     try:
         count = draw.randrange(1, 40)
-        until(lambda: len(done) > count)
+        wait_until(lambda: len(done) > count)
         if kind == "frozen":
             servers.freeze()
         servers.fail_over(is_clean=kind == "clean")

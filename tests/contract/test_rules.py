@@ -18,7 +18,7 @@ from roost.model.request import Destination
 from roost.scheduler import filters, weighers
 from roost.scheduler.framework.group_slots import place_number
 from roost.scheduler.framework.plugin import Countable, implements
-from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec, uuid_text
+from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, fleet, group, host_view, spec, uuid_text
 
 
 def classes(package):
@@ -121,9 +121,9 @@ def test_verdicts_do_not_depend_on_other_hosts(kind, data):
     rule = default_rule(kind)
     if not rule.concerns(wanted):
         return
-    whole = verdict(rule, hosts_of(state), wanted)
+    whole = verdict(rule, host_view(state), wanted)
     rows = data.draw(st.permutations(range(len(state.hosts))))[: data.draw(st.integers(0, len(state.hosts)))]
-    np.testing.assert_array_equal(verdict(rule, hosts_of(state, rows), wanted), whole[rows])
+    np.testing.assert_array_equal(verdict(rule, host_view(state, rows), wanted), whole[rows])
     assert len(whole) == len(state.hosts)
     assert whole.dtype == (np.bool_ if hasattr(rule, "keep") else np.float64)
 
@@ -136,8 +136,8 @@ def test_headroom_of_a_filter_is_positive_exactly_on_accepted_hosts(kind, data):
     wanted = data.draw(specs(len(state.hosts)))
     rule = default_rule(kind)
     if rule.concerns(wanted):
-        room = rule.room(hosts_of(state), wanted)
-        np.testing.assert_array_equal(room > 0, rule.keep(hosts_of(state), wanted))
+        room = rule.room(host_view(state), wanted)
+        np.testing.assert_array_equal(room > 0, rule.keep(host_view(state), wanted))
         assert room.dtype == np.int64
         assert room.min() >= 0
         assert room.max() <= HEADROOM_MAX
@@ -154,7 +154,7 @@ def test_rule_does_not_modify_its_input(kind, data):
     facts, request = msgspec.json.encode(state.hosts.facts), msgspec.json.encode(wanted.request)
     members = copy.deepcopy(wanted.group and (wanted.group.members, wanted.group.places))
     if rule.concerns(wanted):
-        verdict(rule, hosts_of(state), wanted)
+        verdict(rule, host_view(state), wanted)
     for name, column in before.items():
         np.testing.assert_array_equal(state.hosts.columns[name].view, column)
     assert (facts, request) == (msgspec.json.encode(state.hosts.facts), msgspec.json.encode(wanted.request))
@@ -170,12 +170,12 @@ def test_verdict_on_facts_does_not_depend_on_usage(kind, data):
     rule = default_rule(kind)
     if not rule.concerns(wanted) or rule.reads(wanted) != "facts":
         return
-    before = rule.keep(hosts_of(state), wanted)
+    before = rule.keep(host_view(state), wanted)
     for row in range(len(state.hosts)):
         for name in COLUMNS_OF_COUNTS:
             state.hosts.columns[name].data[row] += 5
         state.hosts.update_derived(row)
-    np.testing.assert_array_equal(rule.keep(hosts_of(state), wanted), before)
+    np.testing.assert_array_equal(rule.keep(host_view(state), wanted), before)
 
 
 @pytest.mark.parametrize("kind", FILTERS, ids=lambda kind: kind.name)

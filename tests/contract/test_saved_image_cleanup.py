@@ -10,10 +10,10 @@ from roost.compute.agent.saved_images import SavedImages
 from roost.compute.drivers.fake.guests import FolderShelf
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.model.work.standing import Standing
-from tests.support.agents.driver_doubles import fake, spec_of
-from tests.support.agents.scripted_agents import MemoryServer, living, resident, spawn
+from tests.support.agents.driver_doubles import fake_driver, spec_of
+from tests.support.agents.scripted_agents import MemoryServer, resident, run_agents, spawn
 from tests.support.fleets.worlds import uuid_named
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -36,7 +36,7 @@ class Server(MemoryServer):
 
 def cleaning_agent(server, host="host-a", *, pace=QUICK, **more):
     """Return an agent that cleans up the images of its driver."""
-    driver = fake(host=host, **more)
+    driver = fake_driver(host=host, **more)
     images = SavedImages(host, driver=driver, instances=server)
     return resident(host, driver=driver, images=images, pace=pace)
 
@@ -61,13 +61,13 @@ def test_hosts_sharing_a_folder_drop_each_image_of_a_deleted_instance_once(tmp_p
     residents = [cleaning_agent(server, host, shelf=FolderShelf(tmp_path)) for host in HOSTS]
     driver, names = residents[0].driver, [f"guest {number}" for number in range(30)]
     save(driver, *names)
-    with living(server, *residents, pace=QUICK) as (agent_errors, _):
-        until(lambda: len(server.queries) > len(HOSTS))
+    with run_agents(server, *residents, pace=QUICK) as (agent_errors, _):
+        wait_until(lambda: len(server.queries) > len(HOSTS))
         assert driver.saved_images() == sorted(map(uuid_named, names))
         server.deleted |= set(map(uuid_named, names[1:]))
-        until(lambda: driver.saved_images() == [uuid_named(names[0])])
+        wait_until(lambda: driver.saved_images() == [uuid_named(names[0])])
         server.deleted.add(uuid_named(names[0]))
-        until(lambda: driver.saved_images() == [])
+        wait_until(lambda: driver.saved_images() == [])
     assert agent_errors == []
     log = capfd.readouterr().err
     assert events(log, "saved_images_stay") == []
@@ -79,8 +79,8 @@ def test_image_cleanup_runs_at_the_start_and_at_its_interval(images_s, is_often)
     server, pace = Server(), Pace(update_s=0.02, retry_s=0.02, images_s=images_s)
     one = cleaning_agent(server, pace=pace)
     save(one.driver, "guest")
-    with living(server, one, pace=pace):
-        until(lambda: len(server.queries) >= 3 if is_often else len(one.tracker.updates) > 4)
+    with run_agents(server, one, pace=pace):
+        wait_until(lambda: len(server.queries) >= 3 if is_often else len(one.tracker.updates) > 4)
     assert (len(server.queries) > 1) == is_often
     assert server.queries[0] == [uuid_named("guest")]
 
@@ -91,8 +91,8 @@ def test_image_cleanup_waits_until_the_host_is_tracked():
     save(one.driver, "guest")
     tries = []
     one.tracker.update = lambda node, **_: tries.append(node)
-    with living(server, one, pace=QUICK):
-        until(lambda: len(tries) > 2)
+    with run_agents(server, one, pace=QUICK):
+        wait_until(lambda: len(tries) > 2)
     assert server.queries == []
 
 
@@ -106,17 +106,17 @@ def test_hung_image_cleanup_is_logged_once_and_does_not_block_the_agent(action, 
         save(each.driver, "gone")
     server.deleted.add(uuid_named("gone"))
     log = ""
-    with living(server, one, other, pace=QUICK) as (agent_errors, _):
+    with run_agents(server, one, other, pace=QUICK) as (agent_errors, _):
         assert is_hanging.wait(30)
-        until(lambda: other.driver.saved_images() == [])
+        wait_until(lambda: other.driver.saved_images() == [])
         updates = len(one.tracker.updates)
         server.put(spawn(order_id=1), spawn("other", "host-b", order_id=2))
         assert (server.answer_to(1).outcome, server.answer_to(2).outcome) == ("ok", "ok")
-        until(lambda: len(one.tracker.updates) > updates + 3)
+        wait_until(lambda: len(one.tracker.updates) > updates + 3)
         log += capfd.readouterr().err
         assert len(events(log, "hangs")) == 1
         go.set()
-        until(lambda: one.driver.saved_images() == [])
+        wait_until(lambda: one.driver.saved_images() == [])
     assert agent_errors == []
     log += capfd.readouterr().err
     assert [line["problem"] for line in events(log, "hangs")] == ["check of the saved images of host host-a"]
@@ -129,7 +129,7 @@ def test_failed_image_cleanup_is_logged_once_and_retried(action, kind, capfd):
     one = cleaning_agent(server, script=Script(fault=(fault,)))
     save(one.driver, "gone")
     server.deleted.add(uuid_named("gone"))
-    with living(server, one, pace=QUICK) as (agent_errors, _):
+    with run_agents(server, one, pace=QUICK) as (agent_errors, _):
         server.put(spawn(order_id=1))
         assert server.answer_to(1).outcome == "ok"
         log = ""
@@ -139,7 +139,7 @@ def test_failed_image_cleanup_is_logged_once_and_retried(action, kind, capfd):
             log += capfd.readouterr().err
             return bool(events(log, "saved_image_dropped"))
 
-        until(is_dropped)
+        wait_until(is_dropped)
     assert agent_errors == []
     (line,) = events(log, "saved_images_stay")
     assert f"{action} on host-a was to go wrong ({kind})" in line["problem"]

@@ -23,7 +23,7 @@ from roost.store.sqlite.store import SqliteStore
 from roost.store.sqlite.upgrade import upgrade_sqlite
 from tests.contract.stores import PostgresWorld, SqliteWorld
 from tests.support.fleets.products import kill, worker
-from tests.support.fleets.worlds import host, hosts, settings_of, wish
+from tests.support.fleets.worlds import host, hosts, settings_of, small_request
 
 pytestmark = pytest.mark.long
 
@@ -58,7 +58,7 @@ def _announce(body: bytes) -> bytes:
 
 
 def decide(roost: Roost, count: int) -> list[str]:
-    return [decision.uuid for decision in roost.work([wish()] * count)]
+    return [decision.uuid for decision in roost.work([small_request()] * count)]
 
 
 def test_empty_database_is_its_own_first_snapshot(world):
@@ -78,13 +78,13 @@ def test_database_used_before_snapshots_waits_for_its_first_one(tmp_path, is_use
     upgrade(path)
     with Roost(SqliteStore(path), settings_of()) as roost:
         roost.install(hosts(2))
-        decision = roost.decide(wish())
+        decision = roost.decide(small_request())
         if is_used:
             with pytest.raises(StateLost):
                 roost.replay(decision.uuid)
             assert roost._store.start_snapshot(every_bytes=10**12)
             roost._store._snapshots.wait(60)
-            decision = roost.decide(wish())
+            decision = roost.decide(small_request())
         assert roost.replay(decision.uuid).is_same
 
 
@@ -185,7 +185,7 @@ def test_failed_snapshot_start_does_not_affect_decisions(world, monkeypatch):
     with Roost(world.open(), settings_of()) as roost:
         roost.install(hosts(2))
         assert not roost._store.start_snapshot(every_bytes=1)
-        assert roost.decide(wish()).is_granted
+        assert roost.decide(small_request()).is_granted
 
 
 def test_database_url_is_on_no_command_line(world):
@@ -225,7 +225,7 @@ def create_concurrently(world: PostgresWorld, count: int) -> None:
     uuids = []
     while any(thread.is_alive() for thread in threads):
         if watcher.state.hosts.ids:
-            uuids += [decision.uuid for decision in watcher.work([wish(vcpus=8)])]
+            uuids += [decision.uuid for decision in watcher.work([small_request(vcpus=8)])]
         else:
             watcher._current.refresh()
     for thread in threads:

@@ -24,7 +24,7 @@ from roost.store.sqlite.store import SqliteStore
 from roost.store.sqlite.upgrade import upgrade_sqlite
 from tests.contract.stores import VCPU, claim, commit, evidence, inventory, item, offer, provider, state
 from tests.support.fleets.products import command, environ
-from tests.support.permissions import somebody
+from tests.support.permissions import unprivileged_user
 
 
 @pytest.fixture
@@ -292,7 +292,7 @@ def test_read_only_database_cannot_be_served_but_can_be_read(kind):
         path.chmod(0o444 if kind == "file" else 0o666)
         folder.chmod(0o777 if kind == "file" else 0o555)
         try:
-            with somebody():
+            with unprivileged_user():
                 with pytest.raises(StoreBroken, match=r"read-only|cannot be served"):
                     SqliteStore(path)
                 with closing(SqliteStore.open_reader(path)) as reader:

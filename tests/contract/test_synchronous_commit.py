@@ -14,7 +14,7 @@ from roost.store.postgresql.store import PostgresStore
 from tests.contract.stores import item
 from tests.support.databases import postgres
 from tests.support.databases.standbys import pair
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -48,11 +48,11 @@ class Operator:
         """Make commits wait for a standby of this name; an empty name disables the wait."""
         self.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
         self.execute("SELECT pg_reload_conf()")
-        until(lambda: self.execute("SELECT current_setting('synchronous_standby_names')") == [name])
+        wait_until(lambda: self.execute("SELECT current_setting('synchronous_standby_names')") == [name])
 
     def cancel_wait(self):
         """Wait for a commit that waits for the standby, and cancel it."""
-        (waiting,) = until(lambda: self.execute(WAITING))
+        (waiting,) = wait_until(lambda: self.execute(WAITING))
         assert self.execute(f"SELECT pg_cancel_backend({waiting})") == [True]
         return waiting
 
@@ -103,7 +103,7 @@ def test_cancelled_standby_wait_is_not_acknowledged(server, is_one_statement):
         thread.join()
         (answer,) = answers
         assert "no synchronous standby confirms" in answer
-        until(lambda: not operator.execute(WAITING))
+        wait_until(lambda: not operator.execute(WAITING))
         operator.wait_for_standby("")
         current.refresh()
         assert len(custom(current)) == len(items), "it was committed all the same"
@@ -115,7 +115,7 @@ def test_cancelled_commit_is_acknowledged_once_the_standby_confirms(server):
         operator.wait_for_standby("nowhere")
         thread, answers = start_commit(current, items)
         operator.cancel_wait()
-        until(lambda: operator.execute(f"{WAITING} AND query LIKE '%emit_message%'"))
+        wait_until(lambda: operator.execute(f"{WAITING} AND query LIKE '%emit_message%'"))
         assert answers == []
         operator.wait_for_standby("")
         thread.join()
@@ -130,7 +130,7 @@ def test_commit_past_its_deadline_is_not_acknowledged_and_leaves_no_backend(serv
         thread, answers = start_commit(current, items)
         thread.join()
         assert "no synchronous standby confirms" in answers[0]
-        until(lambda: not operator.execute(WAITING))
+        wait_until(lambda: not operator.execute(WAITING))
         operator.wait_for_standby("")
         current.refresh()
         assert custom(current) == ["CUSTOM_A"]

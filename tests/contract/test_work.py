@@ -30,7 +30,7 @@ from tests.contract.stores import (
     state,
     uuid_of,
 )
-from tests.support.conductors.work_rows import agent, event, lease, migration, operation, order, replaced, status
+from tests.support.conductors.work_rows import agent, event, lease, migration, operation, order, replacement, status
 from tests.support.fleets.worlds import FixedClock
 
 NO_UUID = uuid_of("nobody")
@@ -109,24 +109,24 @@ def test_duplicate_key_or_alternate_key_of_a_new_row_is_refused(store, reader):
 def test_row_is_replaced_only_at_the_version_that_was_read(store, reader):
     one = operation(1)
     assert commit(store, item(work=[Put(one)])) == [""]
-    mine, theirs = replaced(one, step="send", owner="me"), replaced(one, step="undo", owner="them")
+    mine, theirs = replacement(one, step="send", owner="me"), replacement(one, step="undo", owner="them")
     assert store.commit([item(work=[mine]), item(work=[theirs])]).refusals == [
         None,
         Refusal("generation", "operation", 1, "operation 1"),
     ]
     assert commit(store, item(work=[theirs])) == ["generation"]
     assert reader.operation(1) == mine.row
-    assert commit(store, item(work=[replaced(operation(7), step="send")])) == ["generation"]
-    assert commit(store, item(work=[replaced(lease("nobody's"))])) == ["generation"]
+    assert commit(store, item(work=[replacement(operation(7), step="send")])) == ["generation"]
+    assert commit(store, item(work=[replacement(lease("nobody's"))])) == ["generation"]
 
 
 def test_dependent_row_is_written_only_while_its_basis_is_unchanged(store, reader):
     one, other = operation(1), operation(2)
     assert commit(store, item(work=[Put(one), Put(other)])) == [""]
-    seen, mine = Put(one, one.version), replaced(other, step="send")
+    seen, mine = Put(one, one.version), replacement(other, step="send")
     assert commit(store, item(work=[seen]), item(work=[seen, mine])) == ["", ""]
     assert (reader.operation(1), reader.operation(2)) == (one, mine.row)
-    theirs, later = replaced(one, step="undo"), replaced(mine.row, step="done")
+    theirs, later = replacement(one, step="undo"), replacement(mine.row, step="done")
     assert commit(store, item(work=[theirs]), item(work=[seen, later])) == ["", "generation"]
     assert commit(store, item(work=[seen, later])) == ["generation"]
     assert reader.operation(2) == mine.row
@@ -134,8 +134,8 @@ def test_dependent_row_is_written_only_while_its_basis_is_unchanged(store, reade
 
 
 def test_items_of_one_commit_see_earlier_work_in_order(store, reader):
-    first, second = operation(1), replaced(operation(1), step="send")
-    third = replaced(second.row, step="done", outcome="done")
+    first, second = operation(1), replacement(operation(1), step="send")
+    third = replacement(second.row, step="done", outcome="done")
     verdicts = commit(store, item(work=[third]), item(work=[Put(first), second]), item(work=[third]))
     assert verdicts == ["generation", "", ""]
     assert reader.operation_by_uuid(uuid_of("operation", 1)) == third.row
@@ -144,11 +144,11 @@ def test_items_of_one_commit_see_earlier_work_in_order(store, reader):
 def test_item_with_work_is_committed_or_refused_as_a_whole(small_store):
     assert commit(small_store, item(work=[Put(operation(1))])) == [""]
     before = state(small_store)
-    step = replaced(operation(1), step="send")
+    step = replacement(operation(1), step="send")
     one = claim(1, (inventory(1), 4))
     work = [step, Put(order(1)), Put(event(1))]
     assert commit(small_store, item(claim(9, (inventory(1), 99)), rows=[evidence(1)], work=work)) == ["units"]
-    late = [replaced(operation(1, version=7), step="send"), Put(order(1))]
+    late = [replacement(operation(1, version=7), step="send"), Put(order(1))]
     assert commit(small_store, item(one, rows=[evidence(1)], work=late)) == ["generation"]
     with closing(small_store.work_reader(FixedClock(5.0))) as reader:
         assert (reader.operation(1), reader.order(1), small_store.evidence()) == (operation(1), None, [])
@@ -157,7 +157,7 @@ def test_item_with_work_is_committed_or_refused_as_a_whole(small_store):
         assert (reader.operation(1), reader.order(1)) == (step.row, order(1))
     assert state(small_store)["takes"] == [(1, inventory(1), 4)]
     assert [row.id for row in small_store.evidence()] == [1]
-    done = [replaced(step.row, outcome="done")]
+    done = [replacement(step.row, outcome="done")]
     assert commit(small_store, item(release(one), work=done), item(release(one), work=done)) == ["", "missing"]
 
 
@@ -197,7 +197,7 @@ def test_heartbeat_is_stored_without_a_commit(store, reader):
     store.beat([], 999.0)
     assert [row.heard_at_s for row in reader.agents()] == [950.0, 940.0]
     assert position_of(store) == position
-    assert commit(store, item(work=[replaced(agent("h1", heard_at_s=950.0), state="gone")])) == [""]
+    assert commit(store, item(work=[replacement(agent("h1", heard_at_s=950.0), state="gone")])) == [""]
     assert reader.agent("h1").state == "gone"
     assert reader.agent("h9") is None
 
@@ -309,7 +309,7 @@ def test_agents_are_reloaded_only_after_a_write(store, reader):
     assert known == {"h1": first}
     store.beat(["h1"], first.heard_at_s + 9)
     assert reader.agents_by_host() is known
-    assert commit(store, item(work=[replaced(first, state="gone"), Put(agent("h2"))])) == [""]
+    assert commit(store, item(work=[replacement(first, state="gone"), Put(agent("h2"))])) == [""]
     assert {host: each.state for host, each in reader.agents_by_host().items()} == {"h1": "gone", "h2": "ready"}
 
 
@@ -323,7 +323,7 @@ def test_time_comes_from_the_clock_or_the_shared_database(world):
 def test_reader_in_another_thread_sees_each_commit_during_writes(small_store, reader):
     rows, seen = [Put(operation(1))], []
     for version in range(1, 60):
-        rows.append(replaced(rows[-1].row, turn=version))
+        rows.append(replacement(rows[-1].row, turn=version))
 
     def watch():
         while not seen or seen[-1] < len(rows):
@@ -346,7 +346,7 @@ def test_backup_includes_work_and_numbers_continue_after_a_restore(durable, tmp_
     last = store.reserve("operation", 10) + 9
     url, path = _url_of(durable), tmp_path / "one.backup"
     backups.backup(url, path, progress=lambda *_: None)
-    late = replaced(operation(1, body=b"\x00\xff"), step="lost")
+    late = replacement(operation(1, body=b"\x00\xff"), step="lost")
     assert commit(store, item(work=[late, Put(operation(last))])) == [""]
     if isinstance(durable, SqliteWorld):
         store.close()
@@ -397,7 +397,7 @@ def test_old_finished_work_is_pruned_and_open_work_stays(store, reader):
     assert [row.id for row in found["orders"]] == [row.id for row in found["migrations"]] == [2]
     assert [row.id for row in found["statuses"]] == [row.id for row in found["events"]] == [2]
     assert (len(found["agents"]), found["lease"]) == (1, rows[-1])
-    assert commit(store, item(work=[Put(rows[0])]), item(work=[replaced(rows[5])])) == ["", "generation"]
+    assert commit(store, item(work=[Put(rows[0])]), item(work=[replacement(rows[5])])) == ["", "generation"]
 
 
 def test_old_operation_stays_while_a_host_has_open_orders_for_it(store, reader, monkeypatch):
@@ -414,7 +414,7 @@ def test_old_operation_stays_while_a_host_has_open_orders_for_it(store, reader, 
     assert store.prune_work(older_than_s=100.0) == 2
     assert [row.id for row in reader.operations(limit=9)] == [1, 2, 3, 4, 5]
     assert [row.id for row in reader.open_orders(["away"], limit=9)] == [1, 2, 3, 4, 5]
-    assert commit(store, item(work=[replaced(rows[7], state="answered")])) == [""]
+    assert commit(store, item(work=[replacement(rows[7], state="answered")])) == [""]
     assert store.prune_work(older_than_s=100.0) == 2
     assert [row.id for row in reader.operations(limit=9)] == [2, 3, 4, 5]
 

@@ -18,11 +18,11 @@ from roost.store.rules.codec import encode_writes
 from roost.store.sqlite import upgrade as sqlite_upgrade
 from roost.store.sqlite.upgrade import upgrade_sqlite
 from tests.contract.stores import PostgresWorld, SqliteWorld, claim, commit, evidence, inventory, item, offer, provider
-from tests.support.conductors.work_rows import agent, event, operation, order, replaced, status
+from tests.support.conductors.work_rows import agent, event, operation, order, replacement, status
 from tests.support.databases import postgres
-from tests.support.databases.postgres import lose_the_commit
-from tests.support.databases.racing_stores import Dying
-from tests.support.fleets.worlds import FixedClock, hosts, roost_on, uuid_named, wish
+from tests.support.databases.postgres import break_after_commit
+from tests.support.databases.racing_stores import FailingStore
+from tests.support.fleets.worlds import FixedClock, hosts, roost_on, small_request, uuid_named
 
 DECISION, ME = uuid_named("decision"), uuid_named("me")
 
@@ -35,9 +35,9 @@ def reader_of(store):
 def step_of(row, to):
     """Return a request that takes an operation to its next step."""
     return NamedRequest(
-        request=wish(instance_uuids=(ME,)),
+        request=small_request(instance_uuids=(ME,)),
         decision_uuid=DECISION,
-        work=(replaced(row, step=to), Put(order(1)), Put(event(1))),
+        work=(replacement(row, step=to), Put(order(1)), Put(event(1))),
     )
 
 
@@ -47,7 +47,7 @@ def test_crash_at_the_commit_of_a_step_leaves_it_done_or_not_started(world, is_m
     roost = roost_on(store)
     roost.install(hosts(2))
     assert commit(store, item(work=[Put(row)])) == [""]
-    failing = roost_on(Dying(world.open(), at=1, is_made=is_made))
+    failing = roost_on(FailingStore(world.open(), at=1, is_made=is_made))
     with pytest.raises(Unavailable):
         failing.work([step_of(row, "send")])
     store = world.open()
@@ -71,10 +71,10 @@ def test_decisions_that_are_steps_are_replayed_like_others(world):
     roost = roost_on(store)
     roost.install(hosts(3))
     assert commit(store, item(work=[Put(row)])) == [""]
-    first, step, last = roost.work([wish(), step_of(row, "send"), wish(vcpus=99)])
+    first, step, last = roost.work([small_request(), step_of(row, "send"), small_request(vcpus=99)])
     assert commit(store, item(work=[Put(event(2))])) == [""]
-    refused = NamedRequest(request=wish(vcpus=99), decision_uuid=uuid_named("no"), work=(Put(event(3)),))
-    decisions = [first, step, last, *roost.work([refused, wish()])]
+    refused = NamedRequest(request=small_request(vcpus=99), decision_uuid=uuid_named("no"), work=(Put(event(3)),))
+    decisions = [first, step, last, *roost.work([refused, small_request()])]
     assert [decision.is_granted for decision in decisions] == [True, True, False, False, True]
     assert all(roost.replay(decision.uuid).is_same for decision in decisions)
 
@@ -91,7 +91,7 @@ def test_racing_processes_take_each_operation_once(postgres_url):
         with closing(PostgresStore(postgres_url)) as own, reader_of(own) as reader:
             start.wait()
             while due := reader.due_operations([""], now_s=1000.0, limit=8):
-                items = [item(work=[replaced(row, owner=name, owned_until_s=1030.0)]) for row in due[::-1]]
+                items = [item(work=[replacement(row, owner=name, owned_until_s=1030.0)]) for row in due[::-1]]
                 verdicts = commit(own, *items)
                 assert set(verdicts) <= {"", "generation"}
                 taken.extend(row.id for row, verdict in zip(due[::-1], verdicts, strict=True) if not verdict)
@@ -113,7 +113,7 @@ def test_racing_processes_lose_no_change_of_a_row(postgres_url):
                 own.beat(["h1"], 2000.0 + done)
                 row = reader.operation(1)
                 log = Put(event(row.turn + 1, kind=name))
-                done += commit(own, item(work=[log, replaced(row, turn=row.turn + 1)])) == [""]
+                done += commit(own, item(work=[log, replacement(row, turn=row.turn + 1)])) == [""]
 
     _run_concurrently(count)
     with closing(PostgresStore(postgres_url)) as store, reader_of(store) as reader:
@@ -143,9 +143,9 @@ def _run_concurrently(act):
 def test_commit_of_work_with_a_lost_reply_is_not_repeated(postgres_url, has_writes):
     with closing(PostgresStore(postgres_url)) as store, reader_of(store) as reader:
         assert commit(store, item(provider(1), offer(1, cpu=8), work=[Put(operation(1))])) == [""]
-        lose_the_commit(store._link.connection)
+        break_after_commit(store._link.connection)
         writes = [claim(1, (inventory(1), 1))] if has_writes else []
-        step = item(*writes, work=[replaced(operation(1), step="send")])
+        step = item(*writes, work=[replacement(operation(1), step="send")])
         stale = item(rows=[evidence(7)], work=[Put(operation(1))])
         assert commit(store, step, stale) == ["", "duplicate"]
         assert reader.operation(1).version == 2

@@ -10,7 +10,7 @@ from roost.compute.drivers.fake.script import Action, Child, FakeNode, Fault, Gp
 from roost.compute.drivers.libvirt.options import LibvirtTexts
 from roost.model.work.agent_terms import PciDevice
 from tests.docs.documents import blocks
-from tests.support.agents.libvirt_hosts import binding
+from tests.support.agents.libvirt_hosts import libvirt_module
 
 PAGE = (Path(__file__).parents[2] / "docs" / "driver-reference.md").read_text(encoding="utf-8")
 
@@ -26,7 +26,7 @@ def test_injectable_faults_are_documented():
 
 
 def test_libvirt_example_runs(tmp_path, monkeypatch):
-    binding()
+    libvirt_module()
     monkeypatch.chdir(tmp_path)
     ((_, code),) = blocks(PAGE, "python libvirt")
     exec(compile(code, "driver-reference.md", "exec"), {})

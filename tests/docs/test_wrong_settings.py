@@ -17,7 +17,7 @@ from roost.settings import read_settings
 from roost.simulator.stable_uuids import uuid_of
 from tests.docs.documents import ROOT, files
 from tests.support.fleets.products import roost
-from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.in_process_api import roost_api
 
 TEXT = (ROOT / "docs" / "how-to" / "find-a-wrong-setting.md").read_text(encoding="utf-8")
 SMALL = {"vcpus": 1, "memory_mb": 512}
@@ -116,7 +116,7 @@ def test_nova_conf_messages_are_as_documented(folder, _, section, line, sentence
 @pytest.fixture(scope="module")
 def own():
     """The /v1 API with the rules of the guide, over two hosts."""
-    with asking_own(hosts(), settings=read_settings(files(TEXT)["wrong.toml"])) as own:
+    with roost_api(hosts(), settings=read_settings(files(TEXT)["wrong.toml"])) as own:
         yield own
 
 
@@ -208,7 +208,7 @@ def test_aggregate_metadata_that_is_not_a_number(folder, key, value, sentence):
     document["aggregates"] = [{"name": "fast", "hosts": ["a"], "metadata": {key: value}}]
     (folder / "wrong.json").write_text(json.dumps(document), encoding="utf-8")
     assert sentence in decide_on(folder, {"flavor": SMALL})[0]
-    with asking_own(hosts(**{key: value}), settings=read_settings(files(TEXT)["wrong.toml"])) as own:
+    with roost_api(hosts(**{key: value}), settings=read_settings(files(TEXT)["wrong.toml"])) as own:
         assert sentence in own.post("/decisions", {"flavor": SMALL}).json["warnings"]
 
 
@@ -216,7 +216,7 @@ def test_missing_metric(folder):
     (sentence,) = re.findall(r"^roost: (Metric .*)$", TEXT, re.MULTILINE)
     _, error, text = decide_on(folder, {"flavor": SMALL}, config="metrics.toml")
     assert (type(error), text) == (ComputeHostMetricNotFound, sentence)
-    with asking_own(hosts(), settings=read_settings(files(TEXT)["metrics.toml"])) as own:
+    with roost_api(hosts(), settings=read_settings(files(TEXT)["metrics.toml"])) as own:
         response = own.post("/decisions", {"flavor": SMALL})
         assert (response.status, response.json["detail"]) == (404, sentence)
     (folder / "metrics.toml").write_text(files(TEXT)["metrics.toml"] + "required = false\n", encoding="utf-8")

@@ -22,17 +22,17 @@ from roost.model.placement.microversions import Version
 from roost.model.request import CandidateQuery, ResourceGroup
 from tests.reference.candidate_answers import answer_of
 from tests.reference.candidates import Group, Node, Query, Stock
-from tests.support.fleets.forests import CLASSES, query_of, questions, random_query, state_of
+from tests.support.fleets.forests import CLASSES, forests_with_queries, query_of, random_query, state_of
 from tests.support.fleets.state_histories import History, new_state
-from tests.support.servers.candidate_urls import Columns, can_be_asked, drawn_url, parameters_of
+from tests.support.servers.candidate_urls import Columns, is_expressible, parameters_of, random_url
 
 
 @settings(max_examples=400, deadline=None)
-@given(questions(), st.integers(0, 2**32))
+@given(forests_with_queries(), st.integers(0, 2**32))
 def test_candidates_response_matches_slow_dictionaries(question, seed):
     forest, query = question
-    assume(can_be_asked(query))
-    url, version = drawn_url(query, Random(seed))
+    assume(is_expressible(query))
+    url, version = random_url(query, Random(seed))
     state = state_of(forest)
     assert Columns(state).get(url, version) == (200, answer_of(state, query_of(query), version))
 
@@ -49,19 +49,19 @@ def test_candidates_response_is_right_after_any_writes(seed):
         forest = {f"p{number}": Node(stocks={"VCPU": Stock(1)}) for number in range(9)}
         features = frozenset(random.sample(("plain", "suffixed", "required", "member_of", "root"), 2))
         query = random_query(random, forest, features)
-        url, version = drawn_url(query, random)
+        url, version = random_url(query, random)
         assert columns.get(url, version) == (200, answer_of(state, query_of(query), version))
 
 
 @settings(max_examples=300, deadline=None)
-@given(questions(), st.integers(0, 2**32))
+@given(forests_with_queries(), st.integers(0, 2**32))
 def test_repeated_query_is_right_after_claims_and_releases(question, seed):
     forest, query = question
-    assume(can_be_asked(query))
+    assume(is_expressible(query))
     random = Random(seed)
     state = state_of(forest)
     history, columns = History(state, random, first=1_000), Columns(state)
-    url, version = drawn_url(query, random)
+    url, version = random_url(query, random)
     limits = random.sample((None, 1, 2, 5), 2) if version >= 16 else [None]
     for _ in range(8):
         limit = random.choice(limits)
@@ -168,10 +168,10 @@ def test_only_changed_trees_are_searched_again(monkeypatch):
     assert ask(f"{free}&limit=2") == (2, [])
 
 
-@given(questions())
+@given(forests_with_queries())
 def test_query_string_parses_to_the_intended_query(question):
     _, query = question
-    assume(can_be_asked(query))
+    assume(is_expressible(query))
     pairs, oldest = parameters_of(query)
     for version in (oldest, 39):
         parsed = candidate_query.parse(pairs, Version(1, version), groups_max=10)

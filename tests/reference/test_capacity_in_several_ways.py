@@ -9,7 +9,7 @@ from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import ResourceGroup
 from tests.reference.capacity import compare
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.worlds import host, joined, roost_on, settings_of, wish
+from tests.support.fleets.worlds import host, merge_fleets, roost_on, settings_of, small_request
 
 CLASSES = ("MEMORY_MB", "DISK_GB", "VGPU")
 FILTERS = ("ComputeFilter", "RamFilter", "NumInstancesFilter")
@@ -55,7 +55,7 @@ def fleets(draw):
             )
             names.append(child)
         hosts.append(msgspec.structs.replace(root, providers=own))
-    return joined(*hosts)
+    return merge_fleets(*hosts)
 
 
 @st.composite
@@ -69,7 +69,7 @@ def requests(draw):
         for number in range(draw(st.integers(0, 3)))
     )
     policy = draw(st.sampled_from(["none", "isolate"]))
-    wanted = wish(vcpus=draw(st.integers(0, 2)), memory_mb=draw(st.integers(0, 3)), groups=groups)
+    wanted = small_request(vcpus=draw(st.integers(0, 2)), memory_mb=draw(st.integers(0, 3)), groups=groups)
     flavor = msgspec.structs.replace(wanted.flavor, extra_specs={"group_policy": policy})
     return msgspec.structs.replace(wanted, flavor=flavor)
 

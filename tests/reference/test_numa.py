@@ -14,7 +14,7 @@ from roost.scheduler.framework.spec import Spec
 from roost.scheduler.numa.constraints import networks_of, topology_of
 from roost.scheduler.numa.host_kinds import reduce_cell
 from tests.reference import numa
-from tests.support.fleets.fleets import fleet, hosts_of
+from tests.support.fleets.fleets import fleet, host_view
 from tests.support.fleets.memory_nodes import cells, requests
 
 
@@ -25,14 +25,14 @@ def test_numa_filter_matches_slow_search_for_an_arrangement(topologies, request,
     spec, rule = Spec(request, now_s=0.0), Filter(NoOptions())
     wanted, needs = topology_of(request), networks_of(request)
     expected = [numa.numa_topology(state, row, wanted=wanted, needs=needs) for row in range(len(state.hosts))]
-    found = rule.keep(hosts_of(state), spec) if rule.concerns(spec) else np.ones(len(topologies), dtype=np.bool_)
+    found = rule.keep(host_view(state), spec) if rule.concerns(spec) else np.ones(len(topologies), dtype=np.bool_)
     assert found.tolist() == expected
     # The second call uses cached verdicts.
-    assert rule.keep(hosts_of(state), spec).tolist() == expected
+    assert rule.keep(host_view(state), spec).tolist() == expected
     refused = [row for row, passes in enumerate(expected) if not passes]
     assert all(
         not text or "required" in text or "reports no" in text
-        for text in rule.host_reasons(hosts_of(state, refused), spec)
+        for text in rule.host_reasons(host_view(state, refused), spec)
     )
 
 

@@ -57,7 +57,7 @@ from roost.scheduler.rule_support.limits import InstancesOptions, IoOpsOptions
 from roost.scheduler.rule_support.overcommit import CoreOptions, DiskOptions, RamOptions
 from tests.reference import rules
 from tests.reference.random_facts import facts
-from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec, uuid_of, uuid_text
+from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, fleet, group, host_view, spec, uuid_of, uuid_text
 
 NAMES = ("=", "==", "!=", ">=", "<=", "<", "s==", "s!=", "s<", "s<=", "s>", "s>=", "<in>", "<all-in>", "<or>", ">=5")
 words = st.sampled_from(["", "a", "b", "ab", "1", "2", "10", "-1", "1.5", "<or>", "QEMU", "x86_64"])
@@ -79,7 +79,7 @@ def fleets(draw):
 
 def check_agreement(rule, state, wanted, twin):
     """Compare a filter with its slow twin, host by host."""
-    verdicts = rule.keep(hosts_of(state), wanted).tolist() if rule.concerns(wanted) else [True] * len(state.hosts)
+    verdicts = rule.keep(host_view(state), wanted).tolist() if rule.concerns(wanted) else [True] * len(state.hosts)
     assert verdicts == [bool(twin(state, row, wanted)) for row in range(len(state.hosts))]
 
 
@@ -110,9 +110,9 @@ def test_compute(state, down_time_s):
 @given(fleets(), st.data())
 def test_compute_verdicts_hold_until_the_stated_time(state, data):
     rule = Compute(ComputeOptions(service_down_time=60))
-    until_s = rule.holds_until_s(hosts_of(state), spec(now_s=1000.0))
+    until_s = rule.holds_until_s(host_view(state), spec(now_s=1000.0))
     later_s = data.draw(st.floats(1000.0, min(until_s, 2000.0)))
-    now, later = (rule.keep(hosts_of(state), spec(now_s=at_s)).tolist() for at_s in (1000.0, later_s))
+    now, later = (rule.keep(host_view(state), spec(now_s=at_s)).tolist() for at_s in (1000.0, later_s))
     assert now == later
 
 
@@ -270,9 +270,9 @@ def test_json(state, query, is_list):
     text = json.dumps(query)
     wanted = spec(hints={"query": [text] if is_list else text})
     check_agreement(Json(NoOptions()), state, wanted, rules.json_query)
-    verdicts = Json(NoOptions()).keep(hosts_of(state), wanted).tolist()
+    verdicts = Json(NoOptions()).keep(host_view(state), wanted).tolist()
     rows = list(range(len(state.hosts)))[::-2]
-    assert Json(NoOptions()).keep(hosts_of(state, rows), wanted).tolist() == [verdicts[row] for row in rows]
+    assert Json(NoOptions()).keep(host_view(state, rows), wanted).tolist() == [verdicts[row] for row in rows]
 
 
 @given(fleets_with_aggregates(), st.sampled_from([None, "", "a", "b, c", "nova"]), st.sampled_from(["a", "b", ""]))
@@ -454,5 +454,5 @@ def test_pci_passthrough(pools_of_hosts, requests, data):
     suffixes = sorted({f"{each.request_id}-{at}" for each in requests for at in range(each.count)})
     mappings = {suffix: (data.draw(st.sampled_from("0123")),) for suffix in suffixes}
     for row in range(len(provided)):
-        accepted = rule.accepts(hosts_of(state), wanted, at=row, mappings=mappings)
+        accepted = rule.accepts(host_view(state), wanted, at=row, mappings=mappings)
         assert accepted is rules.pci_passthrough(state, row, wanted, mappings)

@@ -8,7 +8,7 @@ from roost.compat.icehouse.filter_scheduler import FilterScheduler
 from roost.compat.icehouse.scheduler_manager import SchedulerManager
 from roost.compat.scheduler.filters import BaseHostFilter
 from tests.reference.run_instance import outcomes
-from tests.support.conductors.deployments import TYPE, World, filtering
+from tests.support.conductors.deployments import TYPE, World, scheduler_over
 
 
 class Roomy(BaseHostFilter):
@@ -29,7 +29,7 @@ def test_each_instance_is_sent_to_its_host_or_set_to_error(free_mib, count, brok
     world = World(broken=broken)
     uuids = [f"i{number}" for number in range(count)]
     request_spec = {"instance_uuids": [*uuids], "instance_type": TYPE}
-    SchedulerManager(filtering(world, kind, filters=[Roomy], **free_mib)).run_instance(
+    SchedulerManager(scheduler_over(world, kind, filters=[Roomy], **free_mib)).run_instance(
         "context", request_spec, None, [], [], True, {}
     )
     wanted = dict(zip(uuids, outcomes(free_mib, count=count, wanted_mib=100, broken=broken), strict=True))

@@ -13,7 +13,7 @@ from roost.scheduler import registry
 from roost.scheduler.shape.score_table import ScoreTable
 from tests.reference import rules
 from tests.reference.random_facts import facts
-from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, boot, fleet, group, hosts_of, spec
+from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, add_instance, fleet, group, host_view, spec
 
 WEIGHERS = {weigher.name: weigher for weigher in registry.builtin_weighers()}
 FROM_ZERO = ("cpu", "disk", "io_ops", "ram")
@@ -38,7 +38,7 @@ def fleets(draw):
     images_by_row = [draw(st.lists(images, max_size=3)) for _ in rows]
     for row in rows:
         for image in images_by_row[row]:
-            boot(state, row, image)
+            add_instance(state, row, image)
     metadata = [[pairs for pairs, inside in aggregates if row in inside] for row in rows]
     return state, metadata, images_by_row
 
@@ -150,7 +150,7 @@ def test_scores_match_slow_sum_of_weighers(world, data):
 def test_image_counts_follow_arrivals_and_departures(world, events):
     """Counts that exist before arrivals and departures equal counts that are computed afterwards."""
     state, _, images_by_row = world
-    hosts = hosts_of(state)
+    hosts = host_view(state)
     pairs = [(name, text) for name in ("os_distro", "hw_architecture", "own") for text in "ab"]
     for pair in pairs[::2]:
         hosts.image_counts(*pair)
@@ -158,7 +158,7 @@ def test_image_counts_follow_arrivals_and_departures(world, events):
     for is_arrival, at, image in events:
         row = at % len(images_by_row)
         if is_arrival or not living:
-            living.append((boot(state, row, image), row, image))
+            living.append((add_instance(state, row, image), row, image))
             images_by_row[row].append(image)
         else:
             consumer_id, host_row, old_image = living.pop(at % len(living))
@@ -167,4 +167,4 @@ def test_image_counts_follow_arrivals_and_departures(world, events):
     for name, text in pairs:
         counts = [sum(image.get(name) == text for image in here) for here in images_by_row]
         assert hosts.image_counts(name, text).tolist() == counts
-        assert hosts_of(state.fork()).image_counts(name, text).tolist() == counts
+        assert host_view(state.fork()).image_counts(name, text).tolist() == counts

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def somebody():
+def unprivileged_user():
     """Run the block as an unprivileged user if the tests run as root, because root may write every file."""
     if os.geteuid() != 0:
         yield

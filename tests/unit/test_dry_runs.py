@@ -9,7 +9,15 @@ from roost.model.request import Request
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
 from roost.store.dry_store import DryStore
-from tests.support.fleets.worlds import SeededRandom, hosts, roost_on, roost_with, settings_of, uuid_named, wish
+from tests.support.fleets.worlds import (
+    SeededRandom,
+    hosts,
+    roost_on,
+    roost_with,
+    settings_of,
+    small_request,
+    uuid_named,
+)
 
 
 def without_durations(decision):
@@ -77,5 +85,5 @@ def test_dry_store_cannot_be_reloaded():
 def test_explanation_ignores_existing_instances(count):
     uuids = tuple(uuid_named(f"i{number}") for number in range(count))
     roost = roost_with(hosts(2))
-    roost.decide(wish(count=count, instance_uuids=uuids))
-    assert roost.explain(wish(count=count, instance_uuids=uuids)) == roost.explain(wish(count=count))
+    roost.decide(small_request(count=count, instance_uuids=uuids))
+    assert roost.explain(small_request(count=count, instance_uuids=uuids)) == roost.explain(small_request(count=count))

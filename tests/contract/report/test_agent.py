@@ -15,7 +15,7 @@ from roost.compute.agent.state_machine import Agent
 from roost.model.work.orders import Destroy, Power, Spawn
 from tests.support.agents.driver_doubles import spec_of
 from tests.support.agents.report_clients import SERVICE, World
-from tests.support.agents.scripted_agents import PATIENT, MemoryServer, living, order
+from tests.support.agents.scripted_agents import PATIENT, MemoryServer, order, run_agents
 from tests.support.agents.trackers import HELD, HOST, Machine
 from tests.support.fleets.worlds import uuid_named
 
@@ -57,7 +57,7 @@ def test_host_inventory_and_allocations_reach_placement_and_move_in_a_reshape(wo
             server.put(order(act, of="guest", turn=number, host=machine.host))
             return server.answer_to(number * 100 + 1)
 
-        with living(server, resident(machine, "flat"), pace=PATIENT) as (first_errors, _):
+        with run_agents(server, resident(machine, "flat"), pace=PATIENT) as (first_errors, _):
             first = order(Power(is_on=True), of="nobody", turn=9, host=machine.host)
             server.put(first)  # The agent answers once Placement knows the host, although the guest does not exist.
             server.answer_to(first.id)
@@ -73,7 +73,7 @@ def test_host_inventory_and_allocations_reach_placement_and_move_in_a_reshape(wo
             world.ask("PUT", f"/allocations/{uuid_named('guest')}", world.payload(**{HOST: HELD}))
             spec = spec_of("guest", machine.host, allocations={world.u(HOST): HELD})
             assert send_order(Spawn(spec), 1).outcome == "ok"
-        with living(server, resident(machine, "gpus"), pace=PATIENT) as (second_errors, _):
+        with run_agents(server, resident(machine, "gpus"), pace=PATIENT) as (second_errors, _):
             assert send_order(Power(is_on=False), 2).outcome == "ok"
             used = machine.usages()
             assert send_order(Destroy(), 3).outcome == "ok"

@@ -17,7 +17,7 @@ from roost.model.provider import Inventory
 from roost.model.work.agent_terms import PciDevice
 from roost.model.work.guest_use import GuestNeeds, GuestUse
 from tests.support.agents.driver_doubles import spec_of
-from tests.support.agents.scripted_agents import Dead
+from tests.support.agents.scripted_agents import AgentDeath
 from tests.support.agents.trackers import HOST, Machine
 
 CARD, OTHER, NIC = "0000:0a:00.0", "0000:0b:00.0", "0000:81:00.0"
@@ -407,7 +407,7 @@ def test_agent_that_dies_at_any_write_finishes_after_a_restart(world, layout, nu
     machine = Machine(world, script(*DEVICES[:2], gpu=(Gpu(name="gpu0", vgpus=2),)))
     devices_of = spawn_untracked(machine, world, "one")
     machine.start(layout)
-    with death_at_write(world.network, number, is_done=is_done) as deaths, suppress(Dead):
+    with death_at_write(world.network, number, is_done=is_done) as deaths, suppress(AgentDeath):
         machine.update()
     assert deaths or number > 5
     machine.start(layout)
@@ -435,7 +435,7 @@ def death_at_write(network, number, *, is_done):
                 answer = inner.ask(method, path, body, version=version)
             if is_last:
                 deaths.append(path)
-                raise Dead
+                raise AgentDeath
             return answer
 
     network.inner = DeadlyHttp()

@@ -12,7 +12,7 @@ from roost.model.host import PciPool
 from roost.model.provider import Inventory
 from roost.model.work.agent_terms import HostTerms
 from roost.model.work.guest_use import GuestAmounts, GuestNeeds, GuestUse
-from tests.support.agents.driver_doubles import fake, spec_of
+from tests.support.agents.driver_doubles import fake_driver, spec_of
 from tests.support.agents.trackers import HELD, HOST, Machine
 
 
@@ -304,7 +304,7 @@ def test_gone_nodes_are_deleted_once_nothing_is_allocated_there(machine, world, 
     machine.update()
     world.hold("one", **{HOST: HELD})
     assert machine.tracker.drop_gone_nodes() == []
-    machine.start(driver=fake(Script(), "another"))
+    machine.start(driver=fake_driver(Script(), "another"))
     assert [machine.tracker.drop_gone_nodes() for _ in range(2)] == [[], []]
     assert (HOST in world.children(HOST), capfd.readouterr().err.count('"event":"node_left"')) == (True, 1)
     world.hold("one", 1)
@@ -326,7 +326,7 @@ def test_missing_nodes_that_may_return_are_not_deleted(machine, world):
 def test_no_node_is_deleted_when_the_driver_cannot_tell_which_are_gone(machine, world, monkeypatch, error, capfd):
     machine.start()
     machine.update()
-    another = fake(Script(), "another")
+    another = fake_driver(Script(), "another")
 
     def fail():
         raise error
@@ -341,7 +341,7 @@ def test_no_node_is_deleted_when_the_driver_cannot_tell_which_are_gone(machine, 
 @pytest.mark.parametrize("kind", ["unready", "crash", "failed"])
 def test_driver_failure_skips_one_update(machine, kind, capfd):
     script = Script(**machine.script, fault=(Fault(action="update_provider_tree", kind=kind, times=1),))
-    machine.start(driver=fake(script, machine.host))
+    machine.start(driver=fake_driver(script, machine.host))
     assert machine.update() is None
     assert "was to go wrong" in capfd.readouterr().err
     assert machine.update() is not None

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.differential.scheduler import nova
-from tests.support.servers.plugin_site import run_roost, write
+from tests.support.servers.plugin_site import run_roost, write_files
 
 SETTINGS = """
 [filter_scheduler]
@@ -61,7 +61,7 @@ def package():
 def accepted_hosts(folder, case, *, python, hidden):
     """Return the sorted names of the hosts that a request may use."""
     request, extra_specs, _ = CASES[case]
-    write(
+    write_files(
         folder,
         {
             "nova.conf": SETTINGS,

@@ -11,7 +11,7 @@ from tests.differential.scheduler.compare import Duel, Tally, shorten, story
 from tests.differential.scheduler.differences import DIFFERENCES
 from tests.differential.scheduler.pairs import pair, whole
 from tests.differential.scheduler.subject import FILTERS, WEIGHERS
-from tests.support.servers.plugin_site import OSLO, run_roost, write
+from tests.support.servers.plugin_site import OSLO, run_roost, write_files
 
 SEEDS = range(400)
 PLUG_IN_SEEDS = range(100)
@@ -104,7 +104,7 @@ def test_copies_of_reference_modules_work_as_plug_ins_without_nova(tmp_path, hid
     lines = [f"available_filters = site_rules.rules.{name}" for name in nova.FILTERS]
     weighers = ", ".join(f"site_rules.rules.{name}" for name in nova.WEIGHERS)
     settings = [*lines, f"enabled_filters = {', '.join(nova.FILTERS)}", f"weight_classes = {weighers}"]
-    write(
+    write_files(
         tmp_path,
         {
             "site_rules/rules.py": GATHER,

@@ -20,7 +20,7 @@ def agent(journal=None, *, run=RUN, timeout_s=600.0, sync_s=0.0):
     return Agent(identity, journal or Journal(None), driver_timeout_s=timeout_s, sync_s=sync_s)
 
 
-def arrived(one, *guests, now_s=0.0, is_ready=True, fence=1, **lists):
+def register_agent(one, *guests, now_s=0.0, is_ready=True, fence=1, **lists):
     """Scan and register an agent. The fence rises with each run of the agent, and when the server gives it up."""
     assert one.due(now_s) == [Scan()]
     one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], guests)
@@ -30,21 +30,21 @@ def arrived(one, *guests, now_s=0.0, is_ready=True, fence=1, **lists):
     return register.registration
 
 
-def ready(journal=None, **more):
+def ready_agent(journal=None, **more):
     """Return a registered agent that may carry out orders."""
     one = agent(journal, **more)
-    arrived(one)
+    register_agent(one)
     one.on_tracked()
     return one
 
 
-def hear(one, *orders, now_s=0.0, **more):
+def answer_poll(one, *orders, now_s=0.0, **more):
     """Answer an agent's poll, and return the tasks that are due then."""
     one.on_polled(1, orders, now_s=now_s, **more)
     return one.due(now_s)
 
 
-def found(name="guest", state="running"):
+def guest_report(name="guest", state="running"):
     """Return a driver's report of a guest."""
     return GuestReport(uuid=uuid_named(name), node=HOST, operation="old", state=state)
 

@@ -30,7 +30,7 @@ def spec_of(name="guest", node="host-a", *, held=None, flavor=TINY, image="cirro
     )
 
 
-def fake(script=None, host="host-a", *, shelf=None, seed=0, terms=None, wait=lambda _: None):
+def fake_driver(script=None, host="host-a", *, shelf=None, seed=0, terms=None, wait=lambda _: None):
     """Return a started fake driver of a host that never sleeps."""
     driver = Fake(
         script or Script(),
@@ -64,7 +64,7 @@ class FakeRig:
     def driver(self, host="host-a"):
         """Return the driver of a host."""
         if host not in self._drivers:
-            self._drivers[host] = fake(host=host, shelf=self._shelf)
+            self._drivers[host] = fake_driver(host=host, shelf=self._shelf)
         return self._drivers[host]
 
     def restarted(self, host="host-a"):
@@ -75,7 +75,7 @@ class FakeRig:
     def failing(self, action, kind, host="host-a"):
         """Return the driver of a host on which the next call of an action fails."""
         script = Script(fault=(Fault(action=action, kind=kind, times=1),))
-        self._drivers[host] = fake(script, host, shelf=self._shelf)
+        self._drivers[host] = fake_driver(script, host, shelf=self._shelf)
         return self._drivers[host]
 
     def spec(self, name="guest", host="host-a", **more):

@@ -23,13 +23,13 @@ def three_hosts(folder):
 
 
 @contextmanager
-def at_play(server, *, failing=()):
+def play_agents(server, *, failing=()):
     """Run agents of all hosts during the block; they carry out their orders.
 
     Args:
         failing: hosts that cannot build guests.
     """
-    players, is_over = Players(server, HOSTS), threading.Event()
+    players, is_over = AgentPlayers(server, HOSTS), threading.Event()
 
     def play():
         while not is_over.is_set():
@@ -44,7 +44,7 @@ def at_play(server, *, failing=()):
         thread.join()
 
 
-class Players:
+class AgentPlayers:
     """Agents of some hosts, and a client of the server's API.
 
     Args:

@@ -37,7 +37,7 @@ stdio_handler = "file"
 """
 
 
-def binding():
+def libvirt_module():
     """Return the libvirt module, or skip the test with the reason."""
     if importlib.util.find_spec("libvirt") is None:
         pytest.skip(f"libvirt's binding is not installed: {HOW_TO_INSTALL}")
@@ -141,7 +141,7 @@ class LibvirtRig:
     can_live_migrate = False
 
     def __init__(self, *, cards=lambda connection: connection, **options):
-        self._libvirt, self._cards = binding(), cards
+        self._libvirt, self._cards = libvirt_module(), cards
         root = Path(tempfile.mkdtemp(prefix="roost-libvirt-"))
         weakref.finalize(self, shutil.rmtree, root, ignore_errors=True)
         (root / "node.xml").write_text(_PLAIN)
@@ -234,7 +234,7 @@ def short_folder():
 
 def qemu_uri(folder):
     """Return the URI of a private QEMU in a folder for this process, or skip the test with the reason."""
-    libvirt, uri = binding(), _qemu_in(folder)
+    libvirt, uri = libvirt_module(), _qemu_in(folder)
     try:
         libvirt.open(uri).close()
     except libvirt.libvirtError as error:
@@ -244,7 +244,7 @@ def qemu_uri(folder):
 
 def qemu_uri_elsewhere(folder):
     """Return the URI of a private QEMU for another process, because a process can open only one."""
-    binding()
+    libvirt_module()
     script = "import sys; from tests.support.agents.libvirt_hosts import binding; binding().open(sys.argv[1]).close()"
     command = [sys.executable, "-c", script, _qemu_in(folder / "tried")]
     trial = subprocess.run(command, env=environ(), capture_output=True, text=True, check=False)

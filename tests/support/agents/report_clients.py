@@ -19,7 +19,7 @@ MEMORY = {**VCPU, "total": 1024, "max_unit": 1024}
 SERVICE = {"x-auth-token": "admin", "x-roles": "admin,service"}
 
 
-class Asked(NamedTuple):
+class SentRequest(NamedTuple):
     """A request, and the status of its reply; None without a reply."""
 
     method: str
@@ -34,7 +34,7 @@ class Network:
 
     def __init__(self, inner: Http) -> None:
         self.inner = inner
-        self.asked: list[Asked] = []
+        self.asked: list[SentRequest] = []
         self._faults: list[tuple[str, str, Callable[[Callable[[], Answer]], Answer]]] = []
 
     def ask(self, method, path, body=None, *, version):
@@ -47,7 +47,7 @@ class Network:
             answer = act() if at is None else self._faults.pop(at)[2](act)
             status = answer.status
         finally:
-            self.asked.append(Asked(method, path, version, sent, status))
+            self.asked.append(SentRequest(method, path, version, sent, status))
         return answer
 
     def fault(self, method, part, act):

@@ -16,18 +16,18 @@ from roost.errors import Conflict, NotFound, RoostError
 from roost.machine import SystemClock
 from roost.model.host import HostFacts
 from roost.model.work.orders import Order, OrderAnswer, PollAnswer, RegistrationAnswer, Spawn
-from tests.support.agents.driver_doubles import fake, spec_of
+from tests.support.agents.driver_doubles import fake_driver, spec_of
 from tests.support.fleets.worlds import uuid_named
 
 HOST, RUN = "host-a", uuid_named("run")
 PATIENT = Pace(update_s=0.05, retry_s=0.05, stop_s=5.0)
 
 
-class Dead(BaseException):
+class AgentDeath(BaseException):
     """The death of an agent."""
 
 
-class Line(msgspec.Struct):
+class OrderState(msgspec.Struct):
     """An order on the server, and its state."""
 
     order: Order
@@ -36,10 +36,10 @@ class Line(msgspec.Struct):
     answers: int = 0  # number of answers received
 
 
-class Book(msgspec.Struct):
+class ServerState(msgspec.Struct):
     """The state of a server."""
 
-    lines: list[Line] = []
+    lines: list[OrderState] = []
     fences: dict[str, int] = {}
     runs: dict[str, str] = {}
     keep: set[str] = set()
@@ -54,12 +54,14 @@ class MemoryServer:
     def __init__(self, path: Path | None = None, *, down_after_s: float = 60.0) -> None:
         self._path, self._down_after_s = path, down_after_s
         self.changed = threading.Condition()
-        self.book = msgspec.msgpack.decode(path.read_bytes(), type=Book) if path and path.exists() else Book()
+        self.book = (
+            msgspec.msgpack.decode(path.read_bytes(), type=ServerState) if path and path.exists() else ServerState()
+        )
 
     def put(self, *orders: Order) -> None:
         """Add orders."""
         with self.changed:
-            self.book.lines += [Line(order) for order in orders]
+            self.book.lines += [OrderState(order) for order in orders]
             self._save()
 
     def withdraw(self, order_id: int) -> None:
@@ -209,7 +211,7 @@ def spec(of="guest", **more):
 
 
 @contextmanager
-def living(server, *residents, pace=PATIENT):
+def run_agents(server, *residents, pace=PATIENT):
     """Run agents in a thread during the block; yield the list of their final errors, and the thread."""
     stop, ends = threading.Event(), []
 
@@ -231,7 +233,7 @@ def living(server, *residents, pace=PATIENT):
 
 def resident(host="host-a", *, driver=None, journal=None, tracker=None, images=None, pace=PATIENT, run="run"):
     """Return an agent of a host, with its driver, executor and tracker."""
-    driver, journal = driver or fake(host=host), journal or Journal(None)
+    driver, journal = driver or fake_driver(host=host), journal or Journal(None)
     tracker = tracker or PlainTracker(driver, journal)
     run = uuid_named(f"{host} {run}")
     agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=pace.driver_timeout_s)

@@ -13,7 +13,7 @@ from roost.model.devices.numa import NumaCell
 from roost.model.provider import Inventory
 from roost.model.work.agent_terms import HostTerms, PciDevice, ReshapeTerms
 from roost.model.work.device_spec import read_device_specs
-from tests.support.agents.driver_doubles import fake, spec_of
+from tests.support.agents.driver_doubles import fake_driver, spec_of
 
 HOST = "host"
 SCRIPT = {
@@ -45,7 +45,7 @@ USED = {  # by layout: the usage of two guests on each provider
 }
 
 
-class MemoryBook:
+class MemoryJournal:
     """The journal of an agent, in memory."""
 
     def __init__(self):
@@ -83,7 +83,7 @@ class Machine:
     def __init__(self, world, script=None):
         self.world, self.script = world, SCRIPT if script is None else script
         self.host = world.n(HOST)
-        self.shelf, self.book = MemoryShelf(), MemoryBook()
+        self.shelf, self.book = MemoryShelf(), MemoryJournal()
         # The world finds the provider of the host by its name.
         self.book.keep_node(self.host, world.u(HOST))
         self.terms = ReshapeTerms()
@@ -97,7 +97,9 @@ class Machine:
     def start(self, layout="flat", *, driver=None, monitors=()):
         """Restart the agent with a layout, without an update."""
         terms = self.host_terms
-        self.driver = driver or fake(Script(layout=layout, **self.script), self.host, shelf=self.shelf, terms=terms)
+        self.driver = driver or fake_driver(
+            Script(layout=layout, **self.script), self.host, shelf=self.shelf, terms=terms
+        )
         self.report, devices = self.world.client(), None
         if self.device_specs is not None:
             specs = tuple(spec for text in self.device_specs for spec in read_device_specs(text))

@@ -7,7 +7,7 @@ from roost.model.fleet import Fleet
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
 from roost.simulator.seeded_random import SeededRandom
-from tests.support.fleets.worlds import host, joined
+from tests.support.fleets.worlds import host, merge_fleets
 
 
 class ScriptedBuilder:
@@ -41,7 +41,7 @@ def conductor(roost, builder, *, cells=None, seed=7):
 
 def ladder(count: int, *, vcpus: int = 1, cell: str = "", failed: int = 0) -> Fleet:
     """Return hosts h0, h1, …, each with more memory than the next."""
-    return joined(
+    return merge_fleets(
         *(
             host(
                 f"h{number}",
@@ -54,7 +54,7 @@ def ladder(count: int, *, vcpus: int = 1, cell: str = "", failed: int = 0) -> Fl
     )
 
 
-def held(state, uuid):
+def allocations_of(state, uuid):
     """Return the node of an instance and its allocations, or None without allocations."""
     holder = state.holders.get(uuid_bytes(uuid))
     if holder is None:
@@ -67,6 +67,6 @@ def failed_builds(state):
     return dict(zip(state.hosts.nodes, (facts.failed_builds for facts in state.hosts.facts), strict=True))
 
 
-def tries(outcome):
+def attempts_of(outcome):
     """Return the attempts of an outcome: host, claim and problem."""
     return [(each.host, each.claim, each.problem) for each in outcome.attempts]

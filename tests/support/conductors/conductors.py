@@ -26,16 +26,16 @@ from roost.product import Roost
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.simulator.seeded_random import SeededRandom
 from roost.store.memory_store import MemoryStore
-from tests.support.conductors.builders import held
+from tests.support.conductors.builders import allocations_of as held
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.worlds import FixedClock, settings_of, wish
+from tests.support.fleets.worlds import FixedClock, settings_of, small_request
 
 DOWN_TIME_S = 60.0
 TERMS = Terms(attempts_max=3, build_timeout_s=600.0, act_timeout_s=120.0, owner_s=30.0)
 OK = Answer(outcome="ok")
 
 
-def failed(problem: str = "no room") -> Answer:
+def failure(problem: str = "no room") -> Answer:
     return Answer(outcome="failed", problem=problem)
 
 
@@ -86,7 +86,7 @@ class Server:
 
     def build(self, *names: str, key: str = "key", extra_specs: Mapping[str, str] | None = None, **request: Any):
         """Request a build of instances; their uuids derive from their names."""
-        wanted = wish(instance_uuids=tuple(map(uuid_named, names)), count=len(names), **request)
+        wanted = small_request(instance_uuids=tuple(map(uuid_named, names)), count=len(names), **request)
         flavor = msgspec.structs.replace(wanted.flavor, extra_specs=dict(extra_specs or {}))
         wanted = msgspec.structs.replace(wanted, flavor=flavor)
         return self.run(
@@ -191,7 +191,7 @@ def server(store: Any = None, *fleets: Fleet, clock: Any = None, **options: Any)
         opened.stop()
 
 
-class Hand:
+class PlayedAgent:
     """The agent of a host, played by a test."""
 
     def __init__(self, server: Server, host: str, *, life: int = 1) -> None:
@@ -289,14 +289,16 @@ def action(order: Order) -> str:
     return str(type(order.act).__struct_config__.tag)
 
 
-def hand(server: Server, host: str, **options: Any) -> Hand:
+def played_agent(server: Server, host: str, **options: Any) -> PlayedAgent:
     """Return a registered agent."""
-    made = Hand(server, host, **options)
+    made = PlayedAgent(server, host, **options)
     made.register()
     return made
 
 
-def served(server: Server, *hands: Hand, script: Mapping[str, Sequence[Answer]] | None = None, turns: int = 40) -> None:
+def run_until_idle(
+    server: Server, *hands: PlayedAgent, script: Mapping[str, Sequence[Answer]] | None = None, turns: int = 40
+) -> None:
     """Run conductor and agents until all are idle.
 
     Args:
@@ -315,13 +317,13 @@ def served(server: Server, *hands: Hand, script: Mapping[str, Sequence[Answer]] 
     raise AssertionError("conductor and agents never become idle")
 
 
-def looks(server: Server, name: str = "one") -> tuple[str, str, str, str]:
+def instance_state(server: Server, name: str = "one") -> tuple[str, str, str, str]:
     """Return status, task and fault of an instance, and the node that it has allocations on."""
     status = server.status(name)
     return status.status, status.task, status.fault, server.held(name)[0]
 
 
-def standing(server: Server, name: str = "one") -> tuple[str, str, str, str, str | None]:
+def instance_standing(server: Server, name: str = "one") -> tuple[str, str, str, str, str | None]:
     """Return status, task, host and fault of an instance, and the node of its allocations or None."""
     status, held = server.status(name), server.held(name)
     return status.status, status.task, status.host, status.fault, None if held is None else held[0]

@@ -84,18 +84,18 @@ class World:
             raise NotFound("instance", instance_uuid)
 
 
-def filtering(world, kind=FilterScheduler, *, filters=None, **free_ram_mb):
+def scheduler_over(world, kind=FilterScheduler, *, filters=None, **free_ram_mb):
     """Return a scheduler over hosts with the given free memory in MiB."""
     world.seen = [HostState(host, f"{host}-node", free_ram_mb=free) for host, free in free_ram_mb.items()]
     hosts = HostManager(lambda: world.seen, filters=filters, weighers=[RAMWeigher])
-    return kind(hosts, world, deployment=around(world))
+    return kind(hosts, world, deployment=deployment_of(world))
 
 
-def around(world):
+def deployment_of(world):
     """Return the deployment that a scheduler receives."""
     return Deployment(world, world, notifier=world, quotas=world)
 
 
-def events(world):
+def event_types(world):
     """Return the types of the recorded events."""
     return [event for event, _ in world.told]

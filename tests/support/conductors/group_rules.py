@@ -5,7 +5,7 @@ from collections import Counter
 from tests.support.fleets.named_uuids import uuid_named
 
 
-def rule_holds(here, policy, limit):
+def check_group_policy(here, policy, limit):
     """Check the policy against present members and members that may return, and check the group's places."""
     state = here.run(lambda current: current.state)
     group = state.groups_by_uuid[uuid_named("g")]

@@ -14,14 +14,14 @@ from roost.model.work.orders import Answer
 from roost.model.writes import CLASS_BITS
 from roost.placement.write_plan import Plan
 from tests.support.conductors.builders import ladder
-from tests.support.conductors.conductors import OK, Hand, action
+from tests.support.conductors.conductors import OK, PlayedAgent, action
 from tests.support.conductors.conductors import server as opened
 from tests.support.fleets.named_uuids import uuid_named
 
 BROKEN = Answer(outcome="failed", problem="it is broken")
 
 
-class Mover(Hand):
+class Mover(PlayedAgent):
     """An agent that supports moves and knows the other agents.
 
     ``guests`` maps each guest to its state: running, stopped or prepared.
@@ -96,16 +96,16 @@ def movers(server, names):
 
 
 @contextmanager
-def one_of_four():
+def server_of_four_hosts():
     """Yield a server of four hosts, with their agents as ``hands`` and an instance on the first host."""
     with opened(None, ladder(4)) as made:
         made.hands = movers(made, [f"h{number}" for number in range(4)])
         made.build("one")
-        at_rest(made, made.hands)
+        run_agents_until_idle(made, made.hands)
         yield made
 
 
-def at_rest(server, hands, script=None, *, turns=60):
+def run_agents_until_idle(server, hands, script=None, *, turns=60):
     """Run conductor and present agents until all are idle."""
     for _ in range(turns):
         done = server.turn()
@@ -117,7 +117,7 @@ def at_rest(server, hands, script=None, *, turns=60):
     raise AssertionError("conductor and agents never become idle")
 
 
-def ask(server, kind, name, *, host="", key=""):
+def request_move(server, kind, name, *, host="", key=""):
     """Request a move of an instance from its host."""
     key = key or f"{kind} of {name} at {server.clock.now_s()}"
 
@@ -151,7 +151,7 @@ def migrations(server, name):
     return [(each.kind, each.status, each.source_host, each.target_host) for each in found]
 
 
-def holders(server):
+def nodes_by_consumer(server):
     """Return the nodes of each consumer's allocations, by the uuid of the instance or migration."""
 
     def task(current):
@@ -165,7 +165,7 @@ def holders(server):
     return server.run(task)
 
 
-def pass_time(server, hands, seconds):
+def advance_clock(server, hands, seconds):
     """Advance the clock, and send heartbeats of the present agents."""
     server.clock.time_s += seconds
     for hand in hands.values():

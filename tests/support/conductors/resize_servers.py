@@ -13,9 +13,9 @@ from roost.model.request import Destination, Request
 from roost.model.work.guest import GuestReport, TransferTarget
 from roost.model.work.operation import MoveSettlement
 from roost.model.work.orders import Answer
-from tests.support.conductors.conductors import OK, Hand, action
+from tests.support.conductors.conductors import OK, PlayedAgent, action
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.worlds import wish
+from tests.support.fleets.worlds import small_request
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Copy:
     vcpus: int = 1
 
 
-class Keeper(Hand):
+class ResizeAgent(PlayedAgent):
     """An agent that starts a guest from an arrived disk, and keeps the replaced copy until the move is settled.
 
     ``guests`` maps each guest to its state: running, stopped or prepared.
@@ -67,7 +67,9 @@ class Keeper(Hand):
         self.guests = {uuid: copy.state for uuid, copy in {**self.coming, **self.copies}.items()}
         for uuid, state in self.guests.items():
             if state == "running":
-                hosts = {name for name, each in self.others.items() if name != "most running" and runs(each, uuid)}
+                hosts = {
+                    name for name, each in self.others.items() if name != "most running" and runs_guest(each, uuid)
+                }
                 self.most_running[uuid] = max(self.most_running.get(uuid, 0), len(hosts))
         return len(orders)
 
@@ -135,20 +137,20 @@ class Keeper(Hand):
         self.replaced.pop(uuid, None)
 
 
-def runs(keeper, uuid):
+def runs_guest(keeper, uuid):
     """Return whether an agent runs a guest."""
     return uuid in keeper.copies and keeper.copies[uuid].state == "running"
 
 
-def keepers(server, *names):
+def resize_agents(server, *names):
     """Return registered agents by host."""
     others = {}
     for name in names:
-        Keeper(server, name, others).register()
+        ResizeAgent(server, name, others).register()
     return {name: each for name, each in others.items() if name != "most running"}
 
 
-def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=False, key=""):
+def request_resize(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=False, key=""):
     """Request a move of an instance, or its confirmation or reversal."""
     key = key or f"{kind} of {name} at {server.clock.now_s()}"
     now_s, uuid = server.clock.now_s(), uuid_bytes(uuid_named(key))
@@ -172,7 +174,7 @@ def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=Fals
         stored = msgspec.json.decode(current.store.document(status.request_id), type=Request)
         request = move_request(stored, status, may_stay=kind == "resize")
         if vcpus:
-            request = msgspec.structs.replace(request, flavor=wish(vcpus=vcpus).flavor)
+            request = msgspec.structs.replace(request, flavor=small_request(vcpus=vcpus).flavor)
         if host:
             request = msgspec.structs.replace(request, destination=Destination(host=host))
         move = msgspec.structs.replace(request.move, migration_uuid=uuid_named(f"migration {key}"))
@@ -191,7 +193,7 @@ def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=Fals
     return server.run(task)
 
 
-def told(server, name):
+def instance_summary(server, name):
     """Return status, host and fault of an instance."""
     row = server.status(name)
     return row.status, row.host, row.fault

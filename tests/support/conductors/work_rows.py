@@ -92,6 +92,6 @@ def event(number: int = 1, /, **changes: Any) -> EventRow:
     return EventRow(**({"id": number, "at_s": 1000.0 + number, "kind": "build.choose"} | changes))
 
 
-def replaced(row: Any, /, **changes: Any) -> Put:
+def replacement(row: Any, /, **changes: Any) -> Put:
     """Return the write that replaces a row with its next version."""
     return Put(msgspec.structs.replace(row, version=row.version + 1, **changes), expected=row.version)

@@ -291,7 +291,7 @@ def fresh_database(server_url: str) -> Iterator[str]:
             database.drop()
 
 
-def lose_the_commit(connection: psycopg.Connection) -> None:
+def break_after_commit(connection: psycopg.Connection) -> None:
     """Break a connection right after the commit of its next transaction."""
     transaction = connection.transaction
 

@@ -13,7 +13,7 @@ def claims_in(items: Sequence[Item]) -> int:
     return sum(isinstance(write, Claim) for item in items for write in item.writes)
 
 
-class Overtaken(MemoryStore):
+class OvertakenStore(MemoryStore):
     """A store that calls ``meanwhile`` before each commit, as a concurrent writer."""
 
     meanwhile: Callable[[], object] = staticmethod(lambda: None)
@@ -62,7 +62,7 @@ class BreakableStore(MemoryStore):
         return super().commit(items)
 
 
-class Dying:
+class FailingStore:
     """A wrapper of a store that becomes unavailable at one commit, which may or may not be written.
 
     Args:

@@ -11,7 +11,7 @@ import psycopg
 
 from roost.store.postgresql.upgrade import upgrade_postgresql
 from tests.support.databases import postgres
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 _STREAMING = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND replay_lsn IS NOT NULL"
 
@@ -58,7 +58,7 @@ class Rotation:
         first.kill()
         self._promote(self._primary)
         self._standby = self._new_standby(self._primary.socket, self._sockets[1])
-        until(self._is_streaming)
+        wait_until(self._is_streaming)
 
     @property
     def url(self) -> str:
@@ -76,7 +76,7 @@ class Rotation:
         with self._standby.connect() as standby:
             standby.execute("ALTER SYSTEM SET primary_conninfo = ''")
             standby.execute("SELECT pg_reload_conf()")
-            until(lambda: standby.execute("SELECT count(*) FROM pg_stat_wal_receiver").fetchone() == (0,))
+            wait_until(lambda: standby.execute("SELECT count(*) FROM pg_stat_wal_receiver").fetchone() == (0,))
 
     def freeze(self) -> None:
         """Freeze the primary, until ``fail_over`` kills it."""
@@ -97,7 +97,7 @@ class Rotation:
         self._promote(self._primary)
         shutil.rmtree(old.data)
         self._standby = self._new_standby(self._primary.socket, old.socket)
-        until(self._is_streaming)
+        wait_until(self._is_streaming)
 
     def close(self) -> None:
         """Kill both servers."""
@@ -138,7 +138,7 @@ class Rotation:
             f"unix_socket_directories={socket}",
         )
         node = _Node(data, socket, process)
-        until(node.is_up)
+        wait_until(node.is_up)
         return node
 
     def _promote(self, node: _Node) -> None:

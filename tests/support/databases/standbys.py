@@ -7,7 +7,7 @@ import psycopg
 
 from roost.store.postgresql.upgrade import upgrade_postgresql
 from tests.support.databases.postgres import Server
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 _STOP_RECEIVING = "ALTER SYSTEM SET primary_conninfo = ''"
 
@@ -53,7 +53,7 @@ class Pair:
             "-c",
             f"unix_socket_directories={self._socket}",
         )
-        until(lambda: self.lag() == 0)
+        wait_until(lambda: self.lag() == 0)
 
     @property
     def url(self) -> str:
@@ -71,7 +71,7 @@ class Pair:
         with psycopg.connect(self.standby_url, autocommit=True) as standby:
             standby.execute(_STOP_RECEIVING)
             standby.execute("SELECT pg_reload_conf()")
-            until(lambda: standby.execute("SELECT count(*) FROM pg_stat_wal_receiver").fetchone() == (0,))
+            wait_until(lambda: standby.execute("SELECT count(*) FROM pg_stat_wal_receiver").fetchone() == (0,))
         with psycopg.connect(self.primary.url("roost")) as connection:
             for _ in range(count):
                 connection.execute("SELECT pg_current_xact_id()")
@@ -82,7 +82,7 @@ class Pair:
         with psycopg.connect(self.primary.url("roost"), autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
             connection.execute("SELECT pg_reload_conf()")
-            until(lambda: connection.execute("SELECT sync_state FROM pg_stat_replication").fetchone() == ("sync",))
+            wait_until(lambda: connection.execute("SELECT sync_state FROM pg_stat_replication").fetchone() == ("sync",))
 
     def fail_over(self) -> None:
         """Kill the primary and promote the standby."""

@@ -81,7 +81,7 @@ class Tenancy:
         apply_release(self.state, writes.Release([number], []))
 
 
-class Watched:
+class ShapeProbe:
     """A shape, and the number of its answers from the pool."""
 
     def __init__(self, state: State, flavor: Flavor, rules: Rules, *, count: int = 1) -> None:
@@ -117,55 +117,55 @@ def bits(ranked: Ranking) -> tuple[object, ...]:
     )
 
 
-Step = Callable[[Random, Tenancy, Watched], None]
+Step = Callable[[Random, Tenancy, ShapeProbe], None]
 
 
-def pick_best(_: Random, tenancy: Tenancy, shape: Watched) -> None:
+def pick_best(_: Random, tenancy: Tenancy, shape: ShapeProbe) -> None:
     """Allocate the flavor on the best host, like the scheduler."""
     ranked = shape.rank(1)
     if ranked.rows:
-        arrive(tenancy, ranked.rows[0], shape.flavor)
+        allocate_flavor(tenancy, ranked.rows[0], shape.flavor)
 
 
-def pick_near_best(random: Random, tenancy: Tenancy, shape: Watched) -> None:
+def pick_near_best(random: Random, tenancy: Tenancy, shape: ShapeProbe) -> None:
     """Allocate the flavor on a good host, like another scheduler."""
     ranked = shape.rank(random.choice((5, 40)))
     if ranked.rows:
-        arrive(tenancy, random.choice(ranked.rows), shape.flavor)
+        allocate_flavor(tenancy, random.choice(ranked.rows), shape.flavor)
 
 
-def touch_any(random: Random, tenancy: Tenancy, _: Watched) -> None:
+def allocate_anywhere(random: Random, tenancy: Tenancy, _: ShapeProbe) -> None:
     """Allocate other amounts on any host."""
     row = random.randrange(len(tenancy.state.hosts))
     tenancy.arrive(row, VCPU=random.choice((1, 1, 2)), MEMORY_MB=random.choice((1, 1, 3, 8)))
 
 
-def fill(random: Random, tenancy: Tenancy, _: Watched) -> None:
+def fill(random: Random, tenancy: Tenancy, _: ShapeProbe) -> None:
     """Fill up or overfill a host, often the one with the most or least free memory."""
     free = tenancy.state.hosts.column("free_ram_mb")
     row = random.choice((int(free.argmax()), int(free.argmin()), random.randrange(len(free))))
     tenancy.arrive(row, VCPU=1, MEMORY_MB=max(int(free[row]), 0) + random.choice((0, 0, 1, 4)) or 1)
 
 
-def depart(random: Random, tenancy: Tenancy, _: Watched) -> None:
+def remove_one(random: Random, tenancy: Tenancy, _: ShapeProbe) -> None:
     """Remove an instance, an old one or the newest."""
     if tenancy.living:
         tenancy.leave(random.choice((tenancy.living[-1], random.choice(tenancy.living))))
 
 
-def crowd_in(random: Random, tenancy: Tenancy, shape: Watched) -> None:
+def run_many_events(random: Random, tenancy: Tenancy, shape: ShapeProbe) -> None:
     """Run many events between two rankings."""
     for _ in range(random.choice((5, 20, 30))):
-        random.choice((touch_any, depart))(random, tenancy, shape)
+        random.choice((allocate_anywhere, remove_one))(random, tenancy, shape)
 
 
-def many_leave(random: Random, tenancy: Tenancy) -> None:
+def remove_a_third(random: Random, tenancy: Tenancy) -> None:
     """Remove a third of all instances."""
     for number in random.sample(tenancy.living, len(tenancy.living) // 3):
         tenancy.leave(number)
 
 
-def arrive(tenancy: Tenancy, row: int, flavor: Flavor) -> None:
+def allocate_flavor(tenancy: Tenancy, row: int, flavor: Flavor) -> None:
     """Allocate the amounts of a flavor on a host."""
     wanted = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": flavor.root_gb}
     tenancy.arrive(row, **{name: amount for name, amount in wanted.items() if amount})

@@ -47,7 +47,7 @@ def fleet(*facts: HostFacts, aggregates: Sequence[tuple[dict[str, str], Sequence
     return state
 
 
-def hosts_of(state: State, rows: Sequence[int] | None = None) -> HostView:
+def host_view(state: State, rows: Sequence[int] | None = None) -> HostView:
     """Return a view of all hosts, or of the hosts in some rows."""
     return HostView(state, None if rows is None else np.array(rows, dtype=np.intp))
 
@@ -83,7 +83,7 @@ def spec(
     return Spec(wanted, now_s=now_s, group=group, moved_uuid=moved_uuid)
 
 
-def boot(state, row, image):
+def add_instance(state, row, image):
     """Add an instance with an image to a host; return its consumer id."""
     body = msgspec.json.encode(Image(properties=image))
     number = next((number for number, known in state.images.items() if known == body), len(state.images) + 1)

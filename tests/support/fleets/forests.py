@@ -24,7 +24,7 @@ def uuid_of(name: str) -> uuid.UUID:
     return uuid.uuid5(uuid.NAMESPACE_OID, name)
 
 
-def symbols(state: State) -> None:
+def put_names(state: State) -> None:
     """Write all classes, traits and aggregates into a state."""
     for number, name in enumerate(CLASSES, 1):
         apply(state, writes.PutSymbol(kind="resource_class", id=number, name=name))
@@ -62,7 +62,7 @@ def inventory_row(resource_class: str, stock: Stock) -> writes.InventoryRow:
 def state_of(forest: Forest) -> State:
     """Return a state with the providers of a forest, in the order of the dictionary; parents come first."""
     state = State()
-    symbols(state)
+    put_names(state)
     ids = {name: number for number, name in enumerate(forest, 1)}
     for name, node in forest.items():
         put_provider(state, ids[name], name, None if node.parent is None else ids[node.parent])
@@ -256,7 +256,7 @@ def random_query(random: Random, forest: Forest, features: frozenset[str]) -> Qu
 
 
 @st.composite
-def questions(draw, most: int = 7) -> tuple[Forest, Query]:
+def forests_with_queries(draw, most: int = 7) -> tuple[Forest, Query]:
     flags = draw(st.lists(st.booleans(), min_size=len(FEATURES), max_size=len(FEATURES)))
     features = frozenset(name for name, flag in zip(FEATURES, flags, strict=True) if flag)
     providers = draw(st.integers(1, most) | st.just(most))

@@ -7,7 +7,7 @@ VCPU = {"total": 8, "reserved": 0, "max_unit": 8}
 NAMES = ["host", "cell0", "device", "cell1", "pool"]
 
 
-def u(*names):
+def uuids(*names):
     """Return the uuids for names."""
     return [uuid_named(name) for name in names]
 
@@ -22,7 +22,7 @@ def record(name, parent=None, generation=0):
     }
 
 
-def planted():
+def provider_tree():
     """Return the tree; each provider has inventory, traits, aggregates and resources."""
     tree = ProviderTree()
     tree.populate_from_iterable(
@@ -31,11 +31,11 @@ def planted():
     for name in NAMES:
         tree.update_inventory(name, {"VCPU": VCPU}, 1)
         tree.update_traits(name, {"CUSTOM_A", "CUSTOM_B"})
-        tree.update_aggregates(name, u("agg0", "agg1"))
+        tree.update_aggregates(name, uuids("agg0", "agg1"))
         tree.update_resources(name, {"PMEM": {"ns0", "ns1"}})
     return tree
 
 
-def everything(tree):
+def tree_content(tree):
     """Return the data of all providers of a tree, in order."""
     return [tree.data(uuid) for uuid in tree.get_provider_uuids()]

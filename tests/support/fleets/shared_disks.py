@@ -22,23 +22,23 @@ WORLD = {
 UUIDS = {name: str(uuid_of(name)) for name in (*WORLD, "agg-1", "agg-2")}
 
 
-def named(text: str) -> str:
+def replace_uuids(text: str) -> str:
     """Replace uuids by their names."""
     for name, uuid in UUIDS.items():
         text = text.replace(uuid, name)
     return text
 
 
-def ask(columns, query, version=39):
+def query_candidates(columns, query, version=39):
     """Send a query with names in angle brackets instead of uuids; return the reply with names."""
     for name, uuid in UUIDS.items():
         query = query.replace(f"<{name}>", uuid)
     status, body = columns.get(f"/allocation_candidates?{query}", version)
     assert status == 200, body
-    return json.loads(named(json.dumps(body)))
+    return json.loads(replace_uuids(json.dumps(body)))
 
 
-def held(answer):
+def allocation_texts(answer):
     """Return the allocations of each candidate as sorted text, provider=CLASS:amount."""
     found = []
     for request in answer["allocation_requests"]:
@@ -50,7 +50,7 @@ def held(answer):
     return sorted(found)
 
 
-def refused(columns, query, version=39):
+def refusal_of(columns, query, version=39):
     """Send a query that is refused; return the code and the text."""
     status, body = columns.get(f"/allocation_candidates?{query}", version)
     assert status == 400, body

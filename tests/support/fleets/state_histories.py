@@ -11,7 +11,7 @@ from roost.engine.columns.types import NO_INVENTORY
 from roost.model import writes as model_writes
 from roost.model.host import HostFacts
 from roost.model.writes import CLASS_BITS
-from tests.support.fleets.forests import AGGREGATES, CLASSES, TRAITS, put_provider, random_stock, symbols, uuid_of
+from tests.support.fleets.forests import AGGREGATES, CLASSES, TRAITS, put_names, put_provider, random_stock, uuid_of
 from tests.support.fleets.forests import inventory_row as row_of_stock
 
 EVERYTHING = frozenset({"units"})
@@ -20,7 +20,7 @@ EVERYTHING = frozenset({"units"})
 def new_state() -> State:
     """Return a state with all names, and one server group of each policy with places."""
     state = State()
-    symbols(state)
+    put_names(state)
     for number, policy in enumerate(("anti-affinity", "affinity"), 1):
         apply(state, model_writes.PutGroup(number, uuid_of(policy).bytes, policy, policy, 1))
     return state
@@ -199,7 +199,7 @@ class History:
         return model_writes.DropProvider(self.state.providers.ids[row])
 
 
-def check(state: State) -> None:
+def check_state(state: State) -> None:
     """Recompute all derived data of a state from its sources, and compare."""
     recount_hosts(state)
     _check_trees(state)
@@ -294,7 +294,7 @@ def _check_groups(state: State) -> None:
         assert {scope: members for scope, (_, members) in group.places.items()} == places
 
 
-def content(state: State) -> dict[str, object]:
+def state_content(state: State) -> dict[str, object]:
     """Return the content of a state as comparable values, without its change counters."""
     recount_hosts(state)
     providers, hosts = state.providers, state.hosts

@@ -84,7 +84,7 @@ def host(name: str, *, aggregates: Sequence[str] = (), facts: HostFacts | None =
     return Fleet(providers=[provider], hosts=[spec])
 
 
-def joined(*fleets: Fleet) -> Fleet:
+def merge_fleets(*fleets: Fleet) -> Fleet:
     """Return one fleet with the content of several fleets."""
     return Fleet(
         providers=[each for fleet in fleets for each in fleet.providers],
@@ -96,7 +96,7 @@ def joined(*fleets: Fleet) -> Fleet:
 
 def hosts(count: int, **totals: int) -> Fleet:
     """Return equal hosts, named h0, h1 and so on."""
-    return joined(*(host(f"h{number}", **totals) for number in range(count)))
+    return merge_fleets(*(host(f"h{number}", **totals) for number in range(count)))
 
 
 def aggregate(name: str, **metadata: str) -> Fleet:
@@ -109,13 +109,13 @@ def group(name: str, policy: str, limit: int = 1) -> Fleet:
     )
 
 
-def wish(*, vcpus: int = 1, memory_mb: int = 1, in_group: str | None = None, **request: object) -> Request:
+def small_request(*, vcpus: int = 1, memory_mb: int = 1, in_group: str | None = None, **request: object) -> Request:
     """Return a request for small instances."""
     flavor = Flavor(name="small", vcpus=vcpus, memory_mb=memory_mb)
     return Request(flavor=flavor, group=None if in_group is None else uuid_named(in_group), **request)  # type: ignore[arg-type]  # as named
 
 
-def chosen(decision: Decision) -> list[str]:
+def chosen_hosts(decision: Decision) -> list[str]:
     """Return the host of each instance of a decision."""
     return [pick.host for pick in decision.picks]
 
@@ -123,7 +123,7 @@ def chosen(decision: Decision) -> list[str]:
 def roost_with(*fleets: Fleet, store: Store | None = None, settings: Settings | None = None, seed: int = 0) -> Roost:
     """Open a Roost with a fleet."""
     opened = roost_on(store, settings=settings, seed=seed)
-    opened.install(joined(*fleets))
+    opened.install(merge_fleets(*fleets))
     return opened
 
 

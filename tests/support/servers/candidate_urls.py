@@ -15,7 +15,7 @@ from tests.reference.candidates import Group, Query
 from tests.support.fleets.forests import uuid_of
 
 
-def can_be_asked(query: Query) -> bool:
+def is_expressible(query: Query) -> bool:
     """Return whether a query string can express a query: no empty group, and no trait both required and forbidden."""
     return all(
         replace(group, suffix="") != Group() and not any(each <= group.forbidden for each in group.required)
@@ -74,7 +74,7 @@ def _group_parameters(group: Group) -> tuple[list[tuple[str, str]], int]:
     return pairs, max(since)
 
 
-def drawn_url(query: Query, random: Random) -> tuple[str, int]:
+def random_url(query: Query, random: Random) -> tuple[str, int]:
     """Return a URL of a query, with its groups in order, and a random minor version that supports it."""
     pairs, oldest = parameters_of(query)
     newest = 28 if query.one_provider_a_tree and oldest < 29 else 39

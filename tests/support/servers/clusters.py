@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.support.fleets.products import command, environ, kill
-from tests.support.servers.servers import ADMIN, Served
+from tests.support.servers.servers import ADMIN, RunningServer
 
 T = TypeVar("T")
 _START_S = 60.0
@@ -21,7 +21,7 @@ _PATIENCE_S = 300.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Spent:
+class ResourceUse:
     """The resources that all runs of a program used: the sum of processor time, and the peak memory."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Spent:
 
     def add(self, pid: int) -> None:
         """Add the usage of a process that is about to end."""
-        cpu_s, peak_bytes = spent(pid)
+        cpu_s, peak_bytes = resource_use(pid)
         self.cpu_s += cpu_s
         self.peak_bytes = max(self.peak_bytes, peak_bytes)
 
@@ -46,7 +46,7 @@ class Program:
     def __init__(self, *words: object, folder: Path, log: str) -> None:
         self.words, self.folder, self.log = words, folder, folder / log
         self.process: subprocess.Popen[str] | None = None
-        self.spent = Spent()
+        self.spent = ResourceUse()
         self.kills = 0
 
     def start(self) -> str:
@@ -264,7 +264,7 @@ class AgentsProgram(Program):
 
 
 @contextmanager
-def running_agents(server: Served, folder: Path, *words: object) -> Iterator[subprocess.Popen[str]]:
+def running_agents(server: RunningServer, folder: Path, *words: object) -> Iterator[subprocess.Popen[str]]:
     """Run ``roost agent`` with the fake driver in a folder during the block; the folder has its log."""
     with (folder / "agent.log").open("w") as errors:
         process = subprocess.Popen(
@@ -281,7 +281,7 @@ def running_agents(server: Served, folder: Path, *words: object) -> Iterator[sub
             kill(process)
 
 
-def spent(pid: int) -> tuple[float, int]:
+def resource_use(pid: int) -> tuple[float, int]:
     """Return the processor time of a running process in seconds, and its peak memory in bytes."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -308,7 +308,7 @@ def guests_on(folder: Path) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def up(server: Served) -> set[str]:
+def hosts_up(server: RunningServer) -> set[str]:
     """Return the names of the hosts that are reported and whose agents are up."""
     agents = server.ask("GET", "/v1/agents", headers=ADMIN)[2]["agents"]
     hosts = server.ask("GET", "/v1/hosts", headers=ADMIN)[2]["hosts"]

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 ADMIN = {"x-auth-token": "admin"}
 
 
-class Follower:
+class EventStream:
     """An open stream of events."""
 
     def __init__(self, answer):
@@ -37,13 +37,13 @@ class Follower:
 
 
 @contextmanager
-def following(server, *, last_id=None, headers=ADMIN):
+def follow_events(server, *, last_id=None, headers=ADMIN):
     """Yield a stream of the events of a server, after its first block."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
         more = {} if last_id is None else {"last-event-id": last_id}
         connection.request("GET", "/v1/events", headers={**headers, **more})
-        follower = Follower(connection.getresponse())
+        follower = EventStream(connection.getresponse())
         if follower.status == 200:
             assert follower.lines() == ["retry: 1000"]
         yield follower
@@ -51,7 +51,7 @@ def following(server, *, last_id=None, headers=ADMIN):
         connection.close()
 
 
-class Hook(ThreadingHTTPServer):
+class WebhookReceiver(ThreadingHTTPServer):
     """A webhook receiver that records requests; it replies with the given statuses, then with 204."""
 
     daemon_threads = True
@@ -96,9 +96,9 @@ class _HookHandler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def hooked(statuses=()):
+def webhook_receiver(statuses=()):
     """Run a webhook receiver during the block."""
-    hook = Hook(statuses)
+    hook = WebhookReceiver(statuses)
     thread = threading.Thread(target=hook.serve_forever, daemon=True)
     thread.start()
     try:

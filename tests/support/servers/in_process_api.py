@@ -23,7 +23,7 @@ from roost.store.memory_store import MemoryStore
 NEWEST = "1.39"
 
 
-class Answered:
+class DecodedResponse:
     """A decoded response."""
 
     def __init__(self, response: Response) -> None:
@@ -44,7 +44,7 @@ class Answered:
         return self.json["errors"][0]["code"]
 
 
-class Asking:
+class ApiClient:
     """A client with a method for each HTTP method; ``body`` is bytes, or is sent as JSON."""
 
     def __init__(self, application: Api, serving: Serving) -> None:
@@ -56,11 +56,11 @@ class Asking:
         request = self.request(method, url, body, version=version, headers=headers, prefix=prefix)
         task = self.application.enter(request)
         if isinstance(task, Response):
-            return Answered(task)
+            return DecodedResponse(task)
         try:
-            return Answered(self.application.finish(request, self.serving.run(task)))
+            return DecodedResponse(self.application.finish(request, self.serving.run(task)))
         except RoostError as error:
-            return Answered(self.application.fail(request, error))
+            return DecodedResponse(self.application.fail(request, error))
 
     def request(self, method, url, body=None, *, version=NEWEST, headers=None, prefix=""):
         """Return a request as the network delivers it."""
@@ -99,18 +99,18 @@ class Asking:
 
 
 @contextmanager
-def asking(store=None, *, identify=trust_headers, policy=None, clock=None):
+def placement_api(store=None, *, identify=trust_headers, policy=None, clock=None):
     """Open the API over a store; by default a new store in memory, and identities from request headers."""
     current = Current(store or MemoryStore(), clock=clock)
     Placement(current)
     serving = Serving(current)
     try:
-        yield Asking(Application(identify=identify, allows=(policy or Policy(is_legacy=True)).allows), serving)
+        yield ApiClient(Application(identify=identify, allows=(policy or Policy(is_legacy=True)).allows), serving)
     finally:
         serving.stop()
 
 
-class Own(Asking):
+class RoostApi(ApiClient):
     """Roost's own API and its product; during serving, use the product only through ``in_thread``."""
 
     def __init__(self, product, serving, *, wakeups=None, ends=None, identify=trust_headers, allows=None):
@@ -126,7 +126,7 @@ class Own(Asking):
 
 
 @contextmanager
-def asking_own(*fleets, url="sqlite://", settings=None, identify=trust_headers, policy=None):
+def roost_api(*fleets, url="sqlite://", settings=None, identify=trust_headers, policy=None):
     """Open Roost's own API with a fleet; by default over a new store in memory, with the default policies."""
     wakeups, ends = Wakeups(100), Wakeups(100, topic=ENDS)
 
@@ -136,7 +136,7 @@ def asking_own(*fleets, url="sqlite://", settings=None, identify=trust_headers, 
 
     product, serving = open_product(str(url), settings or Settings(), heed=heed)
     try:
-        own = Own(product, serving, wakeups=wakeups, ends=ends, identify=identify, allows=policy and policy.allows)
+        own = RoostApi(product, serving, wakeups=wakeups, ends=ends, identify=identify, allows=policy and policy.allows)
         for fleet in fleets:
             own.in_thread(lambda roost, fleet=fleet: roost.install(fleet))
         yield own

@@ -18,7 +18,7 @@ TOKENS = {
 }
 
 
-def told(token):
+def token_description(token):
     """Return Keystone's description of a token."""
     roles, scope, ends = TOKENS[token]
     return {
@@ -45,7 +45,9 @@ class Keystone(BaseHTTPRequestHandler):
             Keystone.asked += 1
             token = self.headers.get("X-Subject-Token")
             known = token in TOKENS
-            self._answer(200 if known else 404, {"token": told(token)} if known else {"error": {"code": 404}})
+            self._answer(
+                200 if known else 404, {"token": token_description(token)} if known else {"error": {"code": 404}}
+            )
         else:
             here = f"http://{self.headers['Host']}/v3/"
             version = {"id": "v3.14", "status": "stable", "links": [{"rel": "self", "href": here}]}
@@ -64,7 +66,9 @@ class Keystone(BaseHTTPRequestHandler):
         endpoint = {"interface": "internal", "region": "r", "url": f"http://{self.headers['Host']}/v3", "id": "e"}
         catalog = [{"type": "identity", "name": "keystone", "id": "k", "endpoints": [endpoint]}]
         self._answer(
-            201, {"token": {**told("service-token"), "catalog": catalog}}, {"X-Subject-Token": "service-token"}
+            201,
+            {"token": {**token_description("service-token"), "catalog": catalog}},
+            {"X-Subject-Token": "service-token"},
         )
 
     def _answer(self, status, body, headers=None):

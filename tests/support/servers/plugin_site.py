@@ -37,7 +37,7 @@ def run_roost(
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
 
 
-def write(folder: Path, files: dict[str, str]) -> None:
+def write_files(folder: Path, files: dict[str, str]) -> None:
     """Write files into a folder; the keys are their relative paths."""
     for name, text in files.items():
         path = folder / name

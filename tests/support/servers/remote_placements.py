@@ -10,7 +10,7 @@ from roost.app.up import open_product
 from roost.client.placement_http import Connection
 from roost.model.settings.roost_settings import Settings
 from roost.simulator.stable_uuids import uuid_of
-from tests.support.servers.in_process_api import Own
+from tests.support.servers.in_process_api import RoostApi
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39", "content-type": "application/json"}
 
@@ -20,7 +20,7 @@ def host(number):
     return uuid_of("remote host", str(number))
 
 
-class Remote:
+class RemoteClient:
     """A client of a Placement API at an address."""
 
     def __init__(self, address):
@@ -77,7 +77,7 @@ class Remote:
         assert status == 204, found
 
 
-class Claiming(Own):
+class RemoteRoostApi(RoostApi):
     """Roost's own API over a remote Placement."""
 
     def __init__(self, product, serving, remote):
@@ -90,7 +90,9 @@ class Claiming(Own):
 
 
 @contextmanager
-def claiming(address, *fleets, url="sqlite://", settings=None, pause=lambda _: None, wrapped=lambda remote: remote):
+def roost_api_over_remote(
+    address, *fleets, url="sqlite://", settings=None, pause=lambda _: None, wrapped=lambda remote: remote
+):
     """Open Roost's own API over a remote Placement."""
     connections = [Connection(address, token="admin", timeout_s=20, pause=pause) for _ in range(2)]
     remote = RemoteFollower(*connections, interval_s=60)
@@ -99,7 +101,7 @@ def claiming(address, *fleets, url="sqlite://", settings=None, pause=lambda _: N
     try:
         for fleet in fleets:
             serving.run(lambda _, fleet=fleet: product.install(fleet))
-        yield Claiming(product, serving, remote)
+        yield RemoteRoostApi(product, serving, remote)
     finally:
         serving.stop()
         for connection in connections:

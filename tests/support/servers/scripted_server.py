@@ -17,7 +17,7 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def scripted(*answers):
+def scripted_server(*answers):
     """Serve replies in order; yield the address and the list of requests. The reply None closes the connection."""
     left, requests = [*answers], []
 

@@ -20,7 +20,7 @@ ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 _START_S = 60
 
 
-class Served:
+class RunningServer:
     """A running server: its process, its ports and its standard error."""
 
     def __init__(self, process: subprocess.Popen, port: int, metrics_port: int | None, errors: list[str]) -> None:
@@ -136,7 +136,7 @@ def serve(*arguments, settings="", folder, listen="127.0.0.1:0", noun="placement
         if "--metrics-listen" in arguments:
             metrics_port = int(re.search(r":(\d+)/metrics", process.stdout.readline())[1])
         watchdog.cancel()
-        yield Served(process, int(found[1]), metrics_port, errors)
+        yield RunningServer(process, int(found[1]), metrics_port, errors)
     finally:
         watchdog.cancel()
         if process.poll() is None:
@@ -157,7 +157,7 @@ def _empty_database() -> bytes:
         return path.read_bytes()
 
 
-def refused(*arguments, folder, settings=""):
+def refused_start(*arguments, folder, settings=""):
     """Run a server that does not start; return its exit code and error."""
     (folder / "roost.toml").write_text(f"[placement]\n{settings}\n")
     result = roost("placement", "--config", folder / "roost.toml", "--data", folder, *arguments, cwd=folder)

@@ -37,7 +37,7 @@ pci = [
 """
 
 
-class Stopped:
+class HostDatabase:
     """A database in a folder, with a host in the flat layout and two guests."""
 
     def __init__(self, folder):

@@ -44,10 +44,10 @@ INVENTORIES = _table(
     _number("step_size"),
     Column("allocation_ratio", Float),
 )
-WORN = _table(
+PROVIDER_TRAITS = _table(
     "resource_provider_traits", _number("trait_id", primary_key=True), _number("resource_provider_id", primary_key=True)
 )
-JOINED = _table(
+PROVIDER_AGGREGATES = _table(
     "resource_provider_aggregates",
     _number("resource_provider_id", primary_key=True),
     _number("aggregate_id", primary_key=True),
@@ -161,7 +161,10 @@ def _fill_providers(connection, world, ids):
             for name, offer in each.inventories.items()
         ],
     )
-    for table, column, kind in ((WORN, "trait_id", "traits"), (JOINED, "aggregate_id", "aggregates")):
+    for table, column, kind in (
+        (PROVIDER_TRAITS, "trait_id", "traits"),
+        (PROVIDER_AGGREGATES, "aggregate_id", "aggregates"),
+    ):
         _insert(
             connection,
             table,

@@ -11,8 +11,8 @@ from roost.model.settings.roost_settings import Settings
 from roost.model.writes import Item
 from roost.store.sqlite.store import SqliteStore
 from tests.support.conductors.builders import ladder
-from tests.support.conductors.conductors import hand, server
-from tests.support.waiting import until
+from tests.support.conductors.conductors import played_agent, server
+from tests.support.wait import wait_until
 
 
 @pytest.fixture
@@ -28,35 +28,35 @@ def site(tmp_path):
 def orders(agent):
     """Wait for the orders of an agent."""
     received = []
-    until(lambda: received or received.extend(agent.poll().orders))
+    wait_until(lambda: received or received.extend(agent.poll().orders))
     return received
 
 
 def test_requests_and_replies_wake_the_conductor_at_once(site):
-    h0 = hand(site, "h0")
+    h0 = played_agent(site, "h0")
     site.operating.start(site.roost, site.serving)
     site.build("one")
     h0.act(orders(h0)[0])
-    until(lambda: site.status("one").status == "ACTIVE")
+    wait_until(lambda: site.status("one").status == "ACTIVE")
     site.delete("one")
     h0.act(orders(h0)[0])
-    until(lambda: site.status("one").status == "DELETED")
+    wait_until(lambda: site.status("one").status == "DELETED")
     site.operating.join()
     assert (site.used()["VCPU"], site.open_operations()) == (0, [])
 
 
 def test_conductor_takes_over_operations_of_a_dead_process(site):
-    h0 = hand(site, "h0")
+    h0 = played_agent(site, "h0")
     operation = site.build("one")
     foreign = next_version(operation, owner="dead", owned_until_s=site.clock.now_s() + 3600)
     site.run(lambda current: current.commit([Item(writes=(), work=(replace_row(foreign),))]))
     site.operating.start(site.roost, site.serving)
     h0.act(orders(h0)[0])
-    until(lambda: site.status("one").status == "ACTIVE")
+    wait_until(lambda: site.status("one").status == "ACTIVE")
 
 
 def test_conductor_survives_temporary_database_failures(site, monkeypatch, capfd):
-    h0 = hand(site, "h0")
+    h0 = played_agent(site, "h0")
     site.operating._poll_s = 0.01
     commit, failures = site.store.commit, []
 
@@ -70,25 +70,25 @@ def test_conductor_survives_temporary_database_failures(site, monkeypatch, capfd
     monkeypatch.setattr(site.store, "commit", full)
     site.terms = None
     site.operating.start(site.roost, site.serving)
-    until(lambda: len(failures) == 5)
+    wait_until(lambda: len(failures) == 5)
     h0.act(orders(h0)[0])
-    until(lambda: site.status("one").status == "ACTIVE")
+    wait_until(lambda: site.status("one").status == "ACTIVE")
     assert "database_is_well" in capfd.readouterr().err
 
 
 def test_only_the_process_that_hears_agents_takes_the_watch_lease(tmp_path):
     with server(SqliteStore(tmp_path / "roost.db"), ladder(2), clock=SystemClock()) as here:
-        h0 = hand(here, "h0")
+        h0 = played_agent(here, "h0")
         here.build("one")
         watcher, conductor = ConductorThread(cells=(), poll_s=0.01), ConductorThread(is_polled=False, poll_s=0.01)
         watcher.start(here.roost, here.serving)
-        until(lambda: here.reader.lease("watch") is not None)
+        wait_until(lambda: here.reader.lease("watch") is not None)
         watcher.join()
         lease, (build,) = here.reader.lease("watch"), here.open_operations()
         assert (build.step, build.owner) == ("choose", "")
         conductor.start(here.roost, here.serving)
         h0.act(orders(h0)[0])
-        until(lambda: here.status("one").status == "ACTIVE")
+        wait_until(lambda: here.status("one").status == "ACTIVE")
         conductor.join()
         assert here.reader.lease("watch") == lease
 

@@ -7,7 +7,7 @@ from roost.model.writes import Item
 from tests.support.conductors.conductors import server
 from tests.support.conductors.work_rows import event, operation
 from tests.support.fleets.worlds import hosts
-from tests.support.waiting import until
+from tests.support.wait import wait_until
 
 
 class FailingReader:
@@ -48,6 +48,6 @@ def test_line_is_published_once_despite_database_failures():
         now_s = here.clock.now_s()
         rows = [operation(1), *(event(number, operation_id=1, at_s=now_s) for number in (1, 2, 3))]
         assert here.run(lambda current: current.commit([Item(writes=(), work=tuple(map(Put, rows)))])) == [None]
-        until(lambda: len(recorder.numbers) >= 3)
+        wait_until(lambda: len(recorder.numbers) >= 3)
         publisher.join()
     assert (recorder.numbers, reader.failures) == ([1, 2, 3], -1)

@@ -4,7 +4,7 @@ import pytest
 
 from roost.cli.backend import Api
 from roost.cli.instance.wait import wait_for_operation
-from tests.support.servers.scripted_server import scripted
+from tests.support.servers.scripted_server import scripted_server
 
 ADDRESSES = (
     "http://h:99999",
@@ -63,7 +63,7 @@ def test_token_invalid_in_a_header_is_refused_and_not_shown(run, command, token)
     ids=" ".join,
 )
 def test_empty_name_is_refused_before_any_request(run, words):
-    with scripted() as (address, requests):
+    with scripted_server() as (address, requests):
         assert "must not be empty" in refusal(run, *words, "--url", address)
     assert requests == []
 
@@ -78,12 +78,12 @@ def test_empty_name_is_refused_before_any_request(run, words):
     ],
 )
 def test_server_that_is_not_roost_is_a_clear_error(run, answer, code, sentence):
-    with scripted(answer) as (address, _):
+    with scripted_server(answer) as (address, _):
         assert run("agent", "list", "--url", address) == (code, "", f"roost: {sentence}\n")
 
 
 def test_events_of_a_foreign_server_are_not_awaited(run):
-    with scripted((200, b"<html>")) as (address, _):
+    with scripted_server((200, b"<html>")) as (address, _):
         code, output, problem = run("events", "--url", address)
     assert (code, output) == (1, "")
     assert problem == f"roost: {address} is not a Roost server: it has no events\n"
@@ -93,7 +93,7 @@ def test_events_of_a_foreign_server_are_not_awaited(run):
 @pytest.mark.parametrize("words", [("instance", "stop", GUEST, "--wait"), ("host", "drain", "host-1")], ids=" ".join)
 def test_wait_reports_that_the_operation_outlives_its_server(run, words, answers):
     operation = {"uuid": GUEST, "operation": GUEST, "outcome": "open", "instances": [], "story": []}
-    with scripted((202, operation), *[(200, operation)] * answers, None) as (address, _):
+    with scripted_server((202, operation), *[(200, operation)] * answers, None) as (address, _):
         code, output, problem = run(*words, "--url", address)
     assert (code, output) == (7, "")
     assert problem.strip().endswith(f"; the operation {GUEST} continues when a server is back")
@@ -120,6 +120,6 @@ def test_interrupted_wait_names_the_continuing_operation(capsys):
     ids=lambda words: " ".join(words[:2]),
 )
 def test_name_in_another_encoding_is_refused_before_any_request(run, words):
-    with scripted() as (address, requests):
+    with scripted_server() as (address, requests):
         assert "gr\\udcf6n" in refusal(run, *words, "--url", address)
     assert not requests

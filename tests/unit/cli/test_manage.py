@@ -17,8 +17,8 @@ from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.store.backends import open_store
 from tests.support.agents.driver_doubles import spec_of
 from tests.support.agents.trackers import HELD, HOST
-from tests.support.fleets.worlds import host, joined, roost_on, uuid_named
-from tests.support.servers.unserved_database import Stopped
+from tests.support.fleets.worlds import host, merge_fleets, roost_on, uuid_named
+from tests.support.servers.unserved_database import HostDatabase
 
 SMALL = {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 2}
 
@@ -26,7 +26,7 @@ SMALL = {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 2}
 @pytest.fixture
 def database(tmp_path):
     """Return the database of a stopped server."""
-    return Stopped(tmp_path)
+    return HostDatabase(tmp_path)
 
 
 @pytest.fixture
@@ -262,7 +262,7 @@ def test_sync_aggregates_exits_0_and_adds_providers_to_aggregates(database, run)
     # In another folder, because this database has no hosts.
     with closing(open_store(database.folder / "fleet.db", settings=StoreSettings())) as store:
         fleet = Fleet(aggregates=[Aggregate(uuid=uuid_named("gold"), name="gold")])
-        roost_on(store).install(joined(fleet, host("a", aggregates=["gold"]), host("b")))
+        roost_on(store).install(merge_fleets(fleet, host("a", aggregates=["gold"]), host("b")))
     (database.folder / "fleet").mkdir()
     (database.folder / "fleet.db").rename(database.folder / "fleet" / "roost.db")
     result = run("sync_aggregates", "--verbose", folder=database.folder / "fleet")

@@ -24,7 +24,7 @@ from roost.model.work.orders import (
 )
 from roost.model.work.standing import Standing, Standings
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.servers.scripted_server import scripted
+from tests.support.servers.scripted_server import scripted_server
 
 RUN = uuid_named("run")
 REGISTRATION = Registration(run=RUN, driver="fake", nodes=())
@@ -42,7 +42,7 @@ def client_of(*answers, tries=99):
         pauses.append(seconds)
         return len(pauses) < tries
 
-    with scripted(*answers) as (address, requests):
+    with scripted_server(*answers) as (address, requests):
         server = HttpServer(address, token="t", draw=lambda: 0.5, pause=pause)
         try:
             yield server, requests, pauses
@@ -106,7 +106,7 @@ def test_outage_of_several_requests_is_logged_once_until_the_last_answer(capfd):
         return both.wait(10) == 0 or release.wait(10)  # One continues at once, the other after the event.
 
     with (
-        scripted((503, None), (503, None), problem(409, "another run"), ok(REGISTERED)) as (address, _),
+        scripted_server((503, None), (503, None), problem(409, "another run"), ok(REGISTERED)) as (address, _),
         ThreadPoolExecutor() as pool,
     ):
         server = HttpServer(address, token=None, draw=lambda: 0.5, pause=pause)
@@ -123,7 +123,7 @@ def test_outage_of_several_requests_is_logged_once_until_the_last_answer(capfd):
 
 def test_pauses_are_jittered_by_half_at_most():
     for fraction, shortest in ((0.0, 0.25), (0.999, 0.7495)):
-        with scripted((503, None), ok(REGISTERED)) as (address, _):
+        with scripted_server((503, None), ok(REGISTERED)) as (address, _):
             pauses = []
             server = HttpServer(
                 address,

@@ -5,14 +5,14 @@ import pytest
 from roost.client.placement_http import Connection
 from roost.client.remote_claims import RemotePlacement
 from roost.errors import BadSettings, PlacementGone
-from tests.support.servers.scripted_server import scripted
+from tests.support.servers.scripted_server import scripted_server
 
 VERSIONS = (200, {"versions": [{"max_version": "1.39"}]})
 
 
 def serve_placement(*answers, versions=VERSIONS):
     """Serve answers, after the answer to the request for versions."""
-    return scripted(versions, *answers)
+    return scripted_server(versions, *answers)
 
 
 @contextmanager

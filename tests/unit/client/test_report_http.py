@@ -7,7 +7,7 @@ import pytest
 from roost.client.report_http import ReportHttp
 from roost.errors import BadSettings, PlacementGone
 from roost.model.placement.placement_api import Answer
-from tests.support.servers.scripted_server import scripted
+from tests.support.servers.scripted_server import scripted_server
 
 
 def connect(address):
@@ -17,7 +17,10 @@ def connect(address):
 
 def test_request_is_sent_once_and_any_status_is_an_answer():
     refusal = {"errors": [{"detail": "not you", "code": ""}]}
-    with scripted((403, refusal), (503, None), (200, b"<html>")) as (address, requests), connect(address) as http:
+    with (
+        scripted_server((403, refusal), (503, None), (200, b"<html>")) as (address, requests),
+        connect(address) as http,
+    ):
         assert http.ask("GET", "/a?b=c", version="1.14") == Answer(403, refusal)
         assert http.ask("PUT", "/x", {"y": 1}, version="1.36") == Answer(503, None)
         assert http.ask("GET", "/z", version="1.36") == Answer(200, None)
@@ -25,7 +28,7 @@ def test_request_is_sent_once_and_any_status_is_an_answer():
 
 
 def test_closed_connection_is_reopened_and_the_answer_marked_as_repeated():
-    with scripted((204, None), None, (204, None)) as (address, requests), connect(address) as http:
+    with scripted_server((204, None), None, (204, None)) as (address, requests), connect(address) as http:
         assert http.ask("PUT", "/x", version="1.36") == Answer(204, None, is_repeated=False)
         # It is unknown whether the server executed the second request before the connection broke.
         assert http.ask("PUT", "/y", version="1.36") == Answer(204, None, is_repeated=True)
@@ -33,14 +36,14 @@ def test_closed_connection_is_reopened_and_the_answer_marked_as_repeated():
 
 
 def test_new_connection_without_an_answer_is_an_error():
-    with scripted(None) as (address, requests), connect(address) as http:
+    with scripted_server(None) as (address, requests), connect(address) as http:
         with pytest.raises(PlacementGone):
             http.ask("PUT", "/x", version="1.36")
         assert len(requests) == 1
 
 
 def test_refused_connection_is_an_error():
-    with scripted() as (address, _):
+    with scripted_server() as (address, _):
         pass
     with connect(address) as http, pytest.raises(PlacementGone, match="refused"):
         http.ask("GET", "/", version="1.36")

@@ -11,7 +11,7 @@ from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts
 from roost.model.writes import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.framework.plugin import NoOptions, SupportsLimits, implements
-from tests.support.fleets.fleets import fleet, group, hosts, hosts_of, spec, uuid_of, uuid_text
+from tests.support.fleets.fleets import fleet, group, host_view, hosts, spec, uuid_of, uuid_text
 
 
 class AcmeFilter(BaseHostFilter):
@@ -81,7 +81,7 @@ def test_filter_may_read_aggregates_instances_and_facts():
     facts = HostFacts(cpu_info={"arch": "x"})
     state = fleet(facts, facts, facts, HostFacts(), aggregates=[({"ssd": "yes"}, [0, 1, 3])])
     apply(state, Claim([ConsumerRow(1, uuid_of(7), "", "")], [], [InstanceRow(1, 102, 0)]))
-    assert rule_of(Bare).keep(hosts_of(state), spec(hints={"x": ["y"]})).tolist() == [True, False, False, False]
+    assert rule_of(Bare).keep(host_view(state), spec(hints={"x": ["y"]})).tolist() == [True, False, False, False]
 
 
 def test_filter_sees_hosts_and_members_of_the_server_group():
@@ -96,7 +96,7 @@ def test_filter_sees_hosts_and_members_of_the_server_group():
     members = group("affinity", {1: 1})
     state.groups[1] = members
     apply(state, Claim([ConsumerRow(1, uuid_of(7), "", "")], [], [InstanceRow(1, 102, 0, group_id=1)]))
-    assert rule_of(Nosy).keep(hosts_of(state), spec(group=members)).all()
+    assert rule_of(Nosy).keep(host_view(state), spec(group=members)).all()
     assert (seen[0].policies, seen[0].hosts, seen[0].members) == (["affinity"], ["host-2"], [uuid_text(7)])
 
 

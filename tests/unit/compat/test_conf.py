@@ -9,7 +9,7 @@ import pytest
 from roost.compat.oslo_config import cfg
 from roost.errors import BadSettings
 from roost.scheduler import filters, registry
-from tests.support.servers.plugin_site import OSLO, run_roost, write
+from tests.support.servers.plugin_site import OSLO, run_roost, write_files
 
 FLEET = '{"hosts": [{"host": "a", "num_io_ops": 3}, {"host": "b"}]}'
 REQUEST = '{"flavor": {"name": "f", "vcpus": 1, "memory_mb": 1}}'
@@ -59,7 +59,7 @@ def decide(folder, name, source, settings="", *, hidden=OSLO, words=("decide",))
         "fleet.json": FLEET,
         "request.json": REQUEST,
     }
-    write(folder, files)
+    write_files(folder, files)
     return run_roost(
         folder, *words, "--fleet", "fleet.json", "--request", "request.json", "--nova-conf", "nova.conf", hidden=hidden
     )
@@ -99,11 +99,11 @@ def test_invalid_value_of_a_plugin_option_is_one_sentence(tmp_path, hidden, line
 
 def test_plugin_options_are_read_from_the_settings_file_and_shown(tmp_path):
     text = '[filter_scheduler]\navailable_filters = ["plug.Own"]\nenabled_filters = ["Own"]\n[acme]\nmost = 3\n'
-    write(tmp_path, {"plug.py": OWN, "roost.toml": text})
+    write_files(tmp_path, {"plug.py": OWN, "roost.toml": text})
     result = run_roost(tmp_path, "config", "show", "--section", "acme")
     assert "acme.most    3" in result.stdout, result.stdout + result.stderr
     assert 'acme.hosts   ["a","b"]' in result.stdout
-    write(tmp_path, {"roost.toml": text + "mots = 4\n"})
+    write_files(tmp_path, {"roost.toml": text + "mots = 4\n"})
     output = run_roost(tmp_path, "config", "check").stdout
     assert "acme.mots: is not a setting; the nearest known name is most" in output
 
@@ -112,7 +112,7 @@ def test_options_of_other_libraries_are_not_settings(tmp_path):
     register = (
         "from oslo_config import cfg\ncfg.CONF.register_opts([cfg.StrOpt('left', default='x')], group='library')\n"
     )
-    write(tmp_path, {"nova.conf": ENABLED.format(name="IoLimit"), "plug.py": LIMITED, "library.py": register})
+    write_files(tmp_path, {"nova.conf": ENABLED.format(name="IoLimit"), "plug.py": LIMITED, "library.py": register})
     script = (
         "import library\n"
         "from pathlib import Path\n"
@@ -160,7 +160,7 @@ def test_conf_without_oslo_config_has_only_registered_options():
     ],
 )
 def test_stray_file_among_the_filters_is_an_error_of_one_sentence(tmp_path, monkeypatch, name, text, problem):
-    write(tmp_path, {f"{name}.py": text})
+    write_files(tmp_path, {f"{name}.py": text})
     monkeypatch.setattr(filters, "__path__", [str(tmp_path)])
     with pytest.raises(BadSettings, match=f"^roost.scheduler.filters.{name}: {problem}"):
         registry.builtin_filters()
@@ -173,7 +173,7 @@ def test_config_check_reports_validators_that_cannot_be_loaded(tmp_path):
         "site/acme-1.dist-info/entry_points.txt": entry,
         "site/acme_validators.py": "def register(:\n",
     }
-    write(tmp_path, files)
+    write_files(tmp_path, files)
     result = run_roost(tmp_path, "config", "check")
     assert result.returncode == 3
     expected = "entry point nova.api.extra_spec_validators.acme: cannot be loaded: invalid syntax"

@@ -13,7 +13,7 @@ import pytest
 from roost.compat import exception
 from roost.compat.compute.provider_tree import ProviderTree
 from roost.compat.scheduler.client.report import SchedulerReportClient
-from tests.support.servers.plugin_site import OSLO, run_roost, write
+from tests.support.servers.plugin_site import OSLO, run_roost, write_files
 
 # From the document on the filter scheduler: the sample package.
 ACME_INIT = """\
@@ -154,7 +154,7 @@ def small_request(**flavor: object) -> str:
 def acme(tmp_path_factory):
     """Install the sample package as users do, with its syntax error; return the folder."""
     folder = tmp_path_factory.mktemp("acme")
-    write(
+    write_files(
         folder,
         {
             "setup.py": ACME_SETUP,
@@ -184,19 +184,21 @@ def acme(tmp_path_factory):
 @pytest.mark.shows("S058", "S061")
 def test_sample_package_filters_hosts_and_its_log_lines_appear(acme, hidden):
     fleet = '{"hosts": [{"host": "a"}, {"host": "b", "service": {"disabled": true}}]}'
-    write(acme, {"nova.conf": ACME_CONF, "fleet.json": fleet, "request.json": small_request(**{"acme:foo": "bar"})})
+    write_files(
+        acme, {"nova.conf": ACME_CONF, "fleet.json": fleet, "request.json": small_request(**{"acme:foo": "bar"})}
+    )
     result = run_roost(acme, *DECIDE, hidden=hidden)
     assert result.stdout.startswith("granted: a\n"), result.stderr
     assert re.search(r"^  AcmeFilter +1 -> +1 ", result.stdout, re.MULTILINE)
     line = '"event":"plugin_log","logger":"acmefilter","level":"INFO","message":"Extra spec value was \'bar\'"'
     assert line in result.stderr
-    write(acme, {"nova.conf": ACME_CONF + "[scheduler]\nplugin_log_level = WARNING\n"})
+    write_files(acme, {"nova.conf": ACME_CONF + "[scheduler]\nplugin_log_level = WARNING\n"})
     assert "plugin_log" not in run_roost(acme, *DECIDE, hidden=hidden).stderr
 
 
 @pytest.mark.shows("S059", "S060")
 def test_config_check_reports_the_missing_comma_in_one_sentence(acme):
-    write(acme, {"nova.conf": ACME_CONF})
+    write_files(acme, {"nova.conf": ACME_CONF})
     result = run_roost(acme, "config", "check")
     problem = (
         "entry point nova.api.extra_spec_validators.acme: cannot be loaded: invalid syntax. Perhaps you forgot a comma?"
@@ -210,7 +212,7 @@ def test_corrected_validator_checks_the_extra_spec(acme, tmp_path):
     corrected = ACME_VALIDATORS.replace("extra spec.'", "extra spec.',")
     egg = next((acme / "site").glob("*.egg-info"))
     files = {f"site/{egg.name}/{each.name}": each.read_text(encoding="utf-8") for each in egg.iterdir()}
-    write(
+    write_files(
         tmp_path,
         files
         | {
@@ -231,7 +233,7 @@ def test_num_instances_filter_reads_its_limit_from_conf(tmp_path, hidden):
     conf = "[filter_scheduler]\navailable_filters = site_rules.NumInstancesFilter\n"
     conf += "enabled_filters = NumInstancesFilter\nmax_instances_per_host = 2\n"
     fleet = '{"hosts": [{"host": "a", "num_instances": 2}, {"host": "b", "num_instances": 1}]}'
-    write(
+    write_files(
         tmp_path,
         {
             "site_rules.py": IMPORTS + NUM_INSTANCES,
@@ -250,7 +252,7 @@ def test_num_instances_filter_reads_its_limit_from_conf(tmp_path, hidden):
 def test_icehouse_weigher_reads_its_multiplier_from_section_default(tmp_path, hidden):
     conf = "[DEFAULT]\nram_weight_multiplier = -1.0\n[filter_scheduler]\nenabled_filters = AllHostsFilter\n"
     fleet = '{"hosts": [{"host": "a", "free_ram_mb": 9000}, {"host": "b", "free_ram_mb": 8000}]}'
-    write(
+    write_files(
         tmp_path,
         {
             "site_rules.py": IMPORTS + RAM_WEIGHER,
@@ -277,7 +279,7 @@ def test_once_per_request_filter_runs_once_for_each_host(tmp_path):
         )
     )
     conf = "[filter_scheduler]\navailable_filters = site_rules.Once\nenabled_filters = Once\n"
-    write(
+    write_files(
         tmp_path,
         {
             "site_rules.py": source,
@@ -294,11 +296,11 @@ def test_once_per_request_filter_runs_once_for_each_host(tmp_path):
 @pytest.mark.shows("S082", "S083")
 def test_printed_defaults_work_only_in_their_section(tmp_path):
     fleet = '{"hosts": [{"host": "a"}, {"host": "b", "service": {"disabled": true}}]}'
-    write(tmp_path, {"nova.conf": DEFAULTS, "fleet.json": fleet, "request.json": small_request()})
+    write_files(tmp_path, {"nova.conf": DEFAULTS, "fleet.json": fleet, "request.json": small_request()})
     result = run_roost(tmp_path, *DECIDE)
     advice = "write [filter_scheduler] and below it available_filters = VALUE"
     assert result.stderr == f"roost: nova.conf:1: an option has no section; {advice}\n"
-    write(tmp_path, {"nova.conf": "[filter_scheduler]\n" + DEFAULTS.replace("--filter_scheduler.", "")})
+    write_files(tmp_path, {"nova.conf": "[filter_scheduler]\n" + DEFAULTS.replace("--filter_scheduler.", "")})
     result = run_roost(tmp_path, *DECIDE)
     assert result.stdout.startswith("granted: a\n"), result.stderr
     names = re.findall(r"^  ([a-z_]+) +\d+ -> ", result.stdout, re.MULTILINE)
@@ -311,7 +313,7 @@ def test_metrics_option_of_the_document_works_only_in_section_metrics(tmp_path, 
     metrics = '{"hosts": [{"host": "b", "metrics": {"name1": 1, "name2": 5}}, {"host": "a", "metrics": {"name1": 9}}]}'
     fleet = metrics.replace('"name1": 9', '"name1": 9, "name2": 1')
     conf = f"[filter_scheduler]\nenabled_filters = AllHostsFilter\n[{section}]\n{METRICS}"
-    write(tmp_path, {"nova.conf": conf, "fleet.json": fleet, "request.json": small_request()})
+    write_files(tmp_path, {"nova.conf": conf, "fleet.json": fleet, "request.json": small_request()})
     result = run_roost(tmp_path, *DECIDE)
     assert result.stdout.startswith(f"granted: {first}\n"), result.stderr
     message = "metrics_weight_setting has no effect: it is weight_setting in section [metrics]"
@@ -323,7 +325,7 @@ def test_query_of_the_document_is_refused_with_a_valid_form(tmp_path):
     conf = "[filter_scheduler]\nenabled_filters = JsonFilter\n"
     hosts = '{"hosts": [{"host": "a", "free_ram_mb": 2048, "free_disk_mb": 300000}, {"host": "b", "free_ram_mb": 512}]}'
     request = json.loads(small_request())
-    write(
+    write_files(
         tmp_path,
         {
             "nova.conf": conf,
@@ -336,7 +338,7 @@ def test_query_of_the_document_is_refused_with_a_valid_form(tmp_path):
     right = re.search(r"is not JSON, such as (.*)$", result.stderr)
     assert right is not None, result.stderr
     assert json.loads(right[1]) == ast.literal_eval(QUERY.replace("200 * 1024", "204800"))
-    write(tmp_path, {"request.json": json.dumps({**request, "hints": {"query": right[1]}})})
+    write_files(tmp_path, {"request.json": json.dumps({**request, "hints": {"query": right[1]}})})
     assert run_roost(tmp_path, *DECIDE).stdout.startswith("granted: a\n")
 
 

@@ -12,11 +12,11 @@ from roost.model.host import HostFacts, PciPool
 from roost.model.settings.roost_settings import FilterScheduler, Settings
 from roost.model.writes import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.framework.plugin import NoOptions
-from tests.support.fleets.fleets import boot, fleet, group, hosts_of, spec, uuid_of, uuid_text
+from tests.support.fleets.fleets import add_instance, fleet, group, host_view, spec, uuid_of, uuid_text
 
 
 def rows(*facts, now_s=0.0, **more):
-    return rows_of(hosts_of(fleet(*facts, **more)), spec(now_s=now_s))
+    return rows_of(host_view(fleet(*facts, **more)), spec(now_s=now_s))
 
 
 def test_aggregate_has_the_zone_of_its_metadata():
@@ -67,8 +67,8 @@ def test_pci_stats_answer_whether_they_support_requests():
 
 def test_an_instance_has_the_properties_of_its_image():
     state = fleet(HostFacts(), HostFacts())
-    boot(state, 0, {"os_distro": "debian"})
-    (instance,) = rows_of(hosts_of(state), spec())[0].instances.values()
+    add_instance(state, 0, {"os_distro": "debian"})
+    (instance,) = rows_of(host_view(state), spec())[0].instances.values()
     assert instance.image_meta.properties.to_dict() == {"os_distro": "debian"}
     assert (instance.host, instance.node) == ("host-1", "node-1")
 
@@ -90,7 +90,7 @@ def test_group_includes_hosts_outside_the_view():
     members = group("affinity", {1: 1})
     state.groups[1] = members
     apply(state, Claim([ConsumerRow(1, uuid_of(7), "", "")], [], [InstanceRow(1, 102, 0, group_id=1)]))
-    assert adapt(Nosy)(NoOptions()).keep(hosts_of(state, [0]), spec(group=members)).all()
+    assert adapt(Nosy)(NoOptions()).keep(host_view(state, [0]), spec(group=members)).all()
     assert seen == [["host-2"]]
 
 
@@ -102,13 +102,13 @@ class Quiet(ComputeFilter):
 def test_plugin_may_inherit_from_a_filter_over_facts():
     rule = adapt(Quiet)(NoOptions())
     state = fleet(HostFacts(is_disabled=True), HostFacts())
-    assert rule.keep(hosts_of(state), spec()).tolist() == [False, True]
+    assert rule.keep(host_view(state), spec()).tolist() == [False, True]
 
 
 def test_instance_is_listed_on_its_host():
     state = fleet(HostFacts())
     apply(state, Claim([ConsumerRow(1, uuid_of(7), "p", "u")], [], [InstanceRow(1, 101, 0)]))
-    (row,) = rows_of(hosts_of(state), spec())
+    (row,) = rows_of(host_view(state), spec())
     assert (list(row.instances), row.instances[uuid_text(7)].project_id) == ([uuid_text(7)], "p")
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from roost.model.host import HostFacts
 from roost.model.work.orders import Destroy, Finish, Prepare, Rebuild, Spawn
-from tests.support.agents.order_execution import CELLS, GUEST, Host, pinned
+from tests.support.agents.order_execution import CELLS, GUEST, Host, pinned_guest
 from tests.support.agents.scripted_agents import HOST, spec
 from tests.support.fleets.worlds import uuid_named
 
@@ -55,7 +55,7 @@ def test_spawn_and_finish_pass_the_claimed_pieces_to_the_driver():
 
 def with_both_pieces(*cpus):
     """Return the spec fields of a guest with both pieces and dedicated CPUs."""
-    return {"held": {PIECE: 2, "MEMORY_MB": 512}, **pinned(*cpus)}
+    return {"held": {PIECE: 2, "MEMORY_MB": 512}, **pinned_guest(*cpus)}
 
 
 @pytest.mark.parametrize(("cpus", "others"), [((0,), (0, 1)), ((0, 1), (0,))], ids=["same cells", "other cells"])

@@ -7,7 +7,7 @@ from roost.compute.driver import GROUP, drivers, load, read_resources
 from roost.compute.drivers.fake.driver import Fake
 from roost.errors import BadRequest, BadSettings
 from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
-from tests.support.agents.driver_doubles import fake
+from tests.support.agents.driver_doubles import fake_driver
 
 
 class IncompleteDriver(Fake):
@@ -56,7 +56,7 @@ def half(_options, _terms):
 
 
 def make_driver(kind, terms):
-    driver = fake(terms=terms)
+    driver = fake_driver(terms=terms)
     driver.__class__ = kind
     return driver
 

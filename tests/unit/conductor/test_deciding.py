@@ -4,9 +4,9 @@ import pytest
 
 from roost.errors import Conflict
 from tests.support.conductors.builders import ladder
-from tests.support.conductors.conductors import hand, served, server
+from tests.support.conductors.conductors import played_agent, run_until_idle, server
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.worlds import wish
+from tests.support.fleets.worlds import small_request
 
 LOST = "the request lost 96 races against other processes; try again"
 
@@ -14,7 +14,7 @@ LOST = "the request lost 96 races against other processes; try again"
 @pytest.fixture
 def app():
     with server(None, ladder(2)) as app:
-        app.hands = [hand(app, f"h{number}") for number in range(2)]
+        app.hands = [played_agent(app, f"h{number}") for number in range(2)]
         yield app
 
 
@@ -32,14 +32,14 @@ def test_decision_with_too_many_lost_races_is_retried_after_a_second(app, monkey
         assert (app.status("one").status, app.status("one").task) == ("BUILD", "scheduling")
         assert app.turn() == 0
         app.clock.time_s += 1
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert (app.status("one").status, app.status("one").fault) == ("ACTIVE", "")
 
 
 def test_build_of_a_uuid_in_use_fails_and_keeps_the_other_allocations(app):
     app.build("one")
-    app.run(lambda _current: app.roost.decide(wish(instance_uuids=(uuid_named("one"),), force_hosts=("h1",))))
-    served(app, *app.hands)
+    app.run(lambda _current: app.roost.decide(small_request(instance_uuids=(uuid_named("one"),), force_hosts=("h1",))))
+    run_until_idle(app, *app.hands)
     fault = f"the instance {uuid_named('one')} exists already"
     assert (app.status("one").status, app.status("one").fault) == ("ERROR", fault)
     assert app.held("one")[0] == "h1"

@@ -10,8 +10,17 @@ from roost.errors import BuildAborted, BuildFailed
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
 from roost.store.memory_store import MemoryStore
-from tests.support.conductors.builders import ScriptedBuilder, conductor, failed_builds, held
-from tests.support.fleets.worlds import group, host, joined, roost_on, roost_with, settings_of, uuid_named, wish
+from tests.support.conductors.builders import ScriptedBuilder, allocations_of, conductor, failed_builds
+from tests.support.fleets.worlds import (
+    group,
+    host,
+    merge_fleets,
+    roost_on,
+    roost_with,
+    settings_of,
+    small_request,
+    uuid_named,
+)
 
 HOSTS = st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["", "east", "west"])), min_size=1, max_size=6)
 REQUESTS = st.lists(
@@ -41,7 +50,7 @@ class RandomBuilder(ScriptedBuilder):
         """See ``roost.ports.Builder``."""
         chance = self._chance.random()
         if chance < 0.3:
-            self._rival.decide(wish())
+            self._rival.decide(small_request())
         elif chance < 0.35:
             self._rival.work([Departure(instance_uuids=(instance.uuid,))])
             self.deleted.add(instance.uuid)
@@ -55,7 +64,7 @@ class RandomBuilder(ScriptedBuilder):
 @given(HOSTS, REQUESTS, st.integers(1, 4), st.integers(0, 2**32))
 def test_every_instance_ends_active_with_one_claim_or_in_error_with_none(host_specs, requests, attempts, seed):
     store = MemoryStore()
-    fleet = joined(
+    fleet = merge_fleets(
         *(
             host(f"h{number}", VCPU=vcpus, MEMORY_MB=99, facts=HostFacts(cell=cell))
             for number, (vcpus, cell) in enumerate(host_specs)
@@ -66,7 +75,7 @@ def test_every_instance_ends_active_with_one_claim_or_in_error_with_none(host_sp
     rival = roost_on(store.peer(), seed=99)
     builder = RandomBuilder(seed, rival)
     conductors = conductor(roost, builder, cells=["", "east"])
-    outcomes = [each for request in requests for each in conductors.build(wish(**request))]
+    outcomes = [each for request in requests for each in conductors.build(small_request(**request))]
     state = roost_on(store.peer(), seed=98).state
     for outcome in outcomes:
         check(outcome, state, builder, attempts=attempts)
@@ -80,7 +89,7 @@ def test_every_instance_ends_active_with_one_claim_or_in_error_with_none(host_sp
 
 def check(outcome, state, builder, *, attempts):
     """Check one outcome against the claims and the builder."""
-    holds, story = held(state, outcome.instance_uuid), outcome.attempts
+    holds, story = allocations_of(state, outcome.instance_uuid), outcome.attempts
     tried = [name for uuid, name in builder.tried if uuid == outcome.instance_uuid]
     assert [each.host for each in story if each.claim == "claimed"] == tried
     assert len(tried) <= attempts

@@ -8,17 +8,17 @@ import pytest
 from roost.errors import Conflict
 from roost.model.host import HostFacts
 from roost.model.names import uuid_text
-from tests.support.conductors.conductors import failed, server
-from tests.support.conductors.group_rules import rule_holds
-from tests.support.conductors.move_servers import at_rest
-from tests.support.conductors.resize_servers import ask, keepers, told
-from tests.support.fleets.worlds import group, host, joined
+from tests.support.conductors.conductors import failure, server
+from tests.support.conductors.group_rules import check_group_policy
+from tests.support.conductors.move_servers import run_agents_until_idle
+from tests.support.conductors.resize_servers import instance_summary, request_resize, resize_agents
+from tests.support.fleets.worlds import group, host, merge_fleets
 
 
 def fleet(count, policy, limit=1):
     racks = [f"r{number // 2}" for number in range(count)]
     hosts = [host(f"h{number}", VCPU=8, MEMORY_MB=99, facts=HostFacts(rack=racks[number])) for number in range(count)]
-    return joined(*hosts, group("g", policy, limit=limit))
+    return merge_fleets(*hosts, group("g", policy, limit=limit))
 
 
 def on_host(number):
@@ -27,77 +27,77 @@ def on_host(number):
 
 def move_member(app):
     """Move a member from h0 to h1, and leave the move unconfirmed; return the agents of three hosts."""
-    hands = keepers(app, "h0", "h1", "h2")
+    hands = resize_agents(app, "h0", "h1", "h2")
     app.build("one", **on_host(0))
-    at_rest(app, hands)
-    ask(app, "migrate", "one", host="h1", is_verified=True)
-    at_rest(app, hands)
+    run_agents_until_idle(app, hands)
+    request_resize(app, "migrate", "one", host="h1", is_verified=True)
+    run_agents_until_idle(app, hands)
     return hands
 
 
 def test_old_host_of_an_unconfirmed_move_accepts_no_other_member():
     with server(None, fleet(3, "anti-affinity")) as app:
         hands = move_member(app)
-        assert told(app, "one")[:2] == ("VERIFY_RESIZE", "h1")
+        assert instance_summary(app, "one")[:2] == ("VERIFY_RESIZE", "h1")
         app.build("two", key="two", in_group="g")
         app.build("three", key="three", in_group="g")
-        at_rest(app, hands)
-        assert told(app, "two")[:2] == ("ACTIVE", "h2")
-        assert told(app, "three")[0] == "ERROR"
-        ask(app, "revert", "one")
-        at_rest(app, hands)
-        assert told(app, "one") == ("ACTIVE", "h0", "")
+        run_agents_until_idle(app, hands)
+        assert instance_summary(app, "two")[:2] == ("ACTIVE", "h2")
+        assert instance_summary(app, "three")[0] == "ERROR"
+        request_resize(app, "revert", "one")
+        run_agents_until_idle(app, hands)
+        assert instance_summary(app, "one") == ("ACTIVE", "h0", "")
         app.build("four", key="four", in_group="g")
-        at_rest(app, hands)
-        assert told(app, "four")[:2] == ("ACTIVE", "h1")
-        rule_holds(app, "anti-affinity", 1)
+        run_agents_until_idle(app, hands)
+        assert instance_summary(app, "four")[:2] == ("ACTIVE", "h1")
+        check_group_policy(app, "anti-affinity", 1)
 
 
 def test_old_host_of_a_confirmed_move_accepts_another_member():
     with server(None, fleet(2, "anti-affinity")) as app:
-        hands = keepers(app, "h0", "h1")
+        hands = resize_agents(app, "h0", "h1")
         app.build("one", **on_host(0))
-        at_rest(app, hands)
-        ask(app, "migrate", "one")
-        at_rest(app, hands)
+        run_agents_until_idle(app, hands)
+        request_resize(app, "migrate", "one")
+        run_agents_until_idle(app, hands)
         app.build("two", key="two", in_group="g")
-        at_rest(app, hands)
-        assert told(app, "two")[:2] == ("ACTIVE", "h0")
+        run_agents_until_idle(app, hands)
+        assert instance_summary(app, "two")[:2] == ("ACTIVE", "h0")
 
 
 def test_affinity_group_accepts_no_member_while_its_only_one_moves():
     with server(None, fleet(3, "affinity")) as app:
         hands = move_member(app)
         app.build("two", key="two", in_group="g")
-        at_rest(app, hands)
-        status, _, fault = told(app, "two")
+        run_agents_until_idle(app, hands)
+        status, _, fault = instance_summary(app, "two")
         assert status == "ERROR"
         assert "accept no member of the server group while its only one moves" in fault
         app.build("forced", key="forced", **on_host(1))
-        at_rest(app, hands)
-        assert told(app, "forced")[0] == "ERROR"
-        ask(app, "confirm", "one")
-        at_rest(app, hands)
+        run_agents_until_idle(app, hands)
+        assert instance_summary(app, "forced")[0] == "ERROR"
+        request_resize(app, "confirm", "one")
+        run_agents_until_idle(app, hands)
         app.build("three", key="three", in_group="g")
-        at_rest(app, hands)
-        assert told(app, "three")[:2] == ("ACTIVE", "h1")
-        ask(app, "migrate", "one")
-        at_rest(app, hands)
-        assert told(app, "one")[:2] == ("ACTIVE", "h1")
-        rule_holds(app, "affinity", 1)
+        run_agents_until_idle(app, hands)
+        assert instance_summary(app, "three")[:2] == ("ACTIVE", "h1")
+        request_resize(app, "migrate", "one")
+        run_agents_until_idle(app, hands)
+        assert instance_summary(app, "one")[:2] == ("ACTIVE", "h1")
+        check_group_policy(app, "affinity", 1)
 
 
 def test_affinity_group_accepts_members_after_a_failed_move():
     with server(None, fleet(2, "affinity")) as app:
-        hands = keepers(app, "h0", "h1")
+        hands = resize_agents(app, "h0", "h1")
         app.build("one", **on_host(0))
-        at_rest(app, hands)
-        ask(app, "migrate", "one")
-        at_rest(app, hands, {("h1", "finish"): [failed()]})
-        assert told(app, "one")[:2] == ("ACTIVE", "h0")
+        run_agents_until_idle(app, hands)
+        request_resize(app, "migrate", "one")
+        run_agents_until_idle(app, hands, {("h1", "finish"): [failure()]})
+        assert instance_summary(app, "one")[:2] == ("ACTIVE", "h0")
         app.build("two", key="two", in_group="g")
-        at_rest(app, hands)
-        assert told(app, "two")[:2] == ("ACTIVE", "h0")
+        run_agents_until_idle(app, hands)
+        assert instance_summary(app, "two")[:2] == ("ACTIVE", "h0")
 
 
 def test_allocations_of_a_migration_are_not_an_instance():
@@ -120,7 +120,7 @@ POLICIES = [("anti-affinity", 1), ("anti-affinity", 2), ("affinity", 1), ("fault
 def test_group_policy_holds_under_random_operations_and_failures(policy, limit, seed):
     chance, names = random.Random(f"{policy} {limit} {seed}"), []
     with server(None, fleet(4, policy, limit)) as app:
-        hands = keepers(app, *(f"h{number}" for number in range(4)))
+        hands = resize_agents(app, *(f"h{number}" for number in range(4)))
         for at in range(25):
             app.clock.time_s += 1
             with suppress(Conflict):
@@ -135,17 +135,17 @@ def test_group_policy_holds_under_random_operations_and_failures(policy, limit, 
                     app.delete(name, key=f"end {at}")
                 else:
                     is_verified = chance.random() < 0.7
-                    ask(app, kind, name, vcpus=2 if kind == "resize" else 0, is_verified=is_verified)
+                    request_resize(app, kind, name, vcpus=2 if kind == "resize" else 0, is_verified=is_verified)
                     if kind == "revert":
-                        at_rest(app, hands)
-                        assert told(app, name)[0] in {"ACTIVE", "SHUTOFF"}
+                        run_agents_until_idle(app, hands)
+                        assert instance_summary(app, name)[0] in {"ACTIVE", "SHUTOFF"}
             acts = ["prepare", "power_off", "send_disk", "finish", "spawn"]
-            script = {(name, act): [failed()] for name in hands for act in acts if chance.random() < 0.15}
+            script = {(name, act): [failure()] for name in hands for act in acts if chance.random() < 0.15}
             for _ in range(chance.choice([1, 2, 40])):
                 done = app.turn() + sum(hand.work(script) for hand in hands.values())
-                rule_holds(app, policy, limit)
+                check_group_policy(app, policy, limit)
                 if not done:
                     break
-        at_rest(app, hands)
-        rule_holds(app, policy, limit)
+        run_agents_until_idle(app, hands)
+        check_group_policy(app, policy, limit)
         assert all(count <= 1 for hand in hands.values() for count in hand.most_running.values())

@@ -4,10 +4,10 @@ import pytest
 
 from roost.placement.current import Current
 from roost.store.sqlite.store import SqliteStore
-from tests.support.conductors.conductors import failed, hand, served, server
+from tests.support.conductors.conductors import failure, played_agent, run_until_idle, server
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.products import fleet
-from tests.support.fleets.worlds import digest, settings_of, wish
+from tests.support.fleets.worlds import digest, settings_of, small_request
 
 LIMITED = settings_of(
     enabled_filters=("ComputeFilter", "IoOpsFilter"), max_attempts=1, options={"max_io_ops_per_host": 2}
@@ -33,7 +33,7 @@ def io_ops(app):
 def test_filter_limits_the_builds_in_flight_on_a_host(rule, reason, is_burst):
     limited = settings_of(enabled_filters=("ComputeFilter", rule), max_attempts=1, options={"max_io_ops_per_host": 2})
     with server(None, fleet(1, vcpus=16), settings=limited) as app:
-        agent = hand(app, "host-0")
+        agent = played_agent(app, "host-0")
         names = [f"io{number}" for number in range(5)]
         for name in names:
             app.build(name, key=name)
@@ -45,55 +45,55 @@ def test_filter_limits_the_builds_in_flight_on_a_host(rule, reason, is_burst):
         failed_status = app.status(names[statuses.index("ERROR")])
         assert reason in failed_status.fault
         assert io_ops(app) == [2]
-        served(app, agent)
+        run_until_idle(app, agent)
         assert io_ops(app) == [0]
         app.build("io6", key="io6")
-        served(app, agent)
+        run_until_idle(app, agent)
         assert app.status("io6").status == "ACTIVE"
 
 
 def test_each_build_of_one_request_counts_once():
     with server(None, fleet(2, vcpus=16), settings=LIMITED) as app:
-        hands = [hand(app, f"host-{number}") for number in range(2)]
+        hands = [played_agent(app, f"host-{number}") for number in range(2)]
         app.build("a", "b", "c", "d", key="four")
         app.turn()
         assert io_ops(app) == [2, 2]
         app.build("e", key="fifth")
         app.turn()
         assert app.status("e").status == "ERROR"
-        served(app, *hands)
+        run_until_idle(app, *hands)
         assert io_ops(app) == [0, 0]
 
 
 def test_failed_build_no_longer_counts_on_its_host():
     with server(None, fleet(2, vcpus=16)) as app:
-        hands = [hand(app, f"host-{number}") for number in range(2)]
+        hands = [played_agent(app, f"host-{number}") for number in range(2)]
         app.build("a", key="a")
         app.turn()
         first = io_ops(app).index(1)
         agent = hands[first]
         (order,) = agent.poll().orders
-        agent.act(order, failed())
+        agent.act(order, failure())
         app.turn()
         assert io_ops(app)[first] == 0
-        served(app, *hands, script={each.host: [failed()] * 4 for each in hands})
+        run_until_idle(app, *hands, script={each.host: [failure()] * 4 for each in hands})
         assert io_ops(app) == [0, 0]
 
 
 @pytest.mark.parametrize(("kind", "count"), [("rebuild", 1), ("shelve", 1)])
 def test_rebuild_and_shelve_count_as_io_operations(kind, count):
     with server(None, fleet(1, vcpus=16)) as app:
-        agent = hand(app, "host-0")
+        agent = played_agent(app, "host-0")
         app.build("a", key="a")
-        served(app, agent)
+        run_until_idle(app, agent)
         app.power("a", "stop")
         app.turn()
         assert io_ops(app) == [0]  # A stop reads no disk.
-        served(app, agent)
+        run_until_idle(app, agent)
         app.change("a", kind)
         app.turn()
         assert io_ops(app) == [count]
-        served(app, agent)
+        run_until_idle(app, agent)
         assert io_ops(app) == [0]
         app.delete("a")
         app.turn()
@@ -102,7 +102,7 @@ def test_rebuild_and_shelve_count_as_io_operations(kind, count):
 
 def test_claim_without_a_build_is_not_an_io_operation():
     with server(None, fleet(1, vcpus=16)) as app:
-        app.run(lambda _current: app.roost.scheduler.work([wish(instance_uuids=(uuid_named("mere"),))]))
+        app.run(lambda _current: app.roost.scheduler.work([small_request(instance_uuids=(uuid_named("mere"),))]))
         assert io_ops(app) == [0]
 
 
@@ -110,15 +110,15 @@ def test_claim_without_a_build_is_not_an_io_operation():
 def test_next_decision_and_dry_run_avoid_the_busy_host():
     weighted = settings_of(options={"io_ops_weight_multiplier": -100.0})
     with server(None, fleet(2, vcpus=16), settings=weighted) as app:
-        hands = [hand(app, f"host-{number}") for number in range(2)]
+        hands = [played_agent(app, f"host-{number}") for number in range(2)]
         app.build("a", key="a")
         app.turn()
         busy = io_ops(app).index(1)
-        request = wish(instance_uuids=(uuid_named("b"),))
+        request = small_request(instance_uuids=(uuid_named("b"),))
         (dry,) = app.run(lambda _current: app.roost.work([request], dry_run=True))
         (real,) = app.run(lambda _current: app.roost.work([request]))
         assert dry.picks[0].host == real.picks[0].host == f"host-{1 - busy}"
-        served(app, *hands)
+        run_until_idle(app, *hands)
         assert io_ops(app) == [0, 0]
         assert app.run(lambda _current: app.roost.replay(real.uuid)).is_same
 
@@ -126,7 +126,7 @@ def test_next_decision_and_dry_run_avoid_the_busy_host():
 def test_io_operations_are_the_same_after_a_restart(tmp_path):
     store = SqliteStore(tmp_path / "roost.db")
     with server(store, fleet(1, vcpus=16), settings=LIMITED) as app:
-        hand(app, "host-0")
+        played_agent(app, "host-0")
         app.build("a", key="a")  # accepted, and not decided yet
         app.build("b", "c", key="b")
         app.turn()

@@ -4,9 +4,17 @@ import pytest
 
 from roost.errors import StoreBroken, Unavailable
 from tests.support.conductors.builders import ladder
-from tests.support.conductors.conductors import DOWN_TIME_S, TERMS, Hand, Server, hand, served, server
-from tests.support.databases.racing_stores import Overtaken
-from tests.support.fleets.worlds import wish
+from tests.support.conductors.conductors import (
+    DOWN_TIME_S,
+    TERMS,
+    PlayedAgent,
+    Server,
+    played_agent,
+    run_until_idle,
+    server,
+)
+from tests.support.databases.racing_stores import OvertakenStore
+from tests.support.fleets.worlds import small_request
 
 
 class UnreadableAgent:
@@ -37,7 +45,7 @@ def raise_unavailable(_items):
 
 
 def is_up(app, name):
-    decision = app.run(lambda _current: app.roost.decide(wish(force_hosts=(name,)), dry_run=True))
+    decision = app.run(lambda _current: app.roost.decide(small_request(force_hosts=(name,)), dry_run=True))
     return decision.is_granted
 
 
@@ -51,7 +59,7 @@ def pass_time(app, jobs, seconds, *agents):
 
 
 def test_silent_agent_is_down_until_it_registers_again(app):
-    h0, h1 = hand(app, "h0"), hand(app, "h1")
+    h0, h1 = played_agent(app, "h0"), played_agent(app, "h1")
     jobs = app.jobs()
     pass_time(app, jobs, DOWN_TIME_S, h1)
     assert [agent.state for agent in app.reader.agents()] == ["ready", "ready"]
@@ -59,28 +67,28 @@ def test_silent_agent_is_down_until_it_registers_again(app):
     pass_time(app, jobs, 6, h1)
     assert [agent.state for agent in app.reader.agents()] == ["gone", "ready"]
     assert (is_up(app, "h0"), is_up(app, "h1")) == (True, True)  # Forced requests ignore liveness.
-    decision = app.run(lambda _current: app.roost.decide(wish(), dry_run=True))
+    decision = app.run(lambda _current: app.roost.decide(small_request(), dry_run=True))
     assert [pick.host for pick in decision.picks] == ["h1"]
     assert app.roost.state.hosts.facts[0].reported_at_s == heard_s
     assert h0.poll().unknown == ("h0",)
     h0.register()
-    decision = app.run(lambda _current: app.roost.decide(wish(), dry_run=True))
+    decision = app.run(lambda _current: app.roost.decide(small_request(), dry_run=True))
     assert [pick.host for pick in decision.picks] == ["h0"]
 
 
 def test_build_on_a_silent_host_continues_on_an_alternate(app):
-    h0, h1 = hand(app, "h0"), hand(app, "h1")
+    h0, h1 = played_agent(app, "h0"), played_agent(app, "h1")
     jobs = app.jobs()
     app.build("one")
     app.turn()
     h0.poll()
     pass_time(app, jobs, DOWN_TIME_S + 6, h1)
-    served(app, h1)
+    run_until_idle(app, h1)
     assert (app.status("one").status, app.status("one").host) == ("ACTIVE", "h1")
 
 
 def test_silence_is_counted_from_the_start_of_the_server(app):
-    hand(app, "h0")
+    played_agent(app, "h0")
     app.clock.time_s += 1000
     jobs = app.jobs("after a restart")
     jobs.turn()
@@ -91,7 +99,7 @@ def test_silence_is_counted_from_the_start_of_the_server(app):
 
 
 def test_silence_is_counted_again_after_a_database_outage(app, monkeypatch):
-    hand(app, "h0")
+    played_agent(app, "h0")
     jobs = app.jobs()
     pass_time(app, jobs, DOWN_TIME_S - 12)
     with monkeypatch.context() as patched:
@@ -106,13 +114,13 @@ def test_silence_is_counted_again_after_a_database_outage(app, monkeypatch):
 
 
 def test_process_that_serves_no_agents_marks_none_as_gone(app):
-    hand(app, "h0")
+    played_agent(app, "h0")
     pass_time(app, app.jobs("conductor", is_hearing=False), DOWN_TIME_S + 6)
     assert (app.reader.agent("h0").state, app.reader.lease("watch")) == ("ready", None)
 
 
 def test_job_passes_to_another_process_once_the_lease_expires(app):
-    hand(app, "h0")
+    played_agent(app, "h0")
     one, two = app.jobs("one"), app.jobs("two")
     one.turn()
     two.turn()
@@ -140,30 +148,30 @@ def leave_before(app, step, *, name):
         is_now = any(row.step == step and row.owner for row in app.peer.open_operations())
         if is_now and not left:
             left.append(name)
-            Hand(app.peer, name).leave()
+            PlayedAgent(app.peer, name).leave()
 
     return leave_once
 
 
 def test_build_continues_elsewhere_if_the_agent_left_as_it_was_ordered():
-    with server(Overtaken(), ladder(2)) as app:
+    with server(OvertakenStore(), ladder(2)) as app:
         app.peer = Server(app.store.peer(), clock=app.clock)
-        hands = [hand(app, f"h{number}") for number in range(2)]
+        hands = [played_agent(app, f"h{number}") for number in range(2)]
         app.build("one")
         app.store.meanwhile = leave_before(app, "send", name="h0")
         app.turn()
         (spawn,) = app.open_operations()
         assert (app.reader.agent("h0").state, spawn.due_at_s) == ("gone", app.clock.now_s() + TERMS.build_timeout_s)
         app.jobs().turn()
-        served(app, hands[1])
+        run_until_idle(app, hands[1])
         app.peer.stop()
         assert (app.status("one").status, app.status("one").host) == ("ACTIVE", "h1")
 
 
 def test_destroy_order_waits_for_the_return_of_its_host(app):
-    hands = [hand(app, f"h{number}") for number in range(2)]
+    hands = [played_agent(app, f"h{number}") for number in range(2)]
     app.build("one")
-    served(app, *hands)
+    run_until_idle(app, *hands)
     hands[0].leave()
     app.delete("one")
     app.turn()
@@ -178,7 +186,7 @@ def test_destroy_order_waits_for_the_return_of_its_host(app):
 
 def test_unreadable_agent_does_not_stop_the_watch_of_others(app, capsys):
     for number in range(2):
-        hand(app, f"h{number}")
+        played_agent(app, f"h{number}")
     jobs = app.jobs()
     jobs.reader = UnreadableAgent(app.reader)
     pass_time(app, jobs, DOWN_TIME_S + 6)

@@ -9,17 +9,17 @@ from roost.model.work.work_rows import Put
 from roost.model.writes import Item
 from roost.placement.write_plan import Plan
 from tests.contract.stores import uuid_of
-from tests.support.conductors.conductors import TERMS, Server, hand, server
+from tests.support.conductors.conductors import TERMS, Server, played_agent, server
 from tests.support.conductors.work_rows import operation, status
-from tests.support.databases.racing_stores import Overtaken
-from tests.support.fleets.worlds import host, joined
+from tests.support.databases.racing_stores import OvertakenStore
+from tests.support.fleets.worlds import host, merge_fleets
 
 
 @pytest.fixture
 def app():
     """Yield a server with a late build on h0, whose next step withdraws the order."""
-    with server(Overtaken(), joined(host("h0", VCPU=4, MEMORY_MB=64))) as app:
-        hand(app, "h0")
+    with server(OvertakenStore(), merge_fleets(host("h0", VCPU=4, MEMORY_MB=64))) as app:
+        played_agent(app, "h0")
         app.build("one")
         app.turn()
         app.clock.time_s += TERMS.build_timeout_s
@@ -85,7 +85,7 @@ def test_operation_taken_by_another_conductor_is_left_to_it(app):
 
 
 def test_step_of_another_conductor_between_two_reads_is_not_a_fault(app, monkeypatch, capfd):
-    read, host = app.reader.orders_of_all, hand(app.peer, "h0")
+    read, host = app.reader.orders_of_all, played_agent(app.peer, "h0")
     steps = []
 
     def finish_first(numbers):
@@ -102,7 +102,7 @@ def test_step_of_another_conductor_between_two_reads_is_not_a_fault(app, monkeyp
 
 
 def test_operation_of_a_cell_without_hosts_needs_a_conductor_of_all_cells():
-    with server(None, joined(host("h0", VCPU=4, MEMORY_MB=64))) as app:
+    with server(None, merge_fleets(host("h0", VCPU=4, MEMORY_MB=64))) as app:
         body = msgspec.msgpack.encode(Delete())
         row = operation(1, kind="delete", step="send", cell="east", instance_uuid=uuid_of("instance", 1), body=body)
         rows = (row, status(1, status="SHELVED_OFFLOADED", cell="east", operation_id=1, task="deleting"))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.conductors.builders import ScriptedBuilder, conductor, ladder
-from tests.support.fleets.worlds import roost_with, wish
+from tests.support.fleets.worlds import roost_with, small_request
 
 PAGE = Path(__file__).parents[3] / "docs" / "conductor.md"
 EVENTS = {"is called": "call", "returns": "return"}
@@ -69,7 +69,7 @@ def test_a_request_takes_the_ten_steps_in_their_order():
     before = sys.getprofile()
     sys.setprofile(follow)
     try:
-        (outcome,) = conductors.build(wish())
+        (outcome,) = conductors.build(small_request())
     finally:
         sys.setprofile(before)
     assert outcome.status == "ACTIVE"

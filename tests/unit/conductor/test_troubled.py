@@ -2,18 +2,18 @@
 
 import pytest
 
-from tests.support.conductors.troubled_worlds import Changing, comes_to_rest, held_where_they_run
+from tests.support.conductors.fault_worlds import ChangeWorld, check_allocations_match_guests, run_world
 
 EVENTS = 150
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_all_operations_end_after_random_failures(seed, capfd):
-    comes_to_rest(Changing(seed), held_where_they_run, events=EVENTS)
+    run_world(ChangeWorld(seed), check_allocations_match_guests, events=EVENTS)
     assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.soak
 def test_all_operations_end_after_random_failures_of_many_seeds():
     for seed in range(20, 2000):
-        comes_to_rest(Changing(seed), held_where_they_run, events=EVENTS)
+        run_world(ChangeWorld(seed), check_allocations_match_guests, events=EVENTS)

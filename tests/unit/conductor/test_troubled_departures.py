@@ -9,9 +9,9 @@ from roost.errors import Conflict, NotFound, Unavailable
 from roost.model.names import uuid_text
 from roost.model.work.guest import GuestReport, TransferTarget
 from roost.model.work.orders import Answer
-from tests.support.conductors.conductors import OK, action, failed
-from tests.support.conductors.move_servers import ask
-from tests.support.conductors.troubled_worlds import Changing, Worker, comes_to_rest, held_where_they_run
+from tests.support.conductors.conductors import OK, action, failure
+from tests.support.conductors.fault_worlds import ChangeWorld, Worker, check_allocations_match_guests, run_world
+from tests.support.conductors.move_servers import request_move
 
 EVENTS = 300
 MOVES = frozenset({"prepare", "live_migrate", "discard", "inspect", "abort_migration"})
@@ -36,9 +36,9 @@ class MovingAgent(Worker):
             return Answer(outcome="stale", problem="a later operation was here")
         self.turns[uuid] = order.turn
         if fate < 0.55:
-            return failed("it is broken")
+            return failure("it is broken")
         answer = self.carry_out(order, kind)
-        return failed("it says so, and did it") if fate < 0.6 and kind == "live_migrate" else answer
+        return failure("it says so, and did it") if fate < 0.6 and kind == "live_migrate" else answer
 
     def carry_out(self, order, kind):
         """Carry out one order of a move."""
@@ -50,9 +50,9 @@ class MovingAgent(Worker):
         if kind == "live_migrate":
             target = next(hand for hand in self.world.hands if hand.host == order.act.to.address)
             if uuid not in self.guests:
-                return OK if target.guests.get(uuid) == "running" else failed("it is not here")
+                return OK if target.guests.get(uuid) == "running" else failure("it is not here")
             if target.guests.get(uuid) != "prepared":
-                return failed("it is not awaited")
+                return failure("it is not awaited")
             target.guests[uuid] = self.guests.pop(uuid)
             return OK
         if kind == "discard" and self.marks.get(uuid) == order.operation:
@@ -64,7 +64,7 @@ class MovingAgent(Worker):
         return msgspec.structs.replace(OK, found=report)
 
 
-class Departures(Changing):
+class Departures(ChangeWorld):
     """A world in which instances also leave their hosts."""
 
     def hand(self, name):
@@ -87,7 +87,7 @@ class Departures(Changing):
         name = self.chance.choice(self.names)
         server, kind = self.server(), self.chance.choice(["live_migrate", "evacuate", "evacuate"])
         if server.status(name) is not None:
-            ask(server, kind, name, key=f"{kind} {name} {self.chance.random()}")
+            request_move(server, kind, name, key=f"{kind} {name} {self.chance.random()}")
 
 
 def check_settled(world):
@@ -95,7 +95,7 @@ def check_settled(world):
     for hand in world.hands:
         # A place that was prepared for a guest that did not arrive is not a guest.
         hand.guests = {uuid: state for uuid, state in hand.guests.items() if state != "prepared"}
-    held_where_they_run(world)
+    check_allocations_match_guests(world)
     moves = world.servers[0].reader.migrations(limit=9999)
     assert {each.status for each in moves} <= {"confirmed", "failed"}, moves
     holders = world.servers[0].run(lambda current: {uuid_text(uuid) for uuid in current.state.holders})
@@ -105,7 +105,7 @@ def check_settled(world):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_departures_end_after_random_failures(seed, capfd):
-    comes_to_rest(Departures(seed), check_settled, events=EVENTS)
+    run_world(Departures(seed), check_settled, events=EVENTS)
     assert "Traceback" not in capfd.readouterr().err
 
 
@@ -113,5 +113,5 @@ def test_departures_end_after_random_failures(seed, capfd):
 def test_departures_end_after_random_failures_of_many_seeds():
     results = set()
     for seed in range(20, 1000):
-        results |= set(comes_to_rest(Departures(seed), check_settled, events=EVENTS))
+        results |= set(run_world(Departures(seed), check_settled, events=EVENTS))
     assert {("live", "confirmed"), ("live", "failed"), ("evacuate", "confirmed"), ("evacuate", "failed")} <= results

@@ -6,17 +6,17 @@ import pytest
 
 from roost.model.names import uuid_text
 from roost.model.work.orders import Answer, Discard
-from tests.support.conductors.conductors import action, failed
-from tests.support.conductors.group_rules import rule_holds
-from tests.support.conductors.resize_servers import Keeper, ask
-from tests.support.conductors.troubled_worlds import World, comes_to_rest
-from tests.support.fleets.worlds import group, host, joined
+from tests.support.conductors.conductors import action, failure
+from tests.support.conductors.fault_worlds import World, run_world
+from tests.support.conductors.group_rules import check_group_policy
+from tests.support.conductors.resize_servers import ResizeAgent, request_resize
+from tests.support.fleets.worlds import group, host, merge_fleets
 
 HOSTS, EVENTS = 4, 160
 KINDS = ["migrate", "migrate", "resize", "resize", "confirm", "confirm", "revert", "revert"]
 
 
-class UnreliableAgent(Keeper):
+class UnreliableAgent(ResizeAgent):
     """An agent that carries out orders or fails at random, and remembers its answers."""
 
     def __init__(self, world, name, others):
@@ -60,7 +60,7 @@ class UnreliableAgent(Keeper):
             return Answer(outcome="stale", problem="a later operation was here")
         self.turns[order.instance] = order.turn
         if fate < 0.45 and action(order) != "destroy":
-            return failed("it is broken") if fate < 0.4 else Answer(outcome="aborted", problem="it is very broken")
+            return failure("it is broken") if fate < 0.4 else Answer(outcome="aborted", problem="it is very broken")
         with suppress(AssertionError, KeyError):
             return self.result(order)
         return Answer(outcome="aborted", problem="it is not here")
@@ -106,7 +106,7 @@ class Moves(World):
         self.ghosts = []  # copies on lost hosts, replaced elsewhere
         names = [f"h{number}" for number in range(HOSTS)]
         hosts = [host(name, VCPU=6, MEMORY_MB=100 - number) for number, name in enumerate(names)]
-        super().__init__(seed, joined(*hosts, group("g", "anti-affinity")), names)
+        super().__init__(seed, merge_fleets(*hosts, group("g", "anti-affinity")), names)
 
     def hand(self, name):
         """Return the agent of a host."""
@@ -142,7 +142,7 @@ class Moves(World):
         if self.names:
             self.request_count += 1
             kind = self.chance.choice(KINDS)
-            ask(
+            request_resize(
                 self.server(),
                 kind,
                 self.chance.choice(self.names),
@@ -167,7 +167,7 @@ class LostHosts(Moves):
             self.server().build(f"i{number}", key=f"i{number}", **({"in_group": "g"} if number < 2 else {}))
         self.calm_down()
         for name in self.names:
-            ask(self.server(), "migrate", name, key=f"first {name}", is_verified=True)
+            request_resize(self.server(), "migrate", name, key=f"first {name}", is_verified=True)
         self.calm_down()
         for hand in self.hands:
             hand.is_calm = False
@@ -195,7 +195,7 @@ class LostHosts(Moves):
         if row is not None:
             self.request_count += 1
             is_lost = self.chance.random() < 0.8
-            ask(self.server(), "revert", row.name, key=f"lost {self.request_count}", is_lost=is_lost)
+            request_resize(self.server(), "revert", row.name, key=f"lost {self.request_count}", is_lost=is_lost)
 
 
 def check_world(world):
@@ -226,28 +226,28 @@ def check_world(world):
             assert status.status in {"ERROR", "DELETED"}, status
             assert copies == {} or status.host in copies, (status, copies)
     assert set(holders) == expected
-    rule_holds(server, "anti-affinity", 1)
+    check_group_policy(server, "anti-affinity", 1)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_moves_end_after_random_failures(seed, capfd):
-    comes_to_rest(Moves(seed), check_world, events=EVENTS, shares=(0.0, 0.05, 0.2))
+    run_world(Moves(seed), check_world, events=EVENTS, shares=(0.0, 0.05, 0.2))
     assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.soak
 def test_moves_end_after_random_failures_of_many_seeds():
     for seed in range(20, 1000):
-        comes_to_rest(Moves(seed), check_world, events=EVENTS, shares=(0.0, 0.05, 0.2))
+        run_world(Moves(seed), check_world, events=EVENTS, shares=(0.0, 0.05, 0.2))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_reverts_from_lost_hosts_end_after_random_failures(seed, capfd):
-    comes_to_rest(LostHosts(seed), check_world, events=80, shares=(0.0, 0.05, 0.2))
+    run_world(LostHosts(seed), check_world, events=80, shares=(0.0, 0.05, 0.2))
     assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.soak
 def test_reverts_from_lost_hosts_end_after_random_failures_of_many_seeds():
     for seed in range(20, 1000):
-        comes_to_rest(LostHosts(seed), check_world, events=80, shares=(0.0, 0.05, 0.2))
+        run_world(LostHosts(seed), check_world, events=80, shares=(0.0, 0.05, 0.2))

@@ -22,12 +22,12 @@ from roost.model.writes import DropProvider, Item
 from roost.placement.write_plan import Plan
 from roost.store.audit import audit, orphans
 from roost.store.backends import open_store
-from tests.support.conductors.conductors import failed, server
-from tests.support.conductors.group_rules import rule_holds
-from tests.support.conductors.move_servers import at_rest
-from tests.support.conductors.resize_servers import Copy, ask, keepers, told
+from tests.support.conductors.conductors import failure, server
+from tests.support.conductors.group_rules import check_group_policy
+from tests.support.conductors.move_servers import run_agents_until_idle
+from tests.support.conductors.resize_servers import Copy, instance_summary, request_resize, resize_agents
 from tests.support.conductors.work_rows import status
-from tests.support.fleets.worlds import aggregate, group, host, hosts, joined, uuid_named
+from tests.support.fleets.worlds import aggregate, group, host, hosts, merge_fleets, uuid_named
 
 SHARES = frozenset({"MISC_SHARES_VIA_AGGREGATE"})
 POLICIES = ("affinity", "anti-affinity", "fault-domain", "soft-affinity")
@@ -63,10 +63,10 @@ def delete_allocations(here, *names):
 def build_unallocated(url, fleet, *, settings=None, **options):
     """Build an instance on h0 and delete its allocations; return them."""
     with open_server(url, fleet, settings=settings) as here:
-        hands = keepers(here, "h0")
+        hands = resize_agents(here, "h0")
         here.build("one", **{"force_hosts": ("h0",), **options})
-        at_rest(here, hands)
-        assert told(here, "one") == ("ACTIVE", "h0", "")
+        run_agents_until_idle(here, hands)
+        assert instance_summary(here, "one") == ("ACTIVE", "h0", "")
         amounts = here.held("one")
         delete_allocations(here, "one")
     return amounts
@@ -116,36 +116,36 @@ def racks(count):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_healed_instance_counts_on_its_host_and_in_its_group_and_moves(url, policy):
-    build_unallocated(url, joined(*racks(3), group("g", policy)), in_group="g", hints={"fault_domain": "a"})
+    build_unallocated(url, merge_fleets(*racks(3), group("g", policy)), in_group="g", hints={"fault_domain": "a"})
     assert run_heal(url)[0] == HealResult("healed", 1)
     assert (audit(url), orphans(url)) == ([], [])
     with open_server(url) as here:
         state = here.run(lambda current: current.state)
         assert state.hosts.columns["num_instances"].view.tolist()[:3] == [1, 0, 0]
         assert sum(state.groups_by_uuid[uuid_named("g")].members.values()) == 1
-        hands = keepers(here, "h0", "h1", "h2")
+        hands = resize_agents(here, "h0", "h1", "h2")
         hands["h0"].copies[uuid_named("one")] = Copy("running")
         here.build("two", key="two", in_group="g", hints={"fault_domain": "b"})
-        at_rest(here, hands)
-        assert (told(here, "two")[1] == "h0") == (policy in {"affinity", "soft-affinity"})
-        ask(here, "migrate", "one")
-        at_rest(here, hands)
-        assert told(here, "one")[0] == "ACTIVE"
+        run_agents_until_idle(here, hands)
+        assert (instance_summary(here, "two")[1] == "h0") == (policy in {"affinity", "soft-affinity"})
+        request_resize(here, "migrate", "one")
+        run_agents_until_idle(here, hands)
+        assert instance_summary(here, "one")[0] == "ACTIVE"
         if policy != "affinity":
-            assert told(here, "one")[1] != "h0"
+            assert instance_summary(here, "one")[1] != "h0"
         if policy != "soft-affinity":
-            rule_holds(here, policy, 1)
+            check_group_policy(here, policy, 1)
     assert audit(url) == []
 
 
 def heal_outside_group(url, policy, *, count, fellow):
     """Heal an instance after another member of its group took its slot; return the message."""
-    build_unallocated(url, joined(*racks(count), group("g", policy)), in_group="g", hints={"fault_domain": "a"})
+    build_unallocated(url, merge_fleets(*racks(count), group("g", policy)), in_group="g", hints={"fault_domain": "a"})
     with open_server(url) as here:
-        hands = keepers(here, fellow)
+        hands = resize_agents(here, fellow)
         here.build("two", key="two", in_group="g", force_hosts=(fellow,), hints={"fault_domain": "b"})
-        at_rest(here, hands)
-        assert told(here, "two")[:2] == ("ACTIVE", fellow)
+        run_agents_until_idle(here, hands)
+        assert instance_summary(here, "two")[:2] == ("ACTIVE", fellow)
     result, (one, _) = run_heal(url)
     assert result == HealResult("healed", 1)
     assert audit(url) == []
@@ -157,19 +157,19 @@ def test_instance_without_a_group_slot_is_outside_its_group_until_it_moves(url):
     reason = "outside of its server group: the policy anti-affinity of its server group has no place for it on h0"
     assert one.endswith(reason)
     with open_server(url) as here:
-        hands = keepers(here, "h0", "h1")
+        hands = resize_agents(here, "h0", "h1")
         hands["h0"].copies[uuid_named("one")] = Copy("running")
-        ask(here, "migrate", "one")
-        at_rest(here, hands)
-        assert told(here, "one") == ("ACTIVE", "h1", "")
-        rule_holds(here, "anti-affinity", 1)
+        request_resize(here, "migrate", "one")
+        run_agents_until_idle(here, hands)
+        assert instance_summary(here, "one") == ("ACTIVE", "h1", "")
+        check_group_policy(here, "anti-affinity", 1)
 
 
 def test_instance_away_from_its_affinity_group_is_outside_the_group(url):
     one = heal_outside_group(url, "affinity", count=2, fellow="h1")
     assert one.endswith("the policy affinity of its server group has no place for it on h0")
     with open_server(url) as here:
-        rule_holds(here, "affinity", 1)
+        check_group_policy(here, "affinity", 1)
 
 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
@@ -177,16 +177,16 @@ def test_instance_away_from_its_affinity_group_is_outside_the_group(url):
 def test_outside_instance_joins_its_group_on_confirm_and_not_on_revert(url, policy, fellow, end):
     heal_outside_group(url, policy, count=2, fellow=fellow)
     with open_server(url) as here:
-        hands = keepers(here, "h0", "h1")
+        hands = resize_agents(here, "h0", "h1")
         hands["h0"].copies[uuid_named("one")] = Copy("running")
-        ask(here, "migrate", "one", is_verified=True)
-        at_rest(here, hands)
-        assert told(here, "one") == ("VERIFY_RESIZE", "h1", "")
-        rule_holds(here, policy, 1)
-        ask(here, end, "one")
-        at_rest(here, hands)
-        assert told(here, "one") == ("ACTIVE", "h1" if end == "confirm" else "h0", "")
-        rule_holds(here, policy, 1)
+        request_resize(here, "migrate", "one", is_verified=True)
+        run_agents_until_idle(here, hands)
+        assert instance_summary(here, "one") == ("VERIFY_RESIZE", "h1", "")
+        check_group_policy(here, policy, 1)
+        request_resize(here, end, "one")
+        run_agents_until_idle(here, hands)
+        assert instance_summary(here, "one") == ("ACTIVE", "h1" if end == "confirm" else "h0", "")
+        check_group_policy(here, policy, 1)
     assert (audit(url), orphans(url)) == ([], [])
 
 
@@ -194,41 +194,41 @@ def test_outside_instance_joins_its_group_on_confirm_and_not_on_revert(url, poli
 def test_outside_instance_leaves_no_slot_on_a_failed_target(url, policy):
     heal_outside_group(url, policy, count=3, fellow="h0")
     with open_server(url) as here:
-        hands = keepers(here, "h0", "h1", "h2")
+        hands = resize_agents(here, "h0", "h1", "h2")
         hands["h0"].copies[uuid_named("one")] = Copy("running")
-        ask(here, "migrate", "one", is_verified=True)
-        once = [failed("no room")]  # for the target that is tried first
-        at_rest(here, hands, {("h1", "prepare"): once, ("h2", "prepare"): once})
+        request_resize(here, "migrate", "one", is_verified=True)
+        once = [failure("no room")]  # for the target that is tried first
+        run_agents_until_idle(here, hands, {("h1", "prepare"): once, ("h2", "prepare"): once})
         assert not once
-        target = told(here, "one")[1]
-        assert told(here, "one") == ("VERIFY_RESIZE", target, "")
+        target = instance_summary(here, "one")[1]
+        assert instance_summary(here, "one") == ("VERIFY_RESIZE", target, "")
         assert target != "h0"
-        rule_holds(here, policy, 1)
-        ask(here, "revert", "one")
-        at_rest(here, hands)
-        assert told(here, "one") == ("ACTIVE", "h0", "")
-        rule_holds(here, policy, 1)
+        check_group_policy(here, policy, 1)
+        request_resize(here, "revert", "one")
+        run_agents_until_idle(here, hands)
+        assert instance_summary(here, "one") == ("ACTIVE", "h0", "")
+        check_group_policy(here, policy, 1)
     assert (audit(url), orphans(url)) == ([], [])
 
 
 def test_healed_instance_in_verify_resize_closes_its_group_to_new_members(url):
     with open_server(url, hosts(2), group("g", "affinity")) as here:
-        hands = keepers(here, "h0", "h1")
+        hands = resize_agents(here, "h0", "h1")
         here.build("one", in_group="g", force_hosts=("h0",))
-        at_rest(here, hands)
-        ask(here, "migrate", "one", is_verified=True)
-        at_rest(here, hands)
-        assert told(here, "one") == ("VERIFY_RESIZE", "h1", "")
+        run_agents_until_idle(here, hands)
+        request_resize(here, "migrate", "one", is_verified=True)
+        run_agents_until_idle(here, hands)
+        assert instance_summary(here, "one") == ("VERIFY_RESIZE", "h1", "")
         before = here.held("one")
         delete_allocations(here, "one")
     assert run_heal(url)[0] == HealResult("healed", 1)
     assert allocations(url) == before
     with open_server(url) as here:
         for name in ("h0", "h1"):
-            keepers(here, name)
+            resize_agents(here, name)
         here.build("two", key="two", in_group="g")
         here.turn()
-        assert "accept no member of the server group while its only one moves" in told(here, "two")[2]
+        assert "accept no member of the server group while its only one moves" in instance_summary(here, "two")[2]
     assert (audit(url), orphans(url)) == ([], [])
 
 
@@ -267,7 +267,7 @@ def nested(*, wide=2, traits=("", "CUSTOM_FAST")):
         )
         for number, trait in enumerate(traits)
     ]
-    return joined(host("h0"), Fleet(providers=providers))
+    return merge_fleets(host("h0"), Fleet(providers=providers))
 
 
 def amounts_by_provider(url, name="one"):
@@ -314,8 +314,8 @@ def test_heal_refuses_groups_that_the_host_cannot_serve(url):
     build_unallocated(url, nested(wide=1), extra_specs=BOTH)
     with open_server(url) as here:
         here.build("two", key="two", extra_specs=FAST, force_hosts=("h0",))
-        at_rest(here, keepers(here, "h0"))
-        assert told(here, "two")[0] == "ACTIVE"
+        run_agents_until_idle(here, resize_agents(here, "h0"))
+        assert instance_summary(here, "two")[0] == "ACTIVE"
     result, _ = run_heal(url)
     assert (result.verdict, result.healed) == ("refused", 0)
     assert result.problem == (
@@ -328,7 +328,7 @@ def test_heal_refuses_groups_that_the_host_cannot_serve(url):
 def test_heal_restores_disk_on_a_sharing_provider(url):
     pool = host("pool", DISK_GB=100, aggregates=["near"]).providers[0]
     pool = Fleet(providers=[msgspec.structs.replace(pool, traits=SHARES)])
-    fleet = joined(aggregate("near"), host("h0", VCPU=8, MEMORY_MB=32, aggregates=["near"]), pool)
+    fleet = merge_fleets(aggregate("near"), host("h0", VCPU=8, MEMORY_MB=32, aggregates=["near"]), pool)
     build_unallocated(url, fleet, extra_specs={"resources:DISK_GB": "7"}, force_hosts=())
     assert run_heal(url)[0] == HealResult("healed", 1)
     assert amounts_by_provider(url) == {"h0": {"VCPU": 1, "MEMORY_MB": 1}, "pool": {"DISK_GB": 7}}
@@ -355,7 +355,7 @@ def test_heal_is_refused_when_the_capacity_was_taken(url, has_children):
     build_unallocated(url, nested() if has_children else hosts(1), vcpus=5)
     with open_server(url) as here:
         here.build("two", key="two", vcpus=4, force_hosts=("h0",))
-        at_rest(here, keepers(here, "h0"))
+        run_agents_until_idle(here, resize_agents(here, "h0"))
     result, _ = run_heal(url)
     assert (result.verdict, result.healed) == ("refused", 0)
     assert f"provider {uuid_named('h0')} has less than 5 VCPU left" in result.problem
@@ -372,7 +372,7 @@ def test_forced_heal_replaces_existing_allocations(url):
 
 
 def test_claim_planner_finds_the_row_of_the_exact_node(url):
-    nodes = joined(host("n0"), host("n1"))
+    nodes = merge_fleets(host("n0"), host("n1"))
     fleet = msgspec.structs.replace(nodes, hosts=[msgspec.structs.replace(each, host="h0") for each in nodes.hosts])
     with open_server(url, fleet) as here:
         planner = ClaimPlanner(here.roost, here.store.document)

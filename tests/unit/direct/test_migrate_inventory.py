@@ -8,13 +8,13 @@ import pytest
 from roost.compute.drivers.fake.driver import Fake
 from tests.support.agents.driver_doubles import spec_of
 from tests.support.agents.trackers import HOST, USED
-from tests.support.servers.unserved_database import Stopped
+from tests.support.servers.unserved_database import HostDatabase
 
 
 @pytest.fixture
 def database(tmp_path):
     """Return the database of a stopped server."""
-    return Stopped(tmp_path)
+    return HostDatabase(tmp_path)
 
 
 def arguments(database, layout="flat", *more, fault=None):

@@ -5,7 +5,16 @@ from roost.errors import BadRequest, NotFound
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostFacts, HostSpec
 from roost.model.provider import ProviderSpec
-from tests.support.fleets.worlds import aggregate, digest, group, hosts, joined, roost_with, uuid_named, wish
+from tests.support.fleets.worlds import (
+    aggregate,
+    digest,
+    group,
+    hosts,
+    merge_fleets,
+    roost_with,
+    small_request,
+    uuid_named,
+)
 
 
 def spec(name, provider=None):
@@ -75,7 +84,7 @@ def test_a_server_group_is_created_once_and_found_by_any_spelling(uuid):
         roost.fleet.create_groups([ServerGroup(uuid=uuid, policy="affinity")])
     with pytest.raises(BadRequest, match="is not a valid UUID"):
         roost.fleet.create_groups([ServerGroup(uuid="garbage", policy="affinity")])
-    request = wish()
+    request = small_request()
     decisions = [roost.decide(type(request)(flavor=request.flavor, group=uuid)) for _ in range(2)]
     assert [each.picks[0].host for each in decisions] == ["h0", "h1"]
 
@@ -92,7 +101,7 @@ def test_a_document_is_stored_once():
 def test_fleet_with_an_unknown_provider_at_its_end_changes_nothing():
     roost = roost_with()
     with pytest.raises(NotFound, match="no such provider"):
-        roost.install(joined(hosts(2), type(hosts(0))(hosts=[spec("nobody")])))
+        roost.install(merge_fleets(hosts(2), type(hosts(0))(hosts=[spec("nobody")])))
     assert len(roost.state.providers) == 0
 
 

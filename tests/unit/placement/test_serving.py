@@ -13,7 +13,7 @@ from roost.placement.deciding_thread import Serving
 from roost.placement.write_plan import Act, Again, Plan
 from roost.store.memory_store import MemoryStore
 from tests.support.conductors.work_rows import event, operation
-from tests.support.servers.in_process_api import asking
+from tests.support.servers.in_process_api import placement_api
 from tests.unit.placement.groups import departure, submit_together
 
 
@@ -61,7 +61,7 @@ def test_database_failure_and_recovery_are_logged_once_each(monkeypatch, capfd):
 
 def test_deleted_providers_leave_no_rows_in_a_server(monkeypatch):
     monkeypatch.setattr("roost.placement.current._DEAD_ROWS_MIN", 2)
-    with asking() as api:
+    with placement_api() as api:
         for _ in range(10):
             uuid = api.post("/resource_providers", {"name": "one"}).json["uuid"]
             assert api.delete(f"/resource_providers/{uuid}").status == 204

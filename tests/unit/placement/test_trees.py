@@ -31,7 +31,7 @@ from roost.model.writes import (
 from roost.placement.current import Current
 from roost.placement.placement_service import Placement
 from roost.store.memory_store import MemoryStore
-from tests.support.fleets.worlds import chosen, digest, hosts, roost_with, uuid_named, wish
+from tests.support.fleets.worlds import chosen_hosts, digest, hosts, roost_with, small_request, uuid_named
 
 VCPU, MEMORY = 1, 2
 QUERIES = (
@@ -189,8 +189,8 @@ def test_host_moved_into_another_tree_offers_its_inventory_there():
     current, providers = roost._current, roost.state.providers
     move = PutProvider(providers.ids[0], uuid_bytes(providers.uuids[0]), "h0", providers.ids[1], providers.ids[1], 1)
     assert current.commit([Item((move,))]) == [None]
-    decisions = roost.work([wish(memory_mb=0)] * 5)
-    assert [chosen(decision) for decision in decisions] == [["h1"]] * 4 + [[]]
+    decisions = roost.work([small_request(memory_mb=0)] * 5)
+    assert [chosen_hosts(decision) for decision in decisions] == [["h1"]] * 4 + [[]]
     assert digest(roost.state) == digest(Current(store.peer()).state)
     move_back = PutProvider(providers.ids[0], move.uuid, "h0", None, providers.ids[0], 2)
     assert current.commit([Item((move_back,))]) == [None]

@@ -17,16 +17,16 @@ from roost.scheduler.query.build import build_query
 from roost.scheduler.query.query_string import query_string
 from tests.support.fleets.worlds import (
     aggregate,
-    chosen,
+    chosen_hosts,
     digest,
     group,
     host,
     hosts,
-    joined,
+    merge_fleets,
     roost_with,
     settings_of,
+    small_request,
     uuid_named,
-    wish,
 )
 from tests.support.servers.candidate_urls import Columns
 
@@ -72,7 +72,7 @@ def placement_response(roost, request):
 
 @pytest.mark.shows("S001", "S003", "S169")
 def test_each_instance_gets_the_best_host_that_passes_the_filters():
-    fleet = joined(
+    fleet = merge_fleets(
         aggregate("shared"),
         host("down", VCPU=8, MEMORY_MB=99, facts=HostFacts(is_disabled=True)),
         host("good", VCPU=8, MEMORY_MB=30),
@@ -80,8 +80,8 @@ def test_each_instance_gets_the_best_host_that_passes_the_filters():
         bare_provider("no-host", VCPU=8, MEMORY_MB=99),
     )
     settings = settings_of(enabled_filters=["ComputeFilter"])
-    decision = roost_with(fleet, settings=settings).decide(wish(memory_mb=8, count=4))
-    assert chosen(decision) == ["better", "good", "better", "good"]
+    decision = roost_with(fleet, settings=settings).decide(small_request(memory_mb=8, count=4))
+    assert chosen_hosts(decision) == ["better", "good", "better", "good"]
     assert [score.host for score in decision.best] == ["better", "good"]
     assert decision.best[0].total > decision.best[1].total
     assert {pick.host for picks in decision.alternates.values() for pick in picks} == set()
@@ -100,15 +100,15 @@ HOST_QUERY = {"query": '["in", "$host", "h0", "h4"]'}
     ids=["selective first", "selective last"],
 )
 def test_each_filter_sees_only_the_hosts_the_previous_one_accepted(filters, stages):
-    fleet = joined(*(host(f"h{number}", facts=HostFacts(is_disabled=number == 4)) for number in range(5)))
-    decision = roost_with(fleet, settings=settings_of(enabled_filters=filters)).decide(wish(hints=HOST_QUERY))
-    assert chosen(decision) == ["h0"]
+    fleet = merge_fleets(*(host(f"h{number}", facts=HostFacts(is_disabled=number == 4)) for number in range(5)))
+    decision = roost_with(fleet, settings=settings_of(enabled_filters=filters)).decide(small_request(hints=HOST_QUERY))
+    assert chosen_hosts(decision) == ["h0"]
     assert [(stage.rule, stage.before, stage.after) for stage in decision.stages if stage.rule != "search"] == stages
 
 
 @pytest.mark.shows("S164")
 def test_serialized_request_gives_the_same_decision():
-    fleet = joined(
+    fleet = merge_fleets(
         aggregate("zone", availability_zone="east"),
         group("g", "anti-affinity"),
         *(host(f"h{number}", VCPU=8, MEMORY_MB=32, DISK_GB=9, aggregates=["zone"]) for number in range(6)),
@@ -135,7 +135,7 @@ def test_serialized_request_gives_the_same_decision():
     read = msgspec.json.decode(written, type=Request)
     first, again = (roost_with(fleet, settings=settings).decide(each) for each in (request, read))
     assert read == request
-    assert chosen(first) == ["h2", "h3"]
+    assert chosen_hosts(first) == ["h2", "h3"]
     assert msgspec.structs.replace(again, search_s=0, rank_s=0) == msgspec.structs.replace(first, search_s=0, rank_s=0)
 
 
@@ -182,7 +182,7 @@ def test_pick_and_alternates_use_their_first_allocation_request(roost):
         name = next(name for name in ("small", "large") if uuid_named(name) in amounts)
         first.setdefault(name, amounts)
     decision = roost.decide(Request(flavor=SMALL))
-    assert chosen(decision) == ["large"]
+    assert chosen_hosts(decision) == ["large"]
     assert decision.picks[0].allocations == first["large"]
     assert [pick.allocations for pick in decision.alternates[""]] == [first["small"]]
     used = {uuid: amount for (uuid, _), (amount, *_) in digest(roost.state)["used"].items() if amount}
@@ -195,7 +195,7 @@ def test_pick_and_alternates_use_their_first_allocation_request(roost):
 @pytest.fixture
 def roost_and_decision():
     """A decision of two instances on hosts of one zone and one cell, with one alternate."""
-    fleet = joined(
+    fleet = merge_fleets(
         aggregate("zone", availability_zone="east"),
         hosts(0),
         *(
@@ -204,7 +204,7 @@ def roost_and_decision():
         ),
     )
     roost = roost_with(fleet, settings=settings_of(enabled_filters=["RamFilter"]))
-    return roost, roost.decide(wish(count=2))
+    return roost, roost.decide(small_request(count=2))
 
 
 @pytest.mark.shows("S015", "S172", "S173", "S177")
@@ -226,7 +226,9 @@ def test_each_instance_has_its_host_and_alternates_of_its_cell(roost_and_decisio
 
 def test_selection_has_the_zone_and_the_group_mappings(roost_and_decision):
     roost, decision = roost_and_decision
-    roost.install(joined(aggregate("west", availability_zone="west"), host("h3", aggregates=["west"]), host("h4")))
+    roost.install(
+        merge_fleets(aggregate("west", availability_zone="west"), host("h3", aggregates=["west"]), host("h4"))
+    )
     mappings_of_h3 = {"": (uuid_named("h3"),), "_gpu": (uuid_named("h3"),)}
     picks = [
         msgspec.structs.replace(decision.picks[0], host=name, node=name, mappings=mappings)
@@ -251,4 +253,4 @@ def test_older_selection_format_is_two_lists_of_lists(roost_and_decision):
 
 def test_a_refusal_selects_nothing():
     roost = roost_with(hosts(1))
-    assert selections_of(roost.decide(wish(vcpus=99)), roost.state) == []
+    assert selections_of(roost.decide(small_request(vcpus=99)), roost.state) == []

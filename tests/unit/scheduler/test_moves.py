@@ -9,13 +9,23 @@ from roost.model.request import Move
 from roost.placement.current import Current
 from roost.store.sqlite.store import SqliteStore
 from tests.support.databases.racing_stores import RacyStore
-from tests.support.fleets.worlds import chosen, digest, group, host, hosts, roost_on, roost_with, uuid_named, wish
+from tests.support.fleets.worlds import (
+    chosen_hosts,
+    digest,
+    group,
+    host,
+    hosts,
+    roost_on,
+    roost_with,
+    small_request,
+    uuid_named,
+)
 
 ME, OTHER, MIGRATION = (uuid_named(name) for name in ("me", "other", "migration"))
 
 
 def move(uuid=ME, *, migration_uuid=None, may_stay=False, **request):
-    return wish(move=Move(instance_uuid=uuid, migration_uuid=migration_uuid, may_stay=may_stay), **request)
+    return small_request(move=Move(instance_uuid=uuid, migration_uuid=migration_uuid, may_stay=may_stay), **request)
 
 
 def vcpus_by_host(roost):
@@ -25,7 +35,7 @@ def vcpus_by_host(roost):
 
 
 def place(roost, uuid=ME, **request):
-    return chosen(roost.decide(wish(instance_uuids=(uuid,), **request)))[0]
+    return chosen_hosts(roost.decide(small_request(instance_uuids=(uuid,), **request)))[0]
 
 
 def test_move_claims_and_releases_in_one_commit(tmp_path):
@@ -33,13 +43,13 @@ def test_move_claims_and_releases_in_one_commit(tmp_path):
     with roost_with(hosts(2), store=store) as roost:
         assert place(roost) == "h0"
         decision = roost.decide(move())
-        assert chosen(decision) == ["h1"]
+        assert chosen_hosts(decision) == ["h1"]
         assert decision.picks[0].instance_uuid == ME
         assert vcpus_by_host(roost) == {"h0": 0, "h1": 1}
         before = digest(roost.state)
     with roost_on(SqliteStore(tmp_path / "roost.db")) as roost:
         assert digest(roost.state) == before
-        assert chosen(roost.decide(move())) == ["h0"]
+        assert chosen_hosts(roost.decide(move())) == ["h0"]
         roost.work([Departure(instance_uuids=(ME,))])
         assert vcpus_by_host(roost) == {"h0": 0, "h1": 0}
 
@@ -47,7 +57,7 @@ def test_move_claims_and_releases_in_one_commit(tmp_path):
 def test_migration_holds_the_source_resources_until_it_departs():
     roost = roost_with(hosts(3))
     place(roost, vcpus=2)
-    assert chosen(roost.decide(move(migration_uuid=MIGRATION, vcpus=3))) == ["h1"]
+    assert chosen_hosts(roost.decide(move(migration_uuid=MIGRATION, vcpus=3))) == ["h1"]
     assert vcpus_by_host(roost) == {"h0": 2, "h1": 3, "h2": 0}
     holder = roost.state.holders[uuid_bytes(MIGRATION)]
     assert (holder.instance, holder.project_id) == (None, roost.state.holders[uuid_bytes(ME)].project_id)
@@ -61,7 +71,7 @@ def test_instance_stays_on_its_host_only_if_may_stay_is_set():
     refusal = roost.decide(move())
     assert refusal.reason == "0 of 1 hosts: 1 are outside the requested hosts or cell, or are ignored or left"
     assert vcpus_by_host(roost) == {"h0": 1}
-    assert chosen(roost.decide(move(may_stay=True, vcpus=3))) == ["h0"]
+    assert chosen_hosts(roost.decide(move(may_stay=True, vcpus=3))) == ["h0"]
     assert vcpus_by_host(roost) == {"h0": 3}
 
 
@@ -71,7 +81,7 @@ def test_dry_run_of_a_move_changes_nothing_and_picks_the_same_host():
     before = digest(roost.state)
     dry = roost.decide(move(), dry_run=True)
     assert digest(roost.state) == before
-    assert chosen(dry) == chosen(roost.decide(move()))
+    assert chosen_hosts(dry) == chosen_hosts(roost.decide(move()))
 
 
 def test_stored_move_replays_to_the_same_decision():
@@ -116,7 +126,7 @@ def test_move_obeys_the_server_group_policy(policy, expected):
     place(roost, in_group=name)
     place(roost, OTHER, in_group=name, force_hosts=() if policy == "affinity" else ("h1",))
     decision = roost.decide(move(ignore_hosts=("h0",)))
-    assert chosen(decision) == ([] if expected is None else [expected])
+    assert chosen_hosts(decision) == ([] if expected is None else [expected])
     if policy is not None:
         assert sum(roost.state.groups_by_uuid[uuid_named("g")].members.values()) == 2
 
@@ -124,14 +134,14 @@ def test_move_obeys_the_server_group_policy(policy, expected):
 def test_only_member_moves_its_affinity_group_to_the_new_host():
     roost = roost_with(hosts(3), group("g", "affinity"))
     place(roost, in_group="g")
-    assert chosen(roost.decide(move())) == ["h1"]
+    assert chosen_hosts(roost.decide(move())) == ["h1"]
     assert place(roost, OTHER, in_group="g") == "h1"
 
 
 def test_acts_in_one_batch_see_earlier_acts():
     roost = roost_with(hosts(3))
-    arrival, first, second = roost.work([wish(instance_uuids=(ME,)), move(), move(ignore_hosts=("h0",))])
-    assert [chosen(each) for each in (arrival, first, second)] == [["h0"], ["h1"], ["h2"]]
+    arrival, first, second = roost.work([small_request(instance_uuids=(ME,)), move(), move(ignore_hosts=("h0",))])
+    assert [chosen_hosts(each) for each in (arrival, first, second)] == [["h0"], ["h1"], ["h2"]]
     roost.work([move(), Departure(instance_uuids=(ME,))])
     assert vcpus_by_host(roost) == {"h0": 0, "h1": 0, "h2": 0}
 
@@ -151,9 +161,9 @@ def test_move_that_loses_a_race_picks_another_host():
         host("a", VCPU=1, MEMORY_MB=9), host("b", VCPU=1, MEMORY_MB=8), host("c", VCPU=1, MEMORY_MB=7)
     )
     place(roost)
-    store.rivals = [lambda: rival.decide(wish(force_hosts=("b",)))]
+    store.rivals = [lambda: rival.decide(small_request(force_hosts=("b",)))]
     decision = roost.decide(move(migration_uuid=MIGRATION))
-    assert (chosen(decision), decision.conflicts) == (["c"], ["b"])
+    assert (chosen_hosts(decision), decision.conflicts) == (["c"], ["b"])
     assert vcpus_by_host(roost) == {"a": 1, "b": 1, "c": 1}
     assert agrees_with_store(roost, store)
 
@@ -161,7 +171,7 @@ def test_move_that_loses_a_race_picks_another_host():
 def test_move_that_loses_the_last_host_leaves_the_instance_in_place():
     roost, store, rival = roost_and_rival(host("a", VCPU=1, MEMORY_MB=9), host("b", VCPU=1, MEMORY_MB=8))
     place(roost)
-    store.rivals = [lambda: rival.decide(wish(force_hosts=("b",)))]
+    store.rivals = [lambda: rival.decide(small_request(force_hosts=("b",)))]
     assert not roost.decide(move()).is_granted
     assert vcpus_by_host(roost) == {"a": 1, "b": 1}
     assert agrees_with_store(roost, store)
@@ -177,7 +187,7 @@ def test_move_after_a_concurrent_departure_or_move(act):
         with pytest.raises(NotFound, match=ME):
             roost.decide(move())
     else:
-        assert chosen(roost.decide(move())) == ["h0"]  # the other process had moved it to h2
+        assert chosen_hosts(roost.decide(move())) == ["h0"]  # the other process had moved it to h2
     assert agrees_with_store(roost, store)
     assert sum(vcpus_by_host(roost).values()) == (0 if isinstance(act, Departure) else 1)
 
@@ -187,6 +197,6 @@ def test_concurrent_moves_of_group_members_obey_anti_affinity():
     place(roost, in_group="g")
     place(roost, OTHER, in_group="g")
     store.rivals = [lambda: rival.decide(move(OTHER))]
-    assert chosen(roost.decide(move())) == ["h1"]  # the other member already took h2
+    assert chosen_hosts(roost.decide(move())) == ["h1"]  # the other member already took h2
     assert agrees_with_store(roost, store)
     assert roost.state.groups_by_uuid[uuid_named("g")].members == {1: 1, 2: 1}

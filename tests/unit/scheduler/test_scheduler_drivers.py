@@ -15,7 +15,7 @@ from roost.simulator.seeded_random import SeededRandom
 from roost.store.memory_store import MemoryStore
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.products import request
-from tests.support.fleets.worlds import FixedClock, host, hosts, joined, roost_on, settings_of
+from tests.support.fleets.worlds import FixedClock, host, hosts, merge_fleets, roost_on, settings_of
 
 
 def settings(driver, **more):
@@ -24,7 +24,7 @@ def settings(driver, **more):
 
 def chance_roost(seed, *parts, **more):
     product = roost_on(settings=settings("chance", **more), seed=seed)
-    product.install(joined(*parts))
+    product.install(merge_fleets(*parts))
     return product
 
 
@@ -78,7 +78,7 @@ class CachingWorld:
     def __init__(self, *parts: Fleet) -> None:
         store = MemoryStore()
         self.other = roost_on(store)
-        self.other.install(joined(*parts))
+        self.other.install(merge_fleets(*parts))
         self.clock = FixedClock()
         self.product = Roost(store.peer(), settings("caching"), clock=self.clock, random=SeededRandom(3))
 

@@ -12,15 +12,15 @@ from roost.model.host import HostFacts
 from roost.model.request import Destination, Request, ResourceGroup
 from tests.support.fleets.worlds import (
     aggregate,
-    chosen,
+    chosen_hosts,
     digest,
     group,
     host,
     hosts,
     roost_with,
     settings_of,
+    small_request,
     uuid_named,
-    wish,
 )
 
 # --- choice among the best hosts -------------------------------------------------------------------------------------
@@ -32,7 +32,9 @@ def descending_hosts(count=6):
 
 
 def choices(settings, fleets, seeds=range(80)):
-    return [chosen(roost_with(*fleets, settings=settings, seed=seed).decide(wish()))[0] for seed in seeds]
+    return [
+        chosen_hosts(roost_with(*fleets, settings=settings, seed=seed).decide(small_request()))[0] for seed in seeds
+    ]
 
 
 @pytest.mark.shows("S156")
@@ -72,7 +74,10 @@ def test_shuffle_with_a_larger_subset_includes_the_next_best_hosts():
 )
 def test_the_same_seed_makes_the_same_choices(settings):
     first, again = (
-        [chosen(each) for each in roost_with(hosts(6), settings=settings, seed=7).work([wish(count=3)] * 4)]
+        [
+            chosen_hosts(each)
+            for each in roost_with(hosts(6), settings=settings, seed=7).work([small_request(count=3)] * 4)
+        ]
         for _ in range(2)
     )
     assert first == again
@@ -80,12 +85,12 @@ def test_the_same_seed_makes_the_same_choices(settings):
 
 def test_instances_of_one_request_are_shuffled_independently():
     roost = roost_with(hosts(40, VCPU=40, MEMORY_MB=400), settings=settings_of(shuffle=True))
-    assert len(set(chosen(roost.decide(wish(count=12))))) == 12
+    assert len(set(chosen_hosts(roost.decide(small_request(count=12))))) == 12
 
 
 def test_each_decision_records_its_own_seed():
     roost = roost_with(hosts(2))
-    assert len({roost.decide(wish()).seed for _ in range(5)}) == 5
+    assert len({roost.decide(small_request()).seed for _ in range(5)}) == 5
 
 
 # --- requested hosts -------------------------------------------------------------------------------------------------
@@ -111,36 +116,36 @@ def test_each_decision_records_its_own_seed():
 )
 def test_a_request_may_name_its_hosts(options, expected):
     roost = roost_with(hosts(3), host("h3", facts=HostFacts(cell="b")))
-    decision = roost.decide(wish(**options))
-    assert set(chosen(decision)) <= expected
+    decision = roost.decide(small_request(**options))
+    assert set(chosen_hosts(decision)) <= expected
     assert decision.is_granted == bool(expected)
     if expected:
         others = {pick.host for picks in decision.alternates.values() for pick in picks}
-        assert {*chosen(decision), *others} == expected
+        assert {*chosen_hosts(decision), *others} == expected
 
 
 @pytest.mark.shows("S202")
 def test_a_forced_host_is_not_filtered():
     roost = roost_with(host("h0", facts=HostFacts(is_disabled=True)), hosts(0), host("h1"))
-    assert chosen(roost.decide(wish(force_hosts=("h0",)))) == ["h0"]
-    assert roost.decide(wish(destination=Destination(host="h0"))).outcome == "refused"
+    assert chosen_hosts(roost.decide(small_request(force_hosts=("h0",)))) == ["h0"]
+    assert roost.decide(small_request(destination=Destination(host="h0"))).outcome == "refused"
 
 
 def test_forced_host_serves_a_request_with_only_suffixed_groups():
     roost = roost_with(hosts(3))
     flavor = Flavor(name="bare", extra_specs={"resources1:VCPU": "1"})
-    assert chosen(roost.decide(Request(flavor=flavor, force_hosts=("h1",)))) == ["h1"]
+    assert chosen_hosts(roost.decide(Request(flavor=flavor, force_hosts=("h1",)))) == ["h1"]
 
 
 def test_unknown_server_group_is_not_found():
     roost = roost_with(hosts(2))
     with pytest.raises(NotFound, match="no such"):
-        roost.decide(wish(in_group="nobody"))
+        roost.decide(small_request(in_group="nobody"))
 
 
 @pytest.mark.parametrize("node", [None, "h1"])
 def test_unknown_destination_is_a_refusal(node):
-    decision = roost_with(hosts(2)).decide(wish(destination=Destination(host="h7", node=node)))
+    decision = roost_with(hosts(2)).decide(small_request(destination=Destination(host="h7", node=node)))
     assert (decision.outcome, decision.reason) == ("refused", f"No such host - host: h7 node: {node}")
 
 
@@ -148,12 +153,12 @@ def test_unknown_destination_is_a_refusal(node):
 
 
 def test_an_empty_fleet_refuses():
-    decision = roost_with().decide(wish())
+    decision = roost_with().decide(small_request())
     assert (decision.outcome, decision.reason) == ("refused", "0 of 0 hosts: no host is known yet")
 
 
 def test_refusal_of_an_impossible_request_names_the_shortage():
-    decision = roost_with(hosts(2)).decide(wish(vcpus=2**31 - 1))
+    decision = roost_with(hosts(2)).decide(small_request(vcpus=2**31 - 1))
     assert decision.reason == "0 of 2 hosts: 2 lack 2,147,483,647 VCPU or more"
     assert (decision.picks, decision.alternates, decision.best, decision.scales) == ([], {}, [], [])
 
@@ -184,7 +189,7 @@ def test_one_of_several_alternative_traits_is_enough():
     assert "lack trait" in roost.decide(request).reason
     roost.placement.create_providers([_replace(host("h1").providers[0], traits=frozenset({"HW_CPU_X86_AVX2"}))])
     roost.fleet.register_hosts(host("h1").hosts)
-    assert chosen(roost.decide(request)) == ["h1"]
+    assert chosen_hosts(roost.decide(request)) == ["h1"]
 
 
 def _replace(struct, **changes):
@@ -197,8 +202,8 @@ def _replace(struct, **changes):
         (Request(flavor=Flavor(name="f", vcpus=1), groups=(ResourceGroup(suffix="1", resources={"GOLD": 1}),)), "GOLD"),
         (request_with_specs(trait__FAST="required"), "FAST"),
         (Request(flavor=Flavor(name="nothing")), "at least one"),
-        (wish(instance_uuids=("garbage",)), "'garbage' is not a valid UUID"),
-        (wish(availability_zone="nowhere"), "nowhere"),
+        (small_request(instance_uuids=("garbage",)), "'garbage' is not a valid UUID"),
+        (small_request(availability_zone="nowhere"), "nowhere"),
     ],
 )
 def test_invalid_request_is_an_error_and_changes_nothing(request_, problem):
@@ -220,19 +225,29 @@ def test_instance_uuid_can_be_requested_only_once():
     roost = roost_with(hosts(2))
     one, two = uuid_named("one"), uuid_named("two")
     with pytest.raises(Conflict, match="exists already"):
-        roost.decide(wish(count=2, instance_uuids=(one, one)))
-    results = roost.outcomes([wish(instance_uuids=(one,)), wish(instance_uuids=(one,)), wish(instance_uuids=(two,))])
+        roost.decide(small_request(count=2, instance_uuids=(one, one)))
+    results = roost.outcomes(
+        [
+            small_request(instance_uuids=(one,)),
+            small_request(instance_uuids=(one,)),
+            small_request(instance_uuids=(two,)),
+        ]
+    )
     assert [type(each).__name__ for each in results] == ["Decision", "Conflict", "Decision"]
     with pytest.raises(Conflict, match=one.upper()):
-        roost.decide(wish(instance_uuids=(one.upper(),)))
+        roost.decide(small_request(instance_uuids=(one.upper(),)))
     roost.work([Departure(instance_uuids=(one,))])
-    assert roost.decide(wish(instance_uuids=(one,))).is_granted
+    assert roost.decide(small_request(instance_uuids=(one,))).is_granted
 
 
 def test_invalid_act_does_not_affect_others_in_the_batch():
     roost = roost_with(hosts(2))
-    bad = [wish(instance_uuids=("garbage",)), wish(in_group="nobody"), wish(destination=Destination(host="nobody"))]
-    results = roost.outcomes([wish(), *bad, Departure(instance_uuids=("garbage",)), wish()])
+    bad = [
+        small_request(instance_uuids=("garbage",)),
+        small_request(in_group="nobody"),
+        small_request(destination=Destination(host="nobody")),
+    ]
+    results = roost.outcomes([small_request(), *bad, Departure(instance_uuids=("garbage",)), small_request()])
     assert [type(each).__name__ for each in results] == [
         "Decision",
         "BadRequest",
@@ -246,7 +261,7 @@ def test_invalid_act_does_not_affect_others_in_the_batch():
 
 def test_departure_with_a_malformed_uuid_ends_no_instance():
     roost = roost_with(hosts(1))
-    uuid = roost.decide(wish()).picks[0].instance_uuid
+    uuid = roost.decide(small_request()).picks[0].instance_uuid
     with pytest.raises(BadRequest, match="garbage"):
         roost.work([Departure(instance_uuids=(uuid, "garbage"))])
     assert len(roost.state.holders) == 1
@@ -286,23 +301,23 @@ def hosts_in_cells(names):
 @pytest.mark.shows("S015", "S172", "S177")
 def test_alternates_are_the_next_best_hosts_of_the_same_cell():
     roost = roost_with(*hosts_in_cells("a0 b0 b1 b2 b3 b4 a1 a2 a3"))
-    decision = roost.decide(wish(memory_mb=300))
-    assert (chosen(decision), [pick.host for pick in decision.alternates["a"]]) == (["a0"], ["a1", "a2"])
+    decision = roost.decide(small_request(memory_mb=300))
+    assert (chosen_hosts(decision), [pick.host for pick in decision.alternates["a"]]) == (["a0"], ["a1", "a2"])
     assert all(pick.instance_uuid == "" and pick.allocations for pick in decision.alternates["a"])
 
 
 def test_first_member_of_an_affinity_group_has_alternates():
     roost = roost_with(*hosts_in_cells("a0 b0 b1 b2 b3 b4 a1 a2"), group("g", "affinity"))
-    decision = roost.decide(wish(in_group="g"))
+    decision = roost.decide(small_request(in_group="g"))
     assert [pick.host for pick in decision.alternates["a"]] == ["a1", "a2"]
 
 
 @pytest.mark.shows("S172")
 def test_one_attempt_needs_no_alternates():
-    assert roost_with(hosts(4), settings=settings_of(max_attempts=1)).decide(wish()).alternates == {}
+    assert roost_with(hosts(4), settings=settings_of(max_attempts=1)).decide(small_request()).alternates == {}
 
 
 def test_alternates_hold_no_resources():
     roost = roost_with(hosts(4))
-    roost.decide(wish())
+    roost.decide(small_request())
     assert len(roost.state.holders) == 1

@@ -8,7 +8,7 @@ from roost.app import open_roost
 from roost.model.flavor import Flavor
 from roost.model.request import Request
 from tests.support.fleets.products import fleet, request
-from tests.support.fleets.worlds import aggregate, host, joined
+from tests.support.fleets.worlds import aggregate, host, merge_fleets
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_counts_of_hosts_with_shared_disk_are_marked_as_not_additive(run, tmp_pa
     with open_roost(data=tmp_path) as roost:
         pool = host("pool", aggregates=["a"], DISK_GB=10).providers[0]
         pool = msgspec.structs.replace(pool, traits=frozenset({"MISC_SHARES_VIA_AGGREGATE"}))
-        hosts = joined(aggregate("a"), *(host(name, aggregates=["a"], VCPU=8) for name in ("h1", "h2")))
+        hosts = merge_fleets(aggregate("a"), *(host(name, aggregates=["a"], VCPU=8) for name in ("h1", "h2")))
         roost.install(msgspec.structs.replace(hosts, providers=[*hosts.providers, pool]))
     _, output, _ = run("--data", tmp_path, "--flavor", "vcpus=1,root_gb=2", "--by", "host")
     assert "vcpus=1,root_gb=2: 5 more fit" in output

@@ -6,12 +6,12 @@ import re
 from roost.app import open_roost
 from roost.cli.text.instance_text import instance_text
 from roost.simulator.stable_uuids import uuid_of
-from tests.support.agents.http_agents import HOSTS, at_play
+from tests.support.agents.http_agents import HOSTS, play_agents
 from tests.support.fleets.products import fleet
 
 
 def test_an_instance_is_created_shown_stopped_started_and_deleted(server, instance):
-    with at_play(server) as players:
+    with play_agents(server) as players:
         code, output, _ = instance("create", "web", "--flavor", "vcpus=2,memory_mb=16", "--wait")
         head, line = output.splitlines()
         uuid = line.split()[3]
@@ -45,7 +45,7 @@ def test_an_instance_is_created_shown_stopped_started_and_deleted(server, instan
 
 
 def test_events_can_be_followed_by_instance_name(server, command):
-    with at_play(server):
+    with play_agents(server):
         (uuid,) = json.loads(command("instance", "create", "web", "--flavor", "vcpus=2,memory_mb=16", "--json")[1])[
             "instances"
         ]
@@ -55,7 +55,7 @@ def test_events_can_be_followed_by_instance_name(server, command):
 
 
 def test_failed_build_is_shown_with_its_attempts(server, instance):
-    with at_play(server, failing=HOSTS):
+    with play_agents(server, failing=HOSTS):
         code, output, error = instance("create", "bad", "--flavor", "vcpus=2,memory_mb=16", "--wait")
         assert (code, output.splitlines()[1].split()[:3]) == (1, ["bad", "ERROR", "-"])
         assert "has no network" in error
@@ -66,7 +66,7 @@ def test_failed_build_is_shown_with_its_attempts(server, instance):
 
 def test_document_creates_several_instances_and_a_shared_name_is_refused(server, instance, tmp_path):
     (tmp_path / "two.json").write_text('{"flavor": {"name": "small", "vcpus": 1, "memory_mb": 16}, "count": 1}')
-    with at_play(server):
+    with play_agents(server):
         for _ in range(2):
             document = json.loads(instance("create", "twin", "--request", tmp_path / "two.json", "--json")[1])
             assert len(document["instances"]) == 1

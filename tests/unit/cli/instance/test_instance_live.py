@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.agents.http_agents import at_play
+from tests.support.agents.http_agents import play_agents
 
 
 def table(output):
@@ -12,7 +12,7 @@ def table(output):
 
 
 def test_instance_is_live_migrated_and_its_migration_is_shown(server, command):
-    with at_play(server):
+    with play_agents(server):
         code, output, _ = command("instance", "create", "web", "--flavor", "vcpus=2,memory_mb=16", "--wait")
         uuid = table(output)[1][3]
         assert code == 0
@@ -31,7 +31,7 @@ def test_instance_is_live_migrated_and_its_migration_is_shown(server, command):
 
 
 def test_host_is_evacuated_and_failures_are_reported(server, command):
-    with at_play(server) as players:
+    with play_agents(server) as players:
         for name, vcpus in (("web", 1), ("db", 3)):
             words = ("--flavor", f"vcpus={vcpus},memory_mb=16", "--host", "host-0", "--wait")
             assert command("instance", "create", name, *words)[0] == 0
@@ -67,7 +67,7 @@ def test_host_is_evacuated_and_failures_are_reported(server, command):
 
 
 def test_instance_in_an_unsuitable_status_is_reported_as_not_evacuated(server, command):
-    with at_play(server) as players:
+    with play_agents(server) as players:
         flavor = ("--flavor", "vcpus=1,memory_mb=16", "--wait")
         assert command("instance", "create", "web", *flavor, "--host", "host-0")[0] == 0
         assert command("instance", "resize", "web", "vcpus=2,memory_mb=16", "--wait")[0] == 0

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.support.agents.http_agents import at_play
+from tests.support.agents.http_agents import play_agents
 
 
 def state_of(instance):
@@ -11,7 +11,7 @@ def state_of(instance):
 
 
 def test_instance_is_resized_reverted_confirmed_and_migrated(server, instance):
-    with at_play(server):
+    with play_agents(server):
         assert instance("create", "web", "--flavor", "vcpus=1,memory_mb=16", "--wait")[0] == 0
         _, first, _ = state_of(instance)
         assert instance("resize", "web", "vcpus=3,memory_mb=16", "--wait")[0] == 0
@@ -30,7 +30,7 @@ def test_instance_is_resized_reverted_confirmed_and_migrated(server, instance):
 
 
 def test_impossible_change_is_refused_in_one_sentence(server, instance):
-    with at_play(server):
+    with play_agents(server):
         assert instance("create", "web", "--flavor", "vcpus=1,memory_mb=16", "--wait")[0] == 0
         assert instance("resize", "web", "vcpus=1,memory_mb=16")[2] == (
             "roost: $.flavor: the instance has that size already\n"

@@ -11,7 +11,7 @@ from roost.compat.exception import (
 from roost.compat.icehouse.filter_scheduler import FilterScheduler
 from roost.compat.icehouse.scheduler_manager import SchedulerManager
 from roost.errors import BadRequest
-from tests.support.conductors.deployments import TYPE, World, events, filtering
+from tests.support.conductors.deployments import TYPE, World, event_types, scheduler_over
 
 
 def resize(driver, instance=None, **properties):
@@ -29,7 +29,7 @@ def resize(driver, instance=None, **properties):
 @pytest.mark.shows("S182")
 def test_resize_is_sent_to_the_host_chosen_for_the_new_size():
     world = World()
-    resize(filtering(world, a=250, b=300))
+    resize(scheduler_over(world, a=250, b=300))
     ((uuid, host, image, name, reservations, message),) = world.sent
     assert (uuid, host, image, name, reservations) == ("i0", "b", {"id": "image"}, "small", ["reserved"])
     assert message["node"] == "b-node"
@@ -41,24 +41,24 @@ def test_resize_is_sent_to_the_host_chosen_for_the_new_size():
 
 def test_resize_to_a_forced_host_has_no_retry():
     world = World()
-    resize(filtering(world, a=250), force_hosts=["a"])
+    resize(scheduler_over(world, a=250), force_hosts=["a"])
     assert "retry" not in world.sent[0][-1]["filter_properties"]
 
 
 @pytest.mark.shows("S182")
 def test_resize_without_a_host_keeps_the_status_and_returns_the_quota():
     world = World()
-    resize(filtering(world))
+    resize(scheduler_over(world))
     assert world.states == {"i0": ("stopped", None)}
     assert world.faults == {"i0": "No valid host was found."}
-    assert events(world) == ["scheduler.prep_resize"]
+    assert event_types(world) == ["scheduler.prep_resize"]
     assert world.given_back == [["reserved"]]
 
 
 def test_failed_resize_puts_the_instance_in_error():
     world = World(broken="a")
     with pytest.raises(RuntimeError, match="broken"):
-        resize(filtering(world, a=250))
+        resize(scheduler_over(world, a=250))
     assert world.states == {"i0": ("error", None)}
     assert world.given_back == [["reserved"]]
 
@@ -73,7 +73,7 @@ def migrate(driver, dest=None, instance=RUNNING):
 @pytest.mark.shows("S182")
 def test_live_migration_is_sent_to_the_source_with_the_destination_check():
     world = World()
-    migrate(filtering(world, a=900, b=300), "b")
+    migrate(scheduler_over(world, a=900, b=300), "b")
     assert world.sent == [("i0", "a", "b", {"checked": "b", "block": True, "over_commit": False})]
     assert world.states == {}
 
@@ -81,11 +81,11 @@ def test_live_migration_is_sent_to_the_source_with_the_destination_check():
 @pytest.mark.shows("S182")
 def test_live_migration_without_a_destination_tries_hosts_in_turn():
     world = World(up="abcd", cannot="bc")
-    migrate(filtering(world, a=900, b=800, c=700, d=600))
+    migrate(scheduler_over(world, a=900, b=800, c=700, d=600))
     assert [message[:3] for message in world.sent] == [("i0", "a", "d")]
     world = World(up="abcd", cannot="bcd")
     with pytest.raises(NoValidHost):
-        migrate(filtering(world, a=900, b=800, c=700, d=600))
+        migrate(scheduler_over(world, a=900, b=800, c=700, d=600))
     assert world.sent == []
     assert world.states == {"i0": ("active", None)}
 
@@ -104,23 +104,23 @@ def test_live_migration_without_a_destination_tries_hosts_in_turn():
 def test_impossible_live_migration_leaves_the_instance_running(dest, up, error, text):
     world = World(up=up, cannot="d")
     with pytest.raises(error, match=text):
-        migrate(filtering(world, a=900, b=300, c=99, d=300), dest)
+        migrate(scheduler_over(world, a=900, b=300, c=99, d=300), dest)
     assert world.sent == []
     assert world.states == {"i0": ("active", None)}
-    assert events(world) == ["scheduler.live_migration"]
+    assert event_types(world) == ["scheduler.live_migration"]
 
 
 def test_broken_live_migration_puts_the_instance_in_error():
     world = World(broken="a")
     with pytest.raises(RuntimeError, match="broken"):
-        migrate(filtering(world, a=900, b=300), "b")
+        migrate(scheduler_over(world, a=900, b=300), "b")
     assert world.states == {"i0": ("error", None)}
 
 
 def test_live_migration_needs_host_and_type_of_the_instance():
     for missing in ("host", "instance_type"):
         with pytest.raises(BadRequest, match=f"the record of instance i0 has no {missing}"):
-            migrate(filtering(World(), a=900), "b", {name: RUNNING[name] for name in RUNNING if name != missing})
+            migrate(scheduler_over(World(), a=900), "b", {name: RUNNING[name] for name in RUNNING if name != missing})
 
 
 def test_live_migration_ends_if_the_driver_repeats_an_ignored_host():
@@ -129,4 +129,4 @@ def test_live_migration_ends_if_the_driver_repeats_an_ignored_host():
             return [{"host": "b", "nodename": "b", "limits": {}}]
 
     with pytest.raises(NoValidHost, match="The scheduler chose b, which must be ignored"):
-        migrate(filtering(World(cannot="b"), Stubborn, a=900))
+        migrate(scheduler_over(World(cannot="b"), Stubborn, a=900))

@@ -16,7 +16,7 @@ from roost.compat.objects import InstanceGroup
 from roost.compat.scheduler.filters import BaseHostFilter
 from roost.compat.scheduler.host_manager import HostManager, HostState
 from roost.errors import BadRequest, Unavailable
-from tests.support.conductors.deployments import TYPE, World, around, events, filtering
+from tests.support.conductors.deployments import TYPE, World, deployment_of, event_types, scheduler_over
 
 START, END, FAILED = "scheduler.run_instance.start", "scheduler.run_instance.end", "scheduler.run_instance"
 
@@ -88,7 +88,7 @@ def test_run_instance_calls_driver_host_manager_records_and_hosts():
 
     world = RecordingWorld()
     states = [HostState("a", "a", free_ram_mb=900)]
-    run(Traced(Tracing(lambda: states), deployment=around(world)), count=2)
+    run(Traced(Tracing(lambda: states), deployment=deployment_of(world)), count=2)
     assert steps == [
         "schedule_run_instance",
         "_schedule",
@@ -101,7 +101,7 @@ def test_run_instance_calls_driver_host_manager_records_and_hosts():
 @pytest.mark.shows("S182", "S193")
 def test_run_instance_message_reaches_the_host_chosen_for_each():
     world = World()
-    run(filtering(world, a=250, b=300), count=2)
+    run(scheduler_over(world, a=250, b=300), count=2)
     assert placements(world) == [("i0", "b"), ("i1", "a")]
     assert world.scheduled == ["i0", "i1"]
     messages = [message for *_, message in world.sent]
@@ -120,8 +120,8 @@ def test_run_instance_message_reaches_the_host_chosen_for_each():
 @pytest.mark.shows("S198")
 def test_start_and_end_notifications_have_the_request_and_no_password():
     world = World()
-    run(filtering(world, a=900), count=2)
-    assert events(world) == [START, END]
+    run(scheduler_over(world, a=900), count=2)
+    assert event_types(world) == [START, END]
     for _, payload in world.told:
         assert payload["request_spec"]["instance_uuids"] == ["i0", "i1"]
         assert "password" not in str(payload)
@@ -130,7 +130,7 @@ def test_start_and_end_notifications_have_the_request_and_no_password():
 @pytest.mark.shows("S198")
 def test_each_message_has_its_launch_index_and_no_context():
     world = World()
-    request_spec, properties = run(filtering(world, a=900), count=3)
+    request_spec, properties = run(scheduler_over(world, a=900), count=3)
     specs = [message["request_spec"] for *_, message in world.sent]
     assert [spec["instance_properties"] for spec in specs] == [
         {"project_id": "p", "launch_index": number} for number in range(3)
@@ -147,7 +147,7 @@ def test_each_message_has_its_launch_index_and_no_context():
 def test_retry_has_the_own_host_and_earlier_hosts_only_in_the_first_message():
     world = World()
     retry = {"num_attempts": 1, "hosts": [["z", "z-node"]]}
-    _, properties = run(filtering(world, a=250, b=300), count=2, retry=retry)
+    _, properties = run(scheduler_over(world, a=250, b=300), count=2, retry=retry)
     assert [message["filter_properties"]["retry"] for *_, message in world.sent] == [
         {"num_attempts": 2, "hosts": [["z", "z-node"], ["b", "b-node"]]},
         {"num_attempts": 2, "hosts": [["a", "a-node"]]},
@@ -157,10 +157,10 @@ def test_retry_has_the_own_host_and_earlier_hosts_only_in_the_first_message():
 
 def test_forced_host_is_not_in_retry_and_has_no_limits():
     world = World()
-    run(filtering(world, a=250), force_hosts=["a"])
+    run(scheduler_over(world, a=250), force_hosts=["a"])
     assert {"retry", "limits"} & {*world.sent[0][-1]["filter_properties"]} == set()
     world = World()
-    run(filtering(world, a=250), force_nodes=["a-node"], retry={"num_attempts": 1, "hosts": []})
+    run(scheduler_over(world, a=250), force_nodes=["a-node"], retry={"num_attempts": 1, "hosts": []})
     properties = world.sent[0][-1]["filter_properties"]
     assert (properties["retry"]["hosts"], properties["limits"]) == ([], {})
 
@@ -168,21 +168,21 @@ def test_forced_host_is_not_in_retry_and_has_no_limits():
 @pytest.mark.shows("S198", "S213")
 def test_instance_without_a_host_is_in_error_and_the_others_run():
     world = World()
-    run(filtering(world, filters=[EmptyHostFilter], a=250, b=300), count=3)
+    run(scheduler_over(world, filters=[EmptyHostFilter], a=250, b=300), count=3)
     assert placements(world) == [("i0", "b"), ("i1", "a")]
     assert world.states == {"i2": ("error", None)}
     assert world.faults == {"i2": "No valid host was found."}
-    assert events(world) == [START, FAILED, END]
+    assert event_types(world) == [START, FAILED, END]
 
 
 @pytest.mark.shows("S213")
 def test_error_of_one_instance_is_notified_and_the_others_run():
     world = World(broken="b")
-    run(filtering(world, filters=[EmptyHostFilter], a=250, b=300), count=2)
+    run(scheduler_over(world, filters=[EmptyHostFilter], a=250, b=300), count=2)
     assert placements(world) == [("i1", "a")]
     assert world.states == {"i0": ("error", None)}
     assert world.faults == {"i0": "b does not answer"}
-    assert events(world) == [START, FAILED, END]
+    assert event_types(world) == [START, FAILED, END]
     _, payload = world.told[1]
     request_spec = payload.pop("request_spec")
     assert payload == {
@@ -207,7 +207,7 @@ def test_error_is_recorded_without_a_notifier():
 @pytest.mark.shows("S199")
 def test_host_use_counts_the_instance_once_before_the_message():
     world = World()
-    run(filtering(world, a=250), count=2)
+    run(scheduler_over(world, a=250), count=2)
     assert world.watched == [[("a", 2, 50)], [("a", 2, 50)]]
     assert [state.num_instances for state in world.seen] == [2]
 
@@ -220,15 +220,15 @@ def test_message_has_the_limits_that_filters_set():
             return True
 
     world = World()
-    run(filtering(world, filters=[Limiting], a=250))
+    run(scheduler_over(world, filters=[Limiting], a=250))
     assert world.sent[0][-1]["filter_properties"]["limits"] == {"memory_mb": 512}
 
 
 def test_deleted_instance_is_not_built_and_the_others_run(caplog):
     world = World(gone=["i0"])
     with caplog.at_level(logging.INFO):
-        run(filtering(world, a=900), count=2)
-        handle_schedule_error("context", NoValidHost(""), "i0", {}, deployment=around(world))
+        run(scheduler_over(world, a=900), count=2)
+        handle_schedule_error("context", NoValidHost(""), "i0", {}, deployment=deployment_of(world))
     assert placements(world) == [("i1", "a")]
     assert world.states == world.faults == {}
     assert "Instance i0 disappeared while it was scheduled." in caplog.text
@@ -246,7 +246,7 @@ def test_failing_notifier_and_records_do_not_stop_the_others(caplog):
             raise Unavailable("no database")
 
     world = Failing(broken="b")
-    run(filtering(world, filters=[EmptyHostFilter], a=250, b=300), count=2)
+    run(scheduler_over(world, filters=[EmptyHostFilter], a=250, b=300), count=2)
     assert placements(world) == [("i1", "a")]
     assert "The notification scheduler.run_instance.start failed." in caplog.text
     assert "The failure of instance i0 could not be recorded." in caplog.text
@@ -255,10 +255,10 @@ def test_failing_notifier_and_records_do_not_stop_the_others(caplog):
 @pytest.mark.shows("S182")
 def test_failure_of_the_whole_request_puts_all_instances_in_error():
     world = World()
-    driver = filtering(world, a=900)
+    driver = scheduler_over(world, a=900)
     run(driver, count=2, retry={"num_attempts": 3, "hosts": []})
     assert world.states == {"i0": ("error", None), "i1": ("error", None)}
-    assert events(world) == [START, FAILED, FAILED]
+    assert event_types(world) == [START, FAILED, FAILED]
     assert "Exceeded max scheduling attempts 3" in world.faults["i1"]
 
     class Broken(FilterScheduler):
@@ -267,7 +267,7 @@ def test_failure_of_the_whole_request_puts_all_instances_in_error():
 
     world = World()
     with pytest.raises(RuntimeError, match="no database"):
-        run(filtering(world, Broken), count=2)
+        run(scheduler_over(world, Broken), count=2)
     assert world.faults == {"i0": "no database", "i1": "no database"}
 
 
@@ -276,7 +276,9 @@ def test_request_without_instances_is_refused_and_changes_nothing(kind):
     world = World()
     for request_spec in ({}, {"instance_uuids": []}):
         with pytest.raises(BadRequest, match="request_spec has no instances"):
-            SchedulerManager(filtering(world, kind, a=900)).run_instance(None, request_spec, None, [], [], True, {})
+            SchedulerManager(scheduler_over(world, kind, a=900)).run_instance(
+                None, request_spec, None, [], [], True, {}
+            )
     assert (world.told, world.sent, world.states) == ([], [], {})
 
 
@@ -288,7 +290,7 @@ def test_scheduler_without_a_deployment_cannot_send():
 @pytest.mark.shows("S195", "S198", "S213")
 def test_chance_scheduler_runs_instances_on_any_host_that_is_up():
     world = World(up="abc", broken="b")
-    driver = ChanceScheduler(HostManager(list), world, chance=random.Random(3), deployment=around(world))
+    driver = ChanceScheduler(HostManager(list), world, chance=random.Random(3), deployment=deployment_of(world))
     run(driver, count=20, ignore_hosts=["c"])
     assert {host for _, host in placements(world)} == {"a"}
     assert all(fault == "b does not answer" for fault in world.faults.values())
@@ -300,13 +302,13 @@ def test_chance_scheduler_runs_instances_on_any_host_that_is_up():
     assert message["node"] is None
     assert "instance_uuids" not in message["request_spec"]
     assert message["filter_properties"]["request_spec"] is message["request_spec"]
-    assert events(world)[0] == START
-    assert events(world)[-1] == END
+    assert event_types(world)[0] == START
+    assert event_types(world)[-1] == END
 
 
 def test_chance_scheduler_without_hosts_puts_instances_in_error():
     world = World(up="")
-    driver = ChanceScheduler(HostManager(list), world, deployment=around(world))
+    driver = ChanceScheduler(HostManager(list), world, deployment=deployment_of(world))
     run(driver, count=2)
     assert {*world.faults.values()} == {"No valid host was found. Is the appropriate service running?"}
     assert [*world.faults] == ["i0", "i1"]
@@ -315,7 +317,7 @@ def test_chance_scheduler_without_hosts_puts_instances_in_error():
 @pytest.mark.shows("S197")
 def test_running_instances_count_in_the_cache_until_the_next_refresh():
     world = World()
-    driver = filtering(world, CachingScheduler, a=250, b=300)
+    driver = scheduler_over(world, CachingScheduler, a=250, b=300)
     for _ in range(2):
         run(driver)
         world.seen = [HostState(host, host, free_ram_mb=free) for host, free in (("a", 250), ("b", 300))]
@@ -330,7 +332,7 @@ def test_members_of_an_anti_affinity_group_run_on_different_hosts():
     group = InstanceGroup(policy="anti-affinity")
     driver = FilterScheduler(
         HostManager(lambda: [HostState("a", "a", free_ram_mb=900), HostState("b", "b", free_ram_mb=100)]),
-        deployment=around(world),
+        deployment=deployment_of(world),
     )
     run(driver, count=3, instance_group=group)
     assert placements(world) == [("i0", "a"), ("i1", "b")]

@@ -20,7 +20,7 @@ from roost.model.host import HostFacts, PciPool
 from roost.model.request import Destination
 from roost.model.settings.roost_settings import FilterScheduler as Section
 from roost.model.settings.roost_settings import Settings
-from tests.support.fleets.fleets import boot, fleet, uuid_text
+from tests.support.fleets.fleets import add_instance, fleet, uuid_text
 
 TYPE = {"name": "f", "vcpus": 1, "memory_mb": 100, "root_gb": 1}
 
@@ -189,7 +189,7 @@ def test_host_states_have_the_devices_and_images_of_the_fleet():
         tags={"physical_network": None, "own": ("x", "y")},
     )
     state = fleet(HostFacts(pci_pools=(pool,), metrics={"cpu.percent": 1.0}), HostFacts())
-    boot(state, 0, {"os_distro": "debian"})
+    add_instance(state, 0, {"os_distro": "debian"})
     states = HostList(host_states_of(state))
     assert [facts.pci_pools for facts in states.all_facts()] == [(pool,), ()]
     assert [facts.metrics for facts in states.all_facts()] == [{"cpu.percent": 1.0}, {}]

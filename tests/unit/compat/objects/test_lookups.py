@@ -12,7 +12,7 @@ from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts
 from roost.model.writes import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.framework.plugin import NoOptions
-from tests.support.fleets.fleets import fleet, group, hosts_of, spec, uuid_of, uuid_text
+from tests.support.fleets.fleets import fleet, group, host_view, spec, uuid_of, uuid_text
 
 CONTEXT = get_admin_context()
 
@@ -34,7 +34,7 @@ def look_up(look, *, now_s=0.0):
     members = group("anti-affinity", {1: 1})
     state.groups[1] = members
     apply(state, Claim([ConsumerRow(1, uuid_of(7), "p", "")], [], [InstanceRow(1, 102, 0, group_id=1)]))
-    adapt(LookupFilter)(NoOptions()).keep(hosts_of(state, [0]), spec(group=members, now_s=now_s))
+    adapt(LookupFilter)(NoOptions()).keep(host_view(state, [0]), spec(group=members, now_s=now_s))
     return results[0]
 
 

@@ -25,7 +25,7 @@ from roost.model.devices.numa import NumaCell, NumaTopology
 from roost.model.host import HostFacts
 from roost.model.request import Request
 from roost.scheduler.framework.plugin import NoOptions
-from tests.support.fleets.fleets import fleet, hosts_of, spec
+from tests.support.fleets.fleets import fleet, host_view, spec
 
 
 @pytest.mark.shows("S044")
@@ -61,7 +61,7 @@ def test_plugin_inherits_from_a_filter_in_its_module():
     base = sys.modules["roost.compat.scheduler.filters.io_ops_filter"].IoOpsFilter
     rule = adapt(type("Calm", (base,), {"__doc__": "Few operations."}))(NoOptions())
     state = fleet(HostFacts(num_io_ops=8), HostFacts(num_io_ops=7))
-    assert rule.keep(hosts_of(state), spec()).tolist() == [False, True]
+    assert rule.keep(host_view(state), spec()).tolist() == [False, True]
 
 
 def test_field_values_have_a_canonical_form_and_unknown_ones_are_errors():
@@ -177,7 +177,7 @@ def test_nova_weigher_sets_its_multiplier_for_each_host():
 
     state = fleet(HostFacts(), HostFacts(), aggregates=[({"acme_weight_multiplier": "-1"}, [1])])
     rule = adapt(Acme)(NoOptions())
-    assert rule.multipliers(hosts_of(state), spec()).tolist() == [2.0, -1.0]
+    assert rule.multipliers(host_view(state), spec()).tolist() == [2.0, -1.0]
 
 
 def test_candidate_filter_runs_for_each_candidate():
@@ -187,4 +187,4 @@ def test_candidate_filter_runs_for_each_candidate():
 
     rule, state = adapt(Picky)(NoOptions()), fleet(HostFacts())
     candidates = ({"good": ["p"]}, {"bad": ["p"]})
-    assert [rule.accepts(hosts_of(state), spec(), at=0, mappings=each) for each in candidates] == [True, False]
+    assert [rule.accepts(host_view(state), spec(), at=0, mappings=each) for each in candidates] == [True, False]

@@ -17,8 +17,8 @@ from roost.errors import JournalLost
 from roost.model.work.guest_use import GuestUse
 from roost.model.work.orders import Destroy, OrderAnswer, Power, Spawn
 from tests.support.agents.scripted_agents import RUN, order, spec
-from tests.support.fleets.devices import pool
-from tests.support.permissions import somebody
+from tests.support.fleets.devices import pci_pool
+from tests.support.permissions import unprivileged_user
 
 DONE = OrderAnswer(run=RUN, outcome="ok")
 GUESTS = ("a", "b")
@@ -50,7 +50,7 @@ def write_line(journal, name, guest, number):
 
 def holding(guest, node, holder=None):
     """Return the holding of a guest on a node: one device."""
-    use = GuestUse(devices=(pool(count=1),))
+    use = GuestUse(devices=(pci_pool(count=1),))
     return Holding(node=node, holder=holder or guest, instance=guest, operation="move", use=use)
 
 
@@ -101,7 +101,7 @@ def test_holdings_of_migrations_are_separate_from_instances():
 def test_device_addresses_are_stored_for_known_instances(tmp_path):
     journal = Journal(tmp_path / "journal")
     journal.hold("a", [holding("a", "one"), holding("a", "one", "move")])
-    with_addresses = GuestUse(devices=(pool(count=1),), addresses=("0000:81:00.0",))
+    with_addresses = GuestUse(devices=(pci_pool(count=1),), addresses=("0000:81:00.0",))
     journal.name_devices("one", {"a": with_addresses, "gone": with_addresses})
     assert journal.instances("one") == {"a": with_addresses}
     assert journal.migrations("one")["move"].addresses == ()
@@ -122,7 +122,7 @@ def test_holding_without_device_addresses_is_readable(tmp_path):
         file.execute("UPDATE holding SET body = ?", [msgspec.msgpack.encode(older)])
         file.commit()
     again = Journal(tmp_path / "journal")
-    assert again.instances("one")["a"] == GuestUse(devices=(pool(count=1),))
+    assert again.instances("one")["a"] == GuestUse(devices=(pci_pool(count=1),))
     again.close()
 
 
@@ -203,7 +203,10 @@ def test_corrupt_row_is_refused(damage, tmp_path):
 def test_unwritable_folder_is_a_clear_error():
     with tempfile.TemporaryDirectory() as folder:  # Unlike tmp_path, other users may enter it.
         Path(folder).chmod(0o555)
-        with somebody(), pytest.raises(JournalLost, match=r"journal cannot be used: its folder cannot be written to"):
+        with (
+            unprivileged_user(),
+            pytest.raises(JournalLost, match=r"journal cannot be used: its folder cannot be written to"),
+        ):
             Journal(Path(folder) / "journal")
 
 

@@ -19,7 +19,7 @@ from roost.errors import RoostError
 from roost.model.work.agent_terms import HostTerms
 from roost.model.work.guest import GuestReport
 from roost.model.work.orders import Destroy, OwnNode, Poll, Power, Rebuild, Spawn
-from tests.support.agents.scripted_agents import HOST, Dead, MemoryServer, PlainTracker, order, spec
+from tests.support.agents.scripted_agents import HOST, AgentDeath, MemoryServer, PlainTracker, order, spec
 from tests.support.fleets.worlds import uuid_named
 
 GUESTS = ("a", "b")
@@ -115,7 +115,7 @@ class AgentSimulation:
         if self.calls_left is not None:
             self.calls_left -= 1
             if self.calls_left <= 0:
-                raise Dead
+                raise AgentDeath
 
     def check_driver_call(self, name, *arguments):
         """Check that a call is not older than the last one for its guest; return whether it builds a guest."""
@@ -249,7 +249,7 @@ class AgentSimulation:
         }
         try:
             actions[event]()
-        except Dead:
+        except AgentDeath:
             self.start_agent()
 
     def tick(self):

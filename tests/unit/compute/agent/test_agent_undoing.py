@@ -7,14 +7,14 @@ from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.tasks import Undo, Work
 from roost.errors import Conflict, Unavailable
 from roost.model.work.orders import Destroy, Discard, Inspect, Prepare, Spawn
-from tests.support.agents.agent_machines import FAILED, OK, found, hear, outcomes, ready
+from tests.support.agents.agent_machines import FAILED, OK, answer_poll, guest_report, outcomes, ready_agent
 from tests.support.agents.scripted_agents import order, spec
 
 
 def test_order_withdrawn_while_running_is_undone():
-    one, spawn = ready(), order(Spawn(spec()))
-    hear(one, spawn)
-    hear(one, withdrawn=[spawn.id])
+    one, spawn = ready_agent(), order(Spawn(spec()))
+    answer_poll(one, spawn)
+    answer_poll(one, withdrawn=[spawn.id])
     one.on_worked(Work(spawn), OK, 0.0)
     assert one.due(0.0) == [Undo(spawn)]
     one.on_worked(Undo(spawn), OK, 0.0)
@@ -22,9 +22,9 @@ def test_order_withdrawn_while_running_is_undone():
 
 
 def test_conflicting_answer_undoes_only_a_successful_build():
-    one = ready()
+    one = ready_agent()
     build, failed = order(Spawn(spec())), order(Spawn(spec("other")), of="other", order_id=9)
-    hear(one, build, failed)
+    answer_poll(one, build, failed)
     one.on_worked(Work(build), OK, 0.0)
     one.on_worked(Work(failed), FAILED, 0.0)
     one.due(0.0)
@@ -37,21 +37,21 @@ def test_conflicting_answer_undoes_only_a_successful_build():
 @pytest.mark.parametrize("act", [Spawn(spec()), Prepare(spec()), Discard()])
 def test_hung_order_is_undone_after_restart(act):
     journal = Journal(None)
-    one, hung_order = ready(journal, timeout_s=10.0), order(act, 1)
-    hear(one, hung_order)
+    one, hung_order = ready_agent(journal, timeout_s=10.0), order(act, 1)
+    answer_poll(one, hung_order)
     assert outcomes(one.due(10.0)) == [(hung_order.id, "failed")]
     one.on_delivered(hung_order)
     assert (one.poll_part().held, one.due(11.0)) == ((), [])
-    two = ready(journal)
-    tasks = hear(two)
+    two = ready_agent(journal)
+    tasks = answer_poll(two)
     assert (outcomes(tasks), Undo(hung_order) in tasks) == ([(hung_order.id, "failed")], True)
 
 
 @pytest.mark.parametrize(("result", "is_undone"), [(OK, True), (FAILED, False)], ids=["succeeds", "fails"])
 def test_hung_order_is_settled_after_it_ends(result, is_undone):
     journal = Journal(None)
-    one, hung_order = ready(journal, timeout_s=10.0), order(Spawn(spec()), 1)
-    hear(one, hung_order)
+    one, hung_order = ready_agent(journal, timeout_s=10.0), order(Spawn(spec()), 1)
+    answer_poll(one, hung_order)
     one.due(10.0)
     one.on_delivered(hung_order)
     one.on_worked(Work(hung_order), result, 12.0)
@@ -64,15 +64,15 @@ def test_hung_order_is_settled_after_it_ends(result, is_undone):
 
 
 def test_failed_undo_is_retried_and_does_not_block_orders():
-    one = ready()
+    one = ready_agent()
     build, after = order(Spawn(spec()), 1), order(Destroy(), 2)
-    hear(one, build)
-    hear(one, withdrawn=[build.id])
+    answer_poll(one, build)
+    answer_poll(one, withdrawn=[build.id])
     one.on_worked(Work(build), OK, 0.0)
     assert one.due(0.0) == [Undo(build)]
     one.on_worked(Undo(build), FAILED, 1.0)
     assert one.due(5.9) == []
-    assert hear(one, after, now_s=5.9) == [Work(after)]
+    assert answer_poll(one, after, now_s=5.9) == [Work(after)]
     one.on_worked(Work(after), OK, 6.0)
     assert [task for task in one.due(6.0) if isinstance(task, Undo)] == [Undo(build)]
     one.on_worked(Undo(build), OK, 6.0)
@@ -82,31 +82,31 @@ def test_failed_undo_is_retried_and_does_not_block_orders():
 @pytest.mark.parametrize("is_earlier", [False, True], ids=["this process", "earlier process"])
 def test_inspect_fails_while_an_undo_is_pending(is_earlier):
     journal = Journal(None)
-    one, build, inspection = ready(journal), order(Spawn(spec()), 1), order(Inspect(), 2)
-    hear(one, build)
+    one, build, inspection = ready_agent(journal), order(Spawn(spec()), 1), order(Inspect(), 2)
+    answer_poll(one, build)
     if is_earlier:
-        one = ready(journal)
-        hear(one, withdrawn=[build.id])
+        one = ready_agent(journal)
+        answer_poll(one, withdrawn=[build.id])
     else:
-        hear(one, withdrawn=[build.id])
+        answer_poll(one, withdrawn=[build.id])
         one.on_worked(Work(build), OK, 0.0)
         assert one.due(0.0) == [Undo(build)]
     one.on_worked(Undo(build), FAILED, 1.0)
-    (tell,) = hear(one, inspection, now_s=1.0)
+    (tell,) = answer_poll(one, inspection, now_s=1.0)
     assert (tell.order, tell.answer.outcome) == (inspection, "failed")
     assert "could not undo spawn of instance" in tell.answer.problem
     one.on_delivered(inspection)
     assert one.due(6.0) == [Undo(build)]
     one.on_worked(Undo(build), OK, 6.0)
     repeat = order(Inspect(), 3)
-    assert hear(one, repeat, now_s=6.0) == [Work(repeat)]
+    assert answer_poll(one, repeat, now_s=6.0) == [Work(repeat)]
 
 
 def test_leftover_of_a_failed_build_is_undone_and_the_answer_still_sent():
-    one = ready()
+    one = ready_agent()
     build = order(Spawn(spec()), 1)
-    hear(one, build)
-    leftover = msgspec.structs.replace(FAILED, found=found(state="building"))
+    answer_poll(one, build)
+    leftover = msgspec.structs.replace(FAILED, found=guest_report(state="building"))
     one.on_worked(Work(build), leftover, 0.0)
     tasks = one.due(0.0)
     assert (outcomes(tasks), Undo(build) in tasks) == ([(build.id, "failed")], True)
@@ -117,37 +117,37 @@ def test_leftover_of_a_failed_build_is_undone_and_the_answer_still_sent():
 
 def test_failed_discard_is_retried_across_restarts_until_done():
     journal = Journal(None)
-    one, discard = ready(journal), order(Discard(), 1)
-    hear(one, discard)
+    one, discard = ready_agent(journal), order(Discard(), 1)
+    answer_poll(one, discard)
     one.on_worked(Work(discard), FAILED, 0.0)
     undo, tell = one.due(0.0)
     assert (undo, outcomes([tell])) == (Undo(discard), [(discard.id, "failed")])
     one.on_delivered(discard)
     one.on_worked(Undo(discard), FAILED, 0.0)
     assert (one.is_undoing, one.poll_part().held) == (True, ())
-    two = ready(journal)
-    tasks = hear(two)
+    two = ready_agent(journal)
+    tasks = answer_poll(two)
     assert Undo(discard) in tasks
     two.on_delivered(discard)
     two.on_worked(Undo(discard), OK, 0.0)
     assert (two.due(9.0), two.is_undoing, two.is_idle) == ([], False, True)
     assert [each.state for each in journal.entries()] == ["taken"]
-    assert Undo(discard) not in hear(ready(journal))
+    assert Undo(discard) not in answer_poll(ready_agent(journal))
 
 
 def test_completed_undo_is_not_repeated_after_restart():
     journal = Journal(None)
-    one, build, discard = ready(journal), order(Spawn(spec()), 1), order(Discard(), 2, of="other")
-    hear(one, build, discard)
-    one.on_worked(Work(build), msgspec.structs.replace(FAILED, found=found(state="building")), 0.0)
+    one, build, discard = ready_agent(journal), order(Spawn(spec()), 1), order(Discard(), 2, of="other")
+    answer_poll(one, build, discard)
+    one.on_worked(Work(build), msgspec.structs.replace(FAILED, found=guest_report(state="building")), 0.0)
     one.due(0.0)
     one.on_worked(Undo(build), OK, 0.0)
     one.due(0.0)
     one.on_worked(Work(discard), FAILED, 0.0)
     one.due(0.0)
     one.on_worked(Undo(discard), OK, 0.0)
-    two = ready(journal)
-    tasks = hear(two)
+    two = ready_agent(journal)
+    tasks = answer_poll(two)
     assert outcomes(tasks) == [(build.id, "failed"), (discard.id, "ok")]
     assert [task for task in tasks if isinstance(task, Undo)] == []
 
@@ -162,24 +162,24 @@ def test_completed_undo_is_not_repeated_after_restart():
     ids=["prepare", "discard", "spawn, then a later move"],
 )
 def test_prepare_fails_while_an_undo_is_pending(before, repeat):
-    one = ready()
-    hear(one, first := order(before, 1))
-    one.on_worked(Work(first), msgspec.structs.replace(FAILED, found=found(state="prepared")), 0.0)
+    one = ready_agent()
+    answer_poll(one, first := order(before, 1))
+    one.on_worked(Work(first), msgspec.structs.replace(FAILED, found=guest_report(state="prepared")), 0.0)
     one.due(0.0)
     one.on_worked(Undo(first), FAILED, 1.0)
     one.on_delivered(first)
-    (tell,) = hear(one, repeat, now_s=1.0)
+    (tell,) = answer_poll(one, repeat, now_s=1.0)
     assert (tell.order, tell.answer.outcome) == (repeat, "failed")
     assert "could not undo" in tell.answer.problem
     other = order(Prepare(spec()), 3, of="other")
-    assert hear(one, other, now_s=1.0) == [Work(other)]
+    assert answer_poll(one, other, now_s=1.0) == [Work(other)]
 
 
 def test_withdrawn_order_of_an_earlier_process_is_undone():
     journal = Journal(None)
     spawn = order(Spawn(spec()))
-    hear(ready(journal), spawn)
-    two = ready(journal)
-    assert hear(two, withdrawn=[spawn.id]) == [Undo(spawn)]
+    answer_poll(ready_agent(journal), spawn)
+    two = ready_agent(journal)
+    assert answer_poll(two, withdrawn=[spawn.id]) == [Undo(spawn)]
     two.on_worked(Undo(spawn), OK, 0.0)
     assert journal.entries() == []

@@ -32,10 +32,10 @@ from roost.model.work.orders import (
     Settle,
     Spawn,
 )
-from tests.support.agents.driver_doubles import fake, spec_of
-from tests.support.agents.order_execution import CARD, GUEST, Host, failing, pinned, pinned_on
+from tests.support.agents.driver_doubles import fake_driver, spec_of
+from tests.support.agents.order_execution import CARD, GUEST, Host, failing_host, pinned_cpus_on, pinned_guest
 from tests.support.agents.scripted_agents import HOST, RUN, PlainTracker, order, spec
-from tests.support.fleets.devices import ask
+from tests.support.fleets.devices import pci_request
 from tests.support.fleets.worlds import uuid_named
 
 
@@ -43,7 +43,7 @@ class FaultyDriver:
     """A driver that returns or raises the given results, by method."""
 
     def __init__(self, **answers):
-        self._inner, self._answers = fake(host=HOST), answers
+        self._inner, self._answers = fake_driver(host=HOST), answers
 
     def __getattr__(self, name):
         if name not in self._answers:
@@ -76,7 +76,7 @@ def test_driver_receives_the_claimed_numa_cells():
 
 def test_guest_that_does_not_fit_fails_without_being_built():
     host = Host()
-    host.do(Spawn(spec("other", pci=(ask(count=2),))), of="other")
+    host.do(Spawn(spec("other", pci=(pci_request(count=2),))), of="other")
     answer = host.do(Spawn(spec(**CARD)))
     assert answer.outcome == "failed"
     assert answer.problem.startswith("the host lacks free PCI devices: 1 ")
@@ -93,7 +93,7 @@ def test_guest_that_does_not_fit_fails_without_being_built():
     ],
 )
 def test_failed_build_leaves_no_guest_and_no_claim(kind, outcome, problem, capsys):
-    host = failing("spawn", kind)
+    host = failing_host("spawn", kind)
     answer = host.do(Spawn(spec(**CARD)))
     assert (answer.outcome, answer.problem) == (outcome, problem)
     assert (host.driver.guests(), host.free, host.journal.holdings(GUEST)) == ([], 2, [])
@@ -236,7 +236,10 @@ def half_built_guest(build):
 
 def test_cold_migration_claims_on_target_and_releases_source_on_destroy():
     shelf = MemoryShelf()
-    source, target = Host(fake(host=HOST, shelf=shelf)), Host(fake(host="host-b", shelf=shelf), name="host-b")
+    source, target = (
+        Host(fake_driver(host=HOST, shelf=shelf)),
+        Host(fake_driver(host="host-b", shelf=shelf), name="host-b"),
+    )
     source.do(Spawn(spec(**CARD)))
     arrival = card_guest_on("host-b")
     to = target.do(Prepare(arrival), turn=2, host="host-b").prepared
@@ -251,7 +254,10 @@ def test_cold_migration_claims_on_target_and_releases_source_on_destroy():
 
 def test_live_migration_releases_the_source():
     shelf = MemoryShelf()
-    source, target = Host(fake(host=HOST, shelf=shelf)), Host(fake(host="host-b", shelf=shelf), name="host-b")
+    source, target = (
+        Host(fake_driver(host=HOST, shelf=shelf)),
+        Host(fake_driver(host="host-b", shelf=shelf), name="host-b"),
+    )
     source.do(Spawn(spec(**CARD)))
     to = target.do(Prepare(card_guest_on("host-b")), turn=2).prepared
     assert source.do(AbortMigration(), turn=2).outcome == "ok"
@@ -263,7 +269,7 @@ def test_resize_in_place_holds_both_sizes_until_discarded():
     host = Host()
     host.do(Spawn(spec(**CARD)))
     before = host.journal.holdings(GUEST)
-    host.do(Prepare(spec(pci=(ask(count=1),))), turn=2)
+    host.do(Prepare(spec(pci=(pci_request(count=1),))), turn=2)
     assert (host.free, len(host.journal.holdings(GUEST))) == (0, 2)
     assert len(host.journal.migrations(HOST)) == 1
     assert host.do(Discard(), 2, turn=2).outcome == "ok"
@@ -285,26 +291,26 @@ def test_repeated_prepare_claims_once(is_here):
 
 @pytest.mark.parametrize(("end", "count"), [(Settle, 2), (Discard, 1)])
 def test_resize_in_place_pins_cpus_for_both_sizes_until_it_ends(end, count):
-    host, small, large = Host(), spec(**pinned(0)), spec(**pinned(0, 1))
+    host, small, large = Host(), spec(**pinned_guest(0)), spec(**pinned_guest(0, 1))
     host.do(Spawn(small))
     to = host.do(Prepare(large), turn=2).prepared
     host.do(Power(is_on=False), 2, turn=2)
     assert host.do(SendDisk(to), 3, turn=2).outcome == "ok"
     assert host.do(Finish(large), 4, turn=2).found.state == "running"
-    assert len(pinned_on(host)) == 3
-    assert host.do(Spawn(spec("other", **pinned(0, 1))), of="other").outcome == "failed"
+    assert len(pinned_cpus_on(host)) == 3
+    assert host.do(Spawn(spec("other", **pinned_guest(0, 1))), of="other").outcome == "failed"
     for _ in range(2):
         assert host.do(end(order(Finish(large), turn=2).operation), turn=3).outcome == "ok"
-        assert len(pinned_on(host)) == count
+        assert len(pinned_cpus_on(host)) == count
     assert len(host.journal.holdings(GUEST)) == 1
     assert host.do(Destroy(), turn=4).outcome == "ok"
-    assert len(pinned_on(host)) == 0
+    assert len(pinned_cpus_on(host)) == 0
 
 
 def test_discard_after_crashed_resize_restores_the_previous_claims():
-    host = failing("finish", "crash")
+    host = failing_host("finish", "crash")
     host.do(Spawn(spec(**CARD)))
-    before, larger = host.journal.holdings(GUEST), spec(pci=(ask(count=1),))
+    before, larger = host.journal.holdings(GUEST), spec(pci=(pci_request(count=1),))
     to = host.do(Prepare(larger), turn=2).prepared
     host.do(Power(is_on=False), 2, turn=2)
     host.do(SendDisk(to), 3, turn=2)
@@ -317,7 +323,7 @@ def test_discard_after_crashed_resize_restores_the_previous_claims():
 def test_undone_guest_with_a_prepared_resize_releases_everything():
     host = Host()
     host.do(Spawn(spec(**CARD)))
-    host.do(Prepare(spec(pci=(ask(count=1),))), turn=2)
+    host.do(Prepare(spec(pci=(pci_request(count=1),))), turn=2)
     assert host.executor.carry_out(Undo(order(Spawn(spec(**CARD))))).outcome == "ok"
     assert host.driver.inspect(GUEST) is None
     assert host.do(Discard(), 2, turn=2).outcome == "ok"
@@ -327,7 +333,7 @@ def test_undone_guest_with_a_prepared_resize_releases_everything():
 def test_discard_of_a_refused_resize_keeps_the_guests_claims():
     host = Host()
     host.do(Spawn(spec(**CARD)))
-    assert host.do(Prepare(spec(pci=(ask(count=2),))), turn=2).outcome == "failed"
+    assert host.do(Prepare(spec(pci=(pci_request(count=2),))), turn=2).outcome == "failed"
     host.do(Discard(), 2, turn=2)
     assert (host.free, host.driver.inspect(GUEST).state) == (1, "running")
 
@@ -338,7 +344,7 @@ def card_guest_on(node):
 
 def test_failed_build_and_failed_cleanup_report_the_leftover_guest():
     faults = (Fault(action="spawn", kind="crash", times=1), Fault(action="destroy", kind="failed", times=1))
-    host = Host(fake(Script(fault=faults), HOST))
+    host = Host(fake_driver(Script(fault=faults), HOST))
     build = order(Spawn(spec()))
     answer = host.executor.carry_out(Work(build))
     assert (answer.outcome, answer.found) == (
@@ -384,7 +390,7 @@ def test_undo_of_an_unrecorded_discard_releases_the_claims():
 @pytest.mark.parametrize("has_come", [False, True])
 def test_sparing_discard_keeps_a_guest_that_has_arrived(task, has_come):
     shelf = MemoryShelf()
-    source, host = fake(Script(), "source", shelf=shelf), Host(fake(Script(), HOST, shelf=shelf))
+    source, host = fake_driver(Script(), "source", shelf=shelf), Host(fake_driver(Script(), HOST, shelf=shelf))
     source.spawn(replace(spec_of("one", "source"), uuid=GUEST), "built")
     prepare = order(Prepare(spec(**CARD)), turn=2)
     to = host.executor.carry_out(Work(prepare)).prepared
@@ -399,7 +405,7 @@ def test_sparing_discard_keeps_a_guest_that_has_arrived(task, has_come):
 
 def test_undo_retries_a_failed_discard_and_keeps_the_guest():
     fault = Fault(action="discard", kind="failed", times=1)
-    host = Host(fake(Script(fault=(fault,)), HOST))
+    host = Host(fake_driver(Script(fault=(fault,)), HOST))
     host.do(Spawn(spec()))
     host.do(Prepare(spec(**CARD)), turn=2)
     discard = order(Discard(), 2, turn=2)
@@ -462,7 +468,7 @@ def test_resize_ends_before_the_node_is_tracked_after_restart(end, number):
 
 
 def test_failed_clean_destroy_is_logged_as_a_fault(capsys):
-    host = failing("destroy", "crash")
+    host = failing_host("destroy", "crash")
     assert host.executor.carry_out(Clean(GUEST, "destroy")).outcome == "aborted"
     assert '"fault"' in capsys.readouterr().err
 

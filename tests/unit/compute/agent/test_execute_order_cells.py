@@ -10,14 +10,14 @@ from roost.model.host import HostFacts
 from roost.model.work.guest import TransferTarget
 from roost.model.work.orders import Destroy, LiveMigrate, Prepare, Rebuild, Spawn
 from tests.support.agents.driver_doubles import spec_of
-from tests.support.agents.order_execution import CELLS, GUEST, Host, failing, pinned, pinned_on
-from tests.support.agents.scripted_agents import HOST, Dead, order, spec
-from tests.support.fleets.devices import ask
+from tests.support.agents.order_execution import CELLS, GUEST, Host, failing_host, pinned_cpus_on, pinned_guest
+from tests.support.agents.scripted_agents import HOST, AgentDeath, order, spec
+from tests.support.fleets.devices import pci_request
 
 
 def rebuild_of(*cpus, image="new", turn=2):
     """Return a rebuild order for a guest with dedicated CPUs."""
-    return order(Rebuild(spec(image=image, **pinned(*cpus))), turn=turn)
+    return order(Rebuild(spec(image=image, **pinned_guest(*cpus))), turn=turn)
 
 
 def carry_out(host, task_order):
@@ -28,20 +28,20 @@ def carry_out(host, task_order):
 @pytest.mark.parametrize(("kind", "outcome"), [("failed", "failed"), ("crash", "aborted")])
 @pytest.mark.parametrize("cpus", [(0, 1), (0,)], ids=["the same cells", "others"])
 def test_failed_rebuild_keeps_the_pinned_cpus_of_the_guest(kind, outcome, cpus):
-    host = failing("rebuild", kind)
-    host.do(Spawn(spec("other", **pinned(0, 1))), of="other")
-    host.do(Spawn(spec(**pinned(0, 1))))
+    host = failing_host("rebuild", kind)
+    host.do(Spawn(spec("other", **pinned_guest(0, 1))), of="other")
+    host.do(Spawn(spec(**pinned_guest(0, 1))))
     (before,) = host.journal.holdings(GUEST)
     assert host.do(Destroy(), turn=2, of="other").outcome == "ok"
     assert carry_out(host, rebuild_of(*cpus)).outcome == outcome
     runs_on = tuple(sorted(cpu for _, cpu in before.use.cells[0].pins.pairs))
-    assert (host.journal.holdings(GUEST), pinned_on(host)) == ([before], runs_on)
+    assert (host.journal.holdings(GUEST), pinned_cpus_on(host)) == ([before], runs_on)
 
 
 def test_rebuild_with_the_same_topology_keeps_the_cells():
     host, cells = Host(), []
-    host.do(Spawn(spec("other", **pinned(0, 1))), of="other")
-    host.do(Spawn(spec(**pinned(0, 1))))
+    host.do(Spawn(spec("other", **pinned_guest(0, 1))), of="other")
+    host.do(Spawn(spec(**pinned_guest(0, 1))))
     (before,), rebuild = host.journal.holdings(GUEST), host.driver.rebuild
     host.do(Destroy(), turn=2, of="other")
     host.driver.rebuild = lambda guest, operation: (cells.append(guest.cells), rebuild(guest, operation))
@@ -51,10 +51,10 @@ def test_rebuild_with_the_same_topology_keeps_the_cells():
 
 @pytest.mark.parametrize(("kind", "outcome"), [("slow", "ok"), ("failed", "failed")])
 def test_rebuild_with_another_topology_keeps_the_devices(kind, outcome):
-    host, cards = failing("rebuild", kind), {"pci": (ask(count=2),)}
-    assert host.do(Spawn(spec(**pinned(0, 1), **cards))).outcome == "ok"
+    host, cards = failing_host("rebuild", kind), {"pci": (pci_request(count=2),)}
+    assert host.do(Spawn(spec(**pinned_guest(0, 1), **cards))).outcome == "ok"
     for _ in range(2):  # The order may be delivered twice.
-        answer = carry_out(host, order(Rebuild(spec(image="new", **pinned(0), **cards)), turn=2))
+        answer = carry_out(host, order(Rebuild(spec(image="new", **pinned_guest(0), **cards)), turn=2))
         assert (answer.outcome, host.free) == (outcome, 0)
         outcome = "ok"
     assert host.do(Destroy(), turn=3).outcome == "ok"
@@ -63,37 +63,37 @@ def test_rebuild_with_another_topology_keeps_the_devices(kind, outcome):
 
 def test_rebuild_with_another_topology_needs_room_beside_the_old_cells():
     host, counts = Host(), []
-    host.do(Spawn(spec(**pinned(0, 1))))
+    host.do(Spawn(spec(**pinned_guest(0, 1))))
     rebuild = host.driver.rebuild
-    host.driver.rebuild = lambda guest, operation: (counts.append(len(pinned_on(host))), rebuild(guest, operation))
+    host.driver.rebuild = lambda guest, operation: (counts.append(len(pinned_cpus_on(host))), rebuild(guest, operation))
     assert carry_out(host, rebuild_of(0)).outcome == "ok"
-    assert (counts, len(pinned_on(host)), len(host.journal.holdings(GUEST))) == ([3], 1, 1)
-    host.do(Spawn(spec("other", **pinned(0, 1, 2))), of="other")
+    assert (counts, len(pinned_cpus_on(host)), len(host.journal.holdings(GUEST))) == ([3], 1, 1)
+    host.do(Spawn(spec("other", **pinned_guest(0, 1, 2))), of="other")
     assert carry_out(host, rebuild_of(0, 1, image="newer", turn=3)).problem.startswith("the host lacks room")
-    assert (len(pinned_on(host)), len(host.journal.holdings(GUEST))) == (4, 1)
+    assert (len(pinned_cpus_on(host)), len(host.journal.holdings(GUEST))) == (4, 1)
 
 
 @pytest.mark.parametrize("is_rebuilt", [True, False])
 @pytest.mark.parametrize("is_wanted", [True, False])
 def test_interrupted_rebuild_leaves_only_the_cells_that_the_guest_uses(monkeypatch, is_rebuilt, is_wanted):
     host, rebuild_order = Host(), rebuild_of(0)
-    host.do(Spawn(spec(**pinned(0, 1))))
+    host.do(Spawn(spec(**pinned_guest(0, 1))))
     rebuild = host.driver.rebuild
 
     def die(guest, operation):
         if is_rebuilt:
             rebuild(guest, operation)
-        raise Dead
+        raise AgentDeath
 
     with monkeypatch.context() as patch:
         patch.setattr(host.driver, "rebuild", die)
-        with pytest.raises(Dead):
+        with pytest.raises(AgentDeath):
             carry_out(host, rebuild_order)
-    assert len(pinned_on(host)) == 3
+    assert len(pinned_cpus_on(host)) == 3
     again = Work(rebuild_order, is_resumed=True) if is_wanted else Undo(rebuild_order)
     assert host.executor.carry_out(again).outcome == "ok"
     count = 1 if is_rebuilt or is_wanted else 2
-    assert (len(pinned_on(host)), len(host.journal.holdings(GUEST))) == (count, 1)
+    assert (len(pinned_cpus_on(host)), len(host.journal.holdings(GUEST))) == (count, 1)
 
 
 def host_with_pages(name, *sizes):

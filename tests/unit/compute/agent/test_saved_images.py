@@ -8,7 +8,7 @@ from roost.compute.agent.saved_images import SavedImages, find_deleted
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import BadSettings, Unavailable
 from roost.model.work.standing import STANDINGS_MAX, Standing
-from tests.support.agents.driver_doubles import fake, spec_of
+from tests.support.agents.driver_doubles import fake_driver, spec_of
 from tests.support.fleets.worlds import uuid_named
 
 GONE = Standing(is_deleted=True)
@@ -53,7 +53,7 @@ class ImageDriver:
 
 def driver_with_images(*names, faults=()):
     """Return a driver that has saved guests of these names."""
-    driver = fake(Script(fault=faults))
+    driver = fake_driver(Script(fault=faults))
     for name in names:
         driver.spawn(spec_of(name, is_on=False), "op-1")
         driver.save(uuid_named(name))

@@ -8,7 +8,7 @@ from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.host import HostFacts
 from roost.model.work.guest_use import GuestNeeds, GuestUse
-from tests.support.fleets.devices import ask, pool
+from tests.support.fleets.devices import pci_pool, pci_request
 
 RATIOS = {"cpu_allocation_ratio": 2.0, "ram_allocation_ratio": 1.0}
 
@@ -45,26 +45,26 @@ def refusal(facts, **more):
 
 
 def test_guest_gets_free_cpus_and_devices():
-    facts = host(cell(0, pinned_cpus=(0, 1, 2)), cell(1, pinned_cpus=(0,)), pools=(pool(numa_node=1, count=2),))
-    use, reason = admit(facts, GuestNeeds(topology=pinned_topology(2), pci=(ask(),)))
+    facts = host(cell(0, pinned_cpus=(0, 1, 2)), cell(1, pinned_cpus=(0,)), pools=(pci_pool(numa_node=1, count=2),))
+    use, reason = admit(facts, GuestNeeds(topology=pinned_topology(2), pci=(pci_request(),)))
     assert not reason
     assert [(each.host_cell, each.pins.pairs) for each in use.cells] == [(1, ((0, 1), (1, 2)))]
-    assert use.devices == (pool(numa_node=1),)
+    assert use.devices == (pci_pool(numa_node=1),)
 
 
 def test_guest_without_topology_or_devices_gets_none():
-    assert admit(host(cell(), pools=(pool(),)), GuestNeeds()) == (GuestUse(), "")
+    assert admit(host(cell(), pools=(pci_pool(),)), GuestNeeds()) == (GuestUse(), "")
     assert admit(host(), GuestNeeds()) == (GuestUse(), "")
 
 
 def test_device_numa_policy_does_not_bind_a_guest_without_topology():
-    use, _ = admit(host(cell(), pools=(pool(numa_node=7),)), GuestNeeds(pci=(ask(numa_policy="required"),)))
-    assert use.devices == (pool(numa_node=7),)
+    use, _ = admit(host(cell(), pools=(pci_pool(numa_node=7),)), GuestNeeds(pci=(pci_request(numa_policy="required"),)))
+    assert use.devices == (pci_pool(numa_node=7),)
 
 
 def test_host_without_numa_topology_accepts_a_guest_with_one():
-    use, _ = admit(host(pools=(pool(numa_node=7),)), GuestNeeds(topology=pinned_topology(2), pci=(ask(),)))
-    assert use == GuestUse(devices=(pool(numa_node=7),))
+    use, _ = admit(host(pools=(pci_pool(numa_node=7),)), GuestNeeds(topology=pinned_topology(2), pci=(pci_request(),)))
+    assert use == GuestUse(devices=(pci_pool(numa_node=7),))
 
 
 def test_refusal_lists_everything_that_is_missing():
@@ -73,27 +73,27 @@ def test_refusal_lists_everything_that_is_missing():
     assert (
         refusal(full, topology=pinned_topology(1, 1)) == "the host lacks room for 2 NUMA cells as the guest wants them"
     )
-    assert refusal(full, topology=pinned_topology(2), pci=(ask(name="card"), ask(count=3))) == (
+    assert refusal(full, topology=pinned_topology(2), pci=(pci_request(name="card"), pci_request(count=3))) == (
         "the host lacks room for a NUMA cell as the guest wants it; "
         "the host lacks free PCI devices: 1 card, 3 of product_id=a"
     )
 
 
 def test_required_numa_policy_needs_devices_near_the_cells():
-    facts = host(cell(0, pinned_cpus=(0, 1, 2)), cell(1), pools=(pool(numa_node=0),))
-    near = GuestNeeds(topology=pinned_topology(2), pci=(ask(numa_policy="required"),))
+    facts = host(cell(0, pinned_cpus=(0, 1, 2)), cell(1), pools=(pci_pool(numa_node=0),))
+    near = GuestNeeds(topology=pinned_topology(2), pci=(pci_request(numa_policy="required"),))
     use, reason = admit(facts, near)
     assert use is None
     assert reason == "the host lacks room for a NUMA cell as the guest wants it, with its devices near"
-    use, _ = admit(facts, GuestNeeds(topology=pinned_topology(2), pci=(ask(numa_policy="preferred"),)))
+    use, _ = admit(facts, GuestNeeds(topology=pinned_topology(2), pci=(pci_request(numa_policy="preferred"),)))
     assert use.cells[0].host_cell == 1
 
 
 def test_devices_come_from_the_allocated_providers():
-    pools = (pool(rp_uuids=("one",)), pool(rp_uuids=("two",)))
-    requests = (ask(request_id="r"),)
+    pools = (pci_pool(rp_uuids=("one",)), pci_pool(rp_uuids=("two",)))
+    requests = (pci_request(request_id="r"),)
     use, _ = admit(host(pools=pools), GuestNeeds(pci=requests, mappings={"r-0": ("two",)}))
-    assert use.devices == (pool(rp_uuids=("two",)),)
+    assert use.devices == (pci_pool(rp_uuids=("two",)),)
     assert "lacks free PCI devices" in refusal(host(pools=pools), pci=requests, mappings={"r-0": ("three",)})
 
 

@@ -11,7 +11,8 @@ from roost.model.host import HostFacts
 from roost.model.work.agent_terms import PciDevice
 from roost.model.work.guest_use import GuestNeeds, GuestUse
 from tests.support.agents.driver_doubles import spec_of
-from tests.support.fleets.devices import ask, pool
+from tests.support.fleets.devices import pci_pool as pool
+from tests.support.fleets.devices import pci_request
 
 BARE = HostFacts(
     host_ip="10.0.0.1",
@@ -23,7 +24,7 @@ BARE = HostFacts(
 def pinned_needs(count, *, devices=0, threads=None):
     """Return needs of dedicated CPUs and devices."""
     cell = InstanceCell(id=0, pcpus=frozenset(range(count)), memory_mb=64, policy="dedicated", threads=threads)
-    pci = (ask(count=devices),) if devices else ()
+    pci = (pci_request(count=devices),) if devices else ()
     return GuestNeeds(topology=InstanceTopology(cells=(cell,)), pci=pci)
 
 
@@ -166,7 +167,7 @@ def host_with_devices(*devices, **uses):
 
 
 def device_needs(*alternatives, count=1, **more):
-    requests = tuple(ask(each, count=count, request_id=f"pci{n}") for n, each in enumerate(alternatives))
+    requests = tuple(pci_request(each, count=count, request_id=f"pci{n}") for n, each in enumerate(alternatives))
     return GuestNeeds(pci=requests, **more)
 
 

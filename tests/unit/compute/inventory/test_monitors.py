@@ -5,7 +5,7 @@ import pytest
 from roost.compute.drivers.fake.script import FakeNode, Fault, Script
 from roost.compute.inventory.monitors import Monitors
 from roost.errors import BadSettings
-from tests.support.agents.driver_doubles import fake
+from tests.support.agents.driver_doubles import fake_driver
 
 NODE = "host-a"
 
@@ -20,7 +20,7 @@ def times(user, kernel, idle, iowait):
 
 
 def driver_with_metrics(*faults, **metrics):
-    return fake(Script(node=(FakeNode(metrics=metrics),), fault=faults))
+    return fake_driver(Script(node=(FakeNode(metrics=metrics),), fault=faults))
 
 
 def test_percentages_are_derived_from_cpu_times():
@@ -57,7 +57,7 @@ def test_percentages_start_over_after_a_host_reboot():
 
 def test_nodes_have_separate_readings():
     metrics_by_node = {"a": times(1.0, 0.0, 1.0, 0.0), "b": times(9.0, 0.0, 1.0, 0.0)}
-    driver = fake(
+    driver = fake_driver(
         Script(node=tuple(FakeNode(name=name, metrics=readings) for name, readings in metrics_by_node.items()))
     )
     monitors = Monitors(["cpu.virt_driver"])

@@ -3,7 +3,7 @@ import pytest
 from roost.compute.inventory.provider_config import ProviderConfig, ProviderConfigs, read
 from roost.errors import BadSettings
 from roost.model.provider import Inventory
-from tests.support.fleets.provider_trees import everything, planted
+from tests.support.fleets.provider_trees import provider_tree, tree_content
 from tests.support.fleets.worlds import uuid_named
 
 HOST = uuid_named("host")
@@ -183,32 +183,32 @@ def merge_warnings(tree, *configs):
 
 
 def test_merge_adds_inventories_and_traits():
-    tree = planted()
+    tree = provider_tree()
     assert merge_warnings(tree, config(inventories={"CUSTOM_FPGA": 4}, traits=["CUSTOM_FAST", "CUSTOM_A"])) == []
     data = tree.data("host")
     assert set(data.inventory) == {"VCPU", "CUSTOM_FPGA"}
     assert (data.inventory["CUSTOM_FPGA"]["total"], data.inventory["CUSTOM_FPGA"]["allocation_ratio"]) == (4, 1.0)
     assert data.traits == {"CUSTOM_A", "CUSTOM_B", "CUSTOM_FAST", "OWNER_NOVA"}
-    assert tree.data("pool") == planted().data("pool")
+    assert tree.data("pool") == provider_tree().data("pool")
 
 
 def test_entry_can_name_a_provider_by_uuid():
-    tree = planted()
+    tree = provider_tree()
     merge_warnings(tree, config(uuid_named("cell0"), traits=["CUSTOM_FAST"]))
     assert tree.has_traits("cell0", ["CUSTOM_FAST", "OWNER_NOVA"])
 
 
 def test_merging_again_changes_nothing():
-    tree = planted()
+    tree = provider_tree()
     entry_to_add = config(inventories={"CUSTOM_FPGA": 4}, traits=["CUSTOM_FAST"])
     merge_warnings(tree, entry_to_add)
-    before = everything(tree)
+    before = tree_content(tree)
     merge_warnings(tree, entry_to_add)
-    assert everything(tree) == before
+    assert tree_content(tree) == before
 
 
 def test_default_entry_applies_to_compute_nodes_without_their_own():
-    tree = planted()
+    tree = provider_tree()
     tree.new_root("other", uuid_named("other"))
     tree.new_root("third", uuid_named("third"))
     for name in ("host", "cell0", "other", "third"):
@@ -233,13 +233,13 @@ def test_default_entry_applies_to_compute_nodes_without_their_own():
 
 
 def test_missing_provider_is_warned_about_once():
-    tree, warnings = planted(), []
+    tree, warnings = provider_tree(), []
     configs = ProviderConfigs([config("nobody"), config("$COMPUTE_NODE")], warn=warnings.append)
-    before = everything(tree)
+    before = tree_content(tree)
     for _ in range(3):
         configs.merge(tree)
     assert warnings == ["site.yaml: there is no provider 'nobody', so its entry is ignored"]
-    assert everything(tree) == before
+    assert tree_content(tree) == before
 
 
 @pytest.mark.parametrize(
@@ -255,12 +255,12 @@ def test_missing_provider_is_warned_about_once():
     ],
 )
 def test_conflict_with_the_tree_is_refused_and_merges_nothing(configs, problem):
-    tree = planted()
+    tree = provider_tree()
     tree.add_traits("host", "HW_CPU_X86_AVX2")
     for parent in ("host", "pool"):
         tree.new_child("twice", parent, uuid_named(f"twice {parent}"))
-    before = everything(tree)
+    before = tree_content(tree)
     with pytest.raises(ValueError) as error:
         merge_warnings(tree, config("cell1", traits=["CUSTOM_FAST"]), *configs)
     assert problem in str(error.value)
-    assert everything(tree) == before
+    assert tree_content(tree) == before

@@ -14,8 +14,8 @@ from roost.errors import (
     ReshapeNeeded,
     SyncFailed,
 )
-from tests.support.agents.driver_doubles import fake
-from tests.support.agents.trackers import MemoryBook
+from tests.support.agents.driver_doubles import fake_driver
+from tests.support.agents.trackers import MemoryJournal
 from tests.support.fleets.worlds import uuid_named
 
 
@@ -34,10 +34,10 @@ def tracker(error=None, *, driver=None, periodic_reshape="die", journal=None):
     """Return a tracker whose updates fail."""
     return Tracker(
         "host-a",
-        driver=driver or fake(),
+        driver=driver or fake_driver(),
         report=None,
         reshaper=FailingUpdater(error),
-        journal=journal or MemoryBook(),
+        journal=journal or MemoryJournal(),
         monitors=Monitors([]),
         periodic_reshape=periodic_reshape,
         new_uuid=lambda: "fresh",
@@ -90,14 +90,14 @@ def test_unknown_node_is_logged(capfd):
 
 
 def test_incomplete_driver_resources_are_logged_with_the_keys(capfd):
-    driver = fake()
+    driver = fake_driver()
     driver.resources = lambda _: {"vcpus": 8}
     assert tracker(driver=driver).update("host-a", is_startup=True) is None
     assert "the resources of node host-a lack memory_mb, local_gb" in capfd.readouterr().err
 
 
 def test_node_keeps_its_first_uuid():
-    book = MemoryBook()
+    book = MemoryJournal()
     node_tracker = tracker(journal=book)
     assert (node_tracker.node_uuid("host-a"), book.nodes) == ("fresh", {"host-a": "fresh"})
     driver_uuid, other = uuid_named("told"), uuid_named("other")

@@ -7,33 +7,33 @@ import threading
 import pytest
 
 from roost.compute.providers.provider_tree import TREES_LOCK, ProviderTree
-from tests.support.fleets.provider_trees import everything, planted, record
+from tests.support.fleets.provider_trees import provider_tree, record, tree_content
 from tests.support.fleets.worlds import uuid_named
 
 
 def test_deep_copy_is_equal_and_independent():
-    tree = planted()
-    before = everything(tree)
+    tree = provider_tree()
+    before = tree_content(tree)
     twin = copy.deepcopy(tree)
-    assert everything(twin) == before
+    assert tree_content(twin) == before
     twin.update_inventory("host", {"VGPU": {"total": 1}}, 9)
     twin.add_traits("cell1", "CUSTOM_C")
     twin.remove("cell0")
     twin.new_child("new", "pool")
-    assert everything(tree) == before
+    assert tree_content(tree) == before
     tree.remove("pool")
     assert twin.exists("new")
 
 
 def test_deep_copy_keeps_shared_references():
-    tree = planted()
+    tree = provider_tree()
     pair = copy.deepcopy([tree, tree])
     assert pair[0] is pair[1]
     assert pair[0] is not tree
 
 
 def test_all_trees_share_one_lock_and_run_no_caller_code_under_it():
-    one, other = planted(), ProviderTree()
+    one, other = provider_tree(), ProviderTree()
     lock_states = []
 
     def record_lock(names):
@@ -91,7 +91,7 @@ def race(*acts):
 
 @pytest.mark.usefixtures("fast_thread_switching")
 def test_concurrent_edits_are_not_lost():
-    tree = planted()
+    tree = provider_tree()
 
     def edit(number):
         for turn in range(40):
@@ -106,7 +106,7 @@ def test_concurrent_edits_are_not_lost():
 
 @pytest.mark.usefixtures("fast_thread_switching")
 def test_one_of_several_threads_wins_a_provider_name():
-    tree = planted()
+    tree = provider_tree()
     for turn in range(20):
         errors = race(*[lambda turn=turn: tree.new_child(f"child-{turn}", "pool")] * 4)
         assert [str(error) for error in errors] == [f"provider 'child-{turn}' exists already"] * 3
@@ -115,7 +115,7 @@ def test_one_of_several_threads_wins_a_provider_name():
 
 @pytest.mark.usefixtures("fast_thread_switching")
 def test_concurrent_reads_and_copies_see_a_whole_tree():
-    tree = planted()
+    tree = provider_tree()
     sizes = set()
 
     def replace():
@@ -126,7 +126,7 @@ def test_concurrent_reads_and_copies_see_a_whole_tree():
     def look():
         for _ in range(120):
             sizes.add(len(tree.get_provider_uuids_in_tree("host")))
-            sizes.add(len(everything(copy.deepcopy(tree))) - 1)
+            sizes.add(len(tree_content(copy.deepcopy(tree))) - 1)
 
     assert race(replace, look, look) == []
     assert sizes <= {1, 3, 4}

@@ -9,9 +9,19 @@ from roost.errors import Conflict
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.guest import GuestReport
 from tests.support.conductors.builders import ladder
-from tests.support.conductors.conductors import OK, TERMS, Hand, action, failed, hand, looks, served, server
-from tests.support.conductors.move_servers import at_rest
-from tests.support.conductors.resize_servers import ask, keepers, told
+from tests.support.conductors.conductors import (
+    OK,
+    TERMS,
+    PlayedAgent,
+    action,
+    failure,
+    instance_state,
+    played_agent,
+    run_until_idle,
+    server,
+)
+from tests.support.conductors.move_servers import run_agents_until_idle
+from tests.support.conductors.resize_servers import instance_summary, request_resize, resize_agents
 from tests.support.conductors.work_rows import status
 from tests.support.fleets.named_uuids import uuid_named
 
@@ -21,9 +31,9 @@ ONE, TWO = uuid_named("one"), uuid_named("two")
 @pytest.fixture
 def app():
     with server(None, ladder(2)) as app:
-        app.hands = [hand(app, f"h{number}") for number in range(2)]
+        app.hands = [played_agent(app, f"h{number}") for number in range(2)]
         app.build("one")
-        served(app, *app.hands)
+        run_until_idle(app, *app.hands)
         assert app.hands[0].guests == {ONE: "running"}
         yield app
 
@@ -49,29 +59,29 @@ def act_without_reply(app, kind, *, is_on):
 def test_power_change_without_a_reply_is_found_when_the_host_returns(app):
     act_without_reply(app, "stop", is_on=False)
     assert app.status("one").task == "syncing"
-    served(app, *app.hands)
-    assert looks(app) == ("SHUTOFF", "", "", "h0")
+    run_until_idle(app, *app.hands)
+    assert instance_state(app) == ("SHUTOFF", "", "", "h0")
     assert app.story("one")[-2:] == [("sync.asked", {}), ("sync.done", {"status": "SHUTOFF"})]
     act_without_reply(app, "start", is_on=True)
-    served(app, *app.hands)
-    assert looks(app) == ("ACTIVE", "", "", "h0")
+    run_until_idle(app, *app.hands)
+    assert instance_state(app) == ("ACTIVE", "", "", "h0")
 
 
 def test_guest_that_stopped_by_itself_becomes_shutoff(app):
     report_state(app, "stopped")
-    served(app, *app.hands)
-    assert looks(app) == ("SHUTOFF", "", "", "h0")
+    run_until_idle(app, *app.hands)
+    assert instance_state(app) == ("SHUTOFF", "", "", "h0")
     assert app.used()["VCPU"] == 1
     app.power("one", "start")
-    served(app, *app.hands)
-    assert looks(app) == ("ACTIVE", "", "", "h0")
+    run_until_idle(app, *app.hands)
+    assert instance_state(app) == ("ACTIVE", "", "", "h0")
 
 
 def test_outdated_report_does_not_change_the_status(app):
     report_state(app, "stopped")
     app.hands[0].guests[ONE] = "running"
-    served(app, *app.hands)
-    assert looks(app) == ("ACTIVE", "", "", "h0")
+    run_until_idle(app, *app.hands)
+    assert instance_state(app) == ("ACTIVE", "", "", "h0")
     assert app.story("one")[-1] == ("sync.done", {"status": "ACTIVE"})
 
 
@@ -95,17 +105,17 @@ def test_instance_with_an_open_operation_is_not_synced(app):
 
 def test_instance_with_an_unconfirmed_move_is_not_synced():
     with server(None, ladder(2)) as app:
-        hands = keepers(app, "h0", "h1")
+        hands = resize_agents(app, "h0", "h1")
         app.build("one", force_hosts=("h0",))
-        at_rest(app, hands)
-        ask(app, "migrate", "one", is_verified=True)
-        at_rest(app, hands)
-        assert told(app, "one") == ("VERIFY_RESIZE", "h1", "")
+        run_agents_until_idle(app, hands)
+        request_resize(app, "migrate", "one", is_verified=True)
+        run_agents_until_idle(app, hands)
+        assert instance_summary(app, "one") == ("VERIFY_RESIZE", "h1", "")
         for each in hands.values():
             for state in ("stopped", "running"):
                 each.guests[ONE] = state
                 each.register()
-        assert (app.open_operations(), looks(app)[0]) == ([], "VERIFY_RESIZE")
+        assert (app.open_operations(), instance_state(app)[0]) == ([], "VERIFY_RESIZE")
 
 
 @pytest.mark.parametrize(("host", "count"), [("H0", 1), ("h1", 0), ("", 0)])
@@ -115,7 +125,7 @@ def test_only_instances_of_the_reporting_host_can_differ(host, count):
     assert differing_instances("h0", [guest], statuses=[row], paused=()) == [row] * count
 
 
-@pytest.mark.parametrize("answer", [OK, failed("it hangs")], ids=["nothing there", "failed"])
+@pytest.mark.parametrize("answer", [OK, failure("it hangs")], ids=["nothing there", "failed"])
 def test_status_is_kept_when_the_inspection_fails_or_finds_no_guest(app, answer):
     report_state(app, "stopped")
     app.turn()
@@ -123,7 +133,7 @@ def test_status_is_kept_when_the_inspection_fails_or_finds_no_guest(app, answer)
     assert action(order) == "inspect"
     app.hands[0].answer(order, answer)
     app.turn()
-    assert looks(app) == ("ACTIVE", "", "", "h0")
+    assert instance_state(app) == ("ACTIVE", "", "", "h0")
     assert app.story("one")[-1][0] == "sync.failed"
 
 
@@ -132,7 +142,7 @@ def test_power_sync_allows_no_other_operation_than_a_deletion(app):
     with pytest.raises(Conflict, match="cannot start now: its task is syncing"):
         app.power("one", "start")
     app.delete("one")
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert (app.status("one").status, app.used()["VCPU"], app.open_operations()) == ("DELETED", 0, [])
 
 
@@ -150,44 +160,44 @@ def test_shelved_instance_that_runs_is_active_with_its_first_image(app):
     assert app.open_operations() == []
     report_state(app, "running")
     app.hands[0].guests[ONE] = "stopped"
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert app.story("one")[-1] == ("sync.done", {"status": "SHELVED"})
     assert (app.status("one").status, app.status("one").image_id) == ("SHELVED", shelved.image_id)
     report_state(app, "running")
-    served(app, *app.hands)
-    assert looks(app) == ("ACTIVE", "", "", "h0")
+    run_until_idle(app, *app.hands)
+    assert instance_state(app) == ("ACTIVE", "", "", "h0")
     assert shelved.image_id != app.status("one").image_id == 0
 
 
 def test_returning_host_is_inspected_after_its_cleanup(app):
     app.build("two", key="two")
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     app.hands[0].leave()
     app.turn()
     app.delete("two")
-    served(app, app.hands[1])
-    next_run = Hand(app, "h0", life=2)
+    run_until_idle(app, app.hands[1])
+    next_run = PlayedAgent(app, "h0", life=2)
     next_run.guests = {ONE: "stopped", TWO: "running"}
     assert not next_run.register().is_ready
     assert app.status("one").task == ""
-    served(app, next_run)
+    run_until_idle(app, next_run)
     assert next_run.guests == {ONE: "stopped"}
     assert next_run.register().is_ready
-    served(app, next_run)
-    assert looks(app) == ("SHUTOFF", "", "", "h0")
+    run_until_idle(app, next_run)
+    assert instance_state(app) == ("SHUTOFF", "", "", "h0")
 
 
 def test_one_registration_starts_at_most_100_power_syncs():
     with server(None, ladder(1, vcpus=200)) as app:
-        agent = hand(app, "h0")
+        agent = played_agent(app, "h0")
         names = [f"i{number}" for number in range(150)]
         app.build(*names)
-        served(app, agent)
+        run_until_idle(app, agent)
         agent.guests = dict.fromkeys(agent.guests, "stopped")
         assert len(agent.guests) == 150
         agent.register()
         assert len(app.open_operations()) == 100
-        served(app, agent)
+        run_until_idle(app, agent)
         agent.register()
-        served(app, agent)
+        run_until_idle(app, agent)
         assert {app.reader.status(uuid_bytes(uuid_named(name))).status for name in names} == {"SHUTOFF"}

@@ -6,16 +6,23 @@ from roost.errors import BuildAborted, BuildFailed, StoreBroken
 from roost.model.fleet import Departure
 from roost.model.request import Retry
 from roost.store.memory_store import MemoryStore
-from tests.support.conductors.builders import ScriptedBuilder, conductor, failed_builds, held, ladder, tries
+from tests.support.conductors.builders import (
+    ScriptedBuilder,
+    allocations_of,
+    attempts_of,
+    conductor,
+    failed_builds,
+    ladder,
+)
 from tests.support.databases.racing_stores import RacyStore
-from tests.support.fleets.worlds import group, hosts, roost_on, roost_with, settings_of, uuid_named, wish
+from tests.support.fleets.worlds import group, hosts, roost_on, roost_with, settings_of, small_request, uuid_named
 
 ONE = uuid_named("one")
 
 
 def request_for_one(**more):
     """Return a request for one instance."""
-    return wish(instance_uuids=(ONE,), **more)
+    return small_request(instance_uuids=(ONE,), **more)
 
 
 def build_one(roost, script, request=None):
@@ -29,7 +36,7 @@ def test_build_gets_the_chosen_host_the_allocations_and_the_limits():
     roost = roost_with(ladder(2, cell="east"), settings=settings_of(enabled_filters=["RamFilter"]))
     builder, outcome = build_one(roost, {}, request_for_one(project_id="p"))
     assert (outcome.status, outcome.host, outcome.node, outcome.cell) == ("ACTIVE", "h0", "h0", "east")
-    assert (outcome.fault, outcome.unreleased, tries(outcome)) == ("", "", [("h0", "claimed", "")])
+    assert (outcome.fault, outcome.unreleased, attempts_of(outcome)) == ("", "", [("h0", "claimed", "")])
     ((instance, host, node, limits),) = builder.seen
     assert (instance.uuid, instance.request.project_id, host, node) == (ONE, "p", "h0", "h0")
     assert instance.allocations == {uuid_named("h0"): {"VCPU": 1, "MEMORY_MB": 1}}
@@ -42,12 +49,12 @@ def test_next_alternate_is_claimed_before_it_is_built():
     roost = roost_with(ladder(3))
     builder = ScriptedBuilder({"h0": [BuildFailed("no network")]})
     claims = []
-    builder.meanwhile = lambda uuid, host: claims.append((host, held(roost.state, uuid)[0]))
+    builder.meanwhile = lambda uuid, host: claims.append((host, allocations_of(roost.state, uuid)[0]))
     (outcome,) = conductor(roost, builder).build(request_for_one())
     assert claims == [("h0", "h0"), ("h1", "h1")]
     assert (outcome.status, outcome.host, builder.running) == ("ACTIVE", "h1", {ONE: "h1"})
-    assert tries(outcome) == [("h0", "claimed", "no network"), ("h1", "claimed", "")]
-    assert held(roost.state, ONE)[0] == "h1"
+    assert attempts_of(outcome) == [("h0", "claimed", "no network"), ("h1", "claimed", "")]
+    assert allocations_of(roost.state, ONE)[0] == "h1"
     assert roost.utilisation()["VCPU"] == (1, 3)
 
 
@@ -58,7 +65,7 @@ def test_failed_host_is_released_in_the_commit_that_claims_the_next():
 
     def watch(*_):
         watcher.work([])
-        observations.append((held(watcher.state, ONE)[0], watcher.utilisation()["VCPU"][0]))
+        observations.append((allocations_of(watcher.state, ONE)[0], watcher.utilisation()["VCPU"][0]))
 
     builder = ScriptedBuilder({"h0": [BuildFailed("no")]})
     builder.meanwhile = watch
@@ -71,18 +78,18 @@ def test_alternate_without_room_is_skipped():
     store = MemoryStore()
     roost, rival = roost_with(ladder(3), store=store), roost_on(store.peer(), seed=9)
     builder = ScriptedBuilder({"h0": [BuildFailed("no")]})
-    rivals = [lambda: rival.decide(wish(force_hosts=("h1",)))]
+    rivals = [lambda: rival.decide(small_request(force_hosts=("h1",)))]
     builder.meanwhile = lambda *_: rivals.pop()() if rivals else None
     (outcome,) = conductor(roost, builder).build(request_for_one())
     reason = f"provider {uuid_named('h1')} has less than 1 VCPU left"
-    assert tries(outcome) == [("h0", "claimed", "no"), ("h1", "refused", reason), ("h2", "claimed", "")]
-    assert (outcome.host, held(roost.state, ONE)[0]) == ("h2", "h2")
+    assert attempts_of(outcome) == [("h0", "claimed", "no"), ("h1", "refused", reason), ("h2", "claimed", "")]
+    assert (outcome.host, allocations_of(roost.state, ONE)[0]) == ("h2", "h2")
 
 
 def test_alternate_lost_to_a_concurrent_claim_is_skipped():
     store = RacyStore()
     roost, rival = roost_with(ladder(3), store=store), roost_on(store.peer(), seed=9)
-    store.rivals = [lambda: None, lambda: rival.decide(wish(force_hosts=("h1",)))]
+    store.rivals = [lambda: None, lambda: rival.decide(small_request(force_hosts=("h1",)))]
     _, outcome = build_one(roost, {"h0": [BuildFailed("no")]})
     assert [refusal.kind for refusal in store.refusals] == ["capacity"]
     assert [(each.host, each.claim) for each in outcome.attempts] == [
@@ -95,12 +102,12 @@ def test_alternate_lost_to_a_concurrent_claim_is_skipped():
 def test_alternate_with_repeated_conflicts_is_skipped():
     store = RacyStore()
     roost, rival = roost_with(ladder(3, vcpus=2), store=store), roost_on(store.peer(), seed=9)
-    claims = [lambda: rival.decide(wish(force_hosts=("h1",), vcpus=2, instance_uuids=(uuid_named("thief"),)))]
+    claims = [lambda: rival.decide(small_request(force_hosts=("h1",), vcpus=2, instance_uuids=(uuid_named("thief"),)))]
     release = lambda: rival.work([Departure(instance_uuids=(uuid_named("thief"),))])  # noqa: E731
     store.rivals = [lambda: None, *claims * 3]
     store.afterwards = [lambda: None, *[release] * 6]
     _, outcome = build_one(roost, {"h0": [BuildFailed("no")]}, request_for_one(vcpus=2))
-    assert tries(outcome)[1] == ("h1", "refused", "conflicts with concurrent changes on h1 in every attempt")
+    assert attempts_of(outcome)[1] == ("h1", "refused", "conflicts with concurrent changes on h1 in every attempt")
     assert outcome.host == "h2"
 
 
@@ -113,9 +120,9 @@ def test_instance_ends_in_error_without_a_claim_after_all_attempts_fail():
         "Exceeded maximum number of retries. "
         f"Exceeded max scheduling attempts 3 for instance {ONE}. Last exception: no 2"
     )
-    assert tries(outcome) == [(f"h{number}", "claimed", f"no {number}") for number in range(3)]
+    assert attempts_of(outcome) == [(f"h{number}", "claimed", f"no {number}") for number in range(3)]
     assert (outcome.host, outcome.node, outcome.unreleased, builder.running) == ("", "", "", {})
-    assert held(roost.state, ONE) is None
+    assert allocations_of(roost.state, ONE) is None
     assert roost.utilisation()["VCPU"] == (0, 4)
 
 
@@ -139,7 +146,7 @@ def test_build_error_is_the_fault_if_only_one_attempt_is_allowed(attempts, force
     roost = roost_with(ladder(3), settings=settings_of(max_attempts=attempts))
     builder, outcome = build_one(roost, {"h0": [BuildFailed("no network")]}, request_for_one(**forced))
     assert (outcome.status, outcome.fault, builder.tried) == ("ERROR", "no network", [(ONE, "h0")])
-    assert held(roost.state, ONE) is None
+    assert allocations_of(roost.state, ONE) is None
 
 
 def test_next_forced_host_is_tried_after_a_failed_build():
@@ -159,7 +166,7 @@ def test_nothing_is_built_after_earlier_requests_used_all_attempts():
     roost = roost_with(ladder(3))
     builder, outcome = build_one(roost, {}, request_for_one(retry=Retry(attempts=4)))
     assert outcome.fault.endswith(f"Exceeded max scheduling attempts 3 for instance {ONE}. Last exception: None")
-    assert (builder.tried, outcome.attempts, held(roost.state, ONE)) == ([], [], None)
+    assert (builder.tried, outcome.attempts, allocations_of(roost.state, ONE)) == ([], [], None)
 
 
 @pytest.mark.parametrize(
@@ -174,8 +181,8 @@ def test_error_that_no_alternate_can_fix_ends_the_build(error, fault):
     roost = roost_with(ladder(3))
     builder, outcome = build_one(roost, {"h0": [error]})
     assert (outcome.status, outcome.fault, builder.tried) == ("ERROR", fault, [(ONE, "h0")])
-    assert tries(outcome) == [("h0", "claimed", fault)]
-    assert held(roost.state, ONE) is None
+    assert attempts_of(outcome) == [("h0", "claimed", fault)]
+    assert allocations_of(roost.state, ONE) is None
 
 
 def test_unexpected_build_error_is_logged_as_a_fault(capfd):
@@ -222,13 +229,13 @@ def test_failed_release_is_reported_in_the_outcome():
     builder.meanwhile = lambda *_: setattr(store, "is_full", True)
     (outcome,) = conductor(roost, builder).build(request_for_one())
     assert (outcome.status, outcome.fault, outcome.unreleased) == ("ERROR", "no", "the disk is full")
-    assert held(roost_on(store.peer()).state, ONE)[0] == "h0"
+    assert allocations_of(roost_on(store.peer()).state, ONE)[0] == "h0"
 
 
 def test_anti_affinity_members_stay_apart_on_alternates():
     roost = roost_with(hosts(3), group("g", "anti-affinity"))
     builder = ScriptedBuilder({"h0": [BuildFailed("no")]})
-    outcomes = conductor(roost, builder).build(wish(in_group="g", count=2))
+    outcomes = conductor(roost, builder).build(small_request(in_group="g", count=2))
     assert [(each.status, each.host) for each in outcomes] == [("ACTIVE", "h2"), ("ACTIVE", "h1")]
 
 
@@ -236,11 +243,11 @@ def test_alternate_against_the_group_policy_is_skipped():
     store = MemoryStore()
     roost, rival = roost_with(hosts(3), group("g", "anti-affinity"), store=store), roost_on(store.peer(), seed=9)
     builder = ScriptedBuilder({"h0": [BuildFailed("no")]})
-    rivals = [lambda: rival.decide(wish(in_group="g", force_hosts=("h1",)))]
+    rivals = [lambda: rival.decide(small_request(in_group="g", force_hosts=("h1",)))]
     builder.meanwhile = lambda *_: rivals.pop()() if rivals else None
     (outcome,) = conductor(roost, builder).build(request_for_one(in_group="g"))
     reason = "the policy anti-affinity of its server group keeps it away from h1"
-    assert tries(outcome) == [("h0", "claimed", "no"), ("h1", "refused", reason), ("h2", "claimed", "")]
+    assert attempts_of(outcome) == [("h0", "claimed", "no"), ("h1", "refused", reason), ("h2", "claimed", "")]
 
 
 # --- counts of failed builds -----------------------------------------------------------------------------------------
@@ -256,7 +263,7 @@ def test_host_with_a_failed_build_is_chosen_last():
     roost = roost_with(ladder(3, vcpus=4))
     builder, _ = build_one(roost, {"h0": [BuildAborted("no")]})
     assert failed_builds(roost.state) == {"h0": 1, "h1": 0, "h2": 0}
-    conductor(roost, builder, seed=8).build(wish(count=2))
+    conductor(roost, builder, seed=8).build(small_request(count=2))
     assert {host for _, host in builder.tried[1:]} == {"h1", "h2"}
 
 
@@ -265,7 +272,7 @@ def test_concurrent_failed_builds_of_one_host_are_all_counted():
     roost, other = roost_with(ladder(2), store=store), roost_on(store.peer(), seed=9)
     builder = ScriptedBuilder({"h0": [BuildAborted("no")]})
     other_builder = ScriptedBuilder({"h0": [BuildAborted("no")]})
-    other_builds = [lambda: conductor(other, other_builder, seed=9).build(wish(force_hosts=("h0",), vcpus=0))]
+    other_builds = [lambda: conductor(other, other_builder, seed=9).build(small_request(force_hosts=("h0",), vcpus=0))]
     builder.meanwhile = lambda *_: other_builds.pop()() if other_builds else None
     conductor(roost, builder).build(request_for_one())
     assert failed_builds(roost.state)["h0"] == 2

@@ -14,10 +14,10 @@ from roost.model.work.orders import Answer
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
 from tests.support.conductors.builders import failed_builds, ladder
-from tests.support.conductors.conductors import action, failed, hand, served, server
+from tests.support.conductors.conductors import action, failure, played_agent, run_until_idle, server
 from tests.support.conductors.work_rows import status
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.worlds import host, hosts, joined, settings_of
+from tests.support.fleets.worlds import host, hosts, merge_fleets, settings_of
 
 NO_VALID_HOST = "No valid host was found. "
 
@@ -29,7 +29,7 @@ def app():
 
 
 def agents(app, count=4):
-    return [hand(app, f"h{number}") for number in range(count)]
+    return [played_agent(app, f"h{number}") for number in range(count)]
 
 
 def spawn_of(app, name):
@@ -126,7 +126,7 @@ def test_request_for_250_instances_builds_all_of_them():
         app.turn()
         parent = app.reader.operation(operation.id)
         assert (parent.outcome, body_of(parent, Build).sent) == ("done", 250)
-        served(app, *hands)
+        run_until_idle(app, *hands)
         statuses = app.reader.statuses(limit=999)
         assert [status.status for status in statuses] == ["ACTIVE"] * 250
         assert {status.name for status in statuses} == {"i0", *(f"i0-{number}" for number in range(2, 251))}
@@ -170,9 +170,9 @@ def test_host_without_an_agent_is_released():
 
 @pytest.mark.shows("S176")
 def test_host_without_an_agent_is_skipped_and_not_an_attempt(app):
-    hands = [hand(app, f"h{number}") for number in (1, 2, 3)]
+    hands = [played_agent(app, f"h{number}") for number in (1, 2, 3)]
     app.build("one")
-    served(app, *hands, script={"h1": [failed("no h1")]})
+    run_until_idle(app, *hands, script={"h1": [failure("no h1")]})
     assert (app.status("one").status, app.status("one").host, app.held("one")[0]) == ("ACTIVE", "h2", "h2")
     assert attempts(app, "one") == [
         ("h0", "claimed", "no agent runs on h0"),
@@ -185,9 +185,9 @@ def test_host_without_an_agent_is_skipped_and_not_an_attempt(app):
 
 
 def test_forced_host_without_an_agent_is_the_fault(app):
-    hands = [hand(app, "h1")]
+    hands = [played_agent(app, "h1")]
     app.build("one", force_hosts=("h0",))
-    served(app, *hands)
+    run_until_idle(app, *hands)
     assert (app.status("one").status, app.status("one").fault) == ("ERROR", "no agent runs on h0")
     assert app.used()["VCPU"] == 0
 
@@ -197,8 +197,8 @@ def test_agent_that_registers_after_the_decision_builds_the_instance(app):
     conductor = app.conductor("one")
     while app.status("one").task != "spawning":
         assert conductor.turn()
-    h0 = hand(app, "h0")
-    served(app, h0)
+    h0 = played_agent(app, "h0")
+    run_until_idle(app, h0)
     assert (app.status("one").status, attempts(app, "one")) == ("ACTIVE", [("h0", "claimed", "")])
 
 
@@ -209,13 +209,13 @@ def test_failed_build_claims_the_next_alternate_and_orders_it_there(app):
     app.turn()
     h0, h1, *_ = hands
     (order,) = h0.poll().orders
-    h0.act(order, failed("no network"))
+    h0.act(order, failure("no network"))
     app.turn()
     assert (app.held("one")[0], app.status("one").host) == ("h1", "h1")
     (second,) = h1.poll().orders
     assert (second.number, second.turn) == (2, order.turn)
     assert second.act.guest.allocations == {uuid_named("h1"): {"VCPU": 1, "MEMORY_MB": 1}}
-    served(app, *hands)
+    run_until_idle(app, *hands)
     assert app.status("one").status == "ACTIVE"
     assert attempts(app, "one") == [("h0", "claimed", "no network"), ("h1", "claimed", "")]
     assert ("spawn.failed", {"host": "h0", "problem": "no network", "next": "h1"}) in app.story("one")
@@ -225,7 +225,7 @@ def test_failed_build_claims_the_next_alternate_and_orders_it_there(app):
 def test_failed_builds_are_counted_on_their_hosts(app):
     hands = agents(app)
     app.build("one")
-    served(app, *hands, script={"h0": [failed()], "h1": [failed()]})
+    run_until_idle(app, *hands, script={"h0": [failure()], "h1": [failure()]})
     facts = {
         name: app.roost.state.hosts.facts[row].failed_builds for row, name in enumerate(app.roost.state.hosts.names)
     }
@@ -236,7 +236,7 @@ def test_failed_builds_are_counted_on_their_hosts(app):
 def test_fault_has_the_number_of_attempts_and_the_last_error(app):
     hands = agents(app)
     app.build("one")
-    served(app, *hands, script={name: [failed(f"no {name}")] for name in ("h0", "h1", "h2")})
+    run_until_idle(app, *hands, script={name: [failure(f"no {name}")] for name in ("h0", "h1", "h2")})
     status = app.status("one")
     assert (status.status, status.host, app.held("one")) == ("ERROR", "", None)
     assert status.fault == (
@@ -252,7 +252,7 @@ def test_fault_reports_that_no_alternate_is_left():
     with server(None, ladder(2)) as app:
         hands = agents(app, 2)
         app.build("one")
-        served(app, *hands, script={"h0": [failed()], "h1": [failed()]})
+        run_until_idle(app, *hands, script={"h0": [failure()], "h1": [failure()]})
         assert app.status("one").fault == (
             "Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for "
             f"instance {uuid_named('one')}."
@@ -265,25 +265,25 @@ def test_alternate_without_room_is_skipped(app):
     app.build("one")
     app.turn()
     app.build("thief", key="thief", force_hosts=("h1",))
-    served(app, *hands, script={"h0": [failed("no")]})
+    run_until_idle(app, *hands, script={"h0": [failure("no")]})
     assert app.status("one").host == "h2"
     assert [each[:2] for each in attempts(app, "one")] == [("h0", "claimed"), ("h1", "refused"), ("h2", "claimed")]
     assert app.status("thief").status == "ACTIVE"
 
 
 def test_alternate_without_an_agent_is_skipped(app):
-    hands = [hand(app, name) for name in ("h0", "h2")]
+    hands = [played_agent(app, name) for name in ("h0", "h2")]
     app.build("one")
-    served(app, *hands, script={"h0": [failed("no")]})
+    run_until_idle(app, *hands, script={"h0": [failure("no")]})
     assert attempts(app, "one")[1] == ("h1", "refused", "no agent runs on h1")
     assert (app.status("one").status, app.status("one").host) == ("ACTIVE", "h2")
 
 
 def test_story_has_the_build_error_if_no_alternate_has_an_agent():
     with server(None, ladder(2)) as app:
-        hands = [hand(app, "h0")]
+        hands = [played_agent(app, "h0")]
         app.build("one")
-        served(app, *hands, script={"h0": [failed("no network")]})
+        run_until_idle(app, *hands, script={"h0": [failure("no network")]})
         fault = app.status("one").fault
         assert "Exhausted all hosts available" in fault
         last = ("spawn.failed", {"host": "h0", "problem": "no network", "fault": fault})
@@ -295,7 +295,7 @@ def test_alternate_with_a_gone_agent_is_skipped_at_once(app):
     app.build("one")
     app.turn()
     hands[1].leave()
-    served(app, hands[0], *hands[2:], script={"h0": [failed("no")]})
+    run_until_idle(app, hands[0], *hands[2:], script={"h0": [failure("no")]})
     assert attempts(app, "one")[1] == ("h1", "refused", "the agent of h1 does not answer")
     assert (app.status("one").status, app.status("one").host) == ("ACTIVE", "h2")
     assert failed_builds(app.roost.state)["h1"] == 0
@@ -309,17 +309,17 @@ def test_alternate_that_is_not_clean_yet_is_skipped(app):
     app.turn()
     hands[1].guests = {uuid_named("ghost"): "running"}
     assert not hands[1].register().is_ready
-    hands[0].answer(hands[0].poll().orders[0], failed("no"))
+    hands[0].answer(hands[0].poll().orders[0], failure("no"))
     app.turn()
     assert attempts(app, "one")[1] == ("h1", "refused", "h1 is back, but not clean yet")
-    served(app, *hands)
+    run_until_idle(app, *hands)
     assert (app.status("one").status, app.status("one").host) == ("ACTIVE", "h2")
 
 
 def test_build_error_of_a_forced_host_is_the_fault(app):
     hands = agents(app)
     app.build("one", force_hosts=("h0",))
-    served(app, *hands, script={"h0": [failed("no network")]})
+    run_until_idle(app, *hands, script={"h0": [failure("no network")]})
     assert (app.status("one").status, app.status("one").fault) == ("ERROR", "no network")
     assert app.used()["VCPU"] == 0
 
@@ -327,24 +327,24 @@ def test_build_error_of_a_forced_host_is_the_fault(app):
 def test_attempts_of_an_earlier_request_count(app):
     hands = agents(app)
     app.build("one", retry=Retry(attempts=3))
-    served(app, *hands, script={"h0": [failed("no")]})
+    run_until_idle(app, *hands, script={"h0": [failure("no")]})
     assert "Exceeded max scheduling attempts 3" in app.status("one").fault
     app.build("two", key="two", retry=Retry(attempts=4))
-    served(app, *hands)
+    run_until_idle(app, *hands)
     assert app.status("two").fault.endswith("Last exception: None")
 
 
 def test_stale_answer_moves_the_build_to_the_next_alternate(app):
     hands = agents(app)
     app.build("one")
-    served(app, *hands, script={"h0": [Answer(outcome="stale", problem="a later order was here before it")]})
+    run_until_idle(app, *hands, script={"h0": [Answer(outcome="stale", problem="a later order was here before it")]})
     assert (app.status("one").status, app.status("one").host) == ("ACTIVE", "h1")
 
 
 def test_aborted_build_ends_with_the_problem_of_the_host(app):
     hands = agents(app)
     app.build("one")
-    served(app, *hands, script={"h0": [Answer(outcome="aborted", problem="the image is broken")]})
+    run_until_idle(app, *hands, script={"h0": [Answer(outcome="aborted", problem="the image is broken")]})
     assert (app.status("one").status, app.status("one").fault) == ("ERROR", "the image is broken")
     assert failed_builds(app.roost.state)["h0"] == 1
     assert (app.held("one"), app.used()["VCPU"]) == (None, 0)
@@ -360,7 +360,7 @@ def test_host_that_leaves_is_replaced_and_its_order_withdrawn(app):
     assert app.reader.order(order.id).state == "withdrawn"
     assert (app.held("one")[0], app.status("one").host) == ("h1", "h1")
     assert h0.answer(order) is False
-    served(app, h1)
+    run_until_idle(app, h1)
     assert attempts(app, "one") == [("h0", "claimed", "the agent of h0 does not answer"), ("h1", "claimed", "")]
     h0.guests = {uuid_named("one"): "running"}
     reply = h0.register()
@@ -390,7 +390,7 @@ def test_late_host_destroys_the_guest_before_the_next_one_is_claimed(app):
     h0.act(reply.orders[0])
     app.turn()
     assert app.held("one")[0] == "h1"
-    served(app, h1)
+    run_until_idle(app, h1)
     assert attempts(app, "one")[0][2] == "it was not built within 600 s"
     assert failed_builds(app.roost.state)["h0"] == 1
 
@@ -404,14 +404,14 @@ def test_allocations_stay_if_a_late_host_cannot_destroy_the_guest(app):
         agent.beat()
     app.turn()
     (order,) = [each for each in h0.poll().orders if action(each) == "destroy"]
-    h0.answer(order, failed("it hangs"))
+    h0.answer(order, failure("it hangs"))
     app.turn()
     status = app.status("one")
     assert (status.status, status.host, app.held("one")[0]) == ("ERROR", "h0", "h0")
     assert status.fault == "it was not built within 600 s; and h0 could not destroy it: it hangs"
     assert failed_builds(app.roost.state)["h0"] == 1
     app.delete("one")
-    served(app, *hands)
+    run_until_idle(app, *hands)
     assert (app.status("one").status, app.used()["VCPU"]) == ("DELETED", 0)
 
 
@@ -420,7 +420,7 @@ def test_instance_that_lost_its_claim_during_the_build_ends_in_error(app):
     app.build("one")
     app.turn()
     app.run(lambda _current: app.roost.work([Departure(instance_uuids=(uuid_named("one"),))]))
-    served(app, *hands)
+    run_until_idle(app, *hands)
     assert app.status("one").status == "ERROR"
     assert app.status("one").fault == f"the instance {uuid_named('one')} no longer exists"
     assert h0.guests == {}
@@ -440,7 +440,7 @@ def test_malformed_operation_is_postponed_and_others_continue(app, capfd, change
     app.build("one")
     row = msgspec.structs.replace(app.reader.operation(bad.id), version=2, **changes)
     app.run(lambda current: current.commit([Item(writes=(), work=(Put(row, 1),))]))
-    served(app, *hands)
+    run_until_idle(app, *hands)
     assert app.status("one").status == "ACTIVE"
     assert app.reader.operation(bad.id).due_at_s == app.clock.now_s() + 30
     assert problem in capfd.readouterr().err
@@ -453,7 +453,7 @@ def test_every_order_has_the_topology_and_invalid_extra_specs_fail(app):
     app.turn()
     (order,) = h0.poll().orders
     assert len(order.act.guest.topology.cells) == 1
-    h0.act(order, failed())
+    h0.act(order, failure())
     app.turn()
     assert h1.poll().orders[0].act.guest.topology == order.act.guest.topology
     app.build("two", key="two", extra_specs={"hw:numa_nodes": "many"})
@@ -480,9 +480,9 @@ def test_claims_of_a_missing_decision_are_released(app, monkeypatch):
 
 @pytest.mark.shows("S163", "S175")
 def test_each_cell_has_its_conductor():
-    fleet = joined(host("east", facts=HostFacts(cell="east")), host("west", facts=HostFacts(cell="west")))
+    fleet = merge_fleets(host("east", facts=HostFacts(cell="east")), host("west", facts=HostFacts(cell="west")))
     with server(None, fleet, settings=settings_of()) as app:
-        east, west = hand(app, "east"), hand(app, "west")
+        east, west = played_agent(app, "east"), played_agent(app, "west")
         app.build("one", force_hosts=("east",))
         app.build("two", key="two", force_hosts=("west",))
         while app.conductor("super", cells=[""]).turn():

@@ -7,10 +7,10 @@ from roost.model.names import uuid_bytes
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
 from tests.support.conductors.builders import ladder
-from tests.support.conductors.conductors import Hand, action, failed, hand, served, server
+from tests.support.conductors.conductors import PlayedAgent, action, failure, played_agent, run_until_idle, server
 from tests.support.conductors.work_rows import migration, status
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.worlds import wish
+from tests.support.fleets.worlds import small_request
 
 ONE = uuid_named("one")
 
@@ -28,14 +28,14 @@ def commit(app, *puts):
 def return_with_foreign_guest(app, **changes):
     """Put an instance on h1, and let the agent of h0 leave and return with its guest."""
     commit(app, Put(status(1, **({"uuid": uuid_bytes(ONE), "host": "h1", "status": "ACTIVE", "task": ""} | changes))))
-    agent = hand(app, "h0")
+    agent = played_agent(app, "h0")
     agent.leave()
     agent.guests = {ONE: "running"}
     return agent, agent.register()
 
 
 def is_up(app):
-    return app.run(lambda _current: app.roost.decide(wish(force_hosts=("h0",)), dry_run=True)).is_granted
+    return app.run(lambda _current: app.roost.decide(small_request(force_hosts=("h0",)), dry_run=True)).is_granted
 
 
 def test_host_is_up_after_it_destroyed_foreign_guests(app):
@@ -56,7 +56,7 @@ def test_host_is_up_after_it_destroyed_foreign_guests(app):
 def test_failed_destroy_is_ordered_again_after_ten_seconds(app):
     agent, _ = return_with_foreign_guest(app)
     app.turn()
-    agent.answer(agent.poll().orders[0], failed("it hangs"))
+    agent.answer(agent.poll().orders[0], failure("it hangs"))
     app.turn()
     assert agent.poll().orders == ()
     app.clock.time_s += 10
@@ -84,7 +84,7 @@ def test_guest_is_held_until_its_evacuation_ends(app, end, host, is_destroyed):
     app.turn()
     orders = agent.poll().orders
     assert [action(order) for order in orders] == ["destroy"] * is_destroyed
-    served(app, agent)
+    run_until_idle(app, agent)
     assert app.reader.agent("h0").state == "ready"
     assert (ONE in agent.guests) is not is_destroyed
     assert app.open_operations() == []
@@ -94,25 +94,25 @@ def test_next_run_of_the_agent_finishes_the_cleanup(app):
     agent, _ = return_with_foreign_guest(app)
     app.turn()
     (first,) = agent.poll().orders
-    next_run = Hand(app, "h0", life=2)
+    next_run = PlayedAgent(app, "h0", life=2)
     next_run.guests = agent.guests
     next_run.register()
     app.turn()
     assert app.reader.order(first.id).state == "withdrawn"
-    served(app, next_run)
+    run_until_idle(app, next_run)
     assert (app.reader.agent("h0").state, next_run.guests) == ("ready", {})
     assert app.open_operations() == []
 
 
 def test_run_that_registers_again_with_a_guest_is_cleaned_again(app):
     agent, _ = return_with_foreign_guest(app)
-    served(app, agent)
+    run_until_idle(app, agent)
     agent.guests = {ONE: "running"}
     assert not agent.register().is_ready
     assert app.reader.agent("h0").state == "arriving"
     app.turn()
     assert app.reader.agent("h0").state == "arriving"
-    served(app, agent)
+    run_until_idle(app, agent)
     assert (agent.guests, app.reader.agent("h0").state) == ({}, "ready")
 
 
@@ -121,7 +121,7 @@ def test_destroy_order_is_withdrawn_once_the_guest_is_gone(app, life):
     agent, _ = return_with_foreign_guest(app)
     app.turn()
     (order,) = agent.poll().orders
-    run = agent if life == 1 else Hand(app, "h0", life=life)
+    run = agent if life == 1 else PlayedAgent(app, "h0", life=life)
     run.guests = {}
     assert run.register().is_ready
     assert app.reader.order(order.id).state == "withdrawn"

@@ -12,8 +12,9 @@ from roost.model.work.work_rows import AgentRow, Put, StatusRow
 from roost.model.writes import Item
 from tests.contract.stores import uuid_of
 from tests.support.conductors.builders import ladder
-from tests.support.conductors.conductors import action, failed, hand, served, server
-from tests.support.conductors.move_servers import ask
+from tests.support.conductors.conductors import action, failure, run_until_idle, server
+from tests.support.conductors.conductors import played_agent as hand
+from tests.support.conductors.move_servers import request_move
 from tests.support.conductors.work_rows import migration
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import hosts
@@ -29,7 +30,7 @@ def app():
 def build_active(app, *names):
     for name in names:
         app.build(name, key=name)
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert all(app.status(name).status == "ACTIVE" for name in names)
 
 
@@ -71,7 +72,7 @@ def test_unknown_or_deleted_instance_cannot_be_deleted(app):
     assert app.delete("one").id == operation.id
     with pytest.raises(Conflict, match="cannot delete now: its task is deleting"):
         app.delete("one", key="another")
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     with pytest.raises(Conflict, match="is deleted"):
         app.delete("one", key="another")
 
@@ -85,7 +86,7 @@ def test_deletion_ignores_a_gone_host_and_cleans_it_on_its_return(app):
     assert (app.status("one").status, app.used()["VCPU"]) == ("DELETED", 0)
     reply = h0.register()
     assert (reply.is_ready, reply.destroy) == (False, (uuid_named("one"),))
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert h0.guests == {}
     assert app.reader.agent("h0").state == "ready"
     assert app.open_operations() == []
@@ -109,7 +110,7 @@ def test_deletion_waits_for_a_live_host_without_limit(app):
         app.hands[0].beat()
         app.turn()
     assert (app.status("one").status, app.held("one")[0]) == ("ACTIVE", "h0")
-    served(app, app.hands[0])
+    run_until_idle(app, app.hands[0])
     assert app.status("one").status == "DELETED"
 
 
@@ -118,7 +119,7 @@ def test_forced_deletion_releases_at_once_and_destroys_later(app):
     app.delete("one", is_forced=True)
     app.turn()
     assert (app.status("one").status, app.used()["VCPU"]) == ("DELETED", 0)
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert app.hands[0].guests == {}
 
 
@@ -129,7 +130,7 @@ def test_forced_deletion_repeats_its_order_until_the_host_is_done_or_gone(app):
         app.delete(name, is_forced=True)
         app.turn()
         (order,) = h0.poll().orders
-        h0.answer(order, failed("it hangs"))
+        h0.answer(order, failure("it hangs"))
         app.turn()
         assert (h0.poll().orders, app.status(name).status) == ((), "DELETED")
         app.clock.time_s += 10
@@ -143,7 +144,7 @@ def test_forced_deletion_repeats_its_order_until_the_host_is_done_or_gone(app):
         app.turn()
         assert app.open_operations() == []
     h0.register()
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert h0.guests == {}
 
 
@@ -152,13 +153,13 @@ def test_failed_destroy_ends_in_error_and_keeps_the_allocations(app):
     operation = app.delete("one")
     app.turn()
     (order,) = app.hands[0].poll().orders
-    app.hands[0].answer(order, failed("it hangs"))
+    app.hands[0].answer(order, failure("it hangs"))
     app.turn()
     status = app.status("one")
     assert (status.status, status.fault, app.held("one")[0]) == ("ERROR", "h0 could not destroy it: it hangs", "h0")
     assert body_of(app.reader.operation(operation.id), Delete).problem == status.fault
     app.delete("one", key="again")
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert (app.status("one").status, app.used()["VCPU"]) == ("DELETED", 0)
 
 
@@ -175,7 +176,7 @@ def test_deletion_cancels_a_build_at_once(app, has_polled):
     assert (app.reader.operation(spawn.id).outcome, app.status("one").task) == ("failed", "deleting")
     assert [order.state for order in app.reader.orders_of(spawn.id)] == ["withdrawn"]
     assert app.held("one")[0] == "h0"
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert (app.status("one").status, app.used()["VCPU"]) == ("DELETED", 0)
     assert app.open_operations() == []
     assert ("spawn.cancelled", {}) in app.story("one")
@@ -206,7 +207,7 @@ def test_instance_without_a_host_yet_is_deleted_once_it_has_one(app):
     app.clock.time_s += 5
     for agent in app.hands:
         agent.beat()
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert [app.status(name).status for name in ("one", "two")] == ["DELETED", "ACTIVE"]
     assert (app.used()["VCPU"], app.open_operations()) == (1, [])
 
@@ -244,7 +245,7 @@ def test_both_hosts_of_an_open_move_destroy_the_guest():
         orders = {agent.host: [each.number for each in agent.poll().orders] for agent in app.hands}
         assert {name for name, numbers in orders.items() if numbers} == {source, target}
         assert sorted(number for numbers in orders.values() for number in numbers) == [1, 2]
-        served(app, *app.hands)
+        run_until_idle(app, *app.hands)
         assert app.status("one").status == "DELETED"
         assert app.reader.migration(uuid_of("migration", 1)).status == "confirmed"
 
@@ -263,19 +264,19 @@ def test_after_a_failed_deletion_an_unconfirmed_move_allows_only_delete():
         app.delete("one")
         app.turn()
         (order,) = source.poll().orders
-        source.answer(order, failed("it is busy"))
-        served(app, *app.hands)
+        source.answer(order, failure("it is busy"))
+        run_until_idle(app, *app.hands)
         assert app.status("one").status == "ERROR"
         with pytest.raises(Conflict, match="cannot be rebuilt: a move of it is not settled, so it can only be deleted"):
             app.change("one", "rebuild")
         with pytest.raises(Conflict, match="cannot be evacuated: a move"):
-            ask(app, "evacuate", "one")
+            request_move(app, "evacuate", "one")
         app.power("one", "reset")
-        served(app, *app.hands)
+        run_until_idle(app, *app.hands)
         assert app.story("one")[-1] == ("reset.failed", {"problem": "a move of it is not settled"})
         assert app.status("one").status == "ERROR"
         app.delete("one", key="again")
-        served(app, *app.hands)
+        run_until_idle(app, *app.hands)
         assert (app.status("one").status, app.used()["VCPU"]) == ("DELETED", 0)
 
 
@@ -300,7 +301,7 @@ def test_host_that_returns_as_the_deletion_ends_destroys_the_guest_first(app, mo
     change_first(app, monkeypatch, next_version(app.reader.agent(hand.host), state="ready"), before=StatusRow)
     app.turn()
     assert app.status("one").status == "ACTIVE"
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert (app.status("one").status, hand.guests) == ("DELETED", {})
 
 
@@ -319,13 +320,13 @@ def test_instance_stops_and_starts_and_has_the_fault_of_a_failed_start(app):
         app.power("one", "start")
     app.power("one", "stop")
     assert app.status("one").task == "powering-off"
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert (app.status("one").status, app.hands[0].guests) == ("SHUTOFF", {uuid_named("one"): "stopped"})
     app.power("one", "start")
     app.turn()
     (order,) = app.hands[0].poll().orders
     assert action(order) == "power_on"
-    app.hands[0].answer(order, failed("no memory"))
+    app.hands[0].answer(order, failure("no memory"))
     app.turn()
     assert (app.status("one").status, app.status("one").fault, app.status("one").task) == (
         "SHUTOFF",
@@ -334,7 +335,7 @@ def test_instance_stops_and_starts_and_has_the_fault_of_a_failed_start(app):
     )
     app.clock.time_s += 1
     app.power("one", "start")
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert (app.status("one").status, app.status("one").fault) == ("ACTIVE", "")
 
 
@@ -358,7 +359,7 @@ def test_deletion_cancels_a_stop(app):
     app.power("one", "stop")
     app.turn()
     app.delete("one")
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert (app.status("one").status, app.used()["VCPU"], app.open_operations()) == ("DELETED", 0, [])
 
 
@@ -372,5 +373,5 @@ def test_host_that_returns_after_the_work_was_pruned_destroys_the_guest(app):
     app.run(lambda current: current.store.prune_work(older_than_s=app.clock.now_s() - 1))
     assert app.status("one") is None
     h0.register()
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert (h0.guests, app.used()["VCPU"]) == ({}, 0)

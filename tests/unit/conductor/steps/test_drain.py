@@ -18,15 +18,15 @@ from roost.model.work.orders import Answer
 from roost.model.work.work_rows import MigrationRow
 from roost.model.writes import Item
 from roost.placement.write_plan import Plan
-from tests.support.conductors.conductors import Server, failed, server
-from tests.support.conductors.move_servers import at_rest, holders, movers, pass_time
+from tests.support.conductors.conductors import Server, failure, server
+from tests.support.conductors.move_servers import advance_clock, movers, nodes_by_consumer, run_agents_until_idle
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.worlds import group, host, joined
+from tests.support.fleets.worlds import group, host, merge_fleets
 
-BROKEN = failed("it hangs")
+BROKEN = failure("it hangs")
 ACTIONS = ("live_migrate", "send_disk")
 NAMES = ("h0", "h1", "h2")
-FLEET = joined(
+FLEET = merge_fleets(
     host("h0", VCPU=6, MEMORY_MB=100),
     host("h1", VCPU=4, MEMORY_MB=50),
     host("h2", VCPU=4, MEMORY_MB=40),
@@ -44,7 +44,7 @@ def app():
 def build_on_h0(app, *names, **request):
     for name in names:
         app.build(name, key=name, force_hosts=("h0",), **request)
-    at_rest(app, app.hands)
+    run_agents_until_idle(app, app.hands)
     assert {app.status(name).host for name in names} == {"h0"}
 
 
@@ -96,11 +96,11 @@ def test_second_of_two_concurrent_drains_is_refused(app, monkeypatch):
 def finish_drain(app, operation, script=None, *, turns=40):
     """Let conductor and agents work until the drain ends; return its operation."""
     for _ in range(turns):
-        at_rest(app, app.hands, script)
+        run_agents_until_idle(app, app.hands, script)
         row = app.reader.operation(operation.id)
         if row.outcome:
             return row
-        pass_time(app, app.hands, 1.0)
+        advance_clock(app, app.hands, 1.0)
     raise AssertionError("it never ends")
 
 
@@ -128,7 +128,7 @@ def rehearsal(app, *, at_once=2):
 def test_drain_moves_two_at_a_time_and_keeps_their_power_states(app):
     build_on_h0(app, "one", "two", "three", "four")
     app.power("two", "stop")
-    at_rest(app, app.hands)
+    run_agents_until_idle(app, app.hands)
     operation = drain(app)
     app.turn()
     open_kinds = [part.kind for part in app.reader.parts_of(operation.id) if not part.outcome]
@@ -147,7 +147,7 @@ def test_drain_moves_two_at_a_time_and_keeps_their_power_states(app):
     ]
     assert "h0" not in hosts_of(app, "one", "two", "three", "four")
     assert app.hands["h0"].guests == {}
-    assert (app.used()["VCPU"], app.open_operations(), len(holders(app))) == (4, [], 4)
+    assert (app.used()["VCPU"], app.open_operations(), len(nodes_by_consumer(app))) == (4, [], 4)
 
 
 def test_drain_never_exceeds_its_limit_of_open_moves(app):
@@ -159,7 +159,7 @@ def test_drain_never_exceeds_its_limit_of_open_moves(app):
         most = max(most, sum(not part.outcome for part in app.reader.parts_of(operation.id)))
         for each in app.hands.values():
             each.work()
-        pass_time(app, app.hands, 1.0)
+        advance_clock(app, app.hands, 1.0)
         if app.reader.operation(operation.id).outcome:
             break
     assert most == 1
@@ -186,7 +186,7 @@ def test_drain_disables_the_host_for_new_instances(app):
     assert (facts().is_disabled, facts().disabled_reason) == (True, "it is drained")
     finish_drain(app, operation)
     app.build("two", key="two")
-    at_rest(app, app.hands)
+    run_agents_until_idle(app, app.hands)
     assert app.status("two").host in {"h1", "h2"}
 
 
@@ -194,7 +194,7 @@ def test_drain_can_leave_the_host_enabled(app):
     build_on_h0(app, "one")
     finish_drain(app, drain(app, is_disabling=False))
     app.build("two", key="two")
-    at_rest(app, app.hands)
+    run_agents_until_idle(app, app.hands)
     assert hosts_of(app, "one", "two") == ["h1", "h0"]
 
 
@@ -214,10 +214,10 @@ def test_instance_without_a_valid_host_stays_and_is_reported(app):
     build_on_h0(app, "one", "two")
     app.build("wide", key="wide", vcpus=4, force_hosts=("h0",))
     app.build("fills", key="fills", vcpus=3, force_hosts=("h1",))
-    at_rest(app, app.hands)
+    run_agents_until_idle(app, app.hands)
     assert rehearsal(app)["wide"] in {"h2", ""}
     app.build("fills too", key="fills too", vcpus=2, force_hosts=("h2",))
-    at_rest(app, app.hands)
+    run_agents_until_idle(app, app.hands)
     assert rehearsal(app)["wide"] == ""
     row = finish_drain(app, drain(app))
     assert body_of(row, Drain).problem == "1 of 3 instances stayed on h0"
@@ -244,7 +244,7 @@ def test_flavor_of_several_moves_is_stored_once(app, monkeypatch):
 
 def test_failed_live_migration_is_followed_by_a_cold_migration(app):
     build_on_h0(app, "one")
-    broken = failed("guests on h0 cannot move while they run")
+    broken = failure("guests on h0 cannot move while they run")
     operation = drain(app)
     row = finish_drain(app, operation, {("h0", "live_migrate"): [broken] * 9})
     assert (row.outcome, app.status("one").status, app.status("one").host) == ("done", "ACTIVE", "h1")
@@ -292,7 +292,7 @@ def test_drain_offloads_a_shelved_instance(app):
     build_on_h0(app, "one")
     app.terms = replace(app.terms, shelved_offload_time_s=-1.0)
     app.change("one", "shelve")
-    at_rest(app, app.hands, {("h0", "save"): [Answer(outcome="ok", saved="saved")]})
+    run_agents_until_idle(app, app.hands, {("h0", "save"): [Answer(outcome="ok", saved="saved")]})
     assert app.status("one").status == "SHELVED"
     row = finish_drain(app, drain(app))
     assert (row.outcome, app.status("one").status, app.used()["VCPU"]) == ("done", "SHELVED_OFFLOADED", 0)
@@ -301,7 +301,7 @@ def test_drain_offloads_a_shelved_instance(app):
 def test_instances_in_error_or_with_an_open_operation_stay(app):
     build_on_h0(app, "one", "two")
     app.change("one", "rebuild")
-    at_rest(app, app.hands, {("h0", "rebuild"): [failed("no image")]})
+    run_agents_until_idle(app, app.hands, {("h0", "rebuild"): [failure("no image")]})
     app.power("two", "stop")
     row = finish_drain(app, drain(app))
     assert body_of(row, Drain).problem == "2 of 2 instances stayed on h0"
@@ -385,6 +385,6 @@ def test_same_key_returns_the_same_drain(app):
 def test_members_of_a_server_group_stay_apart(app):
     app.build("one", key="one", in_group="apart", force_hosts=("h0",))
     app.build("two", key="two", in_group="apart", force_hosts=("h1",))
-    at_rest(app, app.hands)
+    run_agents_until_idle(app, app.hands)
     finish_drain(app, drain(app))
     assert hosts_of(app, "one", "two") == ["h2", "h1"]

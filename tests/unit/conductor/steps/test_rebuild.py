@@ -9,9 +9,10 @@ from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.placement.write_plan import Plan
 from tests.support.conductors.builders import ladder
-from tests.support.conductors.conductors import action, failed, hand, looks, served, server
+from tests.support.conductors.conductors import action, instance_state, played_agent, run_until_idle, server
+from tests.support.conductors.conductors import failure as failed
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.worlds import host, joined, settings_of
+from tests.support.fleets.worlds import host, merge_fleets, settings_of
 
 OLD, NEW = Image(id="old", disk_format="raw"), Image(id="new", disk_format="raw")
 ARM = Image(id="arm", properties={"hw_architecture": "aarch64"})
@@ -22,13 +23,13 @@ INTEL = HostFacts(supported_instances=(("x86_64", "kvm", "hvm"),))
 @pytest.fixture
 def app():
     with server(None, ladder(2)) as app:
-        app.hands = [hand(app, f"h{number}") for number in range(2)]
+        app.hands = [played_agent(app, f"h{number}") for number in range(2)]
         yield app
 
 
 def build_active(app, **request):
     app.build("one", image=OLD, **request)
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert app.status("one").status == "ACTIVE"
 
 
@@ -55,7 +56,7 @@ def test_rebuild_replaces_the_image(app):
     assert images(app) == ("old", "old")
     app.hands[0].act(order)
     app.turn()
-    assert looks(app) == ("ACTIVE", "", "", "h0")
+    assert instance_state(app) == ("ACTIVE", "", "", "h0")
     assert (images(app), app.reader.operation(operation.id).outcome) == (("new", "new"), "done")
     assert app.story("one")[-1] == ("rebuild.done", {})
 
@@ -64,17 +65,17 @@ def test_rebuild_without_an_image_keeps_the_old_one(app):
     build_active(app)
     app.change("one", "rebuild")
     assert next_order(app).act.guest.image == OLD
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert images(app) == ("old", "old")
 
 
 def test_stopped_instance_stays_stopped(app):
     build_active(app)
     app.power("one", "stop")
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     app.change("one", "rebuild", image=NEW)
-    served(app, *app.hands)
-    assert looks(app) == ("SHUTOFF", "", "", "h0")
+    run_until_idle(app, *app.hands)
+    assert instance_state(app) == ("SHUTOFF", "", "", "h0")
     assert app.hands[0].guests == {ONE: "stopped"}
 
 
@@ -83,12 +84,12 @@ def test_failed_rebuild_ends_in_error_and_can_be_repeated(app):
     app.change("one", "rebuild", image=NEW)
     app.hands[0].answer(next_order(app), failed("no such image"))
     app.turn()
-    assert looks(app) == ("ERROR", "", "no such image", "h0")
+    assert instance_state(app) == ("ERROR", "", "no such image", "h0")
     assert images(app) == ("old", "old")
     app.clock.time_s += 1
     app.change("one", "rebuild", image=NEW)
-    served(app, *app.hands)
-    assert looks(app) == ("ACTIVE", "", "", "h0")
+    run_until_idle(app, *app.hands)
+    assert instance_state(app) == ("ACTIVE", "", "", "h0")
 
 
 @pytest.mark.parametrize("failure", ["is away", "is silent", "goes"])
@@ -106,7 +107,7 @@ def test_rebuild_fails_if_the_host_does_not_answer(app, failure):
     app.turn()
     no_answer = "the agent of h0 does not answer"
     assert (
-        looks(app)
+        instance_state(app)
         == {
             "is away": ("ACTIVE", "", no_answer, "h0"),
             "is silent": ("ERROR", "", "h0 did not answer within 600 s", "h0"),
@@ -117,8 +118,8 @@ def test_rebuild_fails_if_the_host_does_not_answer(app, failure):
 
 
 def test_fault_spells_the_host_as_its_agent_does():
-    with server(None, joined(host("Rack-1"))) as app:
-        app.hands = [hand(app, "Rack-1")]
+    with server(None, merge_fleets(host("Rack-1"))) as app:
+        app.hands = [played_agent(app, "Rack-1")]
         build_active(app)
         app.change("one", "rebuild", image=NEW)
         app.turn()
@@ -129,27 +130,27 @@ def test_fault_spells_the_host_as_its_agent_does():
 
 
 def test_new_image_must_pass_the_filters_on_the_host():
-    fleet = joined(host("h0", facts=INTEL))
+    fleet = merge_fleets(host("h0", facts=INTEL))
     with server(None, fleet, settings=settings_of(enabled_filters=["compute", "image_properties"])) as app:
-        app.hands = [hand(app, "h0")]
+        app.hands = [played_agent(app, "h0")]
         build_active(app)
         with pytest.raises(Conflict, match="cannot be rebuilt from this image: h0: image_properties: "):
             app.change("one", "rebuild", image=ARM)
-        assert looks(app) == ("ACTIVE", "", "", "h0")
+        assert instance_state(app) == ("ACTIVE", "", "", "h0")
         assert app.open_operations() == []
         app.change("one", "rebuild", image=NEW)
-        served(app, *app.hands)
+        run_until_idle(app, *app.hands)
         assert images(app) == ("new", "new")
 
 
 def test_rebuild_applies_only_filters_that_run_on_rebuilds():
-    fleet = joined(host("h0", VCPU=1, MEMORY_MB=1, facts=INTEL))
+    fleet = merge_fleets(host("h0", VCPU=1, MEMORY_MB=1, facts=INTEL))
     with server(None, fleet) as app:
-        app.hands = [hand(app, "h0")]
+        app.hands = [played_agent(app, "h0")]
         build_active(app)
         app.run(disable_host)
         app.change("one", "rebuild", image=NEW)
-        served(app, *app.hands)
+        run_until_idle(app, *app.hands)
         assert images(app) == ("new", "new")
 
 
@@ -172,6 +173,6 @@ def test_deletion_ends_the_rebuild_at_any_step(app, turns):
     for _ in range(turns):
         app.turn()
     app.delete("one")
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert app.status("one").status == "DELETED"
     assert (app.used()["VCPU"], app.hands[0].guests, app.open_operations()) == (0, {}, [])

@@ -6,7 +6,15 @@ from roost.errors import Conflict
 from roost.model.work.guest import GuestReport
 from roost.model.work.orders import Answer
 from tests.support.conductors.builders import ladder
-from tests.support.conductors.conductors import OK, action, failed, hand, looks, served, server
+from tests.support.conductors.conductors import (
+    OK,
+    action,
+    failure,
+    instance_state,
+    played_agent,
+    run_until_idle,
+    server,
+)
 from tests.support.fleets.named_uuids import uuid_named
 
 ONE = uuid_named("one")
@@ -15,9 +23,9 @@ ONE = uuid_named("one")
 @pytest.fixture
 def app():
     with server(None, ladder(2)) as app:
-        app.hands = [hand(app, f"h{number}") for number in range(2)]
+        app.hands = [played_agent(app, f"h{number}") for number in range(2)]
         app.build("one")
-        served(app, *app.hands)
+        run_until_idle(app, *app.hands)
         yield app
 
 
@@ -26,7 +34,7 @@ def fail_rebuild(app):
     app.change("one", "rebuild")
     app.turn()
     (order,) = app.hands[0].poll().orders
-    app.hands[0].answer(order, failed("no such image"))
+    app.hands[0].answer(order, failure("no such image"))
     app.turn()
     assert app.status("one").status == "ERROR"
 
@@ -47,7 +55,7 @@ def test_reset_sets_the_status_that_the_host_reports(app, state, status):
     app.hands[0].guests[ONE] = state
     app.hands[0].act(request_reset(app))
     app.turn()
-    assert looks(app) == (status, "", "", "h0")
+    assert instance_state(app) == (status, "", "", "h0")
     assert app.story("one")[-1] == ("reset.done", {"status": status})
 
 
@@ -59,7 +67,7 @@ def test_reset_sets_the_status_that_the_host_reports(app, state, status):
             Answer(outcome="ok", found=GuestReport(uuid=ONE, node="h0", operation="", state="building")),
             "h0 has it as building",
         ),
-        (failed("it hangs"), "it hangs"),
+        (failure("it hangs"), "it hangs"),
     ],
     ids=["nothing", "building", "failed"],
 )
@@ -67,7 +75,7 @@ def test_failed_reset_leaves_the_instance_in_error(app, answer, problem):
     fail_rebuild(app)
     app.hands[0].answer(request_reset(app), answer)
     app.turn()
-    assert looks(app) == ("ERROR", "", "no such image", "h0")
+    assert instance_state(app) == ("ERROR", "", "no such image", "h0")
     assert app.story("one")[-1] == ("reset.failed", {"problem": problem})
 
 
@@ -81,7 +89,7 @@ def test_reset_without_an_answer_leaves_the_instance_in_error(app, is_gone):
         app.clock.time_s += 120
         app.hands[0].beat()
     app.turn()
-    assert looks(app) == ("ERROR", "", "no such image", "h0")
+    assert instance_state(app) == ("ERROR", "", "no such image", "h0")
     assert app.open_operations() == []
     assert is_gone or not app.hands[0].poll().orders
     app.clock.time_s += 1
@@ -104,7 +112,7 @@ def test_deletion_ends_a_reset(app):
     fail_rebuild(app)
     request_reset(app)
     app.delete("one")
-    served(app, *app.hands)
+    run_until_idle(app, *app.hands)
     assert (app.status("one").status, app.used()["VCPU"], app.open_operations()) == ("DELETED", 0, [])
 
 
@@ -116,14 +124,14 @@ def test_reboot_keeps_the_instance_active_also_if_it_fails(app):
     assert action(order) == "reboot"
     app.hands[0].act(order)
     app.turn()
-    assert looks(app) == ("ACTIVE", "", "", "h0")
+    assert instance_state(app) == ("ACTIVE", "", "", "h0")
     app.clock.time_s += 1
     app.power("one", "reboot")
     app.turn()
     (order,) = app.hands[0].poll().orders
-    app.hands[0].answer(order, failed("it hangs"))
+    app.hands[0].answer(order, failure("it hangs"))
     app.turn()
-    assert looks(app) == ("ACTIVE", "", "it hangs", "h0")
+    assert instance_state(app) == ("ACTIVE", "", "it hangs", "h0")
 
 
 @pytest.mark.parametrize(("kind", "status"), [("stop", "SHUTOFF"), ("reboot", "ACTIVE")])
@@ -134,4 +142,4 @@ def test_answer_counts_although_the_host_left_after_it(app, kind, status):
     app.hands[0].act(order)
     app.hands[0].leave()
     app.turn()
-    assert looks(app) == (status, "", "", "h0")
+    assert instance_state(app) == (status, "", "", "h0")

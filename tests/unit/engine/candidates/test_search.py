@@ -18,18 +18,18 @@ from roost.engine.candidates.sharing_providers import SharingProviders
 from roost.engine.feasibility.claim import check_claim
 from roost.model.request import CandidateQuery, ResourceGroup
 from tests.reference.candidates import SHARES, Group, Node, Query, Stock, all_candidates, candidates_at
-from tests.support.fleets.forests import compiled_of, query_of, questions, result_of, state_of, uuid_of
+from tests.support.fleets.forests import compiled_of, forests_with_queries, query_of, result_of, state_of, uuid_of
 
 
 @settings(max_examples=500)
-@given(questions())
+@given(forests_with_queries())
 def test_search_equals_the_slow_rule(question):
     assert_search_equals_the_slow_rule(*question)
 
 
 @pytest.mark.soak
 @settings(max_examples=20_000)
-@given(questions(most=9))
+@given(forests_with_queries(most=9))
 def test_search_equals_the_slow_rule_in_long_runs(question):
     assert_search_equals_the_slow_rule(*question)
 
@@ -48,7 +48,7 @@ def possible_roots(state, compiled):
 
 
 @settings(max_examples=500)
-@given(questions())
+@given(forests_with_queries())
 def test_has_candidate_equals_the_slow_rule_at_each_anchor(question):
     forest, query = question
     state = state_of(forest)
@@ -62,7 +62,7 @@ def test_has_candidate_equals_the_slow_rule_at_each_anchor(question):
 
 
 @settings(max_examples=300)
-@given(questions())
+@given(forests_with_queries())
 def test_anchor_mask_is_exact_for_flat_hosts_without_sharing(question):
     forest, query = question
     forest = {name: replace(node, parent=None, traits=node.traits - {SHARES}) for name, node in forest.items()}
@@ -75,7 +75,7 @@ def test_anchor_mask_is_exact_for_flat_hosts_without_sharing(question):
 
 
 @settings(max_examples=300)
-@given(questions())
+@given(forests_with_queries())
 def test_search_is_repeatable_and_a_limit_gives_a_prefix(question):
     forest, query = question
     state = state_of(forest)
@@ -91,7 +91,7 @@ def test_search_is_repeatable_and_a_limit_gives_a_prefix(question):
 
 
 @settings(max_examples=300)
-@given(questions())
+@given(forests_with_queries())
 def test_search_without_mappings_returns_each_allocation_once(question):
     forest, query = question
     state = state_of(forest)
@@ -101,7 +101,7 @@ def test_search_without_mappings_returns_each_allocation_once(question):
 
 
 @settings(max_examples=200)
-@given(questions())
+@given(forests_with_queries())
 def test_every_candidate_can_be_claimed(question):
     forest, query = question
     state = state_of(forest)

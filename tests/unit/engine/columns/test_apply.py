@@ -8,7 +8,7 @@ from roost.engine.columns.apply import apply, recount_hosts, undo_claim
 from roost.model import writes as model_writes
 from roost.model.host import HostFacts
 from tests.support.fleets.forests import Stock, inventory_row, put_provider, uuid_of
-from tests.support.fleets.state_histories import History, check, content, new_state
+from tests.support.fleets.state_histories import History, check_state, new_state, state_content
 
 seeds = st.integers(0, 2**32)
 
@@ -20,7 +20,7 @@ def test_derived_columns_equal_a_recomputation_after_any_history(seed, writes):
     history = History(state, Random(seed))
     for _ in range(3):
         history.run(writes // 3 + 1)
-        check(state)
+        check_state(state)
 
 
 @settings(max_examples=100)
@@ -32,12 +32,12 @@ def test_undo_claim_restores_the_previous_state(seed, writes):
     claim = history.claim()
     if claim is None:
         return
-    before = content(state)
+    before = state_content(state)
     apply(state, claim)
-    assert content(state) != before
+    assert state_content(state) != before
     undo_claim(state, claim)
-    assert content(state) == before
-    check(state)
+    assert state_content(state) == before
+    check_state(state)
 
 
 @settings(max_examples=100)
@@ -45,19 +45,19 @@ def test_undo_claim_restores_the_previous_state(seed, writes):
 def test_fork_and_origin_are_independent(seed, writes):
     state = new_state()
     History(state, Random(seed)).run(writes)
-    before = content(state)
+    before = state_content(state)
     fork = state.fork()
-    assert content(fork) == before
+    assert state_content(fork) == before
     other = History(fork, Random(seed + 1))
     other._next = 1000
     other.run(writes)
-    check(fork)
-    assert content(state) == before
-    after = content(fork)
+    check_state(fork)
+    assert state_content(state) == before
+    after = state_content(fork)
     again = History(state, Random(seed + 1))
     again._next = 1000
     again.run(writes)
-    assert content(state) == after == content(fork)
+    assert state_content(state) == after == state_content(fork)
 
 
 def test_repeated_release_changes_nothing():
@@ -66,9 +66,9 @@ def test_repeated_release_changes_nothing():
     history.run(60)
     release = history.release()
     apply(state, release)
-    before = content(state)
+    before = state_content(state)
     apply(state, release)
-    assert content(state) == before
+    assert state_content(state) == before
 
 
 def test_release_raises_the_listed_generations():
@@ -108,7 +108,7 @@ def test_moved_provider_moves_its_totals_to_the_new_host():
     put_provider(state, 3, "p3", 2, version=1)
     recount_hosts(state)
     assert state.hosts.column("total_usable_ram_mb").tolist() == [0, 512]
-    check(state)
+    check_state(state)
 
 
 def test_reused_name_stays_with_its_new_owner_after_a_late_rename():

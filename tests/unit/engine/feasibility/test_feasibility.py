@@ -13,7 +13,7 @@ from roost.engine.feasibility.feasibility import Feasibility
 from roost.engine.feasibility.query_checks import compile_feasibility
 from roost.model.writes import CLASS_BITS, Claim, ConsumerRow, PutHost, Release
 from tests.reference.candidates import SHARES, Group, Node, Query, Stock
-from tests.support.fleets.forests import compiled_of, query_of, questions, state_of, uuid_of
+from tests.support.fleets.forests import compiled_of, forests_with_queries, query_of, state_of, uuid_of
 
 _NO_FACTS = msgspec.Raw(msgspec.msgpack.encode({}))
 
@@ -140,13 +140,13 @@ def test_overused_provider_takes_no_slots_from_the_others():
 
 
 @settings(max_examples=400)
-@given(questions().map(without_version_rule), st.integers(0, 2**32))
+@given(forests_with_queries().map(without_version_rule), st.integers(0, 2**32))
 def test_a_host_passes_if_and_only_if_its_tree_has_a_candidate(question, seed):
     compare(*question, seed)
 
 
 @pytest.mark.soak
 @settings(max_examples=20_000)
-@given(questions(most=9).map(without_version_rule), st.integers(0, 2**32))
+@given(forests_with_queries(most=9).map(without_version_rule), st.integers(0, 2**32))
 def test_a_host_passes_if_and_only_if_its_tree_has_a_candidate_in_long_runs(question, seed):
     compare(*question, seed)

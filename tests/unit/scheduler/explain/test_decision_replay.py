@@ -1,12 +1,12 @@
 import msgspec
 
 from roost.scheduler.explain.decision_replay import compare_decisions
-from tests.support.fleets.worlds import hosts, roost_with, wish
+from tests.support.fleets.worlds import hosts, roost_with, small_request
 
 
 def test_replay_compares_results_but_not_reason_texts():
     roost = roost_with(hosts(2))
-    refusal = roost.decide(wish(vcpus=100))
+    refusal = roost.decide(small_request(vcpus=100))
     stages = [msgspec.structs.replace(stage, reason="other words") for stage in refusal.stages]
     older = msgspec.structs.replace(refusal, reason="older words", stages=stages)
     assert compare_decisions(older, refusal).is_same

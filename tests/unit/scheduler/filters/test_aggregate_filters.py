@@ -20,14 +20,14 @@ from roost.scheduler.filters.num_instances import NumInstances
 from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.rule_support.limits import InstancesOptions, IoOpsOptions
 from roost.settings import read_settings
-from tests.support.fleets.fleets import fleet, hosts, hosts_of, spec
+from tests.support.fleets.fleets import fleet, host_view, hosts, spec
 
 
 def verdicts_of(rule, request, *aggregates, hosts=4):
     """Return the verdicts of a filter; aggregates are pairs of metadata and host rows."""
     if not rule.concerns(request):
         return [True] * hosts
-    return rule.keep(hosts_of(fleet(*[HostFacts()] * hosts, aggregates=aggregates)), request).tolist()
+    return rule.keep(host_view(fleet(*[HostFacts()] * hosts, aggregates=aggregates)), request).tolist()
 
 
 @pytest.mark.shows("S019")
@@ -168,18 +168,18 @@ def test_lowest_aggregate_limit_applies_or_else_the_default(rule, column):
     for count in range(6):
         state.hosts.columns[column].data[:5] = count
         limits = [2, 5, 1, 3, 3]
-        assert rule.keep(hosts_of(state), spec()).tolist() == [count < limit for limit in limits]
-    assert rule.warnings(hosts_of(state), spec()) == [
+        assert rule.keep(host_view(state), spec()).tolist() == [count < limit for limit in limits]
+    assert rule.warnings(host_view(state), spec()) == [
         f"aggregate metadata {key}='many' of aggregate-4 is not a number; the default holds for its hosts"
     ]
-    assert rule.keep(hosts_of(state, [1]), spec()).tolist() == [False]
+    assert rule.keep(host_view(state, [1]), spec()).tolist() == [False]
 
 
 def test_room_is_the_limit_minus_the_instances():
     rule = NumInstances(InstancesOptions(max_instances_per_host=3))
     state = fleet(*[HostFacts()] * 5)
     state.hosts.columns["num_instances"].data[:5] = range(5)
-    assert rule.room(hosts_of(state), spec()).tolist() == [3, 2, 1, 0, 0]
+    assert rule.room(host_view(state), spec()).tolist() == [3, 2, 1, 0, 0]
     assert rule.reason(spec()) == "have 3 instances or more"
 
 

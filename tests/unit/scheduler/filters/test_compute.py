@@ -4,13 +4,13 @@ import pytest
 
 from roost.model.host import HostFacts
 from roost.scheduler.filters.compute import Compute, ComputeOptions
-from tests.support.fleets.fleets import fleet, hosts_of, spec
+from tests.support.fleets.fleets import fleet, host_view, spec
 
 RULE = Compute(ComputeOptions(service_down_time=60))
 
 
 def verdicts_of(*facts, now_s=1000.0):
-    return RULE.keep(hosts_of(fleet(*facts)), spec(now_s=now_s)).tolist()
+    return RULE.keep(host_view(fleet(*facts)), spec(now_s=now_s)).tolist()
 
 
 @pytest.mark.shows("S022")
@@ -32,9 +32,9 @@ def test_report_too_far_in_the_future_refuses_the_host():
 
 
 def test_verdicts_hold_until_the_first_host_goes_down_or_comes_up():
-    view = hosts_of(fleet(HostFacts(), HostFacts(reported_at_s=990), HostFacts(reported_at_s=1100)))
+    view = host_view(fleet(HostFacts(), HostFacts(reported_at_s=990), HostFacts(reported_at_s=1100)))
     until = RULE.holds_until_s(view, spec(now_s=1000.0))
     assert 1039.9 < until < 1040
     now, then, after = (RULE.keep(view, spec(now_s=at)).tolist() for at in (1000, until, math.nextafter(until, 9e9)))
     assert now == then != after
-    assert RULE.holds_until_s(hosts_of(fleet(HostFacts())), spec()) == math.inf
+    assert RULE.holds_until_s(host_view(fleet(HostFacts())), spec()) == math.inf

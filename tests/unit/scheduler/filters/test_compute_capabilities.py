@@ -5,7 +5,7 @@ from roost.compat.scheduler.host_state import HostState
 from roost.model.host import HostFacts
 from roost.scheduler.filters.compute_capabilities import ComputeCapabilities
 from roost.scheduler.framework.plugin import NoOptions
-from tests.support.fleets.fleets import fleet, hosts, hosts_of, spec
+from tests.support.fleets.fleets import fleet, host_view, hosts, spec
 
 RULE = ComputeCapabilities(NoOptions())
 QEMU = HostFacts(
@@ -20,7 +20,7 @@ UNKNOWN = HostFacts()
 
 def verdicts_of(**extra_specs):
     specs = {key.replace("__", ":"): value for key, value in extra_specs.items()}
-    return RULE.keep(hosts_of(fleet(QEMU, XEN, UNKNOWN)), spec(specs)).tolist()
+    return RULE.keep(host_view(fleet(QEMU, XEN, UNKNOWN)), spec(specs)).tolist()
 
 
 @pytest.mark.shows("S020", "S077")
@@ -90,7 +90,7 @@ def test_text_operators_compare_numbers_as_text():
 )
 def test_host_numbers_are_capabilities_with_and_without_scope(key, requirement, values, verdicts):
     if key == "hypervisor_version":
-        view = hosts_of(fleet(*[HostFacts(hypervisor_version=value) for value in values]))
+        view = host_view(fleet(*[HostFacts(hypervisor_version=value) for value in values]))
     else:
         view = hosts(**{key: values})
     for name in (key, f"capabilities:{key}"):
@@ -120,6 +120,6 @@ def test_host_names_are_capabilities_with_and_without_scope(key, requirement, ve
 
 def test_operator_without_a_space_after_it_is_a_warning():
     specs = {"capabilities:vcpus_total": ">=24", "capabilities:hypervisor_type": "QEMU", "other:key": ">=1"}
-    assert RULE.warnings(hosts_of(fleet(QEMU)), spec(specs)) == [
+    assert RULE.warnings(host_view(fleet(QEMU)), spec(specs)) == [
         "extra spec capabilities:vcpus_total='>=24' is compared as text: >= needs a blank after it"
     ]

@@ -2,7 +2,7 @@ from roost.model.host import HostFacts
 from roost.scheduler.filters.fault_domain import FaultDomain
 from roost.scheduler.framework.group_slots import place_number
 from roost.scheduler.framework.plugin import NoOptions
-from tests.support.fleets.fleets import fleet, group, hosts_of, spec
+from tests.support.fleets.fleets import fleet, group, host_view, spec
 
 RULE = FaultDomain(NoOptions())
 
@@ -10,7 +10,7 @@ RULE = FaultDomain(NoOptions())
 def verdicts_of(places, domain):
     server_group = group("fault-domain")
     server_group.places.update({place_number(rack): (place_number(holder), 1) for rack, holder in places.items()})
-    view = hosts_of(fleet(*[HostFacts(rack=rack) for rack in ("r1", "r2", "")]))
+    view = host_view(fleet(*[HostFacts(rack=rack) for rack in ("r1", "r2", "")]))
     return RULE.keep(view, spec(group=server_group, hints={"fault_domain": domain})).tolist()
 
 

@@ -13,7 +13,7 @@ from roost.scheduler.filters.same_host import SameHost
 from roost.scheduler.filters.simple_cidr_affinity import SimpleCidrAffinity
 from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.framework.spec import Spec
-from tests.support.fleets.fleets import fleet, hosts_of, spec, uuid_of, uuid_text
+from tests.support.fleets.fleets import fleet, host_view, spec, uuid_of, uuid_text
 
 ON_FIRST, ON_SECOND, NOWHERE = 501, 502, 503
 
@@ -44,17 +44,17 @@ def test_same_and_different_host_hints_select_hosts_of_instances(state, numbers,
     ):
         request = spec(hints={hint: [uuid_text(number) for number in numbers]})
         assert rule.concerns(request)
-        assert rule.keep(hosts_of(state), request).tolist() == verdicts
-        assert rule.keep(hosts_of(state, [2, 0]), request).tolist() == [verdicts[2], verdicts[0]]
-        assert (rule.room(hosts_of(state), request) > 0).tolist() == verdicts
+        assert rule.keep(host_view(state), request).tolist() == verdicts
+        assert rule.keep(host_view(state, [2, 0]), request).tolist() == [verdicts[2], verdicts[0]]
+        assert (rule.room(host_view(state), request) > 0).tolist() == verdicts
         one = spec(hints={hint: uuid_text(numbers[0])})
-        assert rule.keep(hosts_of(state), one).tolist()[0] == ((numbers[0] == ON_FIRST) == (rule.name == "same_host"))
+        assert rule.keep(host_view(state), one).tolist()[0] == ((numbers[0] == ON_FIRST) == (rule.name == "same_host"))
 
 
 def test_missing_or_malformed_hint_refuses_no_host(state):
     assert not SameHost(NoOptions()).concerns(spec())
     assert not DifferentHost(NoOptions()).concerns(spec(hints={"same_host": "x"}))
-    assert DifferentHost(NoOptions()).keep(hosts_of(state), spec(hints={"different_host": "no uuid"})).all()
+    assert DifferentHost(NoOptions()).keep(host_view(state), spec(hints={"different_host": "no uuid"})).all()
 
 
 @pytest.mark.shows("S033")
@@ -77,7 +77,7 @@ def test_host_must_be_in_the_network_of_the_address(address, cidr, verdicts):
     hints = {"build_near_host_ip": address} | ({} if cidr is None else {"cidr": cidr})
     request = spec(hints=hints)
     assert rule.concerns(request)
-    assert rule.keep(hosts_of(fleet(*[HostFacts(host_ip=each) for each in addresses])), request).tolist() == verdicts
+    assert rule.keep(host_view(fleet(*[HostFacts(host_ip=each) for each in addresses])), request).tolist() == verdicts
     assert not rule.concerns(spec(hints={"cidr": "/24"}))
 
 
@@ -110,13 +110,13 @@ def test_isolated_images_run_on_isolated_hosts(images, is_restricted, image, ver
     )
     base = spec()
     request = Spec(type(base.request)(flavor=base.flavor, image=None if image is None else Image(id=image)), now_s=0.0)
-    result = rule.keep(hosts_of(fleet(HostFacts(), HostFacts())), request).tolist()
+    result = rule.keep(host_view(fleet(HostFacts(), HostFacts())), request).tolist()
     assert (result if rule.concerns(request) else [True, True]) == verdicts
-    assert rule.keep(hosts_of(fleet(HostFacts(), HostFacts())), request).tolist() == verdicts
+    assert rule.keep(host_view(fleet(HostFacts(), HostFacts())), request).tolist() == verdicts
 
 
 def test_boot_volume_is_not_an_isolated_image(state):
     rule = IsolatedHosts(IsolatedHostsOptions(isolated_images=("i",), isolated_hosts=("host-1",)))
     for is_bfv, verdicts in ((False, [True, False, False]), (True, [False, True, True])):
         request = Spec(msgspec.structs.replace(spec(is_bfv=is_bfv).request, image=Image(id="i")), now_s=0.0)
-        assert rule.keep(hosts_of(state), request).tolist() == verdicts
+        assert rule.keep(host_view(state), request).tolist() == verdicts

@@ -2,7 +2,7 @@ import pytest
 
 from roost.model.host import HostFacts
 from roost.scheduler.filters.image_properties import ImageProperties, ImagePropertiesOptions
-from tests.support.fleets.fleets import fleet, hosts_of, spec
+from tests.support.fleets.fleets import fleet, host_view, spec
 
 KVM = HostFacts(
     supported_instances=(("x86_64", "kvm", "hvm"), ("i686", "kvm", "hvm")),
@@ -18,7 +18,7 @@ def verdicts_of(image, default=""):
     request = spec(image=image)
     if not rule.concerns(request):
         return [True, True, True]
-    return rule.keep(hosts_of(fleet(KVM, XEN, UNKNOWN)), request).tolist()
+    return rule.keep(host_view(fleet(KVM, XEN, UNKNOWN)), request).tolist()
 
 
 @pytest.mark.shows("S011", "S018")
@@ -56,7 +56,7 @@ def test_reason_names_the_required_properties():
 @pytest.mark.shows("S011")
 def test_unknown_architecture_is_a_warning():
     rule = ImageProperties(ImagePropertiesOptions())
-    (warning,) = rule.warnings(hosts_of(fleet(KVM)), spec(image={"architecture": "arm"}))
+    (warning,) = rule.warnings(host_view(fleet(KVM)), spec(image={"architecture": "arm"}))
     assert warning == "image property hw_architecture='arm' is not an architecture; for ARM use armv7l or aarch64"
-    assert rule.warnings(hosts_of(fleet(KVM)), spec(image={"architecture": "armv7l"})) == []
-    assert rule.warnings(hosts_of(fleet(KVM)), spec()) == []
+    assert rule.warnings(host_view(fleet(KVM)), spec(image={"architecture": "armv7l"})) == []
+    assert rule.warnings(host_view(fleet(KVM)), spec()) == []

@@ -8,8 +8,8 @@ from roost.model.host import HostFacts
 from roost.model.request import Request
 from roost.scheduler.filters.json import Json
 from roost.scheduler.framework.plugin import NoOptions
-from tests.support.fleets.fleets import fleet, hosts_of, spec
-from tests.support.fleets.worlds import chosen, host, joined, roost_with, settings_of
+from tests.support.fleets.fleets import fleet, host_view, spec
+from tests.support.fleets.worlds import chosen_hosts, host, merge_fleets, roost_with, settings_of
 
 RULE = Json(NoOptions())
 
@@ -54,23 +54,23 @@ def test_query_is_evaluated_for_each_host(state, query, verdicts):
     request = spec(hints={"query": json.dumps(query)})
     RULE.check(request)
     assert RULE.concerns(request)
-    assert RULE.keep(hosts_of(state), request).tolist() == verdicts
-    assert RULE.keep(hosts_of(state, [2, 0]), request).tolist() == [verdicts[2], verdicts[0]]
-    assert RULE.keep(hosts_of(state, []), request).tolist() == []
-    assert RULE.warnings(hosts_of(state), request) == []
+    assert RULE.keep(host_view(state), request).tolist() == verdicts
+    assert RULE.keep(host_view(state, [2, 0]), request).tolist() == [verdicts[2], verdicts[0]]
+    assert RULE.keep(host_view(state, []), request).tolist() == []
+    assert RULE.warnings(host_view(state), request) == []
 
 
 @pytest.mark.shows("S081")
 def test_query_reads_free_memory_and_disk(state):
     state.hosts.columns["free_disk_mb"].data[:3] = [200 * 1024, 200 * 1024 - 1, 999 * 1024]
     query = ["and", [">=", "$free_ram_mb", 1024], [">=", "$free_disk_mb", 200 * 1024]]
-    assert RULE.keep(hosts_of(state), spec(hints={"query": json.dumps(query)})).tolist() == [True, False, False]
+    assert RULE.keep(host_view(state), spec(hints={"query": json.dumps(query)})).tolist() == [True, False, False]
 
 
 def test_a_number_is_not_compared_with_text(state):
     request = spec(hints={"query": '["not", ["<", "$hypervisor_type", 3]]'})
-    assert RULE.keep(hosts_of(state), request).tolist() == [False, False, True]
-    (warning,) = RULE.warnings(hosts_of(state), request)
+    assert RULE.keep(host_view(state), request).tolist() == [False, False, True]
+    (warning,) = RULE.warnings(host_view(state), request)
     assert '\'["not", ["<", "$hypervisor_type", 3]]\' compares values without an order' in warning
 
 
@@ -82,7 +82,7 @@ def test_query_is_repeated_per_claim_only_if_it_reads_use():
 
 def test_host_reason_lists_the_values_that_the_query_reads(state):
     request = spec(hints={"query": '["and", [">", "$free_ram_mb", 4096], ["=", "$hypervisor_type", "QEMU"]]'})
-    assert RULE.host_reasons(hosts_of(state, [0, 2]), request) == [
+    assert RULE.host_reasons(host_view(state, [0, 2]), request) == [
         "has free_ram_mb 4,096, hypervisor_type QEMU",
         "has free_ram_mb 0, hypervisor_type unknown",
     ]
@@ -118,7 +118,7 @@ def test_malformed_query_is_an_error_with_the_text_of_the_hint(query, problem):
 @pytest.mark.shows("S005", "S007", "S169")
 def test_query_sees_the_usage_of_earlier_instances():
     roost = roost_with(
-        joined(host("a", VCPU=8, MEMORY_MB=32), host("b", VCPU=8, MEMORY_MB=16)),
+        merge_fleets(host("a", VCPU=8, MEMORY_MB=32), host("b", VCPU=8, MEMORY_MB=16)),
         settings=settings_of(enabled_filters=["JsonFilter"]),
     )
     flavor = Flavor(name="small", vcpus=1, memory_mb=8)
@@ -127,4 +127,4 @@ def test_query_sees_the_usage_of_earlier_instances():
     assert not decision.is_granted
     assert decision.found == 2
     two = Request(flavor=flavor, count=2, hints={"query": '[">", "$free_ram_mb", 16]'})
-    assert chosen(roost.decide(two)) == ["a", "a"]
+    assert chosen_hosts(roost.decide(two)) == ["a", "a"]

@@ -19,8 +19,8 @@ from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.numa import host_kinds
-from tests.support.fleets.fleets import fleet, hosts_of
-from tests.support.fleets.worlds import chosen, host, roost_with, settings_of
+from tests.support.fleets.fleets import fleet, host_view
+from tests.support.fleets.worlds import chosen_hosts, host, roost_with, settings_of
 
 SIBLINGS = ((0, 1), (2, 3))
 
@@ -51,7 +51,7 @@ FLEET = fleet(
 
 def verdicts_of(spec, state=FLEET):
     """Return the verdicts of the filter."""
-    return NumaTopology(NoOptions()).keep(hosts_of(state), spec).tolist()
+    return NumaTopology(NoOptions()).keep(host_view(state), spec).tolist()
 
 
 @pytest.mark.shows("S043")
@@ -72,13 +72,13 @@ def test_requests_without_numa_needs_are_not_filtered():
     rule = NumaTopology(NoOptions())
     assert not rule.concerns(request_for({"hw:cpu_policy": "shared"}))
     assert verdicts_of(request_for({})) == [True] * 5
-    assert rule.limits(hosts_of(FLEET), request_for({})) == [{}] * 5
+    assert rule.limits(host_view(FLEET), request_for({})) == [{}] * 5
 
 
 def test_host_reasons_name_the_shortage_of_each_host():
     rule = NumaTopology(NoOptions())
     assert rule.reason(DEDICATED) == "lack room for a NUMA cell as required by the flavor"
-    assert rule.host_reasons(hosts_of(FLEET), DEDICATED) == [
+    assert rule.host_reasons(host_view(FLEET), DEDICATED) == [
         "reports no NUMA cells",
         "",
         "has 3 free processors for pinning in a cell at most, 4 are required",
@@ -87,17 +87,17 @@ def test_host_reasons_name_the_shortage_of_each_host():
     ]
     two = request_for({"hw:numa_nodes": "2", "hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"})
     assert rule.reason(two) == "lack room for 2 NUMA cells as required by the flavor"
-    assert rule.host_reasons(hosts_of(FLEET, [2, 3]), two) == ["has 1 NUMA cells, 2 are required"] * 2
-    assert rule.host_reasons(hosts_of(FLEET, [0]), request_for({})) == [""]
+    assert rule.host_reasons(host_view(FLEET, [2, 3]), two) == ["has 1 NUMA cells, 2 are required"] * 2
+    assert rule.host_reasons(host_view(FLEET, [0]), request_for({})) == [""]
 
 
 @pytest.mark.shows("S043")
 def test_limits_have_the_ratios_and_the_network_metadata():
     rule = NumaTopology(NoOptions())
     ratios = {"cpu_allocation_ratio": 1.0, "ram_allocation_ratio": 1.0}
-    assert rule.limits(hosts_of(FLEET, [0, 1]), DEDICATED) == [{}, {"numa_topology": ratios}]
+    assert rule.limits(host_view(FLEET, [0, 1]), DEDICATED) == [{}, {"numa_topology": ratios}]
     near = request_for({"hw:numa_nodes": "1"}, networks=(Network(physnet="b"), Network(physnet="a")))
-    assert rule.limits(hosts_of(FLEET, [1]), near) == [
+    assert rule.limits(host_view(FLEET, [1]), near) == [
         {"numa_topology": ratios | {"network_metadata": {"physnets": ["a", "b"], "tunneled": False}}}
     ]
 
@@ -132,7 +132,7 @@ def test_decision_carries_the_numa_limits_of_the_chosen_host():
     )
     request = Request(flavor=Flavor(name="f", vcpus=3, memory_mb=8, extra_specs={"hw:cpu_policy": "dedicated"}))
     decision = roost.decide(request)
-    assert chosen(decision) == ["b"]
+    assert chosen_hosts(decision) == ["b"]
     assert (
         decision.picks[0].limits["numa_topology"]["cpu_allocation_ratio"]
         == HostView(roost.state).column("cpu_allocation_ratio")[1]
@@ -162,8 +162,8 @@ def test_devices_must_be_near_the_chosen_cells(policy, expected):
     device_request = PciRequest(alternatives=({"vendor_id": "10de"},), numa_policy=policy, source="port")
     spec = Spec(DEDICATED.request, now_s=0.0, pci_requests=(device_request,))
     rule = NumaTopology(NoOptions())
-    assert rule.keep(hosts_of(state), spec).tolist() == expected
-    assert [rule.accepts(hosts_of(state), spec, at=at, mappings={}) for at in range(4)] == expected
+    assert rule.keep(host_view(state), spec).tolist() == expected
+    assert [rule.accepts(host_view(state), spec, at=at, mappings={}) for at in range(4)] == expected
     assert rule.verdict_key(spec) != rule.verdict_key(DEDICATED)
 
 
@@ -177,7 +177,7 @@ def test_identical_cells_are_evaluated_once(monkeypatch):
     monkeypatch.setattr(host_kinds, "place_cell", record_call)
     topologies = [topology({"pinned_cpus": (at,)}, {}) for at in range(4)]  # each has another processor pinned
     state = fleet(*[HostFacts(numa=each) for each in topologies * 10])
-    assert NumaTopology(NoOptions()).keep(hosts_of(state), DEDICATED).all()
+    assert NumaTopology(NoOptions()).keep(host_view(state), DEDICATED).all()
     assert len(calls) == 2
 
 

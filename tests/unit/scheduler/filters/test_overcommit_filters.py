@@ -15,8 +15,8 @@ from roost.scheduler.filters.ram import Ram
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.rule_support.overcommit import CoreOptions, DiskOptions, RamOptions
 from roost.settings import read_settings
-from tests.support.fleets.fleets import fleet, hosts, hosts_of
-from tests.support.fleets.worlds import aggregate, chosen, host, roost_with, settings_of
+from tests.support.fleets.fleets import fleet, host_view, hosts
+from tests.support.fleets.worlds import aggregate, chosen_hosts, host, roost_with, settings_of
 
 FLAVOR = Flavor(name="f", vcpus=4, memory_mb=1024, root_gb=10, ephemeral_gb=5, swap=512)
 REQUEST = Spec(Request(flavor=FLAVOR), now_s=0.0)
@@ -84,14 +84,14 @@ def test_lowest_aggregate_ratio_applies_or_else_the_setting(rule, key, columns, 
     )
     for name, value in columns.items():
         state.hosts.columns[name].data[:3] = value
-    view = hosts_of(state)
+    view = host_view(state)
     is_accepted_by_default = rule.default > 1
     assert rule.keep(view, REQUEST).tolist() == [True, False, is_accepted_by_default]
     assert rule.limits(view, REQUEST)[0] == limit
     assert rule.warnings(view, REQUEST) == [
         f"aggregate metadata {key}='much' of aggregate-4 is not a number; the default holds for its hosts"
     ]
-    one = hosts_of(state, [1])
+    one = host_view(state, [1])
     assert rule.keep(one, REQUEST).tolist() == [False]
 
 
@@ -107,7 +107,7 @@ def test_picks_alternates_and_evidence_carry_the_limits():
     roost = roost_with(host("a", VCPU=8, MEMORY_MB=2048), host("b", VCPU=4, MEMORY_MB=1024), settings=settings)
     request = Request(flavor=Flavor(name="small", vcpus=1, memory_mb=1))
     decision = roost.decide(request)
-    assert chosen(decision) == ["a"]
+    assert chosen_hosts(decision) == ["a"]
     assert decision.picks[0].limits == {"vcpu": 128.0, "memory_mb": 3072.0}
     assert [pick.limits for pick in decision.alternates[""]] == [{"vcpu": 64.0, "memory_mb": 1536.0}]
     stored_decision = roost.decision(decision.uuid)

@@ -6,8 +6,8 @@ from roost.model.request import Request
 from roost.model.request import Retry as PastAttempts
 from roost.scheduler.filters.retry import Retry
 from roost.scheduler.framework.plugin import NoOptions
-from tests.support.fleets.fleets import fleet, hosts_of, spec
-from tests.support.fleets.worlds import chosen, hosts, roost_with, settings_of
+from tests.support.fleets.fleets import fleet, host_view, spec
+from tests.support.fleets.worlds import chosen_hosts, hosts, roost_with, settings_of
 
 
 @pytest.mark.shows("S013", "S036")
@@ -15,7 +15,7 @@ def test_hosts_of_failed_builds_are_refused():
     rule, state = Retry(NoOptions()), fleet(*[HostFacts()] * 3)
     request = spec(retry=PastAttempts(attempts=2, hosts=(("host-1", "node-1"), ("host-2", "node-3"))))
     assert rule.concerns(request)
-    assert rule.keep(hosts_of(state), request).tolist() == [False, True, True]
+    assert rule.keep(host_view(state), request).tolist() == [False, True, True]
     assert rule.reason(request) == "were tried before"
 
 
@@ -31,7 +31,7 @@ def test_verdict_depends_on_the_hosts_that_were_tried():
     flavor = Flavor(name="small", vcpus=1, memory_mb=1)
     for past_hosts, expected in ((), "h0"), ((("h0", "h0"),), "h1"), ((("h1", "h1"),), "h0"):
         decision = roost.decide(Request(flavor=flavor, retry=PastAttempts(attempts=1, hosts=past_hosts)), dry_run=True)
-        assert chosen(decision) == [expected]
+        assert chosen_hosts(decision) == [expected]
 
 
 @pytest.mark.shows("S014")

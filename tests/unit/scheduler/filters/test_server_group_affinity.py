@@ -3,13 +3,13 @@ import pytest
 from roost.model.host import HostFacts
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
 from roost.scheduler.framework.plugin import NoOptions
-from tests.support.fleets.fleets import fleet, group, hosts_of, spec
+from tests.support.fleets.fleets import fleet, group, host_view, spec
 
 RULE = ServerGroupAffinity(NoOptions())
 
 
 def verdicts_of(members):
-    return RULE.keep(hosts_of(fleet(*[HostFacts()] * 3)), spec(group=group("affinity", members))).tolist()
+    return RULE.keep(host_view(fleet(*[HostFacts()] * 3)), spec(group=group("affinity", members))).tolist()
 
 
 @pytest.mark.shows("S039")

@@ -5,13 +5,15 @@ from roost.model.host import HostFacts
 from roost.model.writes import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
 from roost.scheduler.framework.plugin import NoOptions
-from tests.support.fleets.fleets import fleet, group, hosts_of, spec, uuid_of, uuid_text
+from tests.support.fleets.fleets import fleet, group, host_view, spec, uuid_of, uuid_text
 
 RULE = ServerGroupAntiAffinity(NoOptions())
 
 
 def verdicts_of(members, **other):
-    return RULE.keep(hosts_of(fleet(*[HostFacts()] * 3)), spec(group=group("anti-affinity", members, **other))).tolist()
+    return RULE.keep(
+        host_view(fleet(*[HostFacts()] * 3)), spec(group=group("anti-affinity", members, **other))
+    ).tolist()
 
 
 @pytest.mark.shows("S038")
@@ -29,7 +31,7 @@ def test_moved_instance_may_stay_on_its_host():
     consumer, instance = ConsumerRow(1, uuid_of(7), "", ""), InstanceRow(1, 102, 0)
     apply(state, Claim([consumer], [], instances=[instance]))
     request = spec(group=group("anti-affinity", {0: 1, 1: 1}), moved_uuid=uuid_text(7))
-    assert RULE.keep(hosts_of(state), request).tolist() == [False, True, True]
+    assert RULE.keep(host_view(state), request).tolist() == [False, True, True]
 
 
 def test_concerns_only_the_anti_affinity_policy():

@@ -8,8 +8,17 @@ from roost.errors import OverBudget
 from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT
 from roost.model.flavor import Flavor
 from roost.model.request import Request, ResourceGroup
-from tests.support.fleets.several_ways import celled_host, two_amounts
-from tests.support.fleets.worlds import FixedClock, aggregate, digest, host, hosts, joined, roost_with, wish
+from tests.support.fleets.nested_memory_hosts import nested_memory_host, two_amounts
+from tests.support.fleets.worlds import (
+    FixedClock,
+    aggregate,
+    digest,
+    host,
+    hosts,
+    merge_fleets,
+    roost_with,
+    small_request,
+)
 
 TOO_LONG = OverBudget("the test", seconds=1.0, limit="none")
 
@@ -26,7 +35,7 @@ def stop_after(calls):
 
 
 def test_interrupted_count_is_a_lower_bound_and_changes_nothing():
-    roost = roost_with(joined(celled_host("a"), celled_host("b")))
+    roost = roost_with(merge_fleets(nested_memory_host("a"), nested_memory_host("b")))
     whole = roost.capacity(two_amounts())
     assert not whole.is_at_least
     before = digest(roost.state)
@@ -42,9 +51,9 @@ def test_interrupted_count_with_sharing_is_a_lower_bound():
     pool = msgspec.structs.replace(
         host("pool", aggregates=["x"], DISK_GB=100).providers[0], traits=frozenset({"MISC_SHARES_VIA_AGGREGATE"})
     )
-    fleet = joined(aggregate("x"), host("a", aggregates=["x"], VCPU=99), host("b", aggregates=["x"], VCPU=99))
+    fleet = merge_fleets(aggregate("x"), host("a", aggregates=["x"], VCPU=99), host("b", aggregates=["x"], VCPU=99))
     roost = roost_with(msgspec.structs.replace(fleet, providers=[*fleet.providers, pool]))
-    request = wish(memory_mb=0, groups=(ResourceGroup(resources={"DISK_GB": 1}),))
+    request = small_request(memory_mb=0, groups=(ResourceGroup(resources={"DISK_GB": 1}),))
     whole = roost.capacity(request)
     assert (whole.count, whole.is_at_least) == (100, False)
     before = digest(roost.state)
@@ -57,19 +66,19 @@ def test_interrupted_count_with_sharing_is_a_lower_bound():
 
 
 def test_count_by_placing_instances_has_a_lower_default_limit():
-    fleet = joined(aggregate("x"), host("a", aggregates=["x"], VCPU=99))
+    fleet = merge_fleets(aggregate("x"), host("a", aggregates=["x"], VCPU=99))
     pool = msgspec.structs.replace(
         host("pool", aggregates=["x"], DISK_GB=12_000).providers[0], traits=frozenset({"MISC_SHARES_VIA_AGGREGATE"})
     )
     roost = roost_with(msgspec.structs.replace(fleet, providers=[*fleet.providers, pool]))
-    request = wish(vcpus=0, memory_mb=0, groups=(ResourceGroup(resources={"DISK_GB": 1}),))
+    request = small_request(vcpus=0, memory_mb=0, groups=(ResourceGroup(resources={"DISK_GB": 1}),))
     result = roost.capacity(request, by=())
     assert (result.count, result.limit, result.is_at_least) == (PLACED_LIMIT, PLACED_LIMIT, True)
     assert roost.capacity(request, by=(), limit=LIMIT).count == 12_000
 
 
 def test_host_with_several_candidates_is_counted_in_few_checks():
-    roost = roost_with(celled_host("a", memory_mb=12_000_000))
+    roost = roost_with(nested_memory_host("a", memory_mb=12_000_000))
     roost.state.check = stop_after(100)
     result = roost.capacity(two_amounts(), by=())
     assert (result.count, result.limit, result.is_at_least) == (100_000, LIMIT, False)  # one per VCPU of the host
@@ -78,7 +87,7 @@ def test_host_with_several_candidates_is_counted_in_few_checks():
 
 
 def test_capacity_without_any_budget_is_an_error():
-    roost = roost_with(celled_host("a"))
+    roost = roost_with(nested_memory_host("a"))
     roost.state.check = stop_after(0)
     with pytest.raises(OverBudget):
         roost.capacity(two_amounts())
@@ -98,27 +107,27 @@ class SteppingClock(FixedClock):
 
 
 def test_search_over_budget_is_an_error_for_that_request_only():
-    fleet = joined(*(celled_host(f"host-{number:02}") for number in range(40)))
+    fleet = merge_fleets(*(nested_memory_host(f"host-{number:02}") for number in range(40)))
     roost = roost_with(fleet).fork(clock=SteppingClock(0.02))
     before = digest(roost.state)
     (error,) = roost.outcomes([two_amounts()])
     assert isinstance(error, OverBudget)
     assert "scheduler.search_budget_s" in str(error)
     assert digest(roost.state) == before
-    error_of_first, decision = roost.outcomes([two_amounts("other"), wish(memory_mb=0)])
+    error_of_first, decision = roost.outcomes([two_amounts("other"), small_request(memory_mb=0)])
     assert isinstance(error_of_first, OverBudget)
     assert decision.is_granted
 
 
 def test_budget_applies_to_dry_runs():
-    roost = roost_with(celled_host("a"))
+    roost = roost_with(nested_memory_host("a"))
     roost.state.check = stop_after(0)
     with pytest.raises(OverBudget, match="the test"):
         roost.decide(two_amounts(), dry_run=True)
 
 
 def test_interrupted_search_resumes_where_it_stopped():
-    hosts = joined(*(celled_host(f"host-{number:02}") for number in range(40)))
+    hosts = merge_fleets(*(nested_memory_host(f"host-{number:02}") for number in range(40)))
     roost = roost_with(hosts).fork(clock=SteppingClock(0.01))
     slices, decision = 0, None
     while decision is None:
@@ -135,12 +144,12 @@ def test_placing_many_instances_stops_at_the_budget():
     roost = roost_with(hosts(3, VCPU=10_000, MEMORY_MB=10_000))
     roost.state.check = stop_after(1)
     with pytest.raises(OverBudget):
-        roost.decide(wish(count=10_000), dry_run=True)
+        roost.decide(small_request(count=10_000), dry_run=True)
 
 
 def test_interrupted_request_for_many_leaves_the_ranking_unchanged():
     fleet = hosts(3, VCPU=10_000, MEMORY_MB=10_000)
-    request, cuts, decision = wish(count=1_000), 0, None
+    request, cuts, decision = small_request(count=1_000), 0, None
     roost = roost_with(fleet)
     roost.decide(request, dry_run=True)  # Fills the pool from which the hosts are drawn.
     before = digest(roost.state)
@@ -178,7 +187,7 @@ def test_capability_checks_of_an_explanation_respect_the_budget():
 
 
 def test_explanation_of_a_stored_decision_respects_the_budget():
-    roost = roost_with(joined(celled_host("a"), celled_host("b")))
+    roost = roost_with(merge_fleets(nested_memory_host("a"), nested_memory_host("b")))
     decision = roost.decide(two_amounts())
     assert roost.why(decision.uuid).explanation is not None
     roost.state.check = stop_after(0)

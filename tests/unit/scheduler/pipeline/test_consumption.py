@@ -18,7 +18,7 @@ from roost.model.settings.roost_settings import Compute
 from roost.scheduler.filters.numa_topology import NumaTopology as NumaFilter
 from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.pipeline.consumption import ReportedDemand
-from tests.support.fleets.worlds import chosen, host, hosts, roost_with, settings_of, wish
+from tests.support.fleets.worlds import chosen_hosts, host, hosts, roost_with, settings_of, small_request
 
 SIBLINGS = ((0, 1), (2, 3), (4, 5), (6, 7))
 LIMITS = {"numa_topology": {"cpu_allocation_ratio": 1.0, "ram_allocation_ratio": 1.0}}
@@ -138,7 +138,7 @@ def test_processors_are_overcommitted_without_limits():
 
 def test_no_processor_is_given_to_two_instances():
     with roost_of(facts(cell()), facts(cell(pcpus=(0, 1)))) as roost:
-        assert sorted(chosen(roost.decide(dedicated_request(count=5)))) == ["h0", "h0", "h0", "h0", "h1"]
+        assert sorted(chosen_hosts(roost.decide(dedicated_request(count=5)))) == ["h0", "h0", "h0", "h0", "h1"]
         refusal = roost.decide(dedicated_request(count=6))
         reason = "2 lack room for a NUMA cell as required by the flavor"
         assert refusal.reason == f"0 of 2 hosts: {reason}; room for 5 of 6 instances"
@@ -154,9 +154,9 @@ def test_explanation_shows_the_state_at_the_last_instance():
 
 def test_no_device_is_given_to_two_instances():
     with roost_of(facts(devices=(1,)), facts(devices=(2,)), facts()) as roost:
-        request = wish(count=3, pci_requests=(NIC,))
-        assert sorted(chosen(roost.decide(request))) == ["h0", "h1", "h1"]
-        assert roost.decide(wish(count=4, pci_requests=(NIC,))).found == 3
+        request = small_request(count=3, pci_requests=(NIC,))
+        assert sorted(chosen_hosts(roost.decide(request))) == ["h0", "h1", "h1"]
+        assert roost.decide(small_request(count=4, pci_requests=(NIC,))).found == 3
 
 
 def test_hosts_without_room_are_not_alternates():
@@ -167,8 +167,8 @@ def test_hosts_without_room_are_not_alternates():
 
 def test_earlier_instances_of_a_request_count_as_io_ops():
     with roost_of(HostFacts(), HostFacts(num_io_ops=1), filters=("io_ops",), max_io_ops_per_host=3) as roost:
-        assert chosen(roost.decide(wish(count=5))) == ["h0", "h1", "h0", "h1", "h0"]
-        assert roost.decide(wish(count=6)).found == 5
+        assert chosen_hosts(roost.decide(small_request(count=5))) == ["h0", "h1", "h0", "h1", "h0"]
+        assert roost.decide(small_request(count=6)).found == 5
 
 
 def test_next_request_starts_from_the_reported_facts():
@@ -197,7 +197,7 @@ def _fail(shape):
 
 def test_many_instances_spread_over_the_hosts_of_a_large_fleet():
     with roost_with(hosts(300, VCPU=9, MEMORY_MB=99)) as roost:
-        assert len(set(chosen(roost.decide(wish(count=300))))) == 300
+        assert len(set(chosen_hosts(roost.decide(small_request(count=300))))) == 300
 
 
 # --- host states -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext
 from roost.scheduler.query.prefilters import PREFILTERS
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.worlds import aggregate, chosen, host, roost_with, settings_of, wish
+from tests.support.fleets.worlds import aggregate, chosen_hosts, host, roost_with, settings_of, small_request
 
 QCOW2 = "COMPUTE_IMAGE_TYPE_QCOW2"
 
@@ -263,19 +263,19 @@ def test_stage_has_the_name_of_its_prefilter():
     roost = roost_with_prefilters(
         aggregate("gold", filter_tenant_id="p"), host("a", aggregates=["gold"]), host("b"), **TENANT_LIMIT
     )
-    decision = roost.decide(wish(project_id="p"))
-    assert chosen(decision) == ["a"]
+    decision = roost.decide(small_request(project_id="p"))
+    assert chosen_hosts(decision) == ["a"]
     stage = decision.stages[0]
     assert (stage.rule, stage.before, stage.after) == ("require_tenant_aggregate", 2, 1)
 
 
 def test_prefilter_refusal_is_the_reason_of_the_decision():
     roost = roost_with_prefilters(host("a"), host("b"), **TENANT_REQUIREMENT)
-    decision = roost.decide(wish(project_id="p"))
+    decision = roost.decide(small_request(project_id="p"))
     assert (decision.outcome, decision.reason) == ("refused", "Scheduling failed: No hosts available for tenant")
     (stage, *_) = decision.stages
     assert (stage.rule, stage.after) == ("require_tenant_aggregate", 0)
-    assert roost.explain(wish(project_id="p")).reason == decision.reason
+    assert roost.explain(small_request(project_id="p")).reason == decision.reason
 
 
 def test_forbidden_aggregate_is_attributed_to_its_prefilter():
@@ -285,13 +285,13 @@ def test_forbidden_aggregate_is_attributed_to_its_prefilter():
         host("b"),
         enable_isolated_aggregate_filtering=True,
     )
-    decision = roost.decide(wish())
+    decision = roost.decide(small_request())
     assert [stage.rule for stage in decision.stages if stage.before > stage.after] == ["isolate_aggregates"]
     assert uuid_named("gold") not in str(decision.picks)
 
 
 def test_unknown_forced_host_is_a_refusal():
-    decision = roost_with_prefilters(host("a")).decide(wish(force_hosts=("b",)))
+    decision = roost_with_prefilters(host("a")).decide(small_request(force_hosts=("b",)))
     assert (decision.outcome, decision.reason) == ("refused", "No such host - host: b node: None")
 
 

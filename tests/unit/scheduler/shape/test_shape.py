@@ -26,22 +26,29 @@ from roost.scheduler.weighers.ram import Ram, RamOptions
 from tests.reference.rules import normalise
 from tests.support.fleets.crowds import (
     Kind,
+    ShapeProbe,
     Tenancy,
-    Watched,
-    arrive,
+    allocate_anywhere,
+    allocate_flavor,
     bits,
     crowd,
-    crowd_in,
-    depart,
     fill,
-    many_leave,
     pick_best,
     pick_near_best,
-    touch_any,
+    remove_a_third,
+    remove_one,
+    run_many_events,
 )
 
 MULTIPLIERS = (1.0, 1.0, -1.0, 0.3, -2.5, 0.0)
-STEPS = (pick_best,) * 8 + (pick_near_best,) * 3 + (touch_any,) * 3 + (fill,) * 2 + (depart,) * 4 + (crowd_in,)
+STEPS = (
+    (pick_best,) * 8
+    + (pick_near_best,) * 3
+    + (allocate_anywhere,) * 3
+    + (fill,) * 2
+    + (remove_one,) * 4
+    + (run_many_events,)
+)
 
 
 def random_kind(random: Random) -> Kind:
@@ -90,7 +97,7 @@ def random_rules(random: Random) -> Rules:
     return Rules(filters=(Compute(ComputeOptions()),), weighers=tuple(random_weighers(random)))
 
 
-def compare(shape: Watched, count: int) -> None:
+def compare(shape: ShapeProbe, count: int) -> None:
     """Assert that the ranking and evidence of a shape equal those of a fresh shape, to the last bit."""
     fresh = shape.fresh()
     ranking, expected = shape.rank(count), fresh.rank(count)
@@ -100,7 +107,7 @@ def compare(shape: Watched, count: int) -> None:
     assert shape.shape.evidence.table(ranking) == fresh.evidence.table(expected)
 
 
-def follow(seed: int, *, hosts: int, rounds: int) -> list[Watched]:
+def follow(seed: int, *, hosts: int, rounds: int) -> list[ShapeProbe]:
     """Compare two shapes with fresh ones after each of many random changes of a crowd."""
     random = Random(seed)
     state = crowd(random_crowd(random, hosts))
@@ -114,13 +121,13 @@ def follow(seed: int, *, hosts: int, rounds: int) -> list[Watched]:
         )
         for _ in range(2)
     ]
-    shapes = [Watched(state, flavor, rules) for flavor in flavors]
+    shapes = [ShapeProbe(state, flavor, rules) for flavor in flavors]
     steps = random.sample(STEPS, random.randint(1, len(STEPS)))
     with small_pools(random):
         for _ in range(rounds):
             random.choice(steps)(random, tenancy, random.choice(shapes))
             if random.random() < 0.01:
-                many_leave(random, tenancy)
+                remove_a_third(random, tenancy)
             for shape in shapes:
                 compare(shape, random.choice((1, 1, 5, 5, 40, 129)))
     return shapes
@@ -151,12 +158,12 @@ def test_cached_ranking_equals_a_fresh_ranking_in_long_runs(seed, hosts):
     follow(seed, hosts=hosts, rounds=120)
 
 
-def even_crowd(hosts: int, **weights: float) -> tuple[Tenancy, Watched]:
+def even_crowd(hosts: int, **weights: float) -> tuple[Tenancy, ShapeProbe]:
     """Return equal hosts, and a shape that by default spreads by memory and processors."""
     state = crowd([Kind(vcpus=64, memory_mb=256)] * hosts)
     ram = Ram(RamOptions(ram_weight_multiplier=weights.get("ram", 1.0)))
     cpu = Cpu(CpuOptions(cpu_weight_multiplier=weights.get("cpu", 1.0)))
-    shape = Watched(state, Flavor(name="f", vcpus=1, memory_mb=4), Rules(filters=(), weighers=(cpu, ram)))
+    shape = ShapeProbe(state, Flavor(name="f", vcpus=1, memory_mb=4), Rules(filters=(), weighers=(cpu, ram)))
     return Tenancy(state), shape
 
 
@@ -165,7 +172,7 @@ def test_pool_of_a_large_fleet_serves_most_rankings(weights):
     tenancy, shape = even_crowd(2000, **weights)
     for _ in range(300):
         compare(shape, 5)
-        arrive(tenancy, shape.rank(1).rows[0], shape.flavor)
+        allocate_flavor(tenancy, shape.rank(1).rows[0], shape.flavor)
     assert shape.from_pool > 0.9 * shape.looks
 
 
@@ -212,7 +219,7 @@ def test_full_hosts_leave_the_ranking_and_return():
         compare(shape, 5)
 
 
-def series_of(shape: Watched, tenancy: Tenancy, count: int) -> list[int]:
+def series_of(shape: ShapeProbe, tenancy: Tenancy, count: int) -> list[int]:
     """Return the hosts of a request for many, picked one by one from a fresh ranking each time."""
     rows = []
     for _ in range(count):
@@ -224,9 +231,9 @@ def series_of(shape: Watched, tenancy: Tenancy, count: int) -> list[int]:
     return rows
 
 
-def place(tenancy: Tenancy, row: int, shape: Watched) -> None:
+def place(tenancy: Tenancy, row: int, shape: ShapeProbe) -> None:
     """Place an instance; in a request for many it is an operation in flight for the next ones."""
-    arrive(tenancy, row, shape.flavor)
+    allocate_flavor(tenancy, row, shape.flavor)
     if shape.shape.spec.is_multiple:
         hosts = tenancy.state.hosts
         hosts.consume(row, hosts.facts[row])
@@ -241,12 +248,12 @@ def test_series_equals_picking_one_by_one(seed, hosts):
     for _ in range(random.choice((0, hosts))):
         before.arrive(random.randrange(hosts), VCPU=1, MEMORY_MB=random.choice((1, 2)))
     flavor = Flavor(name="f", vcpus=random.choice((0, 1)), memory_mb=random.choice((1, 2, 5)))
-    shape = Watched(state, flavor, random_rules(random), count=random.choice((1, 60)))
+    shape = ShapeProbe(state, flavor, random_rules(random), count=random.choice((1, 60)))
     fork = state.fork()
     shape.shape.rank(5, is_series=True)
     rows = shape.shape.series(60)
     assert rows == series_of(
-        Watched(fork, flavor, shape.rules, count=shape.shape.spec.request.count), Tenancy(fork), len(rows)
+        ShapeProbe(fork, flavor, shape.rules, count=shape.shape.spec.request.count), Tenancy(fork), len(rows)
     )
     for row in rows:
         place(before, row, shape)
@@ -265,7 +272,7 @@ def test_full_ranking_sums_the_scaled_weights(seed, hosts):
     tenancy = Tenancy(state)
     for _ in range(hosts):
         tenancy.arrive(random.randrange(hosts), VCPU=1, MEMORY_MB=random.choice((1, 2)))
-    shape = Watched(state, Flavor(name="f", memory_mb=2), random_rules(random))
+    shape = ShapeProbe(state, Flavor(name="f", memory_mb=2), random_rules(random))
     fit = [row for row in range(hosts) if state.best_free(2)[row] >= 2 and not state.hosts.facts[row].is_disabled]
     totals = dict.fromkeys(fit, 0.0)
     if len(fit) > 1:

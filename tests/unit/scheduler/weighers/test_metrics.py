@@ -4,7 +4,7 @@ from roost.errors import ComputeHostMetricNotFound
 from roost.model.host import HostFacts
 from roost.scheduler.shape.score_table import ScoreTable
 from roost.scheduler.weighers.metrics import Metrics, MetricsOptions
-from tests.support.fleets.fleets import fleet, hosts_of, spec
+from tests.support.fleets.fleets import fleet, host_view, spec
 
 HOSTS = (HostFacts(metrics={"cpu.percent": 10.0, "heat": 2.0}), HostFacts(metrics={"heat": 3.0}), HostFacts())
 
@@ -16,7 +16,7 @@ def rule(*setting, **options):
 
 def raw(state, weigher):
     """Return the raw weights of the hosts."""
-    return weigher.raw(hosts_of(state), spec()).tolist()
+    return weigher.raw(host_view(state), spec()).tolist()
 
 
 @pytest.mark.shows("S090", "S100")
@@ -65,14 +65,14 @@ def test_missing_required_metric_error_names_metric_and_host(multiplier):
 
 def test_refused_hosts_need_no_metrics():
     state = fleet(HOSTS[0], HOSTS[2], HOSTS[0])
-    rows = hosts_of(state).rows[[0, 2]]
+    rows = host_view(state).rows[[0, 2]]
     assert ScoreTable(state, spec(), [rule("heat=1")]).weigh(rows, spec()).totals.tolist() == [0.0, 0.0]
 
 
 @pytest.mark.shows("S219")
 def test_invalid_ratio_is_ignored_with_a_warning():
     weigher = rule("heat=1", "noise", "=2", "wind=strong", "rain=nan", "heat=0.5")
-    assert weigher.warnings(hosts_of(fleet(*HOSTS)), spec()) == [
+    assert weigher.warnings(host_view(fleet(*HOSTS)), spec()) == [
         f"metrics.weight_setting: {pair!r} is ignored, because it is not name=number"
         for pair in ("noise", "=2", "wind=strong", "rain=nan")
     ]
@@ -82,7 +82,7 @@ def test_invalid_ratio_is_ignored_with_a_warning():
 @pytest.mark.shows("S160")
 def test_unreported_metric_is_a_warning_unless_nova_knows_it():
     weigher = rule("heat=1", "cpu.frequency=1", "cpu.percnt=1")
-    (warning,) = weigher.warnings(hosts_of(fleet(*HOSTS)), spec())
+    (warning,) = weigher.warnings(host_view(fleet(*HOSTS)), spec())
     assert warning == "metrics.weight_setting: no host reports 'cpu.percnt', and Nova's monitors do not define it"
 
 
@@ -108,5 +108,5 @@ def test_metrics_of_nova_monitors_cause_no_warning():
         "numa.membw.current",
     ]
     weigher = rule(*(f"{name}={number}" for number, name in enumerate(names, start=1)))
-    assert weigher.warnings(hosts_of(fleet(HostFacts())), spec()) == []
+    assert weigher.warnings(host_view(fleet(HostFacts())), spec()) == []
     assert raw(fleet(HostFacts(metrics=dict.fromkeys(names, 1.0))), weigher) == [78.0]

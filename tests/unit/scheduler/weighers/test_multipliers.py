@@ -8,10 +8,10 @@ from roost.model.fleet import Fleet
 from roost.model.host import HostFacts, PciPool
 from roost.model.request import Destination, Request
 from roost.settings import read_settings
-from tests.support.fleets.worlds import aggregate, chosen, group, host, joined, roost_with, wish
+from tests.support.fleets.worlds import aggregate, chosen_hosts, group, host, merge_fleets, roost_with, small_request
 
 DEVICE = PciPool(vendor_id="8086", product_id="154c", count=1)
-MOVE = wish(destination=Destination(cell="y", allow_cross_cell_move=True))
+MOVE = small_request(destination=Destination(cell="y", allow_cross_cell_move=True))
 # weigher: option, default, sign of the multipliers that prefer "good", properties of host "bad" and of host "good"
 WEIGHERS = {
     "ram": ("ram_weight_multiplier", 1.0, 1.0, {"MEMORY_MB": 8}, {"MEMORY_MB": 16}),
@@ -55,8 +55,8 @@ def one_host(name: str, properties: HostFacts | dict[str, int], aggregates: list
 def request_for(weigher: str) -> Request:
     """Return a request that concerns the weigher."""
     if weigher.startswith("soft"):
-        return wish(in_group="g")
-    return MOVE if weigher == "cross_cell" else wish()
+        return small_request(in_group="g")
+    return MOVE if weigher == "cross_cell" else small_request()
 
 
 def winners(weigher: str, value: float | None = None, multipliers: tuple[str, ...] = ()) -> set[str]:
@@ -65,7 +65,7 @@ def winners(weigher: str, value: float | None = None, multipliers: tuple[str, ..
     option = "metrics_weight_multiplier" if weigher == "metrics" else WEIGHERS[weigher][0]
     names = [f"aggregate-{number}" for number in range(len(multipliers))]
     policy = "soft-anti-affinity" if weigher == "soft_anti_affinity" else "soft-affinity"
-    fleet = joined(
+    fleet = merge_fleets(
         *(aggregate(name, **{option: text}) for name, text in zip(names, multipliers, strict=True)), group("g", policy)
     )
     hosts = [one_host("bad", bad, names), one_host("good", good, names)]
@@ -75,7 +75,7 @@ def winners(weigher: str, value: float | None = None, multipliers: tuple[str, ..
         if weigher.startswith("soft"):
             member_host = "bad" if weigher == "soft_anti_affinity" else "good"
             roost.decide(msgspec.structs.replace(request_for(weigher), force_hosts=(member_host,)))
-        names_of_chosen.update(chosen(roost.decide(request_for(weigher))))
+        names_of_chosen.update(chosen_hosts(roost.decide(request_for(weigher))))
     return names_of_chosen
 
 
@@ -126,7 +126,7 @@ def test_lowest_valid_aggregate_multiplier_overrides_the_option(weigher, multipl
 def test_metrics_weight_is_scaled_by_its_multiplier(value):
     *_, bad, good = WEIGHERS["metrics"]
     decision = roost_with(host("bad", facts=bad), host("good", facts=good), settings=settings("metrics", value)).decide(
-        wish()
+        small_request()
     )
     totals = {score.host: score.total for score in decision.best}
     assert totals == {"bad": 0.0, "good": value}

@@ -3,7 +3,7 @@ import pytest
 
 from roost.model.host import HostFacts
 from roost.scheduler.weighers.soft_anti_affinity import SoftAntiAffinity, SoftAntiAffinityOptions
-from tests.support.fleets.fleets import fleet, group, hosts_of, spec
+from tests.support.fleets.fleets import fleet, group, host_view, spec
 
 RULE = SoftAntiAffinity(SoftAntiAffinityOptions())
 
@@ -11,7 +11,7 @@ RULE = SoftAntiAffinity(SoftAntiAffinityOptions())
 @pytest.mark.shows("S104")
 def test_negative_member_count_is_the_weight():
     request = spec(group=group("soft-anti-affinity", {1: 3}))
-    assert RULE.raw(hosts_of(fleet(*[HostFacts()] * 3)), request).tolist() == [0.0, -3.0, 0.0]
+    assert RULE.raw(host_view(fleet(*[HostFacts()] * 3)), request).tolist() == [0.0, -3.0, 0.0]
 
 
 def test_concerns_only_the_soft_anti_affinity_policy():

@@ -13,7 +13,17 @@ from roost.model.request import Request
 from roost.scheduler.framework.plugin import NoOptions
 from roost.settings import read_settings
 from roost.store.memory_store import MemoryStore
-from tests.support.fleets.worlds import aggregate, chosen, digest, host, hosts, joined, roost_on, roost_with, wish
+from tests.support.fleets.worlds import (
+    aggregate,
+    chosen_hosts,
+    digest,
+    host,
+    hosts,
+    merge_fleets,
+    roost_on,
+    roost_with,
+    small_request,
+)
 
 DEVICES = HostFacts(pci_pools=(PciPool(vendor_id="8086", product_id="154c", count=1),))
 BUSY, IDLE = (HostFacts(metrics={"load": load}) for load in (0.9, 0.1))
@@ -28,30 +38,32 @@ def instances_by_host(state: State) -> list[float]:
 
 def test_request_without_devices_avoids_hosts_with_devices():
     roost = roost_with(host("rich", facts=DEVICES), host("plain"))
-    decision = roost.decide(wish())
-    assert chosen(decision) == ["plain"]
+    decision = roost.decide(small_request())
+    assert chosen_hosts(decision) == ["plain"]
     assert {scale.weigher for scale in decision.scales} >= {"pci", "cpu", "ram"}
 
 
 def test_evidence_omits_weighers_without_data():
-    decision = roost_with(host("a"), host("b")).decide(wish())
+    decision = roost_with(host("a"), host("b")).decide(small_request())
     assert {scale.weigher for scale in decision.scales}.isdisjoint({"pci", "metrics", "image_properties"})
 
 
 def test_host_with_the_lower_reported_load_is_chosen():
-    assert chosen(roost_with(host("a", facts=BUSY), host("b", facts=IDLE), settings=BY_LOAD).decide(wish())) == ["b"]
+    assert chosen_hosts(
+        roost_with(host("a", facts=BUSY), host("b", facts=IDLE), settings=BY_LOAD).decide(small_request())
+    ) == ["b"]
 
 
 def test_missing_required_metric_fails_only_that_request():
-    fleet = joined(host("a", facts=BUSY), host("b"), host("c", facts=IDLE))
+    fleet = merge_fleets(host("a", facts=BUSY), host("b"), host("c", facts=IDLE))
     roost = roost_with(fleet, settings=BY_LOAD)
     before = digest(roost.state)
     with pytest.raises(ComputeHostMetricNotFound, match=r"Metric load .* node b\.b\."):
-        roost.decide(wish(count=3))
+        roost.decide(small_request(count=3))
     assert digest(roost.state) == before
-    error, other = roost.outcomes([wish(), wish(force_hosts=("c",))])
+    error, other = roost.outcomes([small_request(), small_request(force_hosts=("c",))])
     assert isinstance(error, ComputeHostMetricNotFound)
-    assert chosen(other) == ["c"]
+    assert chosen_hosts(other) == ["c"]
     assert instances_by_host(roost.state) == [0.0, 0.0, 1.0]
 
 
@@ -86,14 +98,14 @@ def test_weigher_error_on_a_later_instance_undoes_earlier_ones():
     roost = roost_with(hosts(3), settings=settings)
     before = digest(roost.state)
     with pytest.raises(NotFound, match="no such metric: h0"):
-        roost.decide(wish(count=2))
+        roost.decide(small_request(count=2))
     assert digest(roost.state) == before
-    assert chosen(roost.decide(wish())) == ["h0"]
+    assert chosen_hosts(roost.decide(small_request())) == ["h0"]
 
 
 def test_last_remaining_host_needs_no_metric():
-    decision = roost_with(host("a", facts=BUSY), host("b"), settings=BY_LOAD).decide(wish(ignore_hosts=("a",)))
-    assert chosen(decision) == ["b"]
+    decision = roost_with(host("a", facts=BUSY), host("b"), settings=BY_LOAD).decide(small_request(ignore_hosts=("a",)))
+    assert chosen_hosts(decision) == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +120,7 @@ def test_last_remaining_host_needs_no_metric():
 )
 def test_invalid_multiplier_of_an_aggregate_is_a_warning(key, value, is_read):
     roost = roost_with(aggregate("x", **{key: value}), host("a", aggregates=["x"]), host("b"))
-    warnings = roost.decide(wish()).warnings
+    warnings = roost.decide(small_request()).warnings
     expected = f"aggregate metadata {key}={value!r} of x is not a number; the default holds for its hosts"
     assert warnings == ([] if is_read else [expected])
 
@@ -127,12 +139,12 @@ def test_instances_gather_on_hosts_with_similar_images(is_reloaded):
     if is_reloaded:
         roost = roost_on(store, settings=BY_IMAGE)
     decision = roost.decide(debian_request(count=3))
-    assert chosen(decision) == ["b"] * 3
+    assert chosen_hosts(decision) == ["b"] * 3
     assert instances_by_host(roost.state) == [0.0, 4.0, 0.0]
-    assert chosen(roost.decide(wish())) != ["b"]
+    assert chosen_hosts(roost.decide(small_request())) != ["b"]
     roost.work([Departure(instance_uuids=tuple(pick.instance_uuid for pick in decision.picks))])
     assert instances_by_host(roost.state)[1] == 1.0
     last = roost.decide(debian_request())
-    assert chosen(last) == ["b"]
+    assert chosen_hosts(last) == ["b"]
     for each in (decision, last):
         assert roost.replay(each.uuid).is_same

@@ -10,8 +10,8 @@ from roost.errors import BadSettings, BuildAborted, BuildFailed, DriverNotReady,
 from roost.model.devices.numa import NumaCell
 from roost.model.devices.topology import InstanceCell, PlacedCell
 from roost.model.work.agent_terms import PciDevice
-from tests.support.agents.driver_doubles import fake, spec_of, tree_of
-from tests.support.fleets.devices import ask
+from tests.support.agents.driver_doubles import fake_driver, spec_of, tree_of
+from tests.support.fleets.devices import pci_request
 from tests.support.fleets.worlds import uuid_named
 from tests.support.servers.clusters import guests_on
 
@@ -171,11 +171,11 @@ def test_dropping_a_saved_image_removes_its_partial_files(tmp_path):
 
 def test_missing_saved_image_aborts_the_build():
     with pytest.raises(BuildAborted, match="there is no image saved-nothing"):
-        fake().spawn(spec_of(image="saved-nothing"), "op-1")
+        fake_driver().spawn(spec_of(image="saved-nothing"), "op-1")
 
 
 def test_guest_is_not_built_without_enough_free_vgpus():
-    driver = fake(Script(node=(FakeNode(gpu=(Gpu(name="gpu0", vgpus=1),)),)))
+    driver = fake_driver(Script(node=(FakeNode(gpu=(Gpu(name="gpu0", vgpus=1),)),)))
     driver.spawn(spec_of("first", held={"VCPU": 1, "VGPU": 1}), "op-1")
     with pytest.raises(BuildFailed, match=r"^node host-a has no 1 VGPU left for guest"):
         driver.spawn(spec_of("second", held={"VGPU": 1}), "op-2")
@@ -186,19 +186,19 @@ def test_guest_is_not_built_without_enough_free_vgpus():
 
 def test_guest_gets_the_given_devices_or_else_free_ones(tmp_path):
     cards = tuple(PciDevice(address=f"0000:0{n}:00.0", vendor_id="8086", product_id="a") for n in (1, 2))
-    driver = fake(Script(node=(FakeNode(pci=cards),)), shelf=FolderShelf(tmp_path))
+    driver = fake_driver(Script(node=(FakeNode(pci=cards),)), shelf=FolderShelf(tmp_path))
     first, second = cards[0].address, cards[1].address
     driver.spawn(spec_of("told", devices=(second,)), "op-1")
-    driver.spawn(spec_of("asks", pci=(ask(),)), "op-1")
+    driver.spawn(spec_of("asks", pci=(pci_request(),)), "op-1")
     assert driver.resources("host-a").pci_in_use == {uuid_named("told"): (second,), uuid_named("asks"): (first,)}
     with pytest.raises(BuildFailed, match=f"another guest has device {first}"):
         driver.prepare(spec_of("more", devices=(first,)), "op-1")
     with pytest.raises(BuildFailed, match="the host has no device card for guests"):
         driver.spawn(spec_of("more", devices=("card",)), "op-1")
-    driver.rebuild(spec_of("asks", pci=(ask(),)), "op-2")
+    driver.rebuild(spec_of("asks", pci=(pci_request(),)), "op-2")
     driver.rebuild(spec_of("told", devices=(second,)), "op-2")
     assert driver.resources("host-a").pci_in_use == {uuid_named("told"): (second,), uuid_named("asks"): (first,)}
-    driver.spawn(spec_of("late", pci=(ask(),)), "op-1")
+    driver.spawn(spec_of("late", pci=(pci_request(),)), "op-1")
     assert uuid_named("late") not in driver.resources("host-a").pci_in_use
     driver.destroy(uuid_named("asks"), "op-3")
     driver.prepare(spec_of("asks", devices=(first,)), "op-4")
@@ -209,7 +209,7 @@ def test_guest_gets_the_given_devices_or_else_free_ones(tmp_path):
 def test_devices_of_a_guest_are_those_of_its_node():
     card = PciDevice(address="0000:01:00.0", vendor_id="8086", product_id="a")
     nodes = tuple(FakeNode(name=f"{{host}}-{n}", pci=(card,)) for n in (1, 2))
-    driver = fake(Script(node=nodes))
+    driver = fake_driver(Script(node=nodes))
     for name, node in (("one", "host-a-1"), ("two", "host-a-2")):
         driver.spawn(spec_of(name, node, devices=(card.address,)), "op-1")
         assert driver.resources(node).pci_in_use == {uuid_named(name): (card.address,)}
@@ -219,7 +219,8 @@ def test_devices_of_a_guest_are_those_of_its_node():
 def test_finish_uses_the_given_devices_or_else_the_prepared_ones(tmp_path, devices):
     cards = tuple(PciDevice(address=f"0000:0{n}:00.0", vendor_id="8086", product_id="a") for n in (1, 2))
     source, target = (
-        fake(Script(node=(FakeNode(pci=cards),)), host, shelf=FolderShelf(tmp_path)) for host in ("host-a", "host-b")
+        fake_driver(Script(node=(FakeNode(pci=cards),)), host, shelf=FolderShelf(tmp_path))
+        for host in ("host-a", "host-b")
     )
     source.spawn(spec_of(), "op-1")
     source.power(GUEST, is_on=False)
@@ -229,7 +230,7 @@ def test_finish_uses_the_given_devices_or_else_the_prepared_ones(tmp_path, devic
 
 
 def test_a_guest_is_built_on_a_node_of_its_host():
-    driver = fake(Script(node=(FakeNode(name="{host}-1"), FakeNode(name="{host}-2"))))
+    driver = fake_driver(Script(node=(FakeNode(name="{host}-1"), FakeNode(name="{host}-2"))))
     assert driver.nodes() == ["host-a-1", "host-a-2"]
     driver.spawn(spec_of(node="host-a-2"), "op-1")
     assert [driver.resources(node).vcpus_used for node in driver.nodes()] == [0, 1]
@@ -241,25 +242,25 @@ def test_a_guest_is_built_on_a_node_of_its_host():
 
 def test_duplicate_node_names_are_refused():
     with pytest.raises(BadSettings, match="two nodes of host host-a have one name, there are host-a"):
-        fake(Script(node=(FakeNode(), FakeNode(name="host-a"))))
+        fake_driver(Script(node=(FakeNode(), FakeNode(name="host-a"))))
 
 
 def test_reshape_follows_the_cells_chosen_for_a_guest():
     cells = (NumaCell(id=0, memory_mb=4096, cpus=(0, 1)), NumaCell(id=3, memory_mb=1024, cpus=(2, 3)))
     node = FakeNode(cell=cells)
     tree, held = tree_of("host-a"), {"VCPU": 1, "MEMORY_MB": 512}
-    flat = fake(Script(node=(node,)))
+    flat = fake_driver(Script(node=(node,)))
     flat.update_provider_tree(tree, "host-a")
     placed = PlacedCell(cell=InstanceCell(id=0, cpus=frozenset({0}), memory_mb=512), host_cell=3)
     flat.spawn(spec_of(held=held, cells=(placed,)), "op-1")
     allocations = {GUEST: {"allocations": {uuid_named("host-a"): {"resources": {**held}}}}}
-    numa = fake(Script(layout="numa", node=(node,)), shelf=flat._shelf)
+    numa = fake_driver(Script(layout="numa", node=(node,)), shelf=flat._shelf)
     numa.update_provider_tree(tree, "host-a", allocations)
     assert allocations[GUEST]["allocations"] == {tree.data("host-a_numa3").uuid: {"resources": held}}
 
 
 def test_threads_build_and_destroy_guests_concurrently():
-    driver = fake(Script(node=(FakeNode(gpu=(Gpu(name="gpu0", vgpus=8),)),)))
+    driver = fake_driver(Script(node=(FakeNode(gpu=(Gpu(name="gpu0", vgpus=8),)),)))
     failures = []
 
     def work(number):

@@ -8,7 +8,7 @@ from roost.compute.drivers.fake.guests import MemoryShelf
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import BuildAborted, BuildFailed, DriverNotReady
 from roost.model.work.agent_terms import HostTerms
-from tests.support.agents.driver_doubles import fake, spec_of
+from tests.support.agents.driver_doubles import fake_driver, spec_of
 from tests.support.fleets.worlds import uuid_named
 
 
@@ -75,9 +75,9 @@ def test_fault_strikes_only_matching_hosts():
 
 def test_message_names_action_and_host_or_comes_from_the_script():
     with pytest.raises(BuildFailed, match="spawn on host-a was to go wrong"):
-        fake(Script(fault=(Fault(action="spawn"),))).spawn(spec_of(), "op-1")
+        fake_driver(Script(fault=(Fault(action="spawn"),))).spawn(spec_of(), "op-1")
     with pytest.raises(BuildAborted, match="the image is broken"):
-        fake(Script(fault=(Fault(action="spawn", kind="aborted", message="the image is broken"),))).spawn(
+        fake_driver(Script(fault=(Fault(action="spawn", kind="aborted", message="the image is broken"),))).spawn(
             spec_of(), "o"
         )
 
@@ -99,7 +99,10 @@ def test_slow_migration_can_be_aborted():
         source.abort_migration(uuid_named("guest"))
 
     shelf, slow = MemoryShelf(), Fault(action="live_migrate", kind="slow", times=1)
-    source, target = fake(Script(fault=(slow,)), shelf=shelf, wait=abort), fake(host="host-b", shelf=shelf)
+    source, target = (
+        fake_driver(Script(fault=(slow,)), shelf=shelf, wait=abort),
+        fake_driver(host="host-b", shelf=shelf),
+    )
     source.spawn(spec_of(), "op-1")
     to = target.prepare(spec_of(node="host-b"), "op-2")
     with pytest.raises(BuildFailed, match="was aborted"):

@@ -13,7 +13,7 @@ from roost.model.devices.numa import NumaCell
 from roost.model.devices.topology import InstanceCell, Pins, PlacedCell
 from roost.model.provider import Inventory
 from roost.model.work.agent_terms import HostTerms, PciDevice
-from tests.support.agents.driver_doubles import fake, spec_of, tree_of
+from tests.support.agents.driver_doubles import fake_driver, spec_of, tree_of
 from tests.support.fleets.worlds import uuid_named
 
 NODE = "host-a"
@@ -52,7 +52,7 @@ class Host:
 
     def start(self, layout):
         """Start the agent, reshape if needed, and return whether it did."""
-        self.driver = fake(replace(self.script, layout=layout), NODE, shelf=self.shelf, terms=self.terms)
+        self.driver = fake_driver(replace(self.script, layout=layout), NODE, shelf=self.shelf, terms=self.terms)
         try:
             self.driver.update_provider_tree(self.tree, NODE)
         except ReshapeNeeded:
@@ -117,7 +117,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_new_host_has_the_inventories_of_its_layout(layout):
-    driver, tree = fake(replace(SCRIPT, layout=layout), NODE), tree_of(NODE)
+    driver, tree = fake_driver(replace(SCRIPT, layout=layout), NODE), tree_of(NODE)
     driver.update_provider_tree(tree, NODE)
     providers = [tree.data(uuid) for uuid in tree.get_provider_uuids()]
     assert {
@@ -134,7 +134,7 @@ def test_vgpus_move_from_the_root_to_the_gpus_in_use():
     host.spawn("plain", VCPU=1)
     before = host.everything()
     with pytest.raises(ReshapeNeeded, match=r"^VGPU of node host-a must move"):
-        fake(replace(SCRIPT, layout="gpus"), NODE, shelf=host.shelf).update_provider_tree(host.tree, NODE)
+        fake_driver(replace(SCRIPT, layout="gpus"), NODE, shelf=host.shelf).update_provider_tree(host.tree, NODE)
     assert host.everything() == before
     assert host.start("gpus")
     # Each guest uses the GPU with the most free VGPU.
@@ -209,7 +209,7 @@ def test_dedicated_cpus_become_pcpu_when_the_host_offers_it():
     host.claim("ordered", VCPU=2)
     before = host.everything()
     with pytest.raises(ReshapeNeeded, match=r"^VCPU of node host-a must move"):
-        fake(SCRIPT, NODE, shelf=host.shelf).update_provider_tree(host.tree, NODE)
+        fake_driver(SCRIPT, NODE, shelf=host.shelf).update_provider_tree(host.tree, NODE)
     assert host.everything() == before
     assert host.start("flat")
     assert [host.holdings(name) for name in ("pinned", "plain", "beside", "ordered")] == [

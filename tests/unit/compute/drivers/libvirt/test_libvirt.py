@@ -17,7 +17,7 @@ from roost.model.flavor import Flavor
 from roost.model.image import Image
 from tests.support.agents import libvirt_xml
 from tests.support.agents.driver_doubles import spec_of, tree_of
-from tests.support.agents.libvirt_hosts import Cards, LibvirtRig, binding
+from tests.support.agents.libvirt_hosts import Cards, LibvirtRig, libvirt_module
 from tests.support.fleets.worlds import uuid_named
 
 GUEST, NODE = uuid_named("guest"), "host-a"
@@ -45,7 +45,7 @@ def gpu_allocations(tree, **amounts):
 
 
 def test_resources_of_the_libvirt_test_host_are_complete(tmp_path):
-    binding()
+    libvirt_module()
     driver = load("libvirt", {"uri": "test:///default", "state": str(tmp_path)})
     driver.start("example")
     resources = driver.resources("example")
@@ -61,7 +61,7 @@ def test_resources_of_the_libvirt_test_host_are_complete(tmp_path):
 
 
 def test_dedicated_cpus_are_offered_as_pcpu(tmp_path):
-    binding()
+    libvirt_module()
     driver = load(
         "libvirt",
         {
@@ -106,13 +106,13 @@ def test_invalid_option_is_named_in_the_error(options, problem):
     ],
 )
 def test_option_that_the_host_cannot_meet_fails_the_start(options, problem):
-    binding()
+    libvirt_module()
     with pytest.raises(BadSettings, match=problem):
         load("libvirt", {"uri": "test:///default", **options}).start(NODE)
 
 
 def test_unreachable_libvirt_is_not_ready(tmp_path):
-    binding()
+    libvirt_module()
     with pytest.raises(DriverNotReady, match="libvirt cannot be reached at test:///"):
         load("libvirt", {"uri": f"test://{tmp_path}/nothing.xml", "state": str(tmp_path)}).start(NODE)
 
@@ -406,7 +406,7 @@ def test_host_without_memory_encryption_refuses_guests_that_need_it():
 
 
 def test_dedicated_cpus_of_guests_move_from_vcpu_to_pcpu(tmp_path):
-    binding()
+    libvirt_module()
     options = {"uri": "test:///default", "state": str(tmp_path), "cpu_shared_set": "0-3", "cpu_dedicated_set": "8-15"}
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "cirros").write_bytes(b"cirros")

@@ -5,7 +5,7 @@ from roost.model.names import uuid_bytes
 from roost.model.writes import Item
 
 
-def be(own, uuid, **changes):
+def set_status(own, uuid, **changes):
     """Change the status row of an instance as a conductor commits it; by default no operation works on it.
 
     Args:

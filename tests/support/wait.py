@@ -8,7 +8,7 @@ T = TypeVar("T")
 _PAUSE_S = 0.02
 
 
-def until(true: Callable[[], T], *, within_s: float = 90.0) -> T:
+def wait_until(true: Callable[[], T], *, within_s: float = 90.0) -> T:
     """Wait until a condition holds, and return its value."""
     end_s = time.monotonic() + within_s
     while not (value := true()):

@@ -9,14 +9,14 @@ from roost.errors import Conflict, NotFound, Unavailable
 from roost.model.names import uuid_text
 from roost.model.work.orders import Answer
 from roost.store.memory_store import MemoryStore
-from tests.support.conductors.conductors import TERMS, Hand, Server, action, failed
-from tests.support.fleets.worlds import FixedClock, group, host, joined, wish
+from tests.support.conductors.conductors import TERMS, PlayedAgent, Server, action, failure
+from tests.support.fleets.worlds import FixedClock, group, host, merge_fleets, small_request
 
 HOSTS = 5
 CHANGES = ["shelve", "shelve", "offload", "unshelve", "unshelve", "rebuild", "reboot", "reset", "reset"]
 
 
-def comes_to_rest(world, checked, *, events, shares=(0.0, 0.05, 0.3)):
+def run_world(world, checked, *, events, shares=(0.0, 0.05, 0.3)):
     """Run the faults of a world, then let it become idle; return the result of the check.
 
     Args:
@@ -35,7 +35,7 @@ def comes_to_rest(world, checked, *, events, shares=(0.0, 0.05, 0.3)):
         world.stop()
 
 
-class Troubled:
+class UnreliableStore:
     """A store whose commits fail at random, before or after they are written."""
 
     def __init__(self, store, chance):
@@ -70,7 +70,7 @@ class World(ABC):
     def __init__(self, seed, fleet, names):
         self.chance, self.clock = random.Random(seed), FixedClock()
         first = MemoryStore()
-        self.stores = [Troubled(first, self.chance), Troubled(first.peer(), self.chance)]
+        self.stores = [UnreliableStore(first, self.chance), UnreliableStore(first.peer(), self.chance)]
         self.servers = [Server(store, clock=self.clock, seed=seed + at) for at, store in enumerate(self.stores)]
         self.jobs = [server.jobs(f"j{at}") for at, server in enumerate(self.servers)]
         self.servers[0].run(lambda _current: self.servers[0].roost.install(fleet))
@@ -161,13 +161,13 @@ class World(ABC):
             server.stop()
 
 
-class Changing(World):
+class ChangeWorld(World):
     """A world with builds, stops, shelves, rebuilds and so on, but without moves."""
 
     def __init__(self, seed):
         names = [f"h{number}" for number in range(HOSTS)]
         hosts = [host(name, VCPU=3, MEMORY_MB=100 - number) for number, name in enumerate(names)]
-        super().__init__(seed, joined(*hosts, group("apart", "anti-affinity")), names)
+        super().__init__(seed, merge_fleets(*hosts, group("apart", "anti-affinity")), names)
         terms = replace(TERMS, shelved_offload_time_s=self.chance.choice([-1.0, 0.0, 20.0]))
         for server in self.servers:
             server.terms = terms
@@ -222,7 +222,7 @@ class Changing(World):
                 server.change(name, kind, key=key)
 
 
-class Worker(Hand):
+class Worker(PlayedAgent):
     """An agent that carries out orders, skips them or fails, at random."""
 
     def __init__(self, world, name):
@@ -264,7 +264,7 @@ class Worker(Hand):
             return Answer(outcome="stale", problem="a later operation was here")
         self.turns[order.instance] = order.turn
         if fate < 0.6:
-            return failed("it is broken") if fate < 0.55 else Answer(outcome="aborted", problem="it is very broken")
+            return failure("it is broken") if fate < 0.55 else Answer(outcome="aborted", problem="it is very broken")
         if action(order) == "destroy":
             self.guests.pop(order.instance, None)
             self.made.pop(order.instance, None)
@@ -272,14 +272,14 @@ class Worker(Hand):
             self.guests[order.instance] = "running"
             self.made[order.instance] = order.id
         elif order.instance not in self.guests and action(order) != "inspect":
-            return failed("there is nothing of it")
+            return failure("there is nothing of it")
         elif action(order) not in {"save", "inspect"}:
             is_off = action(order) == "power_off" or (action(order) == "rebuild" and not order.act.guest.is_on)
             self.guests[order.instance] = "stopped" if is_off else "running"
         return self.told(order)
 
 
-def held_where_they_run(world):
+def check_allocations_match_guests(world):
     """Check that allocations match instances, and that each instance runs on the host of its allocations."""
     server = world.servers[0]
     running = {}
@@ -304,5 +304,5 @@ def held_where_they_run(world):
     everything = server.run(lambda current: len(current.state.holders))
     assert everything == held
     for other in world.servers:
-        other.run(lambda _current, other=other: other.roost.decide(wish(), dry_run=True))
+        other.run(lambda _current, other=other: other.roost.decide(small_request(), dry_run=True))
         assert other.used() == server.used()

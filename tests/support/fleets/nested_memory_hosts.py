@@ -5,10 +5,10 @@ import msgspec
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import ResourceGroup
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.worlds import host, wish
+from tests.support.fleets.worlds import host, small_request
 
 
-def celled_host(name, *, cells=3, memory_mb=1000):
+def nested_memory_host(name, *, cells=3, memory_mb=1000):
     """Return a host whose memory is on child providers."""
     root = host(name, VCPU=100_000)
     children = [
@@ -26,7 +26,7 @@ def celled_host(name, *, cells=3, memory_mb=1000):
 def two_amounts(project_id=""):
     """Return a request with two amounts of one class in separate groups."""
     groups = tuple(ResourceGroup(suffix=f"_{number}", resources={"MEMORY_MB": 1 + number}) for number in range(2))
-    return wish(memory_mb=0, groups=groups, project_id=project_id)
+    return small_request(memory_mb=0, groups=groups, project_id=project_id)
 
 
 # The same request as a document.

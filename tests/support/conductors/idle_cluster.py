@@ -39,7 +39,7 @@ def problems_of(cluster, *, promised, ended, sizes):
     return [*found, *_wrong_amounts(cluster, shown, sizes), *_wrong_books(cluster, shown, sizes)]
 
 
-def until_in_step(cluster):
+def wait_for_power_states(cluster):
     """Wait until statuses match the guests' power states; return the number of instances that differed before."""
     end_s, found = time.monotonic() + IN_STEP_S, set[str]()
     while differing := _differing(cluster):
@@ -60,7 +60,7 @@ def _differing(cluster):
     }
 
 
-def used(cluster):
+def usages_and_sums(cluster):
     """Return Placement's usages and the sums of allocations, each by provider uuid."""
     usages, sums = {}, {}
     for each in cluster.asked("GET", "/placement/resource_providers")[1]["resource_providers"]:
@@ -85,7 +85,7 @@ def _wrong_amounts(cluster, shown, sizes):
         if each["status"] == "VERIFY_RESIZE":
             moves = cluster.asked("GET", f"/v1/instances/{uuid}")[1]["migrations"]
             expected[moves[-1]["source_host"]][moves[-1]["uuid"]] = before
-    usages, sums = used(cluster)
+    usages, sums = usages_and_sums(cluster)
     found = [
         f"{uuid} has usages {usages[uuid]}, and allocations {sums[uuid]}"
         for uuid in usages
