@@ -28,19 +28,19 @@ def replace_handler(monkeypatch, table, step, event, handler):
 
 def missing_release(monkeypatch):
     """Keep the allocations of an instance that no host could build."""
-    bury = spawn._bury
-    monkeypatch.setattr(spawn, "_bury", lambda *words, **more: replace(bury(*words, **more), writes=()))
+    end_in_error = spawn._end_in_error
+    monkeypatch.setattr(spawn, "_end_in_error", lambda *words, **more: replace(end_in_error(*words, **more), writes=()))
 
 
 def missing_release_of_refused_build(monkeypatch):
     """Keep the allocations of instances whose hosts never had an agent."""
-    bury = spawn._bury
+    end_in_error = spawn._end_in_error
 
     def keep(view, *words, **more):
-        step = bury(view, *words, **more)
+        step = end_in_error(view, *words, **more)
         return replace(step, writes=()) if view.agent(view.status.host) is None else step
 
-    monkeypatch.setattr(spawn, "_bury", keep)
+    monkeypatch.setattr(spawn, "_end_in_error", keep)
 
 
 def double_build(monkeypatch):
