@@ -247,7 +247,10 @@ class AgentProcess:
             case Reply(order, answer):
                 self._send_answer(order, answer)
             case Work() | Undo() | Clean():
-                self._schedule(self._draw_span(), f"{_describe_task(task)}", lambda: self._execute(task))
+                span = self._draw_span()
+                if isinstance(task, Work) and span is _HUNG_S:
+                    self._world.rare.on_trouble(task.order, self.host)
+                self._schedule(span, f"{_describe_task(task)}", lambda: self._execute(task))
 
     def _draw_span(self) -> tuple[float, float]:
         faults = self._world.faults
@@ -257,6 +260,8 @@ class AgentProcess:
 
     def _execute(self, task: Work | Undo | Clean) -> None:
         answer = self.executor.carry_out(task)
+        if isinstance(task, Work) and answer.outcome != "ok":
+            self._world.rare.on_trouble(task.order, self.host)
         # The effects exist before the agent learns of the outcome.
         self._schedule(
             self._draw_span(), f"{_describe_task(task)} {answer.outcome}", lambda: self._finish_task(task, answer)

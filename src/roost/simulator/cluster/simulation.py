@@ -7,7 +7,8 @@ import msgspec
 
 from roost.conductor.operation.row_changes import make_due, replace_row
 from roost.model.names import uuid_text
-from roost.model.work.work_rows import OperationRow, OrderRow
+from roost.model.work.orders import Order
+from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow
 from roost.observe import log
 from roost.placement.write_plan import Plan
 from roost.simulator.cluster.environment.event_queue import InvariantBroken
@@ -93,6 +94,7 @@ class Simulation:
         self._events.schedule(1.0, "ask", self._send_request)
         self._events.schedule(_DISTURB_S, "stroke", self._disturb_hosts)
         if self.world.rare.is_on:
+            self.world.rare.on_trouble = self._abandon
             self._events.schedule(WAKE_S, "wake", self._disturb_operations)
 
     def _run_until(self, end_s: float) -> None:
@@ -168,12 +170,29 @@ class Simulation:
             self._desert(rare.chance.choice(waiting))
         self._events.schedule(WAKE_S, "wake", self._disturb_operations)
 
-    def _desert(self, operation: OperationRow) -> None:
-        """Let all hosts with orders of an operation sign off."""
-        orders = self.world.store.tables.work[OrderRow].rows.values()
-        hosts = {order.host for order in orders if order.operation_id == operation.id}
+    def _abandon(self, order: Order, host: str) -> None:
+        """Let the other hosts of an operation sign off, if the fault strikes."""
+        if not self.world.rare.strikes("abandoned"):
+            return
+        rows = self.world.store.tables.work[OperationRow].rows.values()
+        for row in rows:
+            if uuid_text(row.uuid) == order.operation:
+                self._desert(row, but=host)
+
+    def _desert(self, operation: OperationRow, *, but: str = "") -> None:
+        """Let some hosts of an operation sign off.
+
+        Args:
+            but: a host that stays.
+        """
+        work = self.world.store.tables.work
+        hosts = {order.host for order in work[OrderRow].rows.values() if order.operation_id == operation.id}
+        for move in work[MigrationRow].rows.values():
+            if move.operation_id == operation.id:
+                hosts |= {move.source_host.lower(), move.target_host.lower()}
         for machine in self.world.machines:
-            if machine.host in hosts and machine.process is not None and self.world.rare.chance.random() < 0.7:
+            is_meant = machine.host in hosts and machine.host != but and machine.process is not None
+            if is_meant and self.world.rare.chance.random() < 0.7 and machine.process is not None:
                 machine.process.leave()
 
     def _record_fault(self, fields: dict[str, object]) -> None:

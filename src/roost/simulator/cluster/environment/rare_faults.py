@@ -1,4 +1,4 @@
-"""Rare faults. Only seeds from ``RARE_FROM`` on have them, so the traces of other seeds never change with this file."""
+"""Rare faults. Only ``RARE_SEEDS`` have them, so the traces of other seeds never change with this file."""
 
 import random
 from collections import Counter
@@ -7,8 +7,9 @@ from typing import Any
 
 from roost.errors import BadRequest, Conflict, RoostError
 from roost.model.fleet import NamedRequest
+from roost.model.work.orders import Order
 
-RARE_FROM = 1_000
+RARE_SEEDS = range(1_000, 2_000)
 WAKE_S = 0.5  # seconds between early wake-ups
 # Probability of each fault, per opportunity.
 _SHARES = {
@@ -18,6 +19,7 @@ _SHARES = {
     "volume": 0.3,
     "crowd": 0.1,
     "deserted": 0.05,  # a host of an operation under way
+    "abandoned": 0.3,  # an operation whose order fails or hangs: its other hosts sign off
     "regretted": 0.05,  # an accepted operation
 }
 
@@ -35,9 +37,11 @@ class RareFaults:
     """
 
     def __init__(self, seed: int, *, counts: Counter[str], is_over: Callable[[], bool]) -> None:
-        self.is_on = seed >= RARE_FROM
+        self.is_on = seed in RARE_SEEDS
         self.chance = random.Random(f"rare {seed}")
         self._counts, self._is_over = counts, is_over
+        # Called with an order that fails or hangs, and its host.
+        self.on_trouble: Callable[[Order, str], object] = lambda _order, _host: None
 
     def strikes(self, fault: str) -> bool:
         """Draw whether a fault strikes now."""
