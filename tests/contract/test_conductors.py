@@ -24,7 +24,7 @@ def sites(postgres_url):
         found = []
         for number in range(SERVERS):
             conductor = ConductorThread(poll_s=0.05)
-            server = Server(PostgresStore(postgres_url), clock=SystemClock(), seed=number, heed=conductor.heed)
+            server = Server(PostgresStore(postgres_url), clock=SystemClock(), seed=number, on_work=conductor.wake_for)
             stack.callback(server.stop)
             stack.callback(conductor.join)
             if not number:

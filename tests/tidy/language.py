@@ -19,6 +19,20 @@ _IRREGULAR = """
 _PLAIN = frozenset(
     ["bed", "embed", "exceed", "fed", "feed", "heed", "need", "proceed", "red", "seed", "shed", "speed", "succeed"]
 )
+# Noun phrases: a participle before its noun.
+_NOUN_PHRASES = frozenset(
+    [
+        "cached_scores",
+        "dedicated_cpus",
+        "elapsed_s",
+        "reserved_cpus",
+        "saved_images",
+        "staged_count",
+        "unsupported_upgrade_warning",
+    ]
+)
+# Names that other projects gave.
+_FOREIGN = frozenset(["elevated", "packed_virtqueue_filter", "routed_networks_filter", "satisfied_by"])
 RELATIVE = frozenset(["that", "what", "where", "which", "who", "whom", "whose"])
 SPEECH = frozenset(
     ["ask", "asked", "asking", "asks", "said", "say", "saying", "says", "tell", "telling", "tells", "told"]
@@ -39,6 +53,8 @@ def sources() -> list[Path]:
 
 def is_participle(name: str) -> bool:
     """Return whether a name begins with a past participle."""
+    if name.strip("_") in _NOUN_PHRASES | _FOREIGN:
+        return False
     word = name.strip("_").split("_")[0].lower()
     return word in _IRREGULAR.split() or (word.endswith("ed") and word not in _PLAIN)
 

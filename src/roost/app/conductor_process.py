@@ -73,7 +73,7 @@ def run_conductor(
 
     with open_events(config.settings.notifications) as events:
         conductor = ConductorThread(cells=cells, is_polled=False)
-        roost, serving = open_product(config.url, config.settings, events=events, heed=conductor.heed)
+        roost, serving = open_product(config.url, config.settings, events=events, on_work=conductor.wake_for)
         on_tick = start_reloader(roost, serving, config=config, tls=None)
         names = "all" if cells is None else ", ".join(repr(cell) for cell in cells)
         try:

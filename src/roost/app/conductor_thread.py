@@ -40,7 +40,7 @@ class ConductorThread:
         self._wakeup = Event()
         self._thread: Thread | None = None
 
-    def heed(self, work: Iterable[Put]) -> None:
+    def wake_for(self, work: Iterable[Put]) -> None:
         """Wake the thread if a commit has an operation without an owner. Safe in any thread."""
         if any(isinstance(put.row, OperationRow) and not (put.row.owner or put.row.outcome) for put in work):
             self._wakeup.set()

@@ -80,7 +80,7 @@ def open_server_store(url: str, settings: Settings) -> Iterator[Store]:
 
 
 def start_deciding_thread(
-    current: Current, settings: Settings, *, decide: Decide | None = None, heed: WorkListener | None = None
+    current: Current, settings: Settings, *, decide: Decide | None = None, on_work: WorkListener | None = None
 ) -> Serving:
     """Start the thread that owns the columns, with the limits of the settings."""
     return Serving(
@@ -90,7 +90,7 @@ def start_deciding_thread(
         retries=settings.placement.allocation_conflict_retry_count,
         tidy=Tidier(current.store, settings.store, clock=SystemClock()),
         decide=decide,
-        on_work=heed,
+        on_work=on_work,
         slices_max=max(1, round(settings.scheduler.search_budget_s / SLICE_S)),
     )
 

@@ -101,8 +101,8 @@ def _serve(
     wakeups, ends = Wakeups(settings.agents_max), Wakeups(ENDS_MAX, topic=ENDS)
     cells = None if config.settings.conductor.in_server else ()
     conductor, publisher = ConductorThread(cells=cells), StoryPublisher(events)
-    heed = heed_each(wakeups.wake_for, ends.wake_for, conductor.heed)
-    roost, serving = open_product(config.url, config.settings, events=events, remote=remote, heed=heed)
+    on_work = combine_listeners(wakeups.wake_for, ends.wake_for, conductor.wake_for)
+    roost, serving = open_product(config.url, config.settings, events=events, remote=remote, on_work=on_work)
     reader = None if remote is not None else build_reader(config.url, config.settings, product=roost)
     agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())
     own_api = v1.Application(roost, agents=agents, identify=identify, allows=allows, events=events)
@@ -177,14 +177,14 @@ def call_each(*acts: Callable[[], None]) -> Callable[[], None]:
     return call_all
 
 
-def heed_each(*heeds: WorkListener) -> WorkListener:
+def combine_listeners(*listeners: WorkListener) -> WorkListener:
     """Combine listeners for committed work into one that calls them all, even if some fail."""
 
-    def heed(work: Sequence[Put]) -> None:
-        for each in heeds:
-            call_listener("heed", partial(each, work))
+    def notify(work: Sequence[Put]) -> None:
+        for each in listeners:
+            call_listener("on_work", partial(each, work))
 
-    return heed
+    return notify
 
 
 def start_reloader(
@@ -215,7 +215,7 @@ def open_product(
     *,
     events: Events | None = None,
     remote: RemoteFollower | None = None,
-    heed: WorkListener | None = None,
+    on_work: WorkListener | None = None,
 ) -> tuple[Roost, Serving]:
     """Open a database for the whole product, and start its deciding thread.
 
@@ -223,7 +223,7 @@ def open_product(
         url: PostgreSQL URL, path of a SQLite file, or ``sqlite://`` for a database in memory.
         events: receives decisions, if given.
         remote: a remote Placement with hosts and allocations; None: they are in the database.
-        heed: called with committed work.
+        on_work: called with committed work.
 
     Returns:
         The product, and the thread that owns it: only that thread may use the product.
@@ -245,8 +245,8 @@ def open_product(
 
         if events is not None:
             decide_and_notify = DecisionNotifier(decide, events, now_s=SystemClock().now_s)
-            return roost, start_deciding_thread(current, settings, decide=decide_and_notify, heed=heed)
-        return roost, start_deciding_thread(current, settings, decide=decide, heed=heed)
+            return roost, start_deciding_thread(current, settings, decide=decide_and_notify, on_work=on_work)
+        return roost, start_deciding_thread(current, settings, decide=decide, on_work=on_work)
 
 
 def open_own_api(url: str, settings: Settings, *, is_read_only: bool) -> "InProcess":

@@ -43,12 +43,12 @@ class Server:
     """One process: its product, its serving thread, and its work reader."""
 
     def __init__(
-        self, store: Any, *, clock: Any, settings: Settings | None = None, seed: int = 0, heed: Any = None
+        self, store: Any, *, clock: Any, settings: Settings | None = None, seed: int = 0, on_work: Any = None
     ) -> None:
         self.store, self.clock = store, clock
         current = Current(store, clock=clock)
         self.roost = Roost(store, settings or settings_of(), current=current, clock=clock, random=SeededRandom(seed))
-        self.serving = Serving(current, decide=self.roost.scheduler.work, on_work=heed)
+        self.serving = Serving(current, decide=self.roost.scheduler.work, on_work=on_work)
         self.reader = store.work_reader(clock)
         self.terms = TERMS
 

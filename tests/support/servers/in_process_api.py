@@ -130,11 +130,11 @@ def roost_api(*fleets, url="sqlite://", settings=None, identify=trust_headers, p
     """Open Roost's own API with a fleet; by default over a new store in memory, with the default policies."""
     wakeups, ends = Wakeups(100), Wakeups(100, topic=ENDS)
 
-    def heed(work):
+    def note_work(work):
         wakeups.wake_for(work)
         ends.wake_for(work)
 
-    product, serving = open_product(str(url), settings or Settings(), heed=heed)
+    product, serving = open_product(str(url), settings or Settings(), on_work=note_work)
     try:
         own = RoostApi(product, serving, wakeups=wakeups, ends=ends, identify=identify, allows=policy and policy.allows)
         for fleet in fleets:

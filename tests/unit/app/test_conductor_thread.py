@@ -19,7 +19,7 @@ from tests.support.wait import wait_until
 def site(tmp_path):
     """Return a server with a conductor that polls only once a minute, so that wake-ups drive it."""
     operating = ConductorThread(poll_s=60.0)
-    with server(SqliteStore(tmp_path / "roost.db"), ladder(2), clock=SystemClock(), heed=operating.heed) as here:
+    with server(SqliteStore(tmp_path / "roost.db"), ladder(2), clock=SystemClock(), on_work=operating.wake_for) as here:
         here.operating = operating
         yield here
         operating.join()

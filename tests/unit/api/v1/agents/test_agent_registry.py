@@ -4,7 +4,7 @@ import pytest
 
 from roost.api.v1.agents.agent_registry import AgentRegistry
 from roost.api.v1.agents.wakeups import ENDS, Wakeups
-from roost.app.up import call_each, heed_each
+from roost.app.up import call_each, combine_listeners
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.placement.current import Current
@@ -32,7 +32,7 @@ def test_heartbeats_are_stored_again_after_a_database_failure(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "together", [lambda *acts: call_each(*acts)(), lambda *acts: heed_each(*map(_callback_of, acts))([])]
+    "together", [lambda *acts: call_each(*acts)(), lambda *acts: combine_listeners(*map(_callback_of, acts))([])]
 )
 def test_failing_callback_does_not_block_the_others(together, capfd):
     calls = []
