@@ -219,5 +219,5 @@ def test_invalid_resources_are_refused(resources, problem):
 def test_capabilities_list_supported_and_unsupported_traits():
     traits = Capabilities(traits=frozenset({"COMPUTE_IMAGE_TYPE_RAW"})).as_traits()
     assert (traits["COMPUTE_IMAGE_TYPE_RAW"], traits["COMPUTE_IMAGE_TYPE_ISO"]) == (True, False)
-    with pytest.raises(ValueError, match="COMPUTE_NODE says nothing"):
+    with pytest.raises(ValueError, match="COMPUTE_NODE is not a trait of a driver capability"):
         Capabilities(traits=frozenset({"COMPUTE_NODE"}))

@@ -148,7 +148,7 @@ class Delete(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PowerChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Start or stop of an instance."""
+    """Start, stop, reboot, reset or sync of an instance: one order, without arguments."""
 
     limit_at_s: float = 0.0
     problem: str = ""
