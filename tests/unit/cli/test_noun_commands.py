@@ -1,4 +1,4 @@
-"""The commands of aggregates, hosts and server groups, on a database and on a server."""
+"""The commands of aggregates, hosts, groups, flavors and images, on a database and on a server."""
 
 import json
 import re
