@@ -41,7 +41,7 @@ DIALECT = frozenset(
     ]
 )
 # Names of others: Nova's, and columns and fields that are stored or on the wire.
-_KEPT = frozenset({"heard_at_s", "told", "came_from"})
+_KEPT = frozenset({"heard_at_s", "told", "came_from", "NOBODY"})
 
 
 def definitions() -> Iterator[str]:

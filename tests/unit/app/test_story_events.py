@@ -23,7 +23,7 @@ class Reader:
 
 
 def kinds(events):
-    frames = b"".join(events._kept).decode().splitlines()
+    frames = b"".join(events._frames).decode().splitlines()
     return [line.removeprefix("event: ") for line in frames if line.startswith("event: ")]
 
 

@@ -15,11 +15,11 @@ class Rows:
         """Return the time."""
         return self.now
 
-    def events_since(self, at_s, *, most):
+    def events_since(self, at_s, *, limit):
         """Return a page of events, oldest first."""
-        self.pages.append(most)
+        self.pages.append(limit)
         events = sorted((row for row in self.rows if row.at_s >= at_s), key=lambda row: (row.at_s, row.id))
-        return events[:most]
+        return events[:limit]
 
     def commit(self, *numbers, at_s):
         """Commit events of one time."""

@@ -191,8 +191,8 @@ class Simulation:
             if move.operation_id == operation.id:
                 hosts |= {move.source_host.lower(), move.target_host.lower()}
         for machine in self.world.machines:
-            is_meant = machine.host in hosts and machine.host != but and machine.process is not None
-            if is_meant and self.world.rare.chance.random() < 0.7 and machine.process is not None:
+            is_involved = machine.host in hosts and machine.host != but and machine.process is not None
+            if is_involved and self.world.rare.chance.random() < 0.7 and machine.process is not None:
                 machine.process.leave()
 
     def _record_fault(self, fields: dict[str, object]) -> None:

@@ -61,6 +61,6 @@ def test_other_inventories_can_replace_those_in_the_columns():
         (0, MEMORY_MB): InventoryRow(MEMORY_MB, 4, 0, 2, 8, 1, 1.0),
     }
     assert check_claim(state, [(0, VCPU, 2)]) is None
-    refusals = [check_claim(state, [take], instead=smaller) for take in ((0, VCPU, 2), (0, MEMORY_MB, 1))]
+    refusals = [check_claim(state, [take], overrides=smaller) for take in ((0, VCPU, 2), (0, MEMORY_MB, 1))]
     assert [each and each.reason for each in refusals] == ["capacity", "units"]
-    assert check_claim(state, [(0, VCPU, 1), (0, MEMORY_MB, 4)], instead=smaller) is None
+    assert check_claim(state, [(0, VCPU, 1), (0, MEMORY_MB, 4)], overrides=smaller) is None
