@@ -314,15 +314,22 @@ class WorkReader(Protocol):
         """Close its connection."""
 
 
-class Journal(Protocol):
-    """The columns, and commits of changes to the fleet, for the fleet service."""
+class Ledger(Protocol):
+    """The columns, kept equal with the database."""
 
     @property
     def state(self) -> State:
         """The columns."""
 
+    def refresh(self) -> bool:
+        """Apply the commits of other processes; return whether there were any."""
+
     def new_id(self, kind: IdKind) -> int:
         """Return a new identity, unique across all processes."""
+
+
+class FleetLedger(Ledger, Protocol):
+    """Commits of changes to the fleet, for the fleet service."""
 
     def reserve_in_order(self, kind: IdKind, count: int) -> AbstractContextManager[int]:
         """Reserve identities higher than all before, and yield the first; no other process creates any meanwhile."""
@@ -334,12 +341,8 @@ class Journal(Protocol):
         """Add writes to the next group commit."""
 
 
-class Placement(Protocol):
-    """The columns, claims on them, and the commit of these claims, for the scheduler."""
-
-    @property
-    def state(self) -> State:
-        """The columns."""
+class Placement(Ledger, Protocol):
+    """Claims on the columns, and the commit of these claims, for the scheduler."""
 
     @property
     def is_shared(self) -> bool:
@@ -356,12 +359,6 @@ class Placement(Protocol):
     @property
     def visible_changes(self) -> str:
         """The changes in the columns, as text: see ``Store.visible_changes``."""
-
-    def refresh(self) -> bool:
-        """Apply the commits of other processes; return whether there were any."""
-
-    def new_id(self, kind: IdKind) -> int:
-        """Return a new identity, unique across all processes."""
 
     def occupy(self, claim: Claim) -> None:
         """Claim the amounts of one instance in the columns, visible to later picks."""
@@ -385,18 +382,8 @@ class Placement(Protocol):
         """Drop all staged items."""
 
 
-class Commits(Protocol):
-    """The columns, and commits that change them at once, for moves between hosts."""
-
-    @property
-    def state(self) -> State:
-        """The columns."""
-
-    def refresh(self) -> bool:
-        """Apply the commits of other processes; return whether there were any."""
-
-    def new_id(self, kind: IdKind) -> int:
-        """Return a new identity, unique across all processes."""
+class Commits(Ledger, Protocol):
+    """Commits that change the columns at once, for moves between hosts."""
 
     def commit(self, items: Sequence[Item]) -> list[Refusal | None]:
         """Commit items, then apply them to the columns; return one verdict per item."""

@@ -7,7 +7,7 @@ from threading import Event, Thread
 
 from roost.api.v1.host_uptime import down_time_of
 from roost.conductor.jobs import Jobs
-from roost.conductor.loop import Conductor, Product
+from roost.conductor.loop import Conductor, ConductorHooks
 from roost.conductor.operation.step import Terms
 from roost.errors import Unavailable
 from roost.machine import SystemClock
@@ -54,7 +54,7 @@ class ConductorThread:
         clock = SystemClock()
         reader: WorkReader = serving.run(lambda current: current.store.work_reader(clock))
         name = f"{gethostname()}:{os.getpid()}:{os.urandom(4).hex()}"
-        product = Product(
+        product = ConductorHooks(
             decision=roost.decision,
             devices=lambda request: PciAliases(roost.settings.pci).requests(request),
             terms=lambda: operation_terms(roost.settings),

@@ -43,7 +43,7 @@ A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Product:
+class ConductorHooks:
     """The functions of the product for a conductor, all in the thread of the columns."""
 
     decision: Callable[[str], Decision]  # loads one; raises NotFound
@@ -63,7 +63,7 @@ class Conductor:
     """
 
     def __init__(
-        self, name: str, *, cells: Sequence[str] | None, serving: Serving, reader: WorkReader, product: Product
+        self, name: str, *, cells: Sequence[str] | None, serving: Serving, reader: WorkReader, product: ConductorHooks
     ) -> None:
         self._name = name
         self._cells = cells

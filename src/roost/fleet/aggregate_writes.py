@@ -12,7 +12,7 @@ from roost.fleet.name_rules import check_name, uuid_bytes_of
 from roost.model.host import Aggregate
 from roost.model.names import is_text, uuid_form
 from roost.model.writes import PutAggregate, PutMembership, Write
-from roost.ports import Journal
+from roost.ports import FleetLedger
 
 _TEXT_MAX = 255
 _PAIRS_MAX = 1000
@@ -62,7 +62,7 @@ def check_metadata(metadata: Mapping[str, str]) -> None:
             raise BadRequest(f"metadata {key}: its value must be {_TEXT_MAX} characters of text at most")
 
 
-def creation(journal: Journal, aggregate: Aggregate) -> PutAggregate:
+def creation(journal: FleetLedger, aggregate: Aggregate) -> PutAggregate:
     """Plan the creation of an aggregate, or the name of one created by the membership of a provider.
 
     Args:

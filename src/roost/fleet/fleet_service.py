@@ -14,7 +14,7 @@ from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostSpec
 from roost.model.names import uuid_form
 from roost.model.writes import Item, PutHost, Write
-from roost.ports import Journal
+from roost.ports import FleetLedger
 
 _BATCH = 1000
 
@@ -22,7 +22,7 @@ _BATCH = 1000
 class Fleet:
     """The fleet, and the acts that change it."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: FleetLedger) -> None:
         self._journal = journal
 
     @property

@@ -4,10 +4,10 @@ from roost.errors import BadRequest
 from roost.fleet.name_rules import check_name, uuid_bytes_of
 from roost.model.group import GROUP_POLICIES, ServerGroup
 from roost.model.writes import PutGroup
-from roost.ports import Journal
+from roost.ports import FleetLedger
 
 
-def group_creation(journal: Journal, group: ServerGroup) -> PutGroup:
+def group_creation(journal: FleetLedger, group: ServerGroup) -> PutGroup:
     """Plan the creation of a server group.
 
     Args:

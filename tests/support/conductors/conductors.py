@@ -9,7 +9,7 @@ import msgspec
 from roost.conductor.agents.agent_protocol import answer, beat, leave, poll, register
 from roost.conductor.intake import accept, accept_changes
 from roost.conductor.jobs import Jobs
-from roost.conductor.loop import Conductor, Product
+from roost.conductor.loop import Conductor, ConductorHooks
 from roost.conductor.operation.step import Terms
 from roost.conductor.operation.stored_request import image_of
 from roost.model.fleet import Fleet
@@ -58,7 +58,7 @@ class Server:
 
     def conductor(self, name: str = "one", *, cells: Sequence[str] | None = None) -> Conductor:
         """Return a conductor of this process."""
-        product = Product(
+        product = ConductorHooks(
             decision=self.roost.decision,
             devices=PciAliases(self.roost.settings.pci).requests,
             terms=lambda: self.terms,

@@ -11,7 +11,7 @@ from roost.model.work.builds import BuildOrder, Outcome
 from roost.ports import Commits, RemotePlacement
 
 
-class Product(Protocol):
+class BuilderProduct(Protocol):
     """The scheduler and the claims; see ``roost.product.Roost``."""
 
     @property

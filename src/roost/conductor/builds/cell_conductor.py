@@ -15,7 +15,7 @@ from functools import partial
 
 from roost.conductor.builds.alternates import location_of
 from roost.conductor.builds.build_failures import count_build
-from roost.conductor.builds.builder_product import Product
+from roost.conductor.builds.builder_product import BuilderProduct
 from roost.conductor.builds.claim_transfer import release_claims, transfer_claim
 from roost.conductor.operation.faults import describe_error, error_outcome, log_error
 from roost.conductor.operation.retries import attempt_record, check_attempt, first_attempt, no_alternate_error
@@ -33,7 +33,7 @@ class CellConductor:
         builder: builds on hosts.
     """
 
-    def __init__(self, *, product: Product, builder: Builder) -> None:
+    def __init__(self, *, product: BuilderProduct, builder: Builder) -> None:
         self._product = product
         self._builder = builder
 

@@ -1,7 +1,7 @@
 """Transfers and releases of the claims of instances that conductors build."""
 
 from roost.conductor.builds.alternates import plan_alternate
-from roost.conductor.builds.builder_product import Product
+from roost.conductor.builds.builder_product import BuilderProduct
 from roost.conductor.builds.remote_alternates import transfer_remote_claim
 from roost.conductor.operation.faults import log_error
 from roost.model.evidence.decision import Pick
@@ -10,7 +10,7 @@ from roost.model.work.builds import BuildOrder
 from roost.model.writes import Item
 
 
-def transfer_claim(product: Product, order: BuildOrder, pick: Pick) -> str:
+def transfer_claim(product: BuilderProduct, order: BuildOrder, pick: Pick) -> str:
     """Release the host of an instance and claim an alternate, in one commit.
 
     Returns:
@@ -37,7 +37,7 @@ def transfer_claim(product: Product, order: BuildOrder, pick: Pick) -> str:
     return f"conflicts with concurrent changes on {pick.node} in every attempt"
 
 
-def release_claims(product: Product, instance_uuids: tuple[str, ...], *, decision_uuid: str) -> str:
+def release_claims(product: BuilderProduct, instance_uuids: tuple[str, ...], *, decision_uuid: str) -> str:
     """Release all allocations of instances; return the problem; empty: released."""
     try:
         product.work([Departure(instance_uuids=instance_uuids)])

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from roost.conductor.builds.builder_product import Cell, Product
+from roost.conductor.builds.builder_product import BuilderProduct, Cell
 from roost.conductor.builds.claim_transfer import release_claims
 from roost.conductor.operation.faults import error_outcome, log_error
 from roost.errors import BadRequest, NotFound, NoValidHost
@@ -61,7 +61,7 @@ class SuperConductor:
         random: source of uuids.
     """
 
-    def __init__(self, *, product: Product, cells: Mapping[str, Cell], random: Random) -> None:
+    def __init__(self, *, product: BuilderProduct, cells: Mapping[str, Cell], random: Random) -> None:
         self._product = product
         self._cells = cells
         self._random = random

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from roost.compat.adapter import adapt
 from roost.conductor.jobs import Jobs
-from roost.conductor.loop import Conductor, Product
+from roost.conductor.loop import Conductor, ConductorHooks
 from roost.conductor.operation.events import Transition
 from roost.conductor.operation.step import Terms
 from roost.conductor.steps import TABLES
@@ -70,7 +70,7 @@ class Process:
         decide = world.rare.disturb(self.roost.scheduler.work)
         self.serving = Serving(current, decide=decide, on_work=self._wake_for, has_thread=False, retries=10)
         self.reader = store.work_reader(world.clock)
-        product = Product(
+        product = ConductorHooks(
             decision=self.roost.decision,
             devices=PciAliases(_SETTINGS.pci).requests,
             terms=lambda: self._terms,
