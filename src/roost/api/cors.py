@@ -38,11 +38,11 @@ class Cors:
         """Return the headers for an origin."""
         if origin is None or not ({"*", origin} & self.origins):
             return {}
-        # The origin by name, even if all are allowed: browsers require that with credentials.
+        # Name the origin even if "*" is allowed: with credentials, browsers reject "*" in this header.
         return {"access-control-allow-origin": origin, "vary": "openstack-api-version, origin", **self.common_headers}
 
     def preflight(self, request: Request) -> Response | None:
-        """Answer a preflight; None: the request is none.
+        """Answer a preflight request; return None for any other request.
 
         The answer to a forbidden origin has no CORS headers, as in the OpenStack middleware.
         """

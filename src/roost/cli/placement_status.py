@@ -1,4 +1,4 @@
-"""``roost-placement-status``: a replacement of ``placement-status`` in scripts."""
+"""``roost-placement-status``: a replacement for ``placement-status`` in scripts."""
 
 import json
 import textwrap
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from roost.cli.placement_options import build_parser, configuration_files, find_database, run
 
 _PROGRAM = "roost-placement-status"
-_SUCCESS, _WARNING, _FAILURE = range(3)  # exit codes too: the worst of all checks
+_SUCCESS, _WARNING, _FAILURE = range(3)  # also exit codes: the command exits with the highest of its checks
 _EXIT_ERROR = 255
 _WORDS = ("Success", "Warning", "Failure")
 _TITLE = "Upgrade Check Results"
@@ -66,7 +66,7 @@ def _check_tables(url: str) -> list[_CheckResult]:
 
 
 def _check_policy(files: Sequence[Path]) -> _CheckResult:
-    """Check that the policy file, if there is one, is YAML and not only JSON."""
+    """Check that the policy file, if there is one, is not JSON."""
     from roost.compat.placement_conf import policy_file_of
 
     path = policy_file_of(files)

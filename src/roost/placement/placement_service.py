@@ -1,4 +1,4 @@
-"""Placement: providers with their inventories, and the holders of amounts."""
+"""Placement: resource providers, their inventories, and the claims of consumers on them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -30,7 +30,7 @@ _NAME_MAX = 200  # as in the Placement API
 
 
 class Placement:
-    """Free amounts, and the acts that change them.
+    """Creates resource providers, and claims and releases their resources.
 
     Args:
         current: the columns and the store behind them.
@@ -48,11 +48,11 @@ class Placement:
     def ensure_names(
         self, *, resource_classes: Iterable[str] = (), traits: Iterable[str] = (), consumer_types: Iterable[str] = ()
     ) -> None:
-        """Number new names.
+        """Assign numbers to new names.
 
         Raises:
             BadRequest: a name is neither standard nor a well-formed custom one, or the numbers are exhausted.
-            Unavailable: too many concurrent changes of other processes.
+            Unavailable: other processes made too many concurrent changes.
         """
         new_names = {"resource_class": resource_classes, "trait": traits, "consumer_type": consumer_types}
         name_numbers.ensure(self._current, {kind: frozenset(each) for kind, each in new_names.items()})
@@ -60,7 +60,7 @@ class Placement:
     def create_providers(self, specs: Sequence[ProviderSpec]) -> None:
         """Create providers with their inventories and traits, parents before children.
 
-        Their aggregates must exist. Commits have 1,000 providers each; an error leaves earlier commits in place.
+        Their aggregates must exist. Each commit has up to 1,000 providers; an error leaves earlier commits in place.
 
         Raises:
             BadRequest: a uuid, name, class or trait is malformed or in use, or a parent does not exist.
@@ -149,7 +149,7 @@ class Placement:
             min_unit=inventory.min_unit,
             max_unit=inventory.max_unit,
             step_size=inventory.step_size,
-            allocation_ratio=float(inventory.allocation_ratio),  # A whole number may exceed the database's range.
+            allocation_ratio=float(inventory.allocation_ratio),  # An int could exceed the database's range.
         )
 
     @staticmethod
@@ -169,7 +169,7 @@ class Placement:
 
     @property
     def visible_changes(self) -> str:
-        """The changes in the columns, as one text: see ``Store.visible_changes``."""
+        """The set of changes applied to the columns, encoded as text: see ``Store.visible_changes``."""
         return self._current.store.visible_changes
 
     @property
@@ -182,7 +182,7 @@ class Placement:
         return self._current.refresh()
 
     def new_id(self, kind: IdKind) -> int:
-        """Return an identity that no other process gets."""
+        """Return a new id, unique across all processes."""
         return self._current.new_id(kind)
 
     def occupy(self, claim: Claim) -> None:
@@ -220,7 +220,7 @@ class Placement:
         return self._current.flush()
 
     def commit(self, items: Sequence[Item]) -> list[Refusal | None]:
-        """Make items durable, then visible, while nothing is staged; return one verdict per item."""
+        """Make items durable, then visible; return one verdict per item. No item may be staged before."""
         return self._current.commit(items)
 
     def drop(self) -> None:
@@ -228,7 +228,7 @@ class Placement:
         self._current.drop()
 
     def release(self, consumer_uuids: Iterable[str]) -> int:
-        """Stage the release of consumers; return the number of existing ones."""
+        """Stage the release of consumers; return the number of them found."""
         holders = self.state.holders
         count = 0
         for body in [_uuid_bytes(text, "consumer") for text in consumer_uuids]:
@@ -241,7 +241,7 @@ class Placement:
 
 
 def _normalize_uuids(spec: ProviderSpec) -> ProviderSpec:
-    """Return a spec with its uuids in the stored spelling."""
+    """Return a spec with its uuids in canonical form, as in the store."""
     form = names.uuid_form
     return msgspec.structs.replace(
         spec,

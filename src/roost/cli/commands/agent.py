@@ -135,7 +135,7 @@ def adopt(*, name: str, state_dir: Path | None, is_json: bool, backend: BackendO
     """Create a journal for an agent that lost its own, with the nodes that the server knows.
 
     Run it on that host before you start the agent. HOST is the name of the service. The server must report the agent
-    as gone. Print the path of the journal and the nodes.
+    as gone. The command prints the path of the journal and the nodes.
     """
     from roost.app.adopt_host import adopt as write_journal
     from roost.app.agent_process import journal_path

@@ -101,7 +101,7 @@ def _find_uuid(roost: "Roost", name: str) -> str:
 
 
 def _parse_since(text: str) -> float:
-    """Parse a duration before now, or a date; return seconds since the epoch."""
+    """Parse a time, either a duration before now or a date; return seconds since the epoch."""
     span = _SPAN.fullmatch(text)
     if span is not None:
         return time.time() - int(span[1]) * _SECONDS[span[2]]

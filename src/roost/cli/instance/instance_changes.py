@@ -46,7 +46,7 @@ def offload(*, name: str, is_waiting: bool, is_json: bool, backend: BackendOptio
 @json_option
 @backend_options
 def unshelve(*, name: str, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Restore a shelved instance: on its host, or after an offload on a host that the scheduler chooses."""
+    """Restore a shelved instance on its host, or, if it was offloaded, on a host that the scheduler chooses."""
     run_action("unshelve", name, is_waiting=is_waiting, is_json=is_json, backend=backend)
 
 

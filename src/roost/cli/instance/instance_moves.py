@@ -1,4 +1,4 @@
-"""``roost instance``: resize and migrate instances, and confirm or revert that."""
+"""``roost instance``: resize and migrate instances, and confirm or revert the change."""
 
 import click
 
@@ -32,7 +32,7 @@ def resize(*, name: str, flavor: str, is_waiting: bool, is_json: bool, backend: 
 def migrate(
     *, name: str, host: str | None, is_verified: bool, is_waiting: bool, is_json: bool, backend: BackendOptions
 ) -> None:
-    """Migrate an instance to another host. It stops meanwhile, and starts again if it was running."""
+    """Migrate an instance to another host. It is stopped for the move, and started again if it was running."""
     body = {"verify": is_verified, **({} if host is None else {"host": host})}
     run_action("migrate", name, is_waiting=is_waiting, is_json=is_json, backend=backend, body=body)
 
@@ -56,7 +56,8 @@ def confirm(*, name: str, is_waiting: bool, is_json: bool, backend: BackendOptio
 def revert(*, name: str, is_lost: bool, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
     """Revert a resize, or a migration with --verify: return to the old host and the old size.
 
-    With --lost, revert without the current host; its agent must be gone. It destroys its guest if it returns.
+    With --lost, revert without the current host. Its agent must be gone; if the agent returns, it destroys the guest
+    there.
     """
     run_action("revert", name, is_waiting=is_waiting, is_json=is_json, backend=backend, body={"lost": is_lost})
 

@@ -1,4 +1,4 @@
-"""Requests for PCI devices under Nova's names."""
+"""Nova's objects for PCI requests, and conversions from and to Roost's."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from roost.model.devices.pci import PciRequest
 
 @dataclass(slots=True, kw_only=True)
 class InstancePCIRequest(Record):
-    """A request for devices of one kind."""
+    """A request for a number of equivalent PCI devices."""
 
     FLAVOR_ALIAS: ClassVar[int] = 0
     NEUTRON_PORT: ClassVar[int] = 1
@@ -30,7 +30,7 @@ class InstancePCIRequest(Record):
 
 
 def show_device(request: PciRequest) -> InstancePCIRequest:
-    """Return a request for devices under Nova's names."""
+    """Convert Roost's PCI request to Nova's object."""
     alternatives = [{name: _show_value(value) for name, value in each.items()} for each in request.alternatives]
     return InstancePCIRequest(
         count=request.count,
@@ -52,7 +52,7 @@ def _read_value(value: Any) -> list[str] | str | None:
 
 
 def read_device(request: Any) -> PciRequest:
-    """Return a request for devices as Roost's rules read it.
+    """Convert Nova's PCI request to Roost's, for rules.
 
     Raises:
         msgspec.ValidationError: the request is invalid.
@@ -81,7 +81,7 @@ class InstancePCIRequests(list[InstancePCIRequest]):
 
 
 def read_devices(shown: Any) -> tuple[PciRequest, ...]:
-    """Return requests for devices as Roost's rules read them.
+    """Convert Nova's PCI requests to Roost's, for rules.
 
     Args:
         shown: the requests, or an object with them as ``requests``.

@@ -1,4 +1,4 @@
-"""Matching of device requests with providers, from the allocations of an instance."""
+"""Match requested PCI devices with the providers in the allocations of an instance."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -12,10 +12,10 @@ from roost.model.host import PciPool
 def match_providers(
     requests: Iterable[PciRequest], allocations: Mapping[str, Mapping[str, int]], pools: Sequence[PciPool]
 ) -> Mappings:
-    """Match each device that the flavor requests with a provider; no mappings if an allocation is missing.
+    """Map each PCI device requested by the flavor to an allocated provider; map none if an allocation is missing.
 
     Args:
-        requests: for devices.
+        requests: the PCI requests of the instance.
         allocations: amounts of the instance by provider uuid and class.
         pools: the devices of its host.
     """
@@ -54,7 +54,11 @@ def _is_fit(request: PciRequest, resource_class: str, pools: Sequence[PciPool]) 
 
 
 def _match_seats(fitting: Sequence[Sequence[int]]) -> dict[int, int]:
-    """Find a maximum matching: seat -> number of the device on it."""
+    """Find a maximum matching of devices with seats, the allocated units: index of the seat -> index of its device.
+
+    Args:
+        fitting: for each device, the indexes of the seats it fits.
+    """
     taken: dict[int, int] = {}
 
     def assign(device: int, seen: set[int]) -> bool:

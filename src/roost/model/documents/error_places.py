@@ -6,20 +6,20 @@ from typing import Any
 
 import msgspec
 
-# Errors of unreadable documents.
+# Exceptions for documents that cannot be decoded or encoded.
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError, OverflowError)
-_STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\[\.\.\.\]")  # the last one stands for any key
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\[\.\.\.\]")  # ``[...]`` stands for any key of an object
 
 
 def locate_error(text: str, body: bytes, kind: Any) -> str:
     """Return the text of a validation error with the actual keys in its path.
 
-    The error is located in the untyped document. The text stays unchanged if that fails: the rest of the document is
-    not JSON, or a key occurs twice.
+    The keys are found by a search in the decoded document. If the search fails, the text is returned unchanged: the
+    document is not valid JSON after the error, or an object in it repeats a key.
 
     Args:
-        text: of msgspec's error.
-        body: the document, JSON.
+        text: the message of msgspec's error.
+        body: the document, in JSON.
         kind: the expected type.
 
     >>> locate_error("Expected `str`, got `int` - at `$[...]`", b'{"a": "x", "b": 1}', dict[str, str])
@@ -36,7 +36,7 @@ def locate_error(text: str, body: bytes, kind: Any) -> str:
 
 
 def _path(text: str, path: str, document: Any, *, kind: Any) -> str | None:
-    """Return a path with keys; None: the document does not have this error."""
+    """Return the path with its keys filled in, or None if the decoded document does not cause this error."""
     if _problem(document, kind) != text:
         return None
     node, keyed_path = document, ""
@@ -52,7 +52,7 @@ def _path(text: str, path: str, document: Any, *, kind: Any) -> str | None:
 
 
 def _find_wrong_key(node: dict[str, Any], is_wrong: Callable[[], bool]) -> str:
-    """Return the first key of an object with the error; remove all other keys from the object."""
+    """Return the first key of an object whose value causes the error; remove all other keys from the object."""
     entries = list(node.items())
     while len(entries) > 1:
         half = len(entries) // 2

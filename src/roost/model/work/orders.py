@@ -1,4 +1,4 @@
-"""The protocol of agents and server: registration, orders, and replies.
+"""The protocol between agents and the server: registration, orders, and replies.
 
 It is JSON on the wire and in the rows of orders.
 """
@@ -55,7 +55,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class RegistrationAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a registration: the guests to keep, to hold and to destroy.
 
-    Until a host is ready, its agent gets only orders to destroy foreign guests; then it becomes ready.
+    A host becomes ready once all its guests belong to it. Until then, its agent gets only orders to destroy foreign
+    guests.
     """
 
     fence: Annotated[int, Meta(description="Number of the run for polls; it rises with each run.")]
@@ -88,7 +89,7 @@ class Prepare(msgspec.Struct, frozen=True, tag_field="action", tag="prepare"):
 
 
 class Finish(msgspec.Struct, frozen=True, tag_field="action", tag="finish"):
-    """Build the guest from the arrived disk."""
+    """Build the guest from its transferred disk."""
 
     guest: GuestSpec
 
@@ -101,7 +102,7 @@ class Discard(msgspec.Struct, frozen=True, tag_field="action", tag="discard"):
     """Undo the preparations of an operation."""
 
     of: str = ""  # uuid of the operation; empty: that of the order
-    is_sparing: bool = False  # whether to keep a guest that runs here by now, as after a live migration
+    is_sparing: bool = False  # whether to keep the guest if it runs on this host, as after a live migration
 
 
 class Settle(msgspec.Struct, frozen=True, tag_field="action", tag="settle"):
@@ -181,9 +182,9 @@ Action = Literal[
 
 
 class OrderBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The row of an order besides the action, which decides the fields in use."""
+    """The body in the row of an order. The action, in its own column, decides which fields are set."""
 
-    operation: str  # uuid of the operation, which marks its results
+    operation: str  # uuid of the operation; the agent marks guests with it
     limit_s: float = 0.0  # timeout of the reply; 0: none
     guest: GuestSpec | None = None  # of spawn, rebuild, prepare and finish
     to: TransferTarget | None = None  # of send_disk and live_migrate
@@ -192,7 +193,7 @@ class OrderBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """An order to an agent, identified by operation and number, however often it is delivered."""
+    """An order to an agent. Operation and number identify it, also when it is delivered again."""
 
     id: Annotated[int, Meta(description="Id of the order, for its reply.")]
     host: Annotated[str, Meta(description="Host of the agent.")]

@@ -32,7 +32,7 @@ class BaseRule(Generic[Options]):
 
 
 class BaseFilter(BaseRule[Options]):
-    """A filter without its verdicts: a subclass adds ``keep`` and ``reason``."""
+    """Base of filters: a subclass implements ``keep`` and ``reason``."""
 
     run_filter_once_per_request: ClassVar[bool] = False
     run_on_rebuild: ClassVar[bool] = False
@@ -43,10 +43,10 @@ class BaseFilter(BaseRule[Options]):
 
 
 class BaseWeigher(BaseRule[Options]):
-    """A weigher without its raw weights: a subclass adds ``raw``."""
+    """Base of weighers: a subclass implements ``raw``."""
 
-    multiplier_option: ClassVar[str]  # option of its multiplier
-    aggregate_key: ClassVar[str]  # equal to the option's name unless set
+    multiplier_option: ClassVar[str]  # name of the option for its multiplier
+    aggregate_key: ClassVar[str]  # defaults to ``multiplier_option``
     minval: ClassVar[float | None] = None
     maxval: ClassVar[float | None] = None
     sign: ClassVar[float] = 1.0
@@ -58,6 +58,6 @@ class BaseWeigher(BaseRule[Options]):
 
     @property
     def multiplier(self) -> float:
-        """The multiplier of the settings, with its sign."""
+        """The multiplier from the settings, times the weigher's sign."""
         multiplier: float = getattr(self._options, self.multiplier_option)
         return self.sign * multiplier

@@ -1,4 +1,4 @@
-"""The part of a request that rules can read, as a key and in one order."""
+"""The fields of a request that rules can read: encode them as a key, and normalize their order."""
 
 import msgspec
 
@@ -71,9 +71,9 @@ _DECODER = msgspec.msgpack.Decoder(
 
 
 def normalize_request(request: Request, key: bytes) -> Request:
-    """Return a request as it would be read from a database, with all names in order.
+    """Return a request as if it were read from the database, with all names sorted.
 
-    The order of extra specs must not matter, because neither records nor keys preserve it.
+    The original order of extra specs must not matter, because neither stored requests nor keys preserve it.
 
     Raises:
         BadRequest: a value has the wrong type, which Python does not prevent.

@@ -1,4 +1,4 @@
-"""The tables by name, from which the statements of both databases are built."""
+"""Definitions of the tables, to build the statements for SQLite and PostgreSQL."""
 
 from typing import Literal, NamedTuple
 
@@ -14,14 +14,14 @@ ColumnType = Literal["bigint", "float8", "text", "bytea", "uuid"]
 
 
 class Table(NamedTuple):
-    """One table: its columns in the order of its struct."""
+    """A table. Its columns are in the order of the fields of its struct."""
 
     name: str
     columns: tuple[str, ...]
     types: tuple[ColumnType, ...]  # of PostgreSQL; SQLite keeps uuid and bytea as blobs
     key: tuple[str, ...]  # the key of a row, or of a set of rows replaced as one
     uniques: tuple[tuple[str, ...], ...] = ()
-    is_updated: bool = False  # whether concurrent writers wait for these rows: never delete and rewrite them
+    is_updated: bool = False  # whether writers lock its rows: update them in place
 
     def types_of(self, columns: tuple[str, ...]) -> tuple[ColumnType, ...]:
         """Return the types of some columns."""
@@ -97,7 +97,7 @@ INSTANCE_STATUS = _table(
     uniques=("id",),
     is_updated=True,
 )
-# The task column of statuses, for the dump.
+# Part of INSTANCE_STATUS: the dump reads only these columns.
 TASK = _table("instance_status", "uuid:uuid task:text", key="uuid")
 OPERATION = _table(
     "operation",
@@ -136,18 +136,19 @@ WORK: dict[type[msgspec.Struct], Table] = {
     work_rows.EventRow: EVENT,
 }
 
-# Issued numbers and, on PostgreSQL, ``epoch``, which changes at each restore.
+# The next number of each kind and, on PostgreSQL, the row ``epoch``, which changes at each restore.
 SEQUENCE = _table("sequence", "kind:text next", key="kind")
 
-# Finds content in a database, except the names that every database has.
+# Returns a row if the database has content. The standard names do not count: every database has them.
 FIND_CONTENT = """
 SELECT 1 FROM provider UNION ALL SELECT 1 FROM aggregate UNION ALL SELECT 1 FROM consumer
 UNION ALL SELECT 1 FROM server_group UNION ALL SELECT 1 FROM decision
 UNION ALL SELECT 1 FROM agent UNION ALL SELECT 1 FROM instance_status UNION ALL SELECT 1 FROM operation
 UNION ALL SELECT 1 FROM symbol WHERE substr(name, 1, 7) = 'CUSTOM_' LIMIT 1"""
 
-# Identities per block. Symbols are issued one by one: a class number has 16 bits, and a restart loses the rest of a
-# block. So are providers and hosts: their numbers rise in the order of creation, across processes.
+# Number of ids that a process reserves at once. A restart loses the unused ids of a block. Symbols have blocks of one,
+# because the number of a resource class has only 16 bits. Providers and hosts have blocks of one, so that their ids
+# rise in the order of creation across processes.
 BLOCK_SIZES = {
     "symbol": 1,
     "provider": 1,
@@ -186,10 +187,10 @@ def select(table: Table, where: str) -> str:
 
 
 def check_version(found: str | None, place: str) -> None:
-    """Refuse a database with another schema than the program's.
+    """Refuse a database unless its schema version is the program's.
 
     Raises:
-        StoreOutdated: with the command that upgrades an older database.
+        StoreOutdated: the versions differ. For an older database, the message names the upgrade command.
     """
     if found == SCHEMA_VERSION:
         return

@@ -67,7 +67,7 @@ def _parse_associated(text: str | None) -> bool | None:
 
 
 def show(request: Request, current: Current) -> Response:
-    """Return whether a trait exists."""
+    """Check that a trait exists: answer 204, or 404 if it does not."""
     _existing_trait(request, current.state)
     return make_response(request, status=204, changed_s=current.state.names_touched_s)
 
@@ -89,10 +89,10 @@ def delete(request: Request, current: Current) -> Plan[Response]:
 
 
 def _existing_trait(request: Request, state: State) -> str:
-    """Return the trait in the path.
+    """Return the name of the trait in the path.
 
     Raises:
-        Problem: 404.
+        Problem: 404, the trait does not exist.
     """
     name = request.parameters["name"]
     try:

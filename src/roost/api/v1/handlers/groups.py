@@ -24,7 +24,7 @@ _POLICIES: tuple[GroupPolicy, ...] = get_args(GroupPolicy)
 def list_groups(call: Call) -> Response:
     """List server groups, in order of creation.
 
-    Clients without policy roost:all_projects see groups with an instance of their own project.
+    Clients without policy roost:all_projects see only groups with an instance of their own project.
     """
     call.require_thread()
     query, groups = call.query, call.current.state.groups
@@ -68,8 +68,9 @@ def show(call: Call) -> Response:
 def create(call: Call) -> Plan[Response] | Response:
     """Create a server group.
 
-    Returns the group (201), also for a repeated request under one idempotency key. Fails with 409 for a uuid in use,
-    with 400 for ``max_server_per_host`` under another policy than anti-affinity, with 422 for a key of another request.
+    Returns the group (201), also if the request is repeated with the same idempotency key. Fails with 409 if the uuid
+    is in use, with 400 if ``max_server_per_host`` is set and the policy is not anti-affinity, and with 422 if the key
+    belongs to another request.
     """
     body, current = call.body, call.current
     assert isinstance(body, GroupBody)
@@ -105,12 +106,12 @@ def _respond_created(call: Call, group: ServerGroup) -> Response:
 
 
 def _new_uuid(call: Call) -> str:
-    """Return the uuid of a new group; under an idempotency key it follows from the key, so repetition is harmless."""
+    """Return the uuid of a new group, derived from the idempotency key if there is one: repeated requests agree."""
     return str(uuid.uuid4()) if call.key is None else uuid_of(call, "group")
 
 
 def _own_members(call: Call) -> dict[int, int] | None:
-    """Count the members of each group that the client may see, by group number; None: it may see all groups.
+    """Count the client's own members of each visible group, by group id; None: the client may see all groups.
 
     A group has no project: it is visible to projects with an instance in it.
     """

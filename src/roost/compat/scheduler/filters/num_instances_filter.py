@@ -21,7 +21,7 @@ class NumInstancesFilter(HookedFilter):
 
 
 class AggregateNumInstancesFilter(NumInstancesFilter):
-    """A limit set by aggregates."""
+    """Read the limit from the metadata of aggregates."""
 
     rule_name = "aggregate_num_instances"
 

@@ -1,4 +1,4 @@
-"""Filters of hosts with enough free memory; today Placement's inventories serve this purpose."""
+"""Nova's former filters by free memory, now superseded by Placement's inventories."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ class BaseRamFilter(HookedFilter):
     hook = "_get_ram_allocation_ratio"
 
     def _get_ram_allocation_ratio(self, host_state: Any, filter_properties: Any) -> float:
-        """Return the overcommit of a host; override this."""
+        """Return the overcommit ratio of a host; override this."""
         raise NotImplementedError
 
 
 class RamFilter(BaseRamFilter):
-    """The same overcommit for all hosts."""
+    """Allow the same overcommit on all hosts."""
 
     rule_name = "ram"
     ram_allocation_ratio = 1.5
@@ -29,7 +29,7 @@ class RamFilter(BaseRamFilter):
 
 
 class AggregateRamFilter(RamFilter):
-    """An overcommit set by aggregates."""
+    """Read the overcommit from the metadata of aggregates."""
 
     rule_name = "aggregate_ram"
 

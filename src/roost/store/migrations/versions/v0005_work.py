@@ -1,12 +1,12 @@
-"""What conductors do, and what agents are told and say."""
+"""Tables for the operations of conductors, and for agents with their orders and replies."""
 
 from alembic import op
 
 revision = "0005"
 down_revision = "0004"
 
-# Whoever looks for work looks for what is open, however much was done before, and whoever deletes for what is over:
-# these indexes hold nothing else.
+# Indexes with WHERE are partial. Searches for work read only open rows, so that they stay fast as finished rows
+# accumulate; the deletion of old rows reads only finished ones.
 _BOTH = """
 CREATE TABLE agent (
     host TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, run {uuid} NOT NULL, cell TEXT NOT NULL, driver TEXT NOT NULL,
