@@ -15,9 +15,9 @@ class Ini:
     """The content of a file: sections of options with their values in order.
 
     Args:
-        path: of the file, for errors.
+        path: the file's path, for error messages.
         sections: section -> option -> values.
-        lines: of the last value of each option, by section and option.
+        lines: line number of each option's last value, by section and option.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Ini:
         self.lines = lines
 
     def get(self, section: str, option: str) -> str | None:
-        """Return the last value of an option with expanded references; None: not set.
+        """Return the last value of an option, with references expanded; None if it is not set.
 
         Raises:
             BadFile: the value refers to a missing option.
@@ -37,11 +37,11 @@ class Ini:
         return None if not values else self._expand(values[-1], section, option)
 
     def get_all(self, section: str, option: str) -> list[str]:
-        """Return all values of an option in order, with expanded references."""
+        """Return all values of an option in order, with references expanded."""
         return [self._expand(value, section, option) for value in self.sections.get(section, {}).get(option, ())]
 
     def get_list(self, section: str, option: str) -> list[str]:
-        """Return all values of an option, repeated or separated by commas."""
+        """Return all values of an option that may be repeated, comma-separated, or both."""
         return [part for value in self.get_all(section, option) for part in split_list(value)]
 
     def options(self) -> Iterator[tuple[str, str]]:
@@ -92,8 +92,8 @@ def read_ini(path: Path) -> Ini:
 def _parse(path: str, text: str) -> Ini:
     sections: dict[str, dict[str, list[str]]] = {}
     lines: dict[tuple[str, str], int] = {}
-    name = ""  # of the section
-    values: list[str] | None = None  # of the option that the next line may continue
+    name = ""  # current section
+    values: list[str] | None = None  # values of the option that the next line may continue
     section: dict[str, list[str]] | None = None
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()
@@ -126,6 +126,6 @@ def _unquote(value: str) -> str:
 
 
 def _advice(option: str) -> str:
-    """Return advice on an option in the form of a command line, ``--section.name``; else empty."""
+    """Return advice if an option looks like a command-line option, ``--section.name``; else an empty string."""
     section, _, name = option.removeprefix("--").rpartition(".")
     return f"; write [{section}] and below it {name} = VALUE" if option.startswith("--") and section else ""

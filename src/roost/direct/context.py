@@ -12,7 +12,7 @@ from roost.errors import BadRequest
 
 
 class PlacementDirect:
-    """A context manager for a client of the Placement API in process: no server, no socket.
+    """A context manager that runs the Placement API in this process, without a server or socket, and yields a client.
 
     The client acts as an administrator (``x-auth-token: admin``), regardless of ``auth_strategy``, and does not raise
     on error statuses. It is a keystoneauth adapter if keystoneauth1 is installed, else
@@ -22,10 +22,10 @@ class PlacementDirect:
         config: location of the database: the path of a ``roost.toml``, a ``placement.conf`` or a SQLite file; a URL
             (``sqlite://`` is a temporary database in memory); ``Settings``; or a loaded configuration with
             ``placement_database.connection``.
-        latest_microversion: default version of requests: the newest, or else the oldest.
+        latest_microversion: whether requests use the newest microversion by default; if not, the oldest.
 
     Raises:
-        BadSettings: ``config`` does not determine a database. This and the following are raised on entry.
+        BadSettings: ``config`` does not determine a database. This error and those below are raised on entry.
         BadFile: a settings file cannot be read.
         StoreBusy: another process serves this SQLite file.
         Unavailable: the database cannot be used; the message gives the reason.

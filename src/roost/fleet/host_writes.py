@@ -1,4 +1,4 @@
-"""Hosts: the writes that change their facts."""
+"""The writes that change the facts of hosts."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _REASON_MAX = 255
 
 
 class ServiceChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a service by an operator; None: unchanged."""
+    """An operator's change to a service; None leaves a field unchanged."""
 
     is_disabled: bool | None = None
     disabled_reason: str | None = None
@@ -39,13 +39,13 @@ def apply_service_change(state: State, rows: Sequence[int], change: ServiceChang
     """Return the facts of a service's nodes after a change.
 
     Raises:
-        BadRequest: the reason is too long, or the service is not disabled.
+        BadRequest: the reason is too long, or given for a service that is not disabled.
     """
     return [_apply_to_host(state.hosts.facts[row], change, host=state.hosts.names[row]) for row in rows]
 
 
 def writes_of_facts(state: State, rows: Sequence[int], facts: Sequence[HostFacts]) -> tuple[Write, ...]:
-    """Plan the facts of hosts; if they are unchanged, write nothing.
+    """Return the writes that store the facts of hosts; skip hosts whose facts are unchanged.
 
     Raises:
         BadRequest: the facts cannot be stored.
@@ -58,8 +58,8 @@ def facts_body(node: str, facts: HostFacts) -> msgspec.Raw:
     """Return facts in their stored form.
 
     Raises:
-        BadRequest: they could be written but never read, so that no process could open the database; or a number
-            exceeds the range of its column.
+        BadRequest: the facts cannot be encoded, or could not be read back (no process could then open the
+            database); or a number exceeds the range of its column.
     """
     ratio = 0.0 if facts.cpu_allocation_ratio is None else facts.cpu_allocation_ratio
     for name, number in (("cpu_allocation_ratio", ratio), *facts.metrics.items()):

@@ -4,10 +4,10 @@
 
     request ─▶ shape        the part that rules read, compiled once for all similar requests
             ─▶ rank         all hosts: search, filters, weighers
-            ─▶ pick         the best host or, by the settings, one of the best; its first candidate
+            ─▶ pick         the best host, or one of the best if the settings say so; its first candidate
             ─▶ occupy       update the columns, for the next instance and the next request
             ─▶ stage        claim, instances, guards and evidence: one commit, all or nothing
-            ─▶ flush        durable; after a lost race, choose again
+            ─▶ flush        make the commit durable; after a lost race, choose again
             ─▶ decision     hosts, alternates, evidence
 
 Only the flush can lose a race, so only the flush leads to another choice.
@@ -57,7 +57,7 @@ from roost.scheduler.shape.shape_cache import HostSearch, ShapeCache
 from roost.scheduler.shape.standings import standings
 
 _CHECK_INTERVAL = 64  # instances per check of the budget
-# Minimum number of instances for a series.
+# Minimum number of remaining instances to predict their hosts together, by ``Shape.series``.
 _SERIES_MIN = 4
 # Upper bound on lost races per round of ``claim_rounds``.
 _LOSSES_PER_ROUND = 32
@@ -77,7 +77,7 @@ class Scheduler:
         has_fallback: whether VCPU may replace PCPU.
         aliases: aliases of PCI devices.
         is_packing: whether to prefer NUMA cells with the least capacity left.
-        host_search: searches elsewhere; None: search the columns.
+        host_search: a remote search for hosts; None: search the columns.
     """
 
     def __init__(
@@ -119,12 +119,12 @@ class Scheduler:
             host_search=host_search,
         )
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
-        self._is_fresh = False  # no claim or release here since the last refresh
+        self._is_fresh = False  # whether this process has claimed and released nothing since the last refresh
         self._slice_end_s = math.inf  # deadline of the search, by ``clock.elapsed_s``
         self._refreshed_s = -math.inf  # time of the last refresh, by ``clock.elapsed_s``
-        # Called with each shape whose ranking becomes evidence, on the columns of that ranking.
+        # Called with a shape when its ranking becomes evidence, while the columns are as the ranking saw them.
         self.witness: Callable[[Shape], None] | None = None
-        # Whether consumption remains after a request; for forks that count further instances.
+        # Whether what a request consumed stays in the columns afterwards; set in forks that count further instances.
         self.keeps_consumed = False
 
     def work(
@@ -133,8 +133,8 @@ class Scheduler:
         """Execute requests and departures in order, each after the ones before it; durable on return.
 
         Args:
-            slice_s: seconds until a search ends with ``OverBudget``, so that other acts get their turn;
-                a repeated act continues its search.
+            slice_s: seconds after which a search ends with ``OverBudget``, so that other work gets its turn; if the
+                caller repeats the act, the search continues.
 
         Returns:
             One entry per act: the decision, its error, or None for a departure.
@@ -184,7 +184,7 @@ class Scheduler:
 
     @staticmethod
     def _attempt(results: list[Decision | RoostError | None], at: int, act: Callable[[], object]) -> bool:
-        """Execute one act; an error becomes its result, and leaves other acts alone."""
+        """Execute one act; an error becomes its result and does not affect other acts."""
         try:
             act()
         except (BadRequest, Conflict, NotFound, OverBudget) as error:
@@ -193,7 +193,7 @@ class Scheduler:
         return True
 
     def decide(self, request: Request) -> Decision:
-        """Choose and claim for one request; durable on return.
+        """Choose and claim hosts for one request; durable on return.
 
         Raises:
             BadRequest: the request is invalid.
@@ -232,8 +232,8 @@ class Scheduler:
     def _settle(self, results: list[Decision | RoostError | None], waiting: list[PendingRequest]) -> None:
         """Commit staged items, and choose again for requests that lost a race, until none does.
 
-        A refusal after own claims in the same commit becomes final when these are durable, and no other process has
-        written since: the claims may still fail, and other processes may have released resources.
+        A refusal may depend on claims of the same commit, which can still fail, and other processes may have released
+        resources. So it becomes final only when those claims are durable and no other process has written since.
         """
         while waiting or self._placement.staged_count:
             verdicts = self._placement.flush()
@@ -252,7 +252,7 @@ class Scheduler:
                     pending.races += 1
                     losers.append(pending)
             if not losers and not unsure:
-                if any(verdicts):  # A departed instance was deleted by a change of another process.
+                if any(verdicts):  # Another process has already deleted a departing instance.
                     self._refresh()
                 return
             waiting = sorted(losers + unsure, key=lambda pending: pending.at)
@@ -330,7 +330,7 @@ class Scheduler:
         pending.item_position = self._placement.stage(build_item(pending, writes), choice.departed)
 
     def _store_documents(self, shape: Shape, request: Request) -> None:
-        """Store the documents of all decisions of a shape."""
+        """Store the documents that all decisions of a shape refer to."""
         store = self._documents.document
         shape.flavor_id = store("flavor", msgspec.json.encode(request.flavor))
         shape.image_id = 0 if request.image is None else store("image", msgspec.json.encode(request.image))
@@ -402,7 +402,7 @@ class Scheduler:
     def _take(
         self, shape: Shape, request: Request, choice: Choice, *, rows: list[int], uuids: list[bytes]
     ) -> list[Mappings]:
-        """Let the next instances occupy hosts, one per row; return each one's providers if rules judge candidates."""
+        """Let the next instances occupy hosts, one per row; return the providers of each one's request groups."""
         state, new_id = self._placement.state, self._placement.new_id
         allocations: dict[int, HostAllocation] = {}
         claims = []
@@ -433,7 +433,7 @@ class Scheduler:
     def _claim_move(
         self, shape: Shape, move: Move, row: int, *, consumer: ConsumerRow, takes: Takes, choice: Choice
     ) -> list[Claim]:
-        """Remove a moving instance from its host; return its migration's claim there, and its own on the new host."""
+        """Remove a moving instance from its host; return the migration's claim and that on the new host."""
         state, new_id = self._placement.state, self._placement.new_id
         choice.departed = departed = self._placement.leave(consumer.uuid)
         migration = move_claims.build_migration_claim(move, departed, new_id, state=state, host_id=state.hosts.ids[row])

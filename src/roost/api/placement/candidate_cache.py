@@ -1,4 +1,4 @@
-"""Compiled candidate queries and the texts of their responses, cached for one state."""
+"""Compiled candidate queries and the JSON of their responses, cached for one state."""
 
 from collections import deque
 
@@ -18,7 +18,7 @@ from roost.placement.current import Current
 
 _QUERIES_MAX = 512
 _FORMS_MAX = 4
-# Maximum number of queries with cached tree texts.
+# Maximum number of queries with cached JSON.
 _TEXTS_MAX = 16
 
 
@@ -33,7 +33,7 @@ class CachedQuery(msgspec.Struct):
 
 
 class CandidateCache:
-    """Cached queries and texts of one state."""
+    """The cached queries and JSON of one state."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -61,7 +61,7 @@ class CandidateCache:
         return candidate_query.parse(request.pairs(), request.version, groups_max=request.options.groups_max)
 
     def compile(self, request: Request, query: CandidateQuery) -> CachedQuery | None:
-        """Return the compiled query of a request; None: a group before an unknown name has no candidates.
+        """Return the compiled query of a request; None if it has no candidates and an unknown name.
 
         Raises:
             BadRequest: the query has an unknown name.
@@ -70,7 +70,7 @@ class CandidateCache:
         cached = self._queries.get(key)
         if cached is not None and cached.epoch == state.changes.epoch:
             return cached
-        # More candidates may be generated than shown.
+        # Compile without the limit: more candidates may be generated than shown.
         compiled = compile_query(
             state,
             msgspec.structs.replace(query, limit=None),
@@ -86,12 +86,12 @@ class CandidateCache:
                 del self._queries[next(iter(self._queries))]
             cached = self._queries[key] = CachedQuery(query, compiled, form, state.changes.epoch)
         else:
-            # The texts stay valid: they check the epoch themselves.
+            # Keep the cached JSON: its entries detect changes themselves.
             cached.compiled, cached.form, cached.epoch = compiled, form, state.changes.epoch
         return cached
 
     def texts(self, query: CachedQuery) -> TextCache:
-        """Return the cached texts of a query."""
+        """Return the cached JSON of a query."""
         if query.texts is None:
             query.texts = TextCache()
             self._with_texts.append(query)
@@ -100,7 +100,7 @@ class CandidateCache:
         return query.texts
 
     def summaries(self, form: Form) -> Summaries:
-        """Return the summaries in a form."""
+        """Return the provider summaries with the contents of a form."""
         summaries = self._summaries.get(form)
         if summaries is None:
             if len(self._summaries) >= _FORMS_MAX:

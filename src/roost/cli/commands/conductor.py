@@ -1,4 +1,4 @@
-"""``roost conductor``: run a conductor beside the servers of a PostgreSQL database."""
+"""``roost conductor``: run a conductor alongside the servers that share a PostgreSQL database."""
 
 from pathlib import Path
 

@@ -145,7 +145,7 @@ class CPUThreadAllocationPolicy:
 
 
 class PCINUMAAffinityPolicy:
-    """Policies for the distance of devices."""
+    """Policies for the NUMA affinity of PCI devices."""
 
     REQUIRED, LEGACY, PREFERRED, SOCKET = "required", "legacy", "preferred", "socket"
     ALL = (REQUIRED, LEGACY, PREFERRED, SOCKET)

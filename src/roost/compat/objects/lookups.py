@@ -1,4 +1,4 @@
-"""Look-ups under Nova's names, in the columns: aggregates, instances, groups, hosts and services."""
+"""Nova's look-up methods, answered from the columns: aggregates, instances, groups, hosts and services."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,13 +24,13 @@ class Fleet:
 
     @functools.cached_property
     def rows(self) -> list[Any]:
-        """Every host."""
+        """One record per node of the fleet."""
         alive = self._hosts.alive().tolist()
         return [row for row, is_alive in zip(self._rows_of(self._hosts, self._spec), alive, strict=True) if is_alive]
 
     @functools.cached_property
     def by_host(self) -> dict[str, list[Any]]:
-        """The nodes of each service."""
+        """The nodes of each host (compute service), by host name."""
         rows_by_host: dict[str, list[Any]] = {}
         for row in self.rows:
             rows_by_host.setdefault(row.host, []).append(row)
@@ -70,7 +70,7 @@ class Fleet:
 class _List(list[Any]):
     """A list with the constructor of Nova's object lists."""
 
-    def __init__(self, context: object = None, objects: Iterable[Any] = ()) -> None:  # Nova's.
+    def __init__(self, context: object = None, objects: Iterable[Any] = ()) -> None:  # Nova's signature.
         super().__init__(objects)
 
     @property
@@ -95,7 +95,7 @@ class AggregateList(_List):
 
     @classmethod
     def get_by_metadata_key(cls, context: object, key: str, hosts: Iterable[str] | None = None) -> "AggregateList":
-        """Return the aggregates with a metadata key, optionally only those with one of some hosts."""
+        """Return the aggregates with a metadata key, optionally only those that contain one of ``hosts``."""
         host_names = None if hosts is None else set(hosts)
         aggregates = (each for each in current_fleet().aggregates.values() if key in each.metadata)
         return cls(context, (each for each in aggregates if host_names is None or host_names & set(each.hosts)))
@@ -136,19 +136,19 @@ class InstanceList(_List):
 
     @classmethod
     def get_all(cls, context: object, *_more: object, **_options: object) -> "InstanceList":
-        """Return all."""
+        """Return all instances."""
         return cls(context, current_fleet().instances.values())
 
     def fill_metadata(self) -> None:
-        """Do nothing: instances have their metadata."""
+        """Do nothing: instances already have their metadata."""
 
 
 class ComputeNodeList(_List):
-    """Nodes, as host states."""
+    """Compute nodes."""
 
     @classmethod
     def get_all(cls, context: object) -> "ComputeNodeList":
-        """Return all."""
+        """Return all nodes."""
         return cls(context, map(ComputeNode, current_fleet().rows))
 
     @classmethod
@@ -165,7 +165,7 @@ class ComputeNodeList(_List):
 
 
 class ComputeNode:
-    """A node with the attributes of Nova's ComputeNode, and those of HostState."""
+    """A compute node with the attributes of Nova's ComputeNode and HostState."""
 
     def __init__(self, row: Any) -> None:
         self._row = row
@@ -247,12 +247,12 @@ class ServiceList(_List):
 
     @classmethod
     def get_all(cls, context: object, *_more: object, **_options: object) -> "ServiceList":
-        """Return all."""
+        """Return all services."""
         return cls(context, (Service(rows[0]) for rows in current_fleet().by_host.values()))
 
     @classmethod
     def get_by_binary(cls, context: object, binary: str, *_more: object, **_options: object) -> "ServiceList":
-        """Return the services of a program; only ``nova-compute`` has any."""
+        """Return the services of a binary; only ``nova-compute`` has services."""
         return cls.get_all(context) if binary == "nova-compute" else cls(context)
 
 
@@ -261,5 +261,5 @@ class InstanceGroupList(_List):
 
     @classmethod
     def get_all(cls, context: object) -> "InstanceGroupList":
-        """Return all."""
+        """Return all server groups."""
         return cls(context, current_fleet().groups())

@@ -1,4 +1,4 @@
-"""The part of ``oslo_config.cfg`` for filters and weighers: options and their values.
+"""The part of ``oslo_config.cfg`` that filters and weighers use: options and their values.
 
 All values come from Roost's settings, so CONF is read-only.
 """
@@ -21,7 +21,7 @@ class NoSuchOptError(Error, AttributeError):
 
 
 class DuplicateOptError(Error):
-    """Two different options have one name."""
+    """Two different options have the same name."""
 
     def __init__(self, opt_name: str) -> None:
         self.opt_name = opt_name
@@ -55,7 +55,7 @@ class Opt:
         self.dest = dest or name.replace("-", "_")
         self.default = default
         self.help = help
-        # A choice may come with a description.
+        # A choice is a value, or a pair of a value and its description.
         self.choices = [each[0] if isinstance(each, tuple) else each for each in choices or ()]
         self.min, self.max = min, max
         self.more = more
@@ -69,7 +69,7 @@ class Opt:
         return self.__class__, self.name, self.dest, self.default, tuple(self.choices), self.min, self.max
 
     def check(self, value: Any) -> str:
-        """Return the problem of a value of the right kind; empty: valid."""
+        """Return what is wrong with a value of the right type; empty if it is valid."""
         if self.choices and value not in self.choices:
             return f"must be one of {', '.join(map(str, self.choices))}"
         if self.min is not None and value < self.min:
@@ -78,7 +78,7 @@ class Opt:
 
 
 class StrOpt(Opt):
-    """A text."""
+    """A string."""
 
 
 class IntOpt(Opt):
@@ -104,23 +104,23 @@ class BoolOpt(Opt):
 
 
 class ListOpt(Opt):
-    """Texts separated by commas."""
+    """Strings separated by commas."""
 
     kind = list
 
 
 class MultiStrOpt(ListOpt):
-    """Texts, one per line of the option."""
+    """Strings, one per occurrence of the option."""
 
     multi = True
 
 
 class MultiOpt(MultiStrOpt):
-    """Values, one per line of the option."""
+    """Values, one per occurrence of the option."""
 
 
 class DictOpt(Opt):
-    """Texts ``key:value`` separated by commas."""
+    """Pairs ``key:value`` separated by commas."""
 
     kind = dict
 
@@ -228,7 +228,7 @@ class ConfigOpts(Mapping[str, Any]):
         """Register an option; return whether it is new.
 
         Raises:
-            DuplicateOptError: another option has its name.
+            DuplicateOptError: a different option with this name is registered.
         """
         options = self.options.setdefault(_name(group), {})
         if opt.dest in options:

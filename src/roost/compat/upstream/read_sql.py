@@ -1,4 +1,4 @@
-"""Reads the database of a Placement in one read-only transaction, through SQLAlchemy."""
+"""Reads the database of OpenStack Placement in one read-only transaction, through SQLAlchemy."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from roost.errors import BadRequest, BadSettings, Unavailable, first_line
 from roost.model.settings.placement_settings import NOBODY
 
 _ROWS_AT_ONCE = 5000
-# The drivers of the extras, used in place of the driver in a URL.
+# The drivers that Roost's extras install; each replaces the driver in the URL.
 _DRIVERS = {
     "postgresql": "postgresql+psycopg",
     "postgres": "postgresql+psycopg",
@@ -52,12 +52,12 @@ _REQUIRED = (_PROVIDERS, _INVENTORIES, _PROVIDER_TRAITS, _PROVIDER_AGGREGATES, _
 
 
 def is_sql(url: str) -> bool:
-    """Return whether a URL is that of a database."""
+    """Return whether a URL names an SQL database."""
     return url.partition("://")[0].partition("+")[0] in {*_DRIVERS, "sqlite"}
 
 
 def driver_url(url: str) -> str:
-    """Return the URL of a database with the driver of the extras.
+    """Return the URL of a database with the driver that Roost's extras install.
 
     >>> driver_url("mysql+mysqldb://placement@db/placement")
     'mysql+pymysql://placement@db/placement'
@@ -68,14 +68,14 @@ def driver_url(url: str) -> str:
 
 
 def read_sql(url: str, *, progress: Progress) -> World:
-    """Read all data of the database of a Placement.
+    """Read all data in the database of OpenStack Placement.
 
     Args:
-        url: as in ``placement.conf``: of MySQL, MariaDB, PostgreSQL or SQLite.
+        url: URL of a MySQL, MariaDB, PostgreSQL or SQLite database, as in ``placement.conf``.
 
     Raises:
         BadSettings: the driver of the database is not installed.
-        BadRequest: the database is not that of a Placement, or has invalid data.
+        BadRequest: the database does not belong to Placement, or has invalid data.
         Unavailable: the database does not answer.
     """
     with _connect(url) as connection:

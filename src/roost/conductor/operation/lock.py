@@ -24,9 +24,9 @@ def new_operation(
     """Return a new operation on an instance.
 
     Args:
-        body: of this kind.
-        step: the first one.
-        parent_id: the operation with this as a part; 0: none.
+        body: the operation's input; its type must fit ``kind``.
+        step: the first step.
+        parent_id: id of the parent operation; 0: none.
     """
     return OperationRow(
         id=current.new_id("operation"),
@@ -45,14 +45,14 @@ def new_operation(
 
 
 def lock_instance(current: Commits, operation: OperationRow, status: StatusRow) -> tuple[Put, ...]:
-    """Return the rows of an operation with the lock of its instance."""
+    """Return the rows that store a new operation, lock its instance and record the request."""
     task = TASKS[operation.kind]
     locked = next_version(status, task=task, operation_id=operation.id, changed_at_s=operation.created_at_s)
     return Put(operation), replace_row(locked), request_line(current, operation)
 
 
 def request_line(current: Commits, operation: OperationRow) -> Put:
-    """Return the story line of a request."""
+    """Return the row that records the request in the story of the operation."""
     return line(
         current,
         f"{operation.kind}.asked",

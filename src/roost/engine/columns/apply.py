@@ -1,4 +1,4 @@
-"""Applies writes to a state: decided locally, loaded, or read from the feed. Nothing else changes a state."""
+"""Applies writes to a state; they may be local, loaded or read from the feed. Nothing else changes a state."""
 
 import uuid
 from collections.abc import Mapping
@@ -99,11 +99,11 @@ def raise_generations(state: State, claim: Claim | Release, by: int = 1) -> None
 
 
 def occupy(state: State, claim: Claim) -> None:
-    """Apply a claim without generations.
+    """Apply a claim, but do not raise generations.
 
-    A request for many instances occupies pick by pick, and ends as one claim.
+    For a request for many instances, this is called for each pick; the picks are then committed as one claim.
     """
-    if len(claim.consumers) == 1:  # The usual case: all takes belong to it.
+    if len(claim.consumers) == 1:  # The usual case: all takes belong to the only consumer.
         takes = [(inventory_id, amount) for _, inventory_id, amount in claim.takes]
         _add_holder(state, claim.consumers[0], takes=takes, instance=claim.instances[0] if claim.instances else None)
     else:
@@ -135,8 +135,8 @@ def _add_holder(
 def apply_release(state: State, release: Release) -> None:
     """Apply a release: remove consumers with their allocations and instances.
 
-    The amounts come from the columns. A release that was applied locally and then read from the feed again
-    therefore changes only generations.
+    The amounts come from the columns, not from the release. If a release was applied locally and then arrives
+    through the feed, its consumers are already gone, so it changes only generations.
     """
     raise_generations(state, release)
     for consumer_id in release.consumer_ids:
@@ -144,7 +144,11 @@ def apply_release(state: State, release: Release) -> None:
 
 
 def undo_claim(state: State, claim: Claim, *, was_counted: bool = True) -> None:
-    """Undo a local claim that the store refused, or a pick of an abandoned request."""
+    """Undo a local claim that the store refused, or a pick of an abandoned request.
+
+    Args:
+        was_counted: whether the claim raised generations.
+    """
     if was_counted:
         raise_generations(state, claim, by=-1)
     for consumer in claim.consumers:
@@ -155,7 +159,7 @@ def _remove_holder(state: State, consumer_id: int) -> None:
     holder = state.holders_by_id.pop(consumer_id, None)
     if holder is None:
         return
-    # The feed may arrive late: the uuid may already belong to a newer consumer.
+    # Feed entries may arrive late, when the uuid already belongs to a newer consumer.
     if state.holders.get(holder.uuid) is holder:
         del state.holders[holder.uuid]
     if state.consumer_index is not None:
@@ -173,7 +177,7 @@ def _remove_holder(state: State, consumer_id: int) -> None:
 
 
 def _add_use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
-    """Add amounts to the use of inventories, or subtract them with sign -1, and update derived columns."""
+    """Add amounts to the use of inventories (sign -1: subtract them), and update derived columns."""
     providers = state.providers
     last_id, row, host_row, tree = -1, -1, None, None
     for inventory_id, taken in takes:
@@ -265,7 +269,7 @@ def _count_task(state: State, holder: Holder, by: int) -> None:
 
 def _count_instance(state: State, instance: writes.InstanceRow, count: int) -> None:
     host_row = state.hosts.row_of_id[instance.host_id]
-    is_present = instance.flavor_id != writes.KEPT  # Otherwise a migration holds only its place in a server group.
+    is_present = instance.flavor_id != writes.KEPT  # If not, a migration keeps only a place in the server group.
     if is_present:
         state.hosts.columns["num_instances"].each[host_row] += count
         state.count_image(instance.image_id, host_row, count)
@@ -295,7 +299,7 @@ def _put_provider(state: State, write: writes.PutProvider) -> None:
     row_count = len(providers)
     present_row = providers.row_of_id.get(write.id)
     if present_row is not None:
-        _record_restructure(state, present_row)  # The tree that it may leave.
+        _record_restructure(state, present_row)  # The tree that the provider may leave.
     row = providers.put(
         write.id, uuid=str(uuid.UUID(bytes=write.uuid)), name=write.name, parent_row=parent_row, version=write.version
     )
@@ -385,7 +389,7 @@ def recount_hosts(state: State) -> None:
     classes = {name: state.inventory(class_id) for name, class_id in ids.items() if class_id is not None}
     for host_row in state.stale_hosts:
         root = state.hosts.provider_row.each[host_row]
-        # A provider that moved to another tree offers its inventory there.
+        # A root that moved below another provider offers its inventory in that tree, not on this host.
         rows = state.providers.rows_of_tree(root) if state.providers.parent.each[root] < 0 else []
         totals = {name: sum(each.total.each[row] for row in rows) for name, each in classes.items()}
         used = {name: sum(each.used.each[row] for row in rows) for name, each in classes.items()}
@@ -416,8 +420,8 @@ def override_host(state: State, host_row: int, columns: Mapping[str, float], *, 
     """Override the columns of a host until its next recount, regardless of inventories and instances.
 
     Args:
-        columns: values by the names of host columns; ``free_vcpus`` follows from them.
-        ratios: overcommit of the root provider by resource class, for rules only; capacities stay.
+        columns: values by the names of host columns; ``free_vcpus`` is computed.
+        ratios: allocation ratios of the root provider by resource class; rules read them, but capacities do not change.
     """
     host_columns = state.hosts.columns
     for name, value in columns.items():
@@ -433,11 +437,11 @@ def override_host(state: State, host_row: int, columns: Mapping[str, float], *, 
 
 
 def _advance(state: State, kind: str, row: int, *, expected: int, raises: bool = True) -> bool:
-    """Raise the generation, and return whether this content is the newest of its kind.
+    """Raise a provider's generation, and return whether the content to write is the newest of its kind.
 
-    Claims raise the generation too and may arrive out of order, so the generation in memory does not identify
-    the content; the generation that the writer expected does. Only writes that do not raise it can expect the same
-    generation twice. They are applied in feed order, so the later one is newer.
+    The generation that the writer expected orders the contents. The generation in memory does not: claims raise it
+    too, and they may arrive out of order. Two writes can expect the same generation only if the first did not raise
+    it. Such writes are applied in feed order, so the later one is newer.
     """
     if raises:
         state.providers.generation.each[row] += 1

@@ -1,4 +1,4 @@
-"""Allocation of free PCI devices: requests take from pools of equal devices, one by one."""
+"""Allocation of free PCI devices: requests take devices, in order, from pools of equal devices."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ Value = str | tuple[str, ...] | None
 
 UNMAPPED: Mappings = MappingProxyType({})
 _SOCKETLESS: Mapping[int, int | None] = MappingProxyType({})
-# Keys of a request for Placement, not for pools.
+# Keys of a request that only Placement reads; pools ignore them.
 _PLACEMENT_KEYS = frozenset({"resource_class", "traits", "rp_uuids"})
 _FIELDS = ("vendor_id", "product_id", "dev_type", "address")
 
@@ -28,13 +28,13 @@ def supports(
     sockets: Mapping[int, int | None] = _SOCKETLESS,
     mappings: Mappings = UNMAPPED,
 ) -> bool:
-    """Return whether a host has the devices of all requests; earlier requests take theirs first.
+    """Return whether a host has the devices of all requests together.
 
     Args:
         pools: the free devices of the host.
         requests: in order.
         cells: ids of the instance's host NUMA cells; None: any.
-        sockets: of each host NUMA cell, None if unknown.
+        sockets: socket of each host NUMA cell; None if unknown.
         mappings: the providers of each resource group; the groups of a device request are
             ``<request_id>-<number>``.
     """
@@ -99,7 +99,7 @@ class FreePools:
         return list(self._left)
 
     def take(self, request: PciRequest, *, cells: Sequence[int] | None = None, mappings: Mappings = UNMAPPED) -> bool:
-        """Take the devices of a request; return whether they are free, and take none if not.
+        """Take the devices of a request and return True; if too few are free, take none and return False.
 
         Args:
             request: the devices.
@@ -160,7 +160,7 @@ class FreePools:
         return near_or_nowhere + [at for at in chosen if at not in near_or_nowhere]
 
     def _socket_nodes(self, cells: Sequence[int]) -> frozenset[int]:
-        """Return the NUMA cells on the same sockets; none if any socket is unknown."""
+        """Return all NUMA cells on the sockets of some cells; none if any socket is unknown."""
         if None in self._sockets.values():
             return frozenset()
         wanted = {self._sockets.get(cell) for cell in cells}
@@ -178,7 +178,7 @@ def bare_pools(facts: HostFacts) -> list[PciPool]:
 def is_match(pool: PciPool, wanted: PciTraits) -> bool:
     """Return whether the devices of a pool match a request, ignoring case.
 
-    A list of the pool must contain all values of the requested list.
+    If both values are lists, the pool's must contain all requested elements.
     """
     for name, value in wanted.items():
         if name in _PLACEMENT_KEYS:
@@ -215,12 +215,12 @@ def _count_providers(request: PciRequest, mappings: Mappings) -> Counter[str]:
 
 
 def _count_requested(pool: PciPool, providers: Counter[str]) -> int:
-    """Count the devices of a pool that its providers must serve."""
+    """Count the devices that a request must take from a pool, given its providers."""
     return sum(providers[uuid] for uuid in pool.rp_uuids)
 
 
 def _keep_migratable(pools: Sequence[PciPool], chosen: list[int], wanted: Sequence[PciTraits]) -> list[int]:
-    """Keep only live-migratable pools, or only others, if all alternatives agree on one."""
+    """Keep only the live-migratable pools if all alternatives demand them, only the others if all exclude them."""
     flags = {str(alternative.get("live_migratable")).lower() for alternative in wanted}
     if flags not in ({"true"}, {"false"}):
         return chosen

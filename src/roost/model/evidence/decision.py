@@ -8,16 +8,16 @@ from msgspec import Meta
 
 
 class Stage(msgspec.Struct, frozen=True, array_like=True):
-    """One rule's verdict: hosts before and after, and the reason of refusals."""
+    """One rule's verdict: the number of hosts before and after it, and why it refused hosts."""
 
     rule: str  # search, or the name of a filter
     before: int
     after: int
-    reason: str = ""  # predicate of the refused hosts: "lack 2,048 MiB memory or more"
+    reason: str = ""  # why hosts were refused, without a subject: "lack 2,048 MiB memory or more"
 
 
 class Scale(msgspec.Struct, frozen=True, array_like=True):
-    """The scale from raw weights of one weigher to contributions, for all hosts of a decision.
+    """How one weigher's raw weights become contributions to the scores; the same for all hosts of a decision.
 
     ``contribution = (raw - low) / (high - low) * multiplier``, 0 where ``high`` equals ``low``.
     """
@@ -25,7 +25,7 @@ class Scale(msgspec.Struct, frozen=True, array_like=True):
     weigher: str
     low: float
     high: float
-    multiplier: float  # default, unless an aggregate of the host overrides it
+    multiplier: float  # aggregates of a host may override it
 
     def contribution(self, raw: float) -> float:
         """Return the contribution of a raw weight to its host's score."""
@@ -39,12 +39,12 @@ class HostScore(msgspec.Struct, frozen=True, array_like=True):
 
     host: str
     total: float  # sum of the contributions
-    raw: list[float]  # without trailing entries on scales of a single point
-    multipliers: list[float] = []  # from aggregates; empty: those of the scales
+    raw: list[float]  # omits trailing entries whose scale has ``low == high``
+    multipliers: list[float] = []  # one per weigher; empty if no aggregate overrides those of the scales
 
 
 class Contribution(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell of a score table."""
+    """One entry of a score table: a host's score by one weigher."""
 
     weigher: Annotated[str, Meta(description="Name of the weigher.")]
     raw: Annotated[float, Meta(description="Raw weight of the host, in the unit of the weigher and within its bounds.")]
@@ -55,12 +55,12 @@ class Contribution(msgspec.Struct, frozen=True, kw_only=True):
     contribution: Annotated[float, Meta(description="normalised * multiplier.")]
 
 
-# Limits of use on a host, by Nova's names: an amount, or amounts by name.
+# Upper bounds on the use of a host, by Nova's names; each is an amount, or several amounts by name.
 Limits = dict[str, float | dict[str, float | dict[str, bool | list[str]]]]
 
 
 class Pick(msgspec.Struct, frozen=True, array_like=True):
-    """A host for one instance, with its allocations, actual or, for an alternate, planned."""
+    """A host for one instance, with the instance's allocations there; those of an alternate are only planned."""
 
     host: str
     node: str
@@ -78,20 +78,20 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     uuid: str
     decided_at_s: float
     outcome: Literal["granted", "refused"]
-    request_id: int  # document of the request without its uuids
+    request_id: int  # id of the stored request document, which omits uuids
     count: int = 1
-    found: int = 0  # instances with a host at the end of the search; all if granted
+    found: int = 0  # number of instances that got a host; equals ``count`` if granted
     picks: list[Pick] = []  # one per instance; empty if refused
     alternates: dict[str, list[Pick]] = {}  # by cell, best first
-    stages: list[Stage] = []  # of the first instance or, if refused, of the one without a host
+    stages: list[Stage] = []  # for the first instance; if refused, for the instance that found no host
     scales: list[Scale] = []  # empty for a single remaining host, which needs no weights
     best: list[HostScore] = []  # the five best hosts for the first instance
     reason: str = ""  # of a refusal, in one line
     warnings: list[str] = []  # ignored parts of the request, one sentence each
     conflicts: list[str] = []  # hosts lost to concurrent writers
-    position: int = 0  # of the feed, when it was decided
+    position: int = 0  # feed position at the time of the decision
     seed: int = 0
-    settings_id: int = 0  # document
+    settings_id: int = 0  # id of the stored settings document
     search_s: float = 0.0
     rank_s: float = 0.0
 
@@ -105,7 +105,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         return score.raw + [scale.low for scale in self.scales[len(score.raw) :]]
 
     def table(self) -> dict[str, list[Contribution]]:
-        """Return the score table of the best hosts: host -> one cell per weigher."""
+        """Return the score table of the best hosts: host -> one entry per weigher."""
         if not self.best or any(score.multipliers for score in self.best):
             return {score.host: cells(self.scales, score) for score in self.best}
         # Weighers without stored raw weights have the same weight on every host.
@@ -115,7 +115,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cells(scales: Sequence[Scale], score: HostScore) -> list[Contribution]:
-    """Return the score table of one host: one cell per weigher, in the order of ``scales``."""
+    """Return one host's entries in the score table, one per weigher, in the order of ``scales``."""
     raws = score.raw + [scale.low for scale in scales[len(score.raw) :]]
     multipliers = score.multipliers or [scale.multiplier for scale in scales]
     contributions = []

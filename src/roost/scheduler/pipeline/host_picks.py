@@ -1,4 +1,4 @@
-"""From a chosen host to the instance's allocations, pick and claim."""
+"""Builds the allocations, pick and claim of an instance on its chosen host."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -24,12 +24,12 @@ class HostAllocation(NamedTuple):
 
     takes: Takes
     allocations: Allocations  # the same amounts, by uuids and names
-    mappings: Mappings = UNMAPPED  # providers per request group, if Placement allocates its devices
+    mappings: Mappings = UNMAPPED  # providers by request group, if Placement allocates the PCI devices
 
 
 def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | None:
-    """Return the amounts that an instance of this shape takes on a host, by its first candidate there, if any."""
-    if shape.fit.remote_allocations is not None:  # A remote Placement keeps the amounts.
+    """Return what an instance of this shape takes on a host, from its first candidate; None if there is none."""
+    if shape.fit.remote_allocations is not None:  # A remote Placement keeps the inventories: no takes here.
         remote = shape.fit.remote_allocations.get(row)
         return None if remote is None else HostAllocation([], remote)
     root = state.hosts.provider_row.each[row]
@@ -110,7 +110,7 @@ def build_claim(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, 
 
 
 def find_lost_hosts(state: State, decision: Decision, refusal: Refusal) -> list[str]:
-    """Return the chosen hosts that other processes used up, as far as the store's refusal identifies them."""
+    """Return the chosen host that other processes used up; all chosen hosts if the store's refusal does not tell."""
     hosts = list(dict.fromkeys(pick.host for pick in decision.picks))
     provider_row = state.providers.row_of_id.get(refusal.key >> CLASS_BITS) if refusal.table == "inventory" else None
     if len(hosts) < 2 or provider_row is None:
@@ -120,7 +120,7 @@ def find_lost_hosts(state: State, decision: Decision, refusal: Refusal) -> list[
 
 
 def merge_claims(claims: list[Claim]) -> Claim:
-    """Merge claims into one: all or nothing, with equal slots counted together."""
+    """Merge claims into one that succeeds or fails as a whole; add up members of the same group slot."""
     if len(claims) == 1:
         return claims[0]
     places: dict[tuple[int, int, int], Place] = {}

@@ -1,4 +1,4 @@
-"""The checks of a shape, and their verdicts on hosts: the search, then the requested hosts, then the filters."""
+"""The checks of a request shape in order (search, requested hosts, filters), and their verdicts on hosts."""
 
 from collections.abc import Sequence
 
@@ -14,15 +14,15 @@ from roost.scheduler.framework.spec import Spec, Subject
 
 
 class ShapeVerdicts:
-    """The checks of requests with one shape, in the order of the evidence.
+    """The checks that all requests of one shape share, in the order in which evidence lists them.
 
     Args:
-        state: the columns; the same state at every call.
+        state: the columns; methods judge these unless they get another state.
         spec: a request of this shape.
         fit: the checks of the search.
         allowed: reason and mask of the named hosts (forced, ignored, destination), if any.
-        filters: the filters of the request, in the order of the settings. Each has its verdicts if they hold until
-            facts change, else None: then it judges at each decision.
+        filters: the filters of the request, in the order of the settings, each with a mask. The mask holds verdicts
+            that stay valid until facts change; it is None for a filter that must judge at each decision.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class ShapeVerdicts:
         self._state = state
         self._spec = spec
         self._fit = fit
-        self.faults: list[str] = []  # one sentence per rule that failed in the last pass
-        self.failure = ""  # the first of these failures that refused the request
+        self.faults: list[str] = []  # one sentence per rule that raised an error in the last ``judge_all``
+        self.failure = ""  # the first fault that refuses the whole request; empty: none
         self._all_hosts = HostView(state)
         self._filters: list[tuple[Filter | None, Mask | None]] = [] if allowed is None else [(None, allowed[1])]
-        # Copies of verdicts that each instance of one request changes for the next.
+        # Private copies of the verdicts that change after each instance of a request.
         self._per_instance: list[tuple[Filter, Mask]] = []
         for judge, verdict in filters:
             own = verdict
@@ -49,19 +49,20 @@ class ShapeVerdicts:
                 own = verdict.copy()
                 self._per_instance.append((judge.rule, own))
             self._filters.append((judge.rule, own))
-        self._named_reason = "" if allowed is None else allowed[0]  # reason of all other hosts
-        self.passing = len(fit) + len(self._filters)  # the number after the last check
+        self._named_reason = "" if allowed is None else allowed[0]  # why a host is not allowed
+        self.passing = len(fit) + len(self._filters)  # check number of a host that passes all checks
         self._fallible = {judge.name: judge.fallible for judge, _ in filters if judge.fallible is not None}
         self._limiters = [judge.limiter for judge, _ in filters if judge.limiter is not None]
         # The filters that judge a host's candidates; empty if any candidate is acceptable.
         judges = (judge.candidate_judge for judge, _ in filters) if spec.queries else ()
         self.candidate_judges = [judge for judge in judges if judge is not None]
-        self.is_static = all(mask is not None for _, mask in self._filters)  # until the next static change
+        # Whether the filters' verdicts hold until the next static change.
+        self.is_static = all(mask is not None for _, mask in self._filters)
         self.is_per_instance = bool(self._per_instance)
 
     def checks(self) -> list[tuple[str, str]]:
         """Return rule and reason of each check."""
-        default = "search" if self._fit.is_searched else "requested_aggregates"  # checks without a rule
+        default = "search" if self._fit.is_searched else "requested_aggregates"  # rule name of checks without a rule
         fits = zip(self._fit.rules, self._fit.reasons, strict=True)
         return [(rule or default, reason) for rule, reason in fits] + [
             ("requested_hosts", self._named_reason) if rule is None else (rule.name, rule.reason(self._spec))
@@ -84,7 +85,7 @@ class ShapeVerdicts:
         return [(at, rule) for at, (rule, mask) in filters if mask is None and rule is not None]
 
     def judge_all(self, state: State, spec: Spec, *, out: list[Mask], searched: dict[int, bool]) -> list[Mask]:
-        """Return the verdicts of every check on all hosts, in order; write those of amounts to ``out``."""
+        """Return the verdicts of every check on all hosts, in order; ``out`` receives those that depend on amounts."""
         masks = self._fit.judge_all(state, out, searched)
         hosts = self._all_hosts if state is self._state else HostView(state)
         self.faults, self.failure = [], ""
@@ -101,7 +102,7 @@ class ShapeVerdicts:
         return masks
 
     def idle_masks(self) -> set[int]:
-        """Return the ids of lasting verdicts that reject no host."""
+        """Return the ``id()`` of each lasting mask that rejects no host."""
         alive = self._state.hosts.alive.view
         lasting = self._fit.static_masks() + [mask for _, mask in self._filters if mask is not None]
         return {id(mask) for mask in lasting if not (alive & ~mask).any()}
@@ -110,12 +111,12 @@ class ShapeVerdicts:
         """Return each check's independent verdicts on all hosts, in the order of ``checks``.
 
         Args:
-            state: other amounts on the same hosts; None: the current state.
+            state: columns of the same hosts with other amounts; None: the current columns.
             spec: the request on that state.
 
         Returns:
             bool, shape (hosts,), one per check; ignore deleted hosts. The search judges only hosts that pass all
-            checks of its kind before it, and accepts the others.
+            earlier checks of ``fit``; for the others, its verdict is True.
         """
         state = state or self._state
         out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(self._fit))]
@@ -182,7 +183,7 @@ class ShapeVerdicts:
         Args:
             fault: the failure.
             verdict: verdicts of the rule: bool, shape (hosts,).
-            masks: the verdicts before it.
+            masks: verdicts of the earlier checks.
         """
         affected = fault.hosts & self._state.hosts.alive.view
         for mask in masks:

@@ -1,4 +1,4 @@
-"""cross_cell: the instance's current cell."""
+"""cross_cell: hosts in the instance's current cell."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ class CrossCellOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CrossCell(BaseWeigher[CrossCellOptions]):
-    """Prefer hosts in the instance's current cell if a move may leave it.
+    """Prefer hosts in the instance's current cell during moves that may leave the cell.
 
     Source:
         nova/scheduler/weights/cross_cell.py.

@@ -1,4 +1,4 @@
-"""Waiting for orders and for the end of operations, and waking by commits."""
+"""Requests that wait for orders or for the end of operations, and commits that wake them."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -13,10 +13,10 @@ from roost.observe import metrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """The subject of a wait."""
+    """What waiters wait for: orders, or the end of operations."""
 
     keys: Callable[[Iterable[Put]], set[str]]  # keys that committed work concerns
-    limit_message: str  # the refusal of another waiter
+    limit_message: str  # the error if too many keys are awaited
     count: Callable[[int], None] = lambda _waiting: None  # receives the number of awaited keys
 
 
@@ -31,13 +31,13 @@ def _find_hosts(work: Iterable[Put]) -> set[str]:
 
 
 def _find_ended(work: Iterable[Put]) -> set[str]:
-    """Return the keys of operations that ended, or with an ended sub-operation."""
+    """Return the keys of operations that ended or whose sub-operation ended."""
     rows = [put.row for put in work if isinstance(put.row, OperationRow) and put.row.outcome]
     return {key_of(number) for row in rows for number in (row.id, row.parent_id) if number}
 
 
 def key_of(operation_id: int) -> str:
-    """Return the key for the end of an operation."""
+    """Return the key under which clients wait for the end of an operation."""
     return str(operation_id)
 
 
@@ -70,12 +70,12 @@ class Wakeups:
         self._waiting_count = 0  # awaited keys
         self._wake_count = 0  # of calls to ``wake``
         self._last_wakes: dict[str, int] = {}  # number of the last wake-up, by key
-        self._forgotten_max = 0  # wake-ups up to this one may be missing in ``_last_wakes``
+        self._forgotten_max = 0  # number of the newest wake-up that may be missing in ``_last_wakes``
         self.is_closed = False
 
     @property
     def mark(self) -> int:
-        """The present position: a read after it and a wait from it miss no commit."""
+        """The number of wake-ups so far. Note it before a read and pass it to ``open``, to miss no commit."""
         with self._lock:
             return self._wake_count
 
@@ -92,11 +92,11 @@ class Wakeups:
             self.wake(keys)
 
     def wake(self, keys: Iterable[str]) -> None:
-        """Wake the waiters for any of some keys."""
+        """Wake all waiters for at least one of the keys."""
         unique_keys = set(keys)
         with self._lock:
             self._wake_count += 1
-            if len(self._last_wakes) > 2 * self._keys_max:  # Older waiters wake without need, and read again.
+            if len(self._last_wakes) > 2 * self._keys_max:  # Waiters with older marks wake once without need.
                 self._last_wakes.clear()
                 self._forgotten_max = self._wake_count
             for key in unique_keys:
@@ -108,11 +108,11 @@ class Wakeups:
                 loop.call_soon_threadsafe(_wake, waiters)
 
     def open(self, keys: Sequence[str], *, mark: int) -> "Waiter":
-        """Register a waiter, on the loop.
+        """Register a waiter; call this on the event loop.
 
         Args:
             keys: awaited keys.
-            mark: position before the first read.
+            mark: value of ``mark`` before the first read.
 
         Raises:
             Unavailable: too many keys are awaited, or the server is stopping.
@@ -132,7 +132,7 @@ class Wakeups:
         return waiter
 
     def leave(self, waiter: "Waiter") -> None:
-        """Remove a waiter, on the loop."""
+        """Remove a waiter; call this on the event loop."""
         with self._lock:
             for key in waiter.keys:
                 others = self._waiting[key] - {waiter}
@@ -143,7 +143,7 @@ class Wakeups:
             self._count_waiters(-len(waiter.keys))
 
     def close(self) -> None:
-        """Wake all waiters and refuse new ones, on the loop."""
+        """Wake all waiters and refuse new ones; call this on the event loop."""
         with self._lock:
             self.is_closed = True
             waiters = {waiter for waiters in self._waiting.values() for waiter in waiters}
@@ -155,7 +155,7 @@ class Wakeups:
 
 
 class Waiter:
-    """A wait for any of some keys."""
+    """A wait that ends when one of its keys is woken."""
 
     def __init__(self, keys: frozenset[str]) -> None:
         self.keys = keys

@@ -18,7 +18,7 @@ _GAP = b"event: events_lost\ndata: {}\n\n"
 
 
 def follow(call: Call) -> Response:
-    """Follow notifications from the event after the header ``Last-Event-ID``, or from the next one.
+    """Follow notifications from the event after ``Last-Event-ID``; without this header, from the next new event.
 
     The stream ends when the server stops, or when the client reads too slowly. Fails with 503 for too many readers.
     """
@@ -31,7 +31,7 @@ class EventStream:
 
     Args:
         events: the buffer of events.
-        last_id: of the newest event that the client has; empty: begin with the next event.
+        last_id: id of the newest event that the client has; empty: begin with the next new event.
         owner: identity of the client.
     """
 
@@ -53,7 +53,7 @@ class EventStream:
             self._events.leave(self._reader)
 
     async def run(self, receive: Receive, send: Send, *, abort: Callable[[], None]) -> None:
-        """Send events until the end.
+        """Send events until the stream ends.
 
         Args:
             abort: ends the connection of a client that reads nothing.
@@ -73,7 +73,7 @@ class EventStream:
                 await asyncio.gather(sending, leaving, return_exceptions=True)
 
     async def _send(self, reader: Reader, send: Send) -> None:
-        """Send events.
+        """Send events until the buffer closes.
 
         Raises:
             ReaderTooSlow, TimeoutError: the client is too slow, or reads nothing.

@@ -1,4 +1,4 @@
-"""Strict decoding of bodies and queries: every error names its place, as a JSON path or a parameter name."""
+"""Strict decoding of bodies and queries: every error names the faulty field, by JSON path or parameter name."""
 
 import re
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ from roost.model.documents.error_places import locate_error
 
 _PLACE = re.compile(r" - at `(\$[^`]*)`$")
 
-# Bytes of a body in which the place of an error is resolved to keys; it takes several passes.
+# Largest body, in bytes, whose error paths show the actual keys; finding them takes several passes.
 _PLACE_MAX_BYTES = 2**20
 
 # Bodies without content.
@@ -33,7 +33,7 @@ def decode_body(body: bytes, kind: type[Body]) -> Body:
     """Decode the body of a request; unknown fields are refused.
 
     Raises:
-        Problem: 400, the body is not JSON, or not of the type.
+        Problem: 400, the body is not JSON, or does not match the type.
     """
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
@@ -73,7 +73,7 @@ def check_unused(request: Request, *, has_body: bool, has_query: bool) -> None:
         has_query: whether the route reads the query string.
 
     Raises:
-        Problem: 400.
+        Problem: 400, the request has content that the route does not read.
     """
     if not has_body and request.body not in _EMPTY_BODIES:
         decode_body(request.body, _Empty)
