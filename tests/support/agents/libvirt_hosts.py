@@ -245,7 +245,8 @@ def qemu_uri(folder):
 def qemu_uri_elsewhere(folder):
     """Return the URI of a private QEMU for another process, because a process can open only one."""
     libvirt_module()
-    script = "import sys; from tests.support.agents.libvirt_hosts import binding; binding().open(sys.argv[1]).close()"
+    name = f"{libvirt_module.__module__} import {libvirt_module.__name__}"
+    script = f"import sys; from {name} as module; module().open(sys.argv[1]).close()"
     command = [sys.executable, "-c", script, _qemu_in(folder / "tried")]
     trial = subprocess.run(command, env=environ(), capture_output=True, text=True, check=False)
     if trial.returncode:
