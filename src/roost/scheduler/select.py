@@ -334,7 +334,7 @@ class Scheduler:
         store = self._documents.document
         shape.flavor_id = store("flavor", msgspec.json.encode(request.flavor))
         shape.image_id = 0 if request.image is None else store("image", msgspec.json.encode(request.image))
-        shape.request_id = store("request", shape.request_body)
+        shape.request_id = store("request", shape.spec.request.body())
         shape.checks_id = store("checks", pack_checks(shape.evidence.checks))
         shape.settings_id = store("settings", self._settings_body)
 

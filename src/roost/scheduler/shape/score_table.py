@@ -58,6 +58,7 @@ class ScoreTable:
         self._is_multiple = spec.is_multiple
         self._active: list[Weigher] = []
         self._overrides: list[Scores | None] = []  # float64, shape (hosts,): multipliers from aggregates
+        self._multipliers: list[float] = []  # from the settings
         self._columns: list[str | None] = []  # the host column with the raw weight, if any
         # Raw weights valid for all requests until facts change, or live columns of use; None: compute per request.
         self._lasting: list[Scores | None] = []
@@ -105,6 +106,7 @@ class ScoreTable:
                 return
         self._active.append(weigher)
         self._overrides.append(override)
+        self._multipliers.append(weigher.multiplier)
         self._columns.append(name)
         self._lasting.append(raw if name is not None or is_of_facts else None)
         self._may_be_unweighable |= implements(weigher, SupportsUnweighable) and not (is_of_facts and is_complete)
@@ -132,14 +134,16 @@ class ScoreTable:
         """
         raws, scales, parts = [], [], []
         count = len(self._all_hosts) if rows is None else len(rows)
-        for weigher, override, lasting in zip(self._active, self._overrides, self._lasting, strict=True):
+        for weigher, own, override, lasting in zip(
+            self._active, self._multipliers, self._overrides, self._lasting, strict=True
+        ):
             raw = weigher.raw(self._all_hosts, spec) if lasting is None else lasting
             if rows is not None:
                 raw = raw.take(rows)
             if self._may_be_unweighable:
                 check_weighable(weigher, raw, hosts=HostView(self._state, rows), spec=spec)
             raw = ranks.clamp(raw, minval=weigher.minval, maxval=weigher.maxval)
-            multiplier = weigher.multiplier if override is None else 1.0
+            multiplier = own if override is None else 1.0
             scale = ranks.scale_of(
                 raw, weigher=weigher.name, minval=weigher.minval, maxval=weigher.maxval, multiplier=multiplier
             )
@@ -248,7 +252,7 @@ class ScoreTable:
             return [HostScore(hosts[row], 0.0, []) for row in rows]
         if not self._is_overridden:
             return [HostScore(hosts[row], total, raw) for row, raw, total in zip(rows, raws, totals, strict=False)]
-        own = [weigher.multiplier for weigher in self._active]
+        own = self._multipliers
         flat_multipliers = [scale.multiplier for scale in self._flat_scales]
         return [
             HostScore(

@@ -6,7 +6,6 @@ same evidence, bit for bit. ``shape_verdicts`` has its checks, ``shape_evidence`
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -64,6 +63,7 @@ class Shape:
         scratch: Scratch,
         stop_reason: str = "",
     ) -> None:
+        # Without cached properties: CPython 3.11 reads each attribute of an instance that has one more slowly.
         self._state = state
         self.spec = spec
         self.fit = fit
@@ -89,11 +89,6 @@ class Shape:
         # A pass costs time per host; beyond this number of touches it is cheaper.
         self._touched_max = max(_TOUCHED_MIN, len(state.hosts) // _HOSTS_PER_TOUCH)
         self._position = self._shared_version = -1  # of the changes in pool and search results
-
-    @cached_property
-    def request_body(self) -> bytes:
-        """The request in its stored form."""
-        return self.spec.request.body()
 
     def rank(self, count: int, *, is_series: bool = False) -> Ranking:
         """Return the best hosts for one instance of this shape on the current state.

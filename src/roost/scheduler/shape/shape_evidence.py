@@ -1,7 +1,6 @@
 """The evidence of a shape: stages, scales and the best hosts of a ranking."""
 
 from collections.abc import Sequence
-from functools import cached_property
 
 from roost.engine.columns.state import State
 from roost.model.evidence.decision import HostScore, Scale, Stage
@@ -27,12 +26,9 @@ class ShapeEvidence:
         self._verdicts = verdicts
         self._score_table = score_table
         self._stop_reason = stop_reason
+        self._checks = verdicts.checks()
         # The latest stages, and the counts that they follow from.
         self._latest_stages: tuple[tuple[int, list[int]], list[Stage]] = ((-1, []), [])
-
-    @cached_property
-    def _checks(self) -> list[tuple[str, str]]:
-        return self._verdicts.checks()
 
     @property
     def checks(self) -> Checks:
