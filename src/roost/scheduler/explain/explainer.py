@@ -30,7 +30,8 @@ _RELAXATIONS: tuple[tuple[Callable[[Request, State], Iterable[Relaxation]], froz
     (relaxations.other_zones, frozenset({"aggregate", "search", "rule"})),
     (relaxations.without_aggregates, frozenset({"aggregate", "search", "rule"})),
     (relaxations.without_server_group, frozenset({"rule"})),
-    (relaxations.without_named_hosts, frozenset({"hosts", "tree", "search", "rule"})),
+    # Within a requested tree, amounts of sharing providers do not count.
+    (relaxations.without_named_hosts, frozenset({"hosts", "tree", "amount", "search", "rule"})),
     (relaxations.other_images, frozenset({"trait", "class", "rule"})),
     (relaxations.without_capabilities, frozenset({"trait", "class", "rule"})),
 )
