@@ -136,7 +136,7 @@ def test_damage_beyond_table_constraints_is_found(tmp_path):
         "INSERT INTO allocation SELECT 2, inventory_id, 3 FROM allocation",
         f"UPDATE inventory SET used = 5 WHERE id = {_CPU_1}",
     )
-    assert audit(path) == [Finding("doubled consumer", "consumers 1 and 2", "2 consumers have one uuid")]
+    assert audit(path) == [Finding("doubled consumer", "consumers 1 and 2", "2 consumers have the same uuid")]
 
 
 def put_work(store, *rows):

@@ -78,7 +78,7 @@ def test_consistent_work_has_no_findings(durable, rows):
         ),
         (
             [instance_status(), work_on()],
-            ("operation", "operation 7", "is an open delete of an instance that it does not have"),
+            ("operation", "operation 7", "is an open delete, but no instance waits for it"),
         ),
     ],
 )

@@ -364,7 +364,7 @@ def test_database_with_only_work_is_not_empty(durable, tmp_path):
     assert commit(store, item(work=[Put(agent("h1"))])) == [""]
     if isinstance(durable, SqliteWorld):
         store.close()
-    with pytest.raises(Exception, match="holds something already"):
+    with pytest.raises(Exception, match="is not empty"):
         backups.restore(_url_of(durable), path, may_replace=False, progress=lambda *_: None)
 
 

@@ -2,8 +2,9 @@
 
 Read ``backends`` first.
 
-All stores give the verdicts of ``commit_rules.judge``. The memory store calls it. The others use equivalent guarded
-statements; if one of these does not pass, they call it on the rows of the batch.
+All stores return the verdicts of ``commit_rules.judge``. The memory store calls ``judge`` for every item. The databases
+write a usual batch with equivalent guarded statements. After a failed guard, and for an unusual batch, they call
+``judge`` on the rows of the batch.
 
 ``backends``: the registry of databases by URL.
 ``database``: the interface of a kind of database.
@@ -15,12 +16,12 @@ statements; if one of these does not pass, they call it on the rows of the batch
 ``rules``: commit rules and tables of every store.
 ``work_queries``: queries of operations, orders and other work.
 ``dump``: a whole database as writes.
-``snapshots``: the schedule of snapshots, and their process.
+``snapshots``: the schedule of snapshots, and the process for writing them.
 ``snapshot_program``: the program that writes a snapshot.
 ``backup``: backup and restore.
 ``backup_file``: the file format of a backup.
 ``audit``: checks of a database by plain SQL.
-``orphans``: allocations that nothing will release.
-``migrate``: migrations on a connection.
+``orphans``: allocations of consumers that do not exist or are on other hosts.
+``migrate``: runs migrations on a connection.
 ``migrations``: the migrations.
 """

@@ -13,7 +13,7 @@ from roost.store.orphans import ORPHANS, Orphan, orphan_of
 from roost.store.rules.schema import check_version
 
 # The database computes sums and counts, so that a million allocations need no memory here.
-# 65536 is 2 to the number of bits of a class in an inventory's identity.
+# The identity of an inventory is provider * 65536 + class.
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -25,7 +25,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A query for violations, and how to describe them."""
+    """A query for violations, and the texts of its findings."""
 
     name: str
     query: str
@@ -33,8 +33,8 @@ class Check(msgspec.Struct, frozen=True):
     problem: str
 
 
-# An inventory may be changed while it is in use, and the tables do not hold its state at the time of a claim. Such
-# excesses are reported as well, because an overbooking leaves the same rows.
+# An inventory may shrink while it is in use, and the tables do not have its state at the time of a claim. The audit
+# reports such an excess, too, because an overbooking leaves the same rows.
 _CHECKS = (
     Check(
         "used",
@@ -57,7 +57,7 @@ _CHECKS = (
            FROM allocation a JOIN inventory i ON i.id = a.inventory_id
            WHERE a.amount < 1 OR a.amount < i.min_unit OR a.amount > i.max_unit OR a.amount % i.step_size <> 0""",
         "allocation of class {1} on provider {0} by consumer {2}",
-        "{3} is not {4} to {5} in steps of {6}: allowed if these were changed afterwards",
+        "{3} is not {4} to {5} in steps of {6}: allowed if these bounds changed afterwards",
     ),
     Check(
         "ownerless allocation",
@@ -74,7 +74,7 @@ _CHECKS = (
         "there is no inventory of class {2} on provider {1}",
     ),
     Check(
-        # With a remote Placement there are instances without allocations.
+        # With a remote Placement, instances have no allocations here.
         "empty consumer",
         """SELECT c.id FROM consumer c WHERE NOT EXISTS (SELECT 1 FROM allocation a WHERE a.consumer_id = c.id)
            AND (EXISTS (SELECT 1 FROM allocation)
@@ -86,7 +86,7 @@ _CHECKS = (
         "doubled consumer",
         "SELECT count(*), min(id), max(id) FROM consumer GROUP BY uuid HAVING count(*) > 1",
         "consumers {1} and {2}",
-        "{0} consumers have one uuid",
+        "{0} consumers have the same uuid",
     ),
     Check(
         "doubled allocation",
@@ -159,7 +159,7 @@ _CHECKS = (
            WHERE (p.parent_id IS NULL AND p.root_id <> p.id)
               OR (p.parent_id IS NOT NULL AND (o.id IS NULL OR o.root_id <> p.root_id))""",
         "provider {0}",
-        "its root is {1}, that of its parent {2} is {3}",
+        "its root is {1}, but the root of its parent {2} is {3}",
     ),
     Check(
         "ownerless inventory",
@@ -220,13 +220,13 @@ _CHECKS = (
         "waits for operation {1}, which has ended or does not exist",
     ),
     Check(
-        # An operation without a turn waits for one, and a deletion that sweeps has released its instance.
+        # An operation with turn 0 is queued, and a deletion in its step ``sweep`` has released its instance.
         "operation",
         """SELECT o.id, o.kind FROM operation o
            LEFT JOIN instance_status s ON s.uuid = o.instance_uuid AND s.operation_id = o.id
            WHERE o.outcome = '' AND o.turn > 0 AND o.step <> 'sweep' AND s.id IS NULL""",
         "operation {0}",
-        "is an open {1} of an instance that it does not have",
+        "is an open {1}, but no instance waits for it",
     ),
 )
 
@@ -244,9 +244,9 @@ def audit(url_or_path: str | Path) -> list[Finding]:
 
 
 def orphans(url_or_path: str | Path) -> list[Orphan]:
-    """Return the allocations of unknown consumers, and those of instances and migrations of other hosts.
+    """Return the orphans: allocations of unknown consumers, or of instances and migrations of other hosts.
 
-    Empty if no instance has a status.
+    Without any instance status, there are none.
 
     Raises:
         StoreBroken, StoreOutdated, Unavailable: as for ``audit``.
@@ -258,7 +258,7 @@ def orphans(url_or_path: str | Path) -> list[Orphan]:
 
 @contextmanager
 def _open(url: str) -> Iterator[tuple[Query, str]]:
-    """Return a function that queries a database, all as of one moment, and the database's label."""
+    """Yield a function for queries of a database, all as of one moment, and the label of the database."""
     database = database_at(url)
     with database.audit_query() as query:
         yield query, database.label
@@ -281,7 +281,7 @@ def _check_version(query: Query, place: str) -> None:
 
 
 def _cycles(query: Query) -> Iterator[Finding]:
-    """Find cycles of providers: each has a parent with the same root, so only a walk finds them."""
+    """Find cycles of providers. All providers in a cycle may have the same root, so only a walk finds it."""
     parents: dict[int, int] = dict(query("SELECT id, parent_id FROM provider WHERE parent_id IS NOT NULL"))
     good: set[int] = set()
     for start in parents:
@@ -290,13 +290,13 @@ def _cycles(query: Query) -> Iterator[Finding]:
             path.add(at)
             at = parents[at]
         if at in path:
-            yield Finding("tree", f"provider {at}", "is above itself")
+            yield Finding("tree", f"provider {at}", "is its own ancestor")
             return
         good |= path
 
 
 def _fault_domains(query: Query) -> Iterator[Finding]:
-    """Find racks with members of different domains, by the facts of the hosts."""
+    """Find racks with two domains of one fault-domain group; the facts of the hosts name their racks."""
     members = """SELECT i.group_id, i.host_id, i.holder, count(*) FROM instance i
                  JOIN server_group g ON g.id = i.group_id WHERE g.policy = 'fault-domain'
                  GROUP BY i.group_id, i.host_id, i.holder ORDER BY i.group_id"""

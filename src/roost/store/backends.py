@@ -21,7 +21,7 @@ class Backend(NamedTuple):
     module: str
     class_name: str
     is_shared: bool  # whether several processes may serve one database
-    extra: str = ""  # Roost's extra with its driver; empty: none is necessary
+    extra: str = ""  # optional dependencies of Roost with the driver; empty: none
 
 
 BACKENDS = (
@@ -87,7 +87,7 @@ def open_store(url_or_path: str | Path, *, settings: model_settings.Store) -> St
 
     Raises:
         StoreBusy: another process serves this SQLite file.
-        StoreOutdated: run the command in the message.
+        StoreOutdated: the schema is older or newer than the program's; the message names the remedy.
         StoreBroken: the database is read-only, corrupt, or not one of Roost.
         Unavailable: PostgreSQL does not answer.
     """
@@ -102,7 +102,7 @@ def open_reader(url_or_path: str | Path, *, settings: model_settings.Store = _DE
         settings: how long to wait for PostgreSQL.
 
     Raises:
-        StoreOutdated: run the command in the message.
+        StoreOutdated: the schema is older or newer than the program's; the message names the remedy.
         StoreBroken: the database does not exist, is corrupt, or is not one of Roost.
         Unavailable: PostgreSQL does not answer.
     """
@@ -110,9 +110,9 @@ def open_reader(url_or_path: str | Path, *, settings: model_settings.Store = _DE
 
 
 def open_follower(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAULTS) -> ReadingStore:
-    """Open an existing database for a process that forks and follows the commits of others.
+    """Open an existing database for a process that forks and follows the commits of other processes.
 
-    Its children call ``ReadingStore.fix``.
+    Forked children call ``ReadingStore.fix``.
     """
     return database_at(url_or_path).open_follower(settings)
 
@@ -139,7 +139,7 @@ def stamp(url_or_path: str | Path, version: str) -> None:
 
 
 def exists(url_or_path: str | Path) -> bool:
-    """Return whether a database exists; a server counts as existing."""
+    """Return whether a database exists; always true on a server."""
     return database_at(url_or_path).exists()
 
 

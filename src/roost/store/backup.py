@@ -1,4 +1,4 @@
-"""Backup and restore for every kind of database: all rows of one moment into a file, and back in one transaction."""
+"""Backup and restore: all rows of one moment are written to a file, and restored from it in one transaction."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from roost.store.database import BackupReader
 from roost.store.rules.codec import CODECS
 from roost.store.rules.schema import DECISION, SCHEMA_VERSION, SEQUENCE, Table
 
-# Without feed and snapshots, which rebuild earlier moments: a restored database starts a new history.
+# A backup omits feed and snapshots, which serve to rebuild earlier states: a restored database has a new history.
 TABLES: tuple[Table, ...] = (*(codec.table for codec in CODECS.values()), SEQUENCE)
 _ROWS_PER_BLOCK = 2000
 _BODY = DECISION.columns.index("body")
@@ -29,7 +29,7 @@ def backup(url: str, path: Path, *, progress: Progress) -> tuple[Header, int]:
     Raises:
         BadRequest: the file exists.
         BadFile: it cannot be written.
-        StoreOutdated: run the command in the message.
+        StoreOutdated: the schema is older or newer than the program's; the message names the remedy.
         Unavailable: the database cannot be read.
     """
     database = database_at(url)
@@ -77,7 +77,7 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
     tables = {table.name: table for table in TABLES}
     with database_at(url).replace() as writer:
         if not may_replace and not writer.is_empty():
-            raise BadRequest("the database holds something already: nothing was changed; use --replace to replace it")
+            raise BadRequest("the database is not empty: nothing was changed; use --replace to replace its content")
         writer.clear()
         done = 0
         for number, rows in read_blocks(path):
@@ -90,6 +90,6 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
 
 
 def _drop_positions(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return decisions without their position in the feed: in this database, other changes have these positions."""
+    """Return decisions without their visible changes, which mean nothing in the restored database."""
     with report_corruption("a decision"):
         return [(*row[:_BODY], drop_seen(row[_BODY]), *row[_BODY + 1 :]) for row in rows]

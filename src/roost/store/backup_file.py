@@ -1,7 +1,8 @@
 """The file format of a backup: contents, order and checksum.
 
-It starts with two lines of text for ``head -n 2``: its kind, and a JSON object with its contents. Then follow blocks of
-rows, each with its length in four bytes and msgpack under zlib, an empty block, and the SHA-256 of everything before.
+The file starts with two lines of text for ``head -n 2``: the name of the format, and the header as JSON. Blocks of rows
+follow. A block is its length in four bytes, then msgpack compressed with zlib. A length of 0 ends the blocks. The last
+bytes are the SHA-256 of everything before them.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ Block = tuple[int, list[tuple[Any, ...]]]  # index of a table in the header, row
 
 _MAGIC = b"roost-backup 1\n"
 _LENGTH = struct.Struct(">I")
-_BLOCK_MAX = 2**30  # bytes; a longer block has a broken length
+_BLOCK_MAX = 2**30  # bytes; a greater length is damaged
 _HEADER_MAX = 2**20
 _CHUNK = 2**20
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -39,7 +40,7 @@ class TableHead(msgspec.Struct, frozen=True):
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """The contents of a backup."""
+    """The header of a backup: origin, position and tables."""
 
     schema: str
     database: str  # sqlite, postgresql
@@ -54,7 +55,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_backup(path: Path, header: Header, blocks: Iterable[Block], *, progress: Progress) -> int:
-    """Write a backup; the file appears when it is complete. Return its size in bytes.
+    """Write a backup, and return its size in bytes; the file appears when it is complete.
 
     Raises:
         BadRequest: the file exists.
@@ -64,7 +65,7 @@ def write_backup(path: Path, header: Header, blocks: Iterable[Block], *, progres
         raise BadRequest(f"{path} exists already: name a file that does not")
     beside = path.with_name(path.name + ".new")
     with _translate_errors(path):
-        # A backup holds everything, so only its owner may read it.
+        # A backup has all data of the database, so only its owner may read it.
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -106,7 +107,7 @@ def _parts(header: Header, blocks: Iterable[Block]) -> Iterator[bytes | int]:
 
 
 def read_header(path: Path) -> Header:
-    """Return the contents of a backup, after a check of its checksum.
+    """Return the header of a backup, after a check of its checksum.
 
     Raises:
         BadFile: it is not a complete backup.

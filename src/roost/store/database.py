@@ -1,4 +1,4 @@
-"""The interface of a kind of database: everything that programs do with one besides serving it."""
+"""The interface of a kind of database: opening, schema version, backup, snapshot and audit."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ Query = Callable[[str], Iterable[tuple[Any, ...]]]
 
 
 class BackupReader(Protocol):
-    """A snapshot of a database, for a backup."""
+    """The content of a database at one moment, for a backup."""
 
     def position(self) -> int:
         """Return the position of the newest change."""
@@ -24,7 +24,7 @@ class BackupReader(Protocol):
         """Return the number of rows of a table."""
 
     def rows(self, table: Table) -> Iterable[tuple[Any, ...]]:
-        """Return the rows of a table, with columns in their order."""
+        """Return the rows of a table, with their columns in the order of the table."""
 
 
 class BackupWriter(Protocol):
@@ -40,7 +40,7 @@ class BackupWriter(Protocol):
         """Add rows."""
 
     def finish(self, position: int) -> None:
-        """Advance identities and positions beyond all used ones, here or in the backup.
+        """Advance identities and positions beyond all used ones of this database and of the backup.
 
         Args:
             position: of the newest change in the backup.
@@ -54,7 +54,7 @@ class Database(ABC):
         url: as in the setting ``store.url``.
     """
 
-    kind: ClassVar[str]  # its name in backups
+    kind: ClassVar[str]  # the name of the kind in backups
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -78,7 +78,7 @@ class Database(ABC):
 
     @abstractmethod
     def exists(self) -> bool:
-        """Return whether it exists; a server counts as existing."""
+        """Return whether the database exists; always true on a server."""
 
     @abstractmethod
     def version(self) -> str | None:
@@ -111,7 +111,7 @@ class Database(ABC):
 
     @abstractmethod
     def write_snapshot(self) -> bool:
-        """Write a snapshot in this process; return whether it was necessary and no other process wrote one.
+        """Write a snapshot in this process; return False if none is needed, or another process writes one.
 
         Raises:
             Unavailable: the database cannot be used.

@@ -9,12 +9,12 @@ from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item
 from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past, WorkReader
 
-# First identity of a kind without reserved ones at the origin.
+# First identity of a kind that is missing in ``next_ids``.
 _FIRST = 2**40
 
 
 class DryStore:
-    """The store of a forked state. It accepts everything that the columns accepted, since only this process writes.
+    """The store of a forked state. It accepts every item, since the columns accepted it and no other process writes.
 
     Args:
         position: of the newest change in the state.
@@ -29,7 +29,7 @@ class DryStore:
         self._next_ids = dict(next_ids)
 
     def load(self) -> LoadedDatabase:
-        """See ``Store.load``. There is nothing to load: an error ends a dry run.
+        """See ``Store.load``. A dry run has no database to reload, so an error ends it.
 
         Raises:
             Unavailable: always.
@@ -57,38 +57,38 @@ class DryStore:
         return nullcontext()
 
     def past(self, position: int, visible_changes: str) -> Past | None:
-        """See ``Store.past``. It has no past."""
+        """See ``Store.past``. A dry run has no history."""
         return None
 
     def prune_work(self, *, older_than_s: float) -> int:
-        """See ``Store.prune_work``. It has no work."""
+        """See ``Store.prune_work``. A dry run has no work."""
         return 0
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
-        """See ``Store.start_snapshot``. It has no snapshots."""
+        """See ``Store.start_snapshot``. A dry run has no snapshots."""
         return False
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
-        """See ``Store.evidence``. It has none."""
+        """See ``Store.evidence``. A dry run stores no evidence."""
         return []
 
     def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
-        """See ``Store.refusals``. It has none."""
+        """See ``Store.refusals``. A dry run stores no decisions."""
         return []
 
     def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
-        """See ``Store.decisions``. It has none."""
+        """See ``Store.decisions``. A dry run stores no decisions."""
         return []
 
     def document(self, number: int) -> bytes | None:
-        """See ``Store.document``. It has none."""
+        """See ``Store.document``. A dry run stores no documents."""
         return None
 
     def beat(self, hosts: Iterable[str], now_s: float) -> None:
-        """See ``Store.beat``. It has no agents."""
+        """See ``Store.beat``. A dry run has no agents."""
 
     def work_reader(self, clock: Clock) -> WorkReader:
-        """See ``Store.work_reader``. It has no work.
+        """See ``Store.work_reader``. A dry run has no work.
 
         Raises:
             Unavailable: always.

@@ -52,7 +52,7 @@ from roost.store.rules.writes.symbols import DROPPED
 _CONSUMERS_PER_CLAIM = 500
 _FIRST = itemgetter(0)
 
-# Reads a table in the order of its first columns, with the columns of each row in their order.
+# Returns the rows of a table in the order of its key, each with its columns in the order of the table.
 Scan = Callable[[Table], Iterable[tuple[Any, ...]]]
 
 
@@ -60,7 +60,7 @@ def writes_of(scan: Scan) -> Iterator[Write]:
     """Yield the content of all tables.
 
     ``PutInventories``, ``PutTraits`` and ``PutMembership`` expect generation 0 here; the actual generations follow at
-    the end. The limit of a place is 0: it was checked at its claim.
+    the end. The limit of a place is 0: the store checked the actual limit at the claim.
     """
     yield from (symbol_of(row) for row in scan(SYMBOL))
     yield from (PutDocument(*row) for row in scan(DOCUMENT))
@@ -80,7 +80,7 @@ def writes_of(scan: Scan) -> Iterator[Write]:
 
 
 def symbol_of(row: tuple[Any, ...]) -> PutSymbol | DropSymbol:
-    """Return the name of a number, or its deletion; see ``tombstone_of``."""
+    """Return the write for a symbol's row: its name, or the deletion of its name; see ``tombstone_of``."""
     symbol = PutSymbol(*row)
     if not symbol.kind.startswith(DROPPED):
         return symbol
@@ -89,7 +89,10 @@ def symbol_of(row: tuple[Any, ...]) -> PutSymbol | DropSymbol:
 
 
 def _providers(rows: Iterable[tuple[Any, ...]]) -> Iterator[PutProvider]:
-    """Yield providers in row order; one with a younger parent comes first as a root, and again at the end."""
+    """Yield providers in row order.
+
+    A provider with a younger parent appears twice: first as a root, and at the end with its parent.
+    """
     moved: list[PutProvider] = []
     for row in rows:
         provider = PutProvider(*row)
@@ -101,7 +104,7 @@ def _providers(rows: Iterable[tuple[Any, ...]]) -> Iterator[PutProvider]:
 
 
 def _inventories(rows: Iterable[tuple[Any, ...]], generations: list[tuple[int, int]]) -> Iterator[PutInventories]:
-    """Yield the inventories of each provider; collect the generations."""
+    """Yield the inventories of each provider; add the generations to ``generations``."""
     for provider_id, rows_of_provider in groupby(rows, key=lambda row: row[0] >> CLASS_BITS):
         inventories = []
         for row in rows_of_provider:
@@ -115,7 +118,7 @@ def _inventories(rows: Iterable[tuple[Any, ...]], generations: list[tuple[int, i
 
 
 def _claims(scan: Scan) -> Iterator[Claim]:
-    """Yield all claims, reading the three tables side by side in the order of consumers."""
+    """Yield all claims; read consumers, allocations and instances side by side, in the order of consumers."""
     occupied = {(row[0], row[1]) for row in scan(PLACE) if row[3] > 0}
     takes, instances = _RowsByConsumer(scan(ALLOCATION)), _RowsByConsumer(scan(INSTANCE))
     claim = Claim([], [], [], [])
@@ -135,7 +138,7 @@ def _claims(scan: Scan) -> Iterator[Claim]:
 
 
 class _RowsByConsumer:
-    """Rows in the order of consumers, read in step with them."""
+    """Rows of a table in the order of consumers, read consumer by consumer."""
 
     def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._rows = iter(rows)

@@ -35,7 +35,7 @@ class _SharedRows:
 
 
 class _Rows:
-    """Finds rows by a scan of all of them."""
+    """Finds rows by a scan of the whole table."""
 
     def __init__(self, tables: RowCache, clock: Clock) -> None:
         self._tables = tables
@@ -107,7 +107,7 @@ class MemoryStore:
 
     def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``."""
-        assert are_committable(items), "a generation is never committed"
+        assert are_committable(items), "PutGeneration is never committed"
         refusals: list[Refusal | None] = []
         writes: list[Write] = []
         for item in items:
@@ -135,7 +135,7 @@ class MemoryStore:
 
     @property
     def visible_changes(self) -> str:
-        """See ``Store.visible_changes``: the process, its newest read change, and its newest own change since."""
+        """See ``Store.visible_changes``: the process, the newest change it read, and its own newest change since."""
         return f"{self._peer} {self._seen} {max(self._own, default=self._seen)}" if self.is_shared else ""
 
     def past(self, position: int, visible_changes: str) -> Past:
@@ -152,7 +152,7 @@ class MemoryStore:
         return nullcontext()
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
-        """See ``Store.start_snapshot``. There is no feed to shorten."""
+        """See ``Store.start_snapshot``. A memory store needs no snapshots."""
         return False
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
@@ -192,7 +192,7 @@ class MemoryStore:
         return WorkQueries(_Rows(self._shared.tables, clock))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
-        """See ``Store.prune``. The feed of this store has no times, so only its size limits it."""
+        """See ``Store.prune``. Only decisions are deleted; the feed stays."""
         rows = self._shared.tables.decisions.rows
         size = sum(len(row.body) for row in rows.values())
         pruned = 0

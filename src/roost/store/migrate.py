@@ -33,7 +33,7 @@ def stamp_version(connection: sqlalchemy.Connection, version: str) -> None:
 
 def head() -> str:
     """Return the newest migration."""
-    import alembic.script  # overridden by tests only
+    import alembic.script  # needed by tests only
 
     found = alembic.script.ScriptDirectory.from_config(_config()).get_current_head()
     assert found is not None
@@ -42,7 +42,7 @@ def head() -> str:
 
 @contextmanager
 def driver_errors() -> Iterator[None]:
-    """Re-raise errors of SQLAlchemy as the driver's own, which the stores recognise."""
+    """Raise the driver's error in place of an error of SQLAlchemy: the stores recognise only the driver's errors."""
     try:
         yield
     except sqlalchemy.exc.DBAPIError as error:

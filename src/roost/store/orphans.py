@@ -1,4 +1,4 @@
-"""Allocations that nothing will release: their consumer does not exist, or belongs to other hosts."""
+"""Orphans: allocations of consumers that do not exist or are on other hosts. Nothing will release them."""
 
 from typing import Any, Literal
 
@@ -6,9 +6,10 @@ import msgspec
 
 from roost.model.names import uuid_text
 
-# Consumers of other services, by their type, are left out. Without any status there is no list of instances, so nothing
-# is an orphan. An instance without a status was decided here and runs under another service. A completed migration has
-# no allocations, nor has an instance without a host, except during its build.
+# Consumers of other types belong to other services, and are left out. Without any instance status, Roost runs no
+# instances, so nothing is an orphan. An instance without a status was decided here but runs under another service, so
+# its allocations are valid. Allocations of an ended migration are orphans. So are those of an instance without a host,
+# except during its build.
 _OF_UNKNOWN_CONSUMERS = """
     SELECT c.uuid, p.uuid, s.name, a.amount, 'unknown' FROM consumer c
     JOIN allocation a ON a.consumer_id = c.id JOIN provider p ON p.id = a.inventory_id / 65536
@@ -21,8 +22,9 @@ _OF_UNKNOWN_CONSUMERS = """
       AND COALESCE(m.status, '') NOT IN ('moving', 'finished', 'left', 'reverting')
       AND (m.uuid IS NOT NULL OR (t.uuid IS NULL AND i.consumer_id IS NULL) OR t.status = 'DELETED'
            OR (t.host = '' AND t.status <> 'BUILD' AND t.operation_id = 0))"""
-# Instances of any host may hold shared providers. If the status and the allocations name two hosts, and an operation is
-# open on the instance, or an unsettled move names the host, it is unknown which of them is wrong.
+# Sharing providers are left out, because instances of any host may have allocations on them. If the status of an
+# instance and its row in ``instance`` name two hosts, either may be wrong, so the instance is left out. It is also left
+# out during an operation or task, and during a migration from or to the other host.
 _ELSEWHERE = """
     SELECT c.uuid, p.uuid, s.name, a.amount, '{holder}' FROM consumer c
     {known} JOIN allocation a ON a.consumer_id = c.id JOIN provider p ON p.id = a.inventory_id / 65536
@@ -62,7 +64,7 @@ class Orphan(msgspec.Struct, frozen=True, kw_only=True):
     provider: str  # uuid
     resource_class: str
     amount: int
-    holder: Holder = "unknown"  # or an instance or a migration that has, or will have, allocations elsewhere
+    holder: Holder = "unknown"  # the kind of the consumer; an instance or a migration belongs to other hosts
 
     @property
     def problem(self) -> str:
@@ -71,7 +73,7 @@ class Orphan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def orphan_of(row: tuple[Any, ...]) -> Orphan:
-    """Return a row of ``ORPHANS`` of either database as a struct."""
+    """Convert a row of ``ORPHANS``, from SQLite or PostgreSQL, to a struct."""
     consumer, provider, resource_class, amount, holder = row
     return Orphan(
         consumer=_text(consumer), provider=_text(provider), resource_class=resource_class, amount=amount, holder=holder

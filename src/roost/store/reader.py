@@ -10,7 +10,7 @@ from roost.model.writes import Change, EvidenceRow, Item, PutSymbol, Write
 from roost.placement.writes.name_numbers import missing_standard
 from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past, Store, WorkReader
 
-# First of the identities used only here: far from those of the database.
+# First identity for use in this process only: far above those of the database.
 _FIRST = 2**40
 
 
@@ -18,7 +18,7 @@ class ReadingStore:
     """A read-only view of another store.
 
     Args:
-        store: the database, opened for reading; closed with this one.
+        store: the database, opened for reading; ``close`` closes it.
     """
 
     def __init__(self, store: Store) -> None:
@@ -33,7 +33,11 @@ class ReadingStore:
         return True
 
     def fix(self, open_own: Callable[[], Store]) -> None:
-        """Stop following the database, and use an own connection: in a forked child."""
+        """Stop following the database, and open a separate connection, in a forked child.
+
+        Args:
+            open_own: opens the database for the child.
+        """
         self._inherited.append(self._store)
         self._store = open_own()
         self._is_fixed = True
@@ -44,7 +48,7 @@ class ReadingStore:
         return LoadedDatabase(loaded.position, _add_standard_names(loaded.writes))
 
     def reserve(self, kind: IdKind, count: int) -> int:
-        """See ``Store.reserve``. These are for dry runs only; the database is not changed."""
+        """See ``Store.reserve``. The identities are for dry runs only; the database does not change."""
         first = self._next_ids.get(kind, _FIRST)
         self._next_ids[kind] = first + count
         return first
@@ -58,7 +62,7 @@ class ReadingStore:
         return self._refuse()
 
     def changes(self) -> Sequence[Change] | None:
-        """See ``Store.changes``. After ``fix`` there are none."""
+        """See ``Store.changes``. After ``fix``, there are no changes."""
         return () if self._is_fixed else self._store.changes()
 
     @property
@@ -71,7 +75,7 @@ class ReadingStore:
         return self._store.past(position, visible_changes)
 
     def order_creations(self) -> AbstractContextManager[None]:
-        """See ``Store.order_creations``. It creates nothing."""
+        """See ``Store.order_creations``. A reader creates nothing."""
         return nullcontext()
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
@@ -111,7 +115,7 @@ class ReadingStore:
         return 0
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
-        """See ``Store.start_snapshot``. The serving processes write them."""
+        """See ``Store.start_snapshot``. The serving processes write snapshots."""
         return False
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """The program that writes a snapshot.
 
-It reads the URL of a database from its standard input, since the URL may hold a password.
+It reads the URL of a database from its standard input, not from its arguments. The URL may contain a password, and
+other users can see the arguments.
 """
 
 import os

@@ -1,11 +1,11 @@
-"""The schedule of snapshots, and the process that writes one, so that the server never waits for it."""
+"""The schedule of snapshots, and a separate process for writing them, so that the server never waits."""
 
 import math
 import subprocess
 import sys
 import time
 
-# Seconds before another attempt, after a failure or while another process writes one.
+# Minimum seconds between two starts, in case of failures or of a snapshot by another process.
 _PAUSE_S = 60.0
 _DAY_S = 86_400.0
 _PROGRAM = "roost.store.snapshot_program"
@@ -15,8 +15,8 @@ def is_due(changes: int, feed_bytes: int, *, age_s: float | None, every_bytes: i
     """Return whether a snapshot is due.
 
     Args:
-        changes: number of changes after the newest snapshot, or in all.
-        feed_bytes: approximate size of these.
+        changes: number of changes after the newest snapshot; without a snapshot, of all changes.
+        feed_bytes: approximate size of these changes.
         age_s: of the newest snapshot; None: there is none.
         every_bytes: approximate size of the feed between two snapshots.
     """
@@ -26,7 +26,7 @@ def is_due(changes: int, feed_bytes: int, *, age_s: float | None, every_bytes: i
 
 
 class SnapshotProcess:
-    """The process that writes a snapshot, one at a time; its result is ignored.
+    """The process for writing snapshots, one process at a time; its result is ignored.
 
     A failed snapshot only makes replays longer, and a later call tries again.
     """
@@ -66,7 +66,7 @@ class SnapshotProcess:
             self._process.wait(timeout_s)
 
     def stop(self) -> None:
-        """End the process; its incomplete snapshot is deleted later."""
+        """End the process; ``Store.prune`` deletes its incomplete snapshot."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -30,9 +30,9 @@ class Condition(NamedTuple):
 
 
 class IndexedSubset(NamedTuple):
-    """Rows with a partial index. A query uses the index only if its text has the same condition."""
+    """The rows of a partial index. A database uses the index only if the query repeats its condition."""
 
-    text: str  # the condition
+    text: str  # the condition of the index
     contains: Callable[[Any], bool]
 
 
@@ -223,7 +223,10 @@ class WorkQueries:
         return sorted(self._find(AgentRow, [], order=("host",)), key=lambda agent: agent.host)
 
     def agents_by_host(self) -> Mapping[str, AgentRow]:
-        """See ``WorkReader.agents_by_host``. Agents are never deleted, and versions only grow."""
+        """See ``WorkReader.agents_by_host``.
+
+        Agents are never deleted, and versions only grow. So an equal tally means equal versions of all agents.
+        """
         tally = self._rows.tally(WORK[AgentRow])
         if tally != self._agents_tally:
             # The rows may include later commits than the tally; the next call then reads them again.
@@ -270,12 +273,13 @@ def _equal_conditions(**values: str | None) -> list[Condition]:
 def find_expired(
     rows: Callable[[RowQuery], list[tuple[Any, ...]]], older_than_s: float, *, limit: int
 ) -> list[tuple[Table, list[Values]]]:
-    """Return the keys of work that ended at a moment or earlier, oldest first, and of its orders.
+    """Return the keys of expired rows: events, deleted instances, ended migrations, ended operations with their orders.
 
     Operations with open orders stay: an order to destroy a guest may wait for the return of its host.
 
     Args:
         rows: the source of rows.
+        older_than_s: rows of this moment or earlier expire; the oldest come first.
         limit: maximum number of keys per table, except orders.
     """
     queries = [RowQuery(EVENT, (Condition("at_s", "<=", older_than_s),), ("at_s", "id"), limit=limit)]
@@ -315,7 +319,7 @@ def statement(query: RowQuery, condition_of: Callable[[Condition], str]) -> str:
     """Return the SQL statement of a query.
 
     Args:
-        condition_of: the condition on one column, in the dialect of the database.
+        condition_of: returns the SQL of one condition, in the dialect of the database.
     """
     conditions = [condition_of(condition) for condition in query.conditions]
     if query.subset is not None:
