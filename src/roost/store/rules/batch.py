@@ -1,8 +1,8 @@
 """The net effect of a batch of claims and releases, so that few guarded statements can write it.
 
-The statements pass only if every item of the batch would be accepted in order. If one does not pass, nothing is
-written, and the batch is judged item by item (``commit_rules``). An unusual batch may be rejected here, but no batch is
-accepted that ``commit_rules.judge`` would refuse.
+The guards of the statements pass only if ``commit_rules.judge`` would accept every item of the batch, in order. If a
+guard does not pass, nothing is written, and ``judge`` decides item by item. ``judge`` also decides on an unusual batch,
+which ``gather`` rejects.
 """
 
 from collections.abc import Sequence
@@ -39,8 +39,8 @@ class Batch:
     )
 
     def __init__(self) -> None:
-        # Inventory id, or the slot of a generation -> the increment of ``used``, its maximum at any claim, and minimum,
-        # maximum and common divisor of the claimed amounts.
+        # Inventory id, or the slot of a generation -> the total increment of ``used``, its peak after any claim, and
+        # minimum, maximum and common divisor of the claimed amounts.
         self.stocks: dict[int, list[int]] = {}
         # Group and scope -> holder, added members, maximum number of members afterwards.
         self.places: dict[tuple[int, int], list[int]] = {}
@@ -50,15 +50,15 @@ class Batch:
         self.documents: list[Values] = []
         self.decisions: list[Values] = []
         self.released: dict[int, None] = {}  # in order
-        # Numbers of released and of claimed consumers at the end of each phase. A release after a claim begins a new
-        # phase. Within a batch a uuid may be released and claimed again, in this order only.
+        # Counts of released and of claimed consumers at the end of each phase. A release after a claim begins a new
+        # phase. A batch may release a uuid and then claim it again, but not the reverse.
         self.phases: list[tuple[int, int]] = []
         self.frees: list[tuple[int, int, int]] = []
         self.writes: list[Write] = []
 
 
 def gather(items: Sequence[Item]) -> Batch | None:
-    """Add up a batch; None if it has unusual writes, or others than claims, releases and documents."""
+    """Add up a batch; None if it has work, unusual writes, or writes other than claims, releases and documents."""
     batch = Batch()
     for item in items:
         if item.work:
@@ -149,7 +149,7 @@ def _raise_generation(stocks: dict[int, list[int]], provider_id: int) -> None:
 
 
 def _add_place(batch: Batch, place: Place, *, sign: int) -> bool:
-    """Add a place; return False if it is both claimed and released, or by two holders: ``judge`` decides then."""
+    """Add a place; return False for bad counts, two holders, or both a claim and a release: ``judge`` decides then."""
     key = (place.group_id, place.scope)
     if place.members < 1 or (sign > 0 and place.members > place.limit):
         return False

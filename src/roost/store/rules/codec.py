@@ -29,7 +29,7 @@ R = TypeVar("R", bound=msgspec.Struct)
 _WRITES = msgspec.msgpack.Encoder()
 _WRITES_OF = msgspec.msgpack.Decoder(list[Write])
 _AS_TUPLE = msgspec.structs.astuple
-# Approximate size of a row of a snapshot; each is written in its own transaction, for which others wait.
+# Approximate size of one part of a snapshot. Each part has its own transaction, and other writers wait for it.
 _PART_BYTES = 256 * 1024
 
 
@@ -143,7 +143,7 @@ CODECS = _codecs()
 
 
 def fill(cache: RowCache, table: str, rows: list[Values]) -> None:
-    """Add rows of a table from the database; rows with one key are neighbours."""
+    """Add rows of a table from the database to a cache; rows with equal keys must be neighbours."""
     codec, cached = CODECS[table], cache.by_name()[table]
     key = [codec.table.columns.index(column) for column in codec.table.key]
     for _, same in groupby(rows, key=lambda row: [row[at] for at in key]):

@@ -35,7 +35,7 @@ def judge(cache: RowCache, item: Item) -> Refusal | None:
 
     Args:
         cache: the rows, at least those that ``find_footprint`` returns for this item.
-        item: judged write by write, each on the result of those before.
+        item: its writes are judged in order, each on the result of the earlier ones.
 
     Returns:
         None if the item is applied.

@@ -1,4 +1,4 @@
-"""The filter of stored decisions: one condition for both databases, and its equal for the memory store."""
+"""The filter of stored decisions: a condition for both databases, and an equal function for the memory store."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ def where(query: DecisionQuery, *, mark: str, position: Literal["instr", "strpos
 
     Args:
         mark: placeholder of a value.
-        position: the function of the database that finds a text in another.
+        position: the SQL function for the position of one text in another.
     """
     parts: list[tuple[str, Value]] = [(f"id < {mark}", query.before)]
     if query.since_s:

@@ -18,5 +18,9 @@ class Footprint:
         self.is_structural = False  # whether the batch has more than claims and releases
 
     def add(self, table: str, columns: str, *values: Value) -> None:
-        """Add the rows of ``table`` with these values in these columns, separated by blanks."""
+        """Add the rows of ``table`` with these values in these columns.
+
+        Args:
+            columns: their names, separated by blanks.
+        """
         self.lookups.setdefault((table, tuple(columns.split())), set()).add(values)

@@ -5,14 +5,14 @@ from roost.store.rules.row_cache import RowCache, Stock
 
 
 def slot_of(provider_id: int) -> int:
-    """Return the identity of the row that holds a provider's generation."""
+    """Return the identity of the row with a provider's generation."""
     return provider_id << CLASS_BITS | GENERATION_SLOT
 
 
 def generation_row(provider_id: int, generation: int) -> Stock:
-    """Return the row that holds a provider's generation.
+    """Return the row with a provider's generation.
 
-    Its bounds let the guard of a claim pass for a row with releases only.
+    A batch treats it like an inventory with releases only, and its bounds pass the guard of such inventories.
     """
     return Stock(slot_of(provider_id), 0, 0, 0, 0, 1, 0.0, generation)
 

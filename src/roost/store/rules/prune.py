@@ -38,13 +38,13 @@ class Deletions(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A row that may be deleted, in the order of deletion."""
+    """A row that may be deleted; candidates sort in the order of deletion."""
 
     order_s: float
-    span: int  # between two snapshots; -1: a decision, which precedes the changes it needs
-    rank: int  # a snapshot precedes the changes that depend on it
+    span: int  # index of a snapshot, or of the last one before a change; -1: a decision, deleted before its changes
+    rank: int  # 0, or 1 for a change: a snapshot is deleted before the changes after it
     number: int
-    age_s: float  # deleted if below the limit; infinite: never deleted for its age
+    age_s: float  # a moment; deleted if it is before the limit; infinite: never deleted for its age
     table: str
     size: int
 
@@ -60,15 +60,15 @@ def choose_deletions(
 ) -> Deletions:
     """Choose rows to delete so that all remaining decisions can be rebuilt from the remaining snapshots.
 
-    A state is rebuilt from the newest snapshot before it and the later changes. The last decision that needs a snapshot
-    and its changes was made when the next snapshot was. So their age is that of the next snapshot. Changes after the
-    newest snapshot are never deleted for their age. For their size, the snapshot is deleted before them.
+    A state is rebuilt from the newest snapshot before it and the changes since that snapshot. Decisions need a snapshot
+    and its changes until the next snapshot is made, so both have the age of the next snapshot. Changes after the newest
+    snapshot are never deleted for their age. If the size requires their deletion, the snapshot is deleted before them.
 
     Args:
         oldest: the oldest decisions and changes, at most ``limit`` of each kind.
         snapshots: all snapshots.
         stored_bytes: size of all decisions, changes and snapshots.
-        older_than_s: delete decisions made before this moment.
+        older_than_s: delete decisions made before this moment, and rows that only they need.
         max_bytes: delete the oldest rows until at most this size is left.
     """
     candidates = sorted(_candidates(oldest, snapshots))
@@ -89,7 +89,7 @@ def choose_deletions(
 def _candidates(oldest: Sequence[Row], snapshots: Sequence[Snapshot]) -> list[_Candidate]:
     heads = sorted((each for each in snapshots if each.is_complete), key=lambda head: head.mark)
     marks = [head.mark for head in heads]
-    # The time after which the rows of each head are not needed; it rises even if clocks go back.
+    # By head, the time of the next head: later decisions do not need its rows. It rises even if clocks go back.
     ends_s: list[float] = []
     for head in heads[1:]:
         ends_s.append(max([head.made_at_s, *ends_s[-1:]]))
@@ -99,9 +99,9 @@ def _candidates(oldest: Sequence[Row], snapshots: Sequence[Snapshot]) -> list[_C
         if row.table == "decision":
             found.append(_Candidate(row.written_at_s, -1, 0, row.number, row.written_at_s, "decision", row.size))
             continue
-        span = bisect_left(marks, row.mark) - 1  # The last head without it.
+        span = bisect_left(marks, row.mark) - 1  # The last head without this change.
         if span == -1 and heads:
-            order_s = age_s = _NO_AGE  # The oldest snapshot contains it.
+            order_s = age_s = _NO_AGE  # The oldest snapshot contains this change.
         elif span < len(ends_s) and heads:
             order_s = age_s = ends_s[span]
         else:
@@ -117,10 +117,10 @@ def _candidates(oldest: Sequence[Row], snapshots: Sequence[Snapshot]) -> list[_C
 
 
 class StoredSize:
-    """The size of decisions and changes in a database with up to millions of them.
+    """The size of all decisions and changes of a database, estimated until all are counted.
 
-    Old rows are counted in parts, newest first, since a full count reads the whole file and delays answers. Until it is
-    counted, a row has the average size of the counted ones.
+    Old rows are counted in parts, newest first, since a full count of millions reads the whole file and delays answers.
+    An uncounted row is assumed to have the average size of the counted ones.
 
     Args:
         newest: by table, the newest number at the start.
@@ -132,11 +132,11 @@ class StoredSize:
         self._bytes = dict.fromkeys(newest, 0)
 
     def last_to_count(self, table: str) -> int:
-        """Return the newest number not yet counted; 0: all are."""
+        """Return the newest number not yet counted; 0: all are counted."""
         return self._uncounted[table]
 
     def count(self, table: str, rows: int, size: int, *, lowest: int | None) -> None:
-        """Count old rows, from ``lowest`` to ``last_to_count``; None: there are no more."""
+        """Add counted old rows, from ``lowest`` to ``last_to_count``; None: there were no rows left."""
         self.add(table, rows, size)
         self._uncounted[table] = 0 if lowest is None else lowest - 1
 

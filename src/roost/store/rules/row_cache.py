@@ -51,7 +51,7 @@ class Stock(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Seat(msgspec.Struct, frozen=True, array_like=True):
-    """The holder of places of a group in one scope, and their number; no holder if ``members`` is 0."""
+    """The places of a server group in one scope: their holder, and the number of members; 0: no holder."""
 
     group_id: int
     scope: int
@@ -70,7 +70,7 @@ class Holding(msgspec.Struct, frozen=True, array_like=True):
     """The allocations of one consumer."""
 
     consumer_id: int
-    takes: tuple[tuple[int, int], ...]  # inventory id and amount, by id
+    takes: tuple[tuple[int, int], ...]  # inventory id and amount, sorted by id
 
 
 class CachedTable(Generic[K, R]):
@@ -85,7 +85,7 @@ class CachedTable(Generic[K, R]):
         group: Callable[[R], Hashable] | None = None,
     ) -> None:
         self.rows: dict[K, R] = {}
-        self.changed: dict[K, R | None] = {}  # effect of accepted items -> the row before
+        self.changed: dict[K, R | None] = {}  # key -> the row before all accepted items; None: absent
         self._log = log
         self._key, self._uniques, self._group = key, uniques, group
         self._by: tuple[dict[Hashable, K], ...] = tuple({} for _ in uniques)
@@ -104,7 +104,12 @@ class CachedTable(Generic[K, R]):
         return all(unique(row) == unique(other) for unique in self._uniques)
 
     def find(self, unique: int, value: Hashable) -> R | None:
-        """Return the row with ``value`` in the unique column(s) of that number, or None."""
+        """Return the row with a unique value, or None.
+
+        Args:
+            unique: index in ``uniques`` of the unique columns.
+            value: the value of these columns.
+        """
         key = self._by[unique].get(value)
         return None if key is None else self.rows[key]
 
@@ -165,7 +170,7 @@ class CachedTable(Generic[K, R]):
         if old is not None:
             for unique, by in zip(self._uniques, self._by, strict=True):
                 value = unique(old)
-                if by.get(value) == key:  # An undo in reverse order may meet the value's next owner.
+                if by.get(value) == key:  # During an undo, another row may already have this value.
                     del by[value]
             if self._group is not None:
                 self._groups[self._group(old)].discard(key)
@@ -225,7 +230,7 @@ class RowCache:
         return cached
 
     def accept(self) -> None:
-        """Make the changes since the last call final."""
+        """Make the changes since the last ``accept`` final."""
         for table, key, old in self._log:
             table.record_change(key, old)
         self._log.clear()

@@ -21,7 +21,7 @@ class Table(NamedTuple):
     types: tuple[ColumnType, ...]  # of PostgreSQL; SQLite keeps uuid and bytea as blobs
     key: tuple[str, ...]  # the key of a row, or of a set of rows replaced as one
     uniques: tuple[tuple[str, ...], ...] = ()
-    is_updated: bool = False  # whether writers lock its rows: update them in place
+    is_updated: bool = False  # whether changed rows are updated in place, because writers lock them
 
     def types_of(self, columns: tuple[str, ...]) -> tuple[ColumnType, ...]:
         """Return the types of some columns."""

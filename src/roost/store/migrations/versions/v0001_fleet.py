@@ -1,13 +1,13 @@
-"""What there is, and who holds it."""
+"""Tables for the fleet, and for consumers with their allocations."""
 
 from alembic import op
 
 revision = "0001"
 down_revision = None
 
-# Claims touch as few distinct pages as can be: a provider's inventories and its generation are neighbours
-# (id = provider << 16 | class, the generation as class 0), allocations lie in the order of their consumers,
-# and nothing is indexed by provider: that map is in memory.
+# Claims touch as few distinct pages as possible. A provider's inventories and its generation are neighbours
+# (id = provider << 16 | class, with the generation as class 0). Allocations are stored in the order of their
+# consumers. Nothing is indexed by provider, because processes have this index in memory.
 _BOTH = """
 CREATE TABLE symbol (kind TEXT NOT NULL, id {key}, name TEXT NOT NULL, UNIQUE (kind, name));
 CREATE TABLE provider (
@@ -57,7 +57,7 @@ _SQLITE = {
     "clustered": " WITHOUT ROWID",
     "roomy": "",
 }
-# Room in the pages keeps most updates of ``used`` within one page and out of the index.
+# With free space in its page, most updates of ``used`` stay in that page, and the index does not change.
 _POSTGRESQL = {
     "key": "BIGINT PRIMARY KEY",
     "integer": "BIGINT",

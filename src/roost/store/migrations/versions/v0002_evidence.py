@@ -1,12 +1,12 @@
-"""What was decided, and what was changed."""
+"""Tables for decisions, and for the feed of changes."""
 
 from alembic import op
 
 revision = "0002"
 down_revision = "0001"
 
-# An index that grows at its end costs next to nothing, and is read from end to end at some ten million entries a
-# second. The next version has a better one.
+# An index that grows at its end is cheap to write. A search by uuid reads the whole index, at about ten million entries
+# per second. The next version has a better index.
 _SQLITE = """
 CREATE TABLE decision (
     id INTEGER PRIMARY KEY NOT NULL, uuid BLOB NOT NULL, decided_at_s REAL NOT NULL, outcome TEXT NOT NULL,
@@ -16,7 +16,7 @@ CREATE INDEX decision_id_uuid ON decision (id, uuid);
 CREATE TABLE feed (position INTEGER PRIMARY KEY NOT NULL, written_at_s REAL NOT NULL, body BLOB NOT NULL)
 """
 
-# ``token`` is known before the commit, so that a writer that lost its connection can ask what became of it.
+# A writer chooses ``token`` before its commit, so that it can look for the commit after a lost connection.
 _POSTGRESQL = """
 CREATE TABLE decision (
     id BIGINT PRIMARY KEY, uuid UUID NOT NULL, decided_at_s DOUBLE PRECISION NOT NULL, outcome TEXT NOT NULL,

@@ -1,12 +1,12 @@
-"""A decision is found by its uuid."""
+"""An index of decisions by uuid."""
 
 from alembic import op
 
 revision = "0003"
 down_revision = "0002"
 
-# The uuids of decisions sort by time, so an index by uuid grows at its end, just as the one by number and uuid
-# does that was read from end to end before. A commit writes as many pages with either.
+# The uuids of decisions sort by time, so an index by uuid grows at its end, like the previous index by number and
+# uuid. So a commit writes the same number of pages, but a search no longer reads the whole index.
 _SQLITE = """
 DROP INDEX decision_id_uuid;
 CREATE INDEX decision_uuid ON decision (uuid)
@@ -14,7 +14,7 @@ CREATE INDEX decision_uuid ON decision (uuid)
 
 
 def upgrade() -> None:
-    """Change the index; PostgreSQL has the right one."""
+    """Replace the index of SQLite; PostgreSQL already has an index by uuid."""
     connection = op.get_bind()
     if connection.dialect.name == "sqlite":
         for statement in _SQLITE.split(";"):

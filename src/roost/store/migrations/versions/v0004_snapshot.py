@@ -1,17 +1,17 @@
-"""What was true at some positions of the feed, so that it can be rebuilt at any later one."""
+"""A table for snapshots: the content at some positions of the feed, to rebuild it at any later position."""
 
 from alembic import op
 
 revision = "0004"
 down_revision = "0003"
 
-# Part 0 says what a snapshot is, and is written when all its other parts are there: without it there is none.
+# Part 0 is the head of a snapshot, written after all other parts. Without its head, a snapshot is incomplete.
 _SNAPSHOT = """
 CREATE TABLE snapshot (
     position {integer} NOT NULL, part {integer} NOT NULL, made_at_s {real} NOT NULL, seen TEXT NOT NULL,
     body {bytes} NOT NULL, PRIMARY KEY (position, part))
 """
-# An empty database is its own first snapshot. One that was used before has to wait for its first.
+# An empty database gets an empty snapshot. A database with content has none until a process writes the first.
 _EMPTY = """
 INSERT INTO snapshot (position, part, made_at_s, seen, body) SELECT 0, 0, {now}, {seen}, {nothing}
 WHERE NOT EXISTS (SELECT 1 FROM feed) AND NOT EXISTS (SELECT 1 FROM symbol)

@@ -1,4 +1,4 @@
-"""The rules of all kinds of writes, one file per table: the rows that each needs, and its refusals."""
+"""The rules of all kinds of writes, one file per table: the rows that a write needs, and its refusals."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -10,7 +10,7 @@ from roost.store.rules.write_rule import WriteRule
 
 
 def judge_trees(cache: RowCache, writes: Sequence[Write]) -> Refusal | None:
-    """Check the final trees of the whole item: a moved provider takes its subtree along, never below itself."""
+    """Check the trees after the whole item: a moved provider takes its subtree along, and never moves below itself."""
     for write in writes:
         if not isinstance(write, PutProvider):
             continue

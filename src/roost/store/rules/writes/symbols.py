@@ -7,13 +7,13 @@ from roost.store.rules.footprint import Footprint
 from roost.store.rules.row_cache import RowCache
 from roost.store.rules.write_rule import WriteRule
 
-# Prefix of the kind of a dropped symbol. Its row stays, so that its number is not reused soon, and a process that still
-# uses it is refused.
+# Prefix of the kind of a dropped symbol. The row of the symbol stays, so that its number is not reused soon, and the
+# store refuses writes that still use the number.
 DROPPED = "dropped "
 
 
 def tombstone_of(write: DropSymbol) -> PutSymbol:
-    """Return the row of a dropped number; its name is the time of the deletion."""
+    """Return the row of a dropped number; its name is the number and, if known, the time of the deletion."""
     since = f" {int(write.at_s)}" if write.at_s else ""
     return PutSymbol(DROPPED + write.kind, write.id, f"{write.id}{since}")
 
@@ -56,7 +56,7 @@ def _judge_drop(cache: RowCache, write: DropSymbol) -> Refusal | None:
         case "trait":
             is_used = any(write.id in labels.ids for labels in cache.traits.rows.values())
         case _:
-            is_used = True  # Types are not checked for consumers, because they are never deleted.
+            is_used = True  # Consumer types are never deleted.
     if is_used:
         return Refusal("in_use", "symbol", write.id)
     cache.symbols.put(tombstone_of(write))
