@@ -66,7 +66,7 @@ class _Writer:
             (highest,) = execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()  # noqa: S608  # our names
             next_id = max(highest + 1, restored.get(kind, 1), self._sequence.get(kind, 1))
             execute("INSERT OR REPLACE INTO sequence (kind, next) VALUES (?, ?)", (kind, next_id))
-        # An empty change, from which the next position follows.
+        # This change is empty; the next position follows from it.
         values = (max(position, self._position) + 1, time.time(), encode_writes([]))
         execute("INSERT INTO feed (position, written_at_s, body) VALUES (?, ?, ?)", values)
 

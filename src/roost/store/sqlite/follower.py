@@ -78,7 +78,7 @@ class SqliteFollower:
         return history.past(self._path, position)
 
     def order_creations(self) -> AbstractContextManager[None]:
-        """See ``Store.order_creations``. It creates nothing."""
+        """See ``Store.order_creations``. A follower creates nothing."""
         return nullcontext()
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
@@ -138,7 +138,7 @@ class SqliteFollower:
         return 0
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
-        """See ``Store.start_snapshot``. The serving process writes them."""
+        """See ``Store.start_snapshot``. The serving process writes snapshots."""
         return False
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from roost.store.rules.prune import Snapshot
 from roost.store.rules.schema import ALLOCATION, Table, select
 from roost.store.sqlite.file import open_reader, open_writer, translate_errors
 
-# The server waits for one part, not for a whole snapshot; a part waits for the commits of the server.
+# The server waits for one part, not for a whole snapshot. A part waits this long for commits of the server.
 _BUSY_MS = 60_000
 # Parts to delete per call: some milliseconds of work.
 _DROPPED_PER_CALL = 8
@@ -114,7 +114,7 @@ def write_snapshot(path: Path) -> bool:
     """Write a snapshot of a file, beside the process that serves it; return whether it was written.
 
     Each part has its own transaction, so the server waits no longer than for one of its own commits. If the process is
-    killed, parts without a head remain, which count as incomplete.
+    killed, an incomplete snapshot remains: parts without a head.
     """
     with (
         translate_errors(path),
@@ -130,7 +130,7 @@ def write_snapshot(path: Path) -> bool:
         for count, body in enumerate(parts_of(writes_of(_scan_of(reader))), start=1):
             writer.execute(_PART, (position, count, made_at_s, body))
         reader.execute("ROLLBACK")
-        # This makes the head durable, and all parts before it in the log.
+        # Make the head durable, and with it all parts, which precede it in the log.
         writer.execute("PRAGMA synchronous = FULL")
         is_whole = writer.execute(_HEAD, (position, made_at_s, position, count)).rowcount == 1
         # The log has grown by a snapshot: move it to the file here, rather than during a commit of the server.
@@ -144,7 +144,7 @@ def snapshots(connection: sqlite3.Connection) -> list[Snapshot]:
 
 
 def drop_incomplete(connection: sqlite3.Connection) -> None:
-    """Delete some parts of incomplete snapshots; no process may be writing one."""
+    """Delete some parts of the oldest incomplete snapshot, while no process is writing one."""
     incomplete = [snapshot.position for snapshot in snapshots(connection) if not snapshot.is_complete]
     if incomplete:
         connection.execute(_DROP, (incomplete[0], _DROPPED_PER_CALL))

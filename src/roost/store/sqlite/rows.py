@@ -22,7 +22,7 @@ from roost.store.rules.schema import (
     select,
 )
 
-# The guard checks the peak rather than the sum: a batch that releases its own claim needs room for the claim first.
+# The guard checks the peak rather than the sum: if a release follows a claim, the claim must fit before the release.
 _CLAIM_INVENTORY = """
 UPDATE inventory SET used = used + ?
 WHERE id = ? AND used + ? <= (total - reserved) * allocation_ratio
@@ -108,7 +108,7 @@ def _write_releases(connection: sqlite3.Connection, batch: Batch) -> bool:
     many, keys = connection.executemany, [(number,) for number in batch.released]
     return (
         many(_RELEASE_ALLOCATION, batch.frees).rowcount == len(batch.frees)
-        and many(_DELETE_ALLOCATIONS, keys).rowcount == 0  # They had no other allocations.
+        and many(_DELETE_ALLOCATIONS, keys).rowcount == 0  # The consumers had no other allocations.
         and many(_DELETE_INSTANCE, keys).rowcount >= 0
     )
 

@@ -35,7 +35,7 @@ UNION ALL
 SELECT * FROM (SELECT 'feed', position, written_at_s, length(body), position FROM feed
                WHERE position < (SELECT max(position) FROM feed) ORDER BY position LIMIT ?)"""
 _NEWEST_SNAPSHOT = "SELECT position, made_at_s FROM snapshot WHERE part = 0 ORDER BY position DESC LIMIT 1"
-# The last changes estimate the size of all: a full sum would read all of them.
+# Estimate the size of all changes from the last ones: an exact sum would read all bodies.
 _MEAN_CHANGE = "SELECT avg(size) FROM (SELECT length(body) AS size FROM feed ORDER BY position DESC LIMIT 100)"
 
 _BEAT = "UPDATE agent SET heard_at_s = ? WHERE host = ? AND heard_at_s < ?"
@@ -44,7 +44,7 @@ _BEAT = "UPDATE agent SET heard_at_s = ? WHERE host = ? AND heard_at_s < ?"
 class SqliteStore:
     """A database file. Commits run in the calling thread, so no thread waits for another."""
 
-    is_shared = False  # by the lock beside the file
+    is_shared = False  # the lock beside the file excludes other processes
     visible_changes = ""
 
     def __init__(
@@ -118,9 +118,9 @@ class SqliteStore:
             for kind, table in SEQUENCE_TABLES.items():
                 row = self._connection.execute(f"SELECT max(id) FROM {table}").fetchone()  # noqa: S608  # our names
                 after = (row[0] or 0) + 1
-                # Symbols are never deleted, and a class number has 16 bits: a restart must not lose any.
+                # Symbols are never deleted, and a class number has 16 bits: a restart must not lose any number.
                 self._next_ids[kind] = after if kind == "symbol" else max(self._next_ids.get(kind, 1), after)
-        # The next identities in the table, and those to write with the next commit.
+        # By kind, the next identity in the table; and the next identities to write with the next commit.
         self._reserved = dict(self._next_ids)
         self._unsaved: dict[str, int] = {}
         # Decisions are counted from the highest reserved number, which is never below the newest one.
@@ -134,7 +134,7 @@ class SqliteStore:
         return history.load(self._place)
 
     def past(self, position: int, visible_changes: str) -> Past | None:
-        """See ``Store.past``. One process writes, so the position identifies all changes."""
+        """See ``Store.past``. Only one process writes, so the position identifies the visible changes."""
         return history.past(self._place, position)
 
     def order_creations(self) -> AbstractContextManager[None]:
@@ -142,7 +142,7 @@ class SqliteStore:
         return nullcontext()
 
     def reserve(self, kind: IdKind, count: int) -> int:
-        """See ``Store.reserve``. A block becomes durable with the next commit, before any identity of it is used."""
+        """See ``Store.reserve``. A block becomes durable with the next commit, the first to use its identities."""
         first = self._next_ids[kind]
         self._next_ids[kind] = after = first + count
         if after > self._reserved[kind]:
@@ -150,8 +150,8 @@ class SqliteStore:
         return first
 
     def commit(self, items: Sequence[Item]) -> CommitResult:
-        """See ``Store.commit``. A group of claims and releases is a few guarded statements."""
-        assert are_committable(items), "a generation is never committed"
+        """See ``Store.commit``. A few guarded statements write a group of claims and releases."""
+        assert are_committable(items), "PutGeneration is never committed"
         self._check_place()
         batch = gather(items)
         with file.translate_errors(self.path), self._transaction():
@@ -164,7 +164,7 @@ class SqliteStore:
         return committed
 
     def _check_place(self) -> None:
-        """Refuse writes to a deleted file, and reads of another file with the log of this one."""
+        """Refuse a deleted or replaced file: writes would be lost, and reads would mix a new file with the old log."""
         if file.identity_of(self._place) != self._identity:
             problem = "was deleted or replaced while it is served: nothing is read or written"
             raise StoreBroken(f"{self.path} {problem}; restart")
@@ -274,7 +274,7 @@ class SqliteStore:
             self._connection.execute("COMMIT")
 
     def work_reader(self, clock: Clock) -> WorkQueries:
-        """See ``Store.work_reader``. It has its own connection, so commits never wait for it."""
+        """See ``Store.work_reader``. The reader has its own connection, so commits never wait for it."""
         return WorkQueries(work.WorkRows(self._place, clock))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
@@ -289,7 +289,7 @@ class SqliteStore:
                 history.drop_incomplete(self._connection)
             if not any(self._choose_deletions(1, older_than_s=older_than_s, max_bytes=max_bytes)[1][:3]):
                 return 0
-            # Within the transaction, no process completes a snapshot before the deletion of rows that depend on it.
+            # In a transaction, no process can complete a snapshot between the choice of rows and their deletion.
             self._connection.execute("BEGIN IMMEDIATE")
             oldest, deletions = self._choose_deletions(_PRUNED_PER_CALL, older_than_s=older_than_s, max_bytes=max_bytes)
             self._connection.executemany("DELETE FROM snapshot WHERE position = ? AND part = 0", deletions.snapshots)

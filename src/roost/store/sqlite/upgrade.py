@@ -9,8 +9,8 @@ import sqlalchemy
 
 from roost.store import migrate
 
-# A claim changes a few bytes in distant pages, and the log stores whole pages. Compared with pages of 4 KiB, a lone
-# claim writes 0.62 of the bytes, one of 64 in a group commit 0.77, and one of 1,000 in a request 1.2.
+# A claim changes a few bytes in distant pages, and the log stores whole pages. Compared with pages of 4 KiB, a commit
+# of one claim writes 0.62 times the bytes, a group commit of 64 claims 0.77, and a request for 1,000 instances 1.2.
 _PAGE_BYTES = 2048
 
 
