@@ -26,7 +26,8 @@ _NAMES = """
 SELECT relname FROM pg_class
 WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace AND relname <> 'alembic_version'
 ORDER BY relname"""
-# Other processes hold the state before the restore. They reconnect, wait for the locks, and find another epoch.
+# Other processes have the state before the restore in memory. After the loss of their connections, they reconnect, wait
+# for the locks, and find another epoch.
 _END_OTHERS = """
 SELECT count(*) FILTER (WHERE NOT pg_terminate_backend(pid, %s)) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE 'roost%%'"""
@@ -100,7 +101,7 @@ class _Writer:
             next_ids[kind] = max(highest + 1, restored.get(kind, 1), self._sequence.get(kind, 1))
         for kind, number in next_ids.items():
             self._connection.execute(_SET_NEXT_ID, (kind, number))
-        # An empty change, from which the next position follows; positions are never reused.
+        # This change is empty; the next position follows from it. Positions are never reused.
         self._connection.execute(
             "SELECT setval(pg_get_serial_sequence('feed', 'position'), "
             "greatest(%s, nextval(pg_get_serial_sequence('feed', 'position'))))",
@@ -121,13 +122,13 @@ def _uuid(value: Any) -> uuid.UUID | None:
 def replace_content(url: str) -> Iterator[_Writer]:
     """Yield a transaction that replaces the content of a database, and commit it at the end; create missing tables.
 
-    At its end all other processes of Roost lose their connection, so none writes from its previous state.
+    Before the commit, all other processes of Roost lose their connections, so none writes from an outdated state.
 
     Raises:
         StoreBusy: other processes lock the tables for too long.
     """
     prepare_database(url)
-    # The wait for the locks has its own limit.
+    # The deadline includes the wait for the locks, with its own limit.
     opened = connect(url, application_name="restore", deadline_s=_LOCK_TIMEOUT_S + DEFAULTS.bulk_deadline_s)
     with translate_errors(), closing(opened) as connection, connection.transaction():
         connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT_S}s'".encode())

@@ -9,8 +9,8 @@ from psycopg.errors import Diagnostic
 
 Result = TypeVar("Result")
 _WAIT_FOR_STANDBY = "SyncRepWaitForLSN"
-# Classes and codes of errors after which a connection is unusable, even if a proxy keeps it open: connection errors;
-# read-only, the state of a standby or a demoted primary; the server stops, crashed or starts.
+# SQLSTATEs of errors that make a connection unusable, even if a proxy keeps it open: the class of connection errors;
+# read-only, as on a standby or a demoted primary; a server that is stopping, has crashed or is starting.
 _CONNECTION_ERRORS = "08"
 READ_ONLY = "25006"
 _FATAL_STATES = frozenset({READ_ONLY, "57P01", "57P02", "57P03"})
@@ -31,14 +31,14 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     """
 
     deadline_s = 60.0
-    # Whether the server answered a commit that no synchronous standby has.
+    # Whether the server confirmed a commit that no synchronous standby has.
     is_unconfirmed = False
 
     def check_notice(self, notice: Diagnostic) -> None:
-        """Check a notice of the server: it may answer a commit before the standby has it.
+        """Check a notice of the server: it may report a commit that no synchronous standby has.
 
-        If ``pg_cancel_backend`` or a ``statement_timeout`` cancels the wait, the server answers with success and a
-        warning. The text is in the language of the server; the name of the function is not.
+        If ``pg_cancel_backend`` or a ``statement_timeout`` cancels the wait for the standby, the server answers with
+        success and a warning. The text of the warning may be in any language, but the name of its function is fixed.
         """
         text = notice.message_primary or ""
         if notice.source_function == _WAIT_FOR_STANDBY or "for synchronous replication" in text:

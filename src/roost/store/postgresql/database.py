@@ -87,5 +87,5 @@ class PostgresDatabase(database.Database):
         except psycopg.errors.UndefinedTable as error:
             raise StoreBroken("the PostgreSQL database is not one of roost") from error
         except psycopg.Error as error:
-            # The address may hold a password, and libpq repeats a malformed one.
+            # The URL may contain a password, and libpq quotes a malformed URL.
             raise Unavailable(f"PostgreSQL: {first_line(error).replace(self.url, 'store.url')}") from None

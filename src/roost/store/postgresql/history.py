@@ -17,13 +17,14 @@ from roost.store.rules.schema import ALLOCATION, Table, select
 
 # Parts to delete per call.
 _DROPPED_PER_CALL = 8
-# Lock of the process that writes a snapshot.
+# Advisory lock of the process that writes a snapshot.
 _WRITER_LOCK = 0x726F6F73742D736E  # "roost-sn"
 # Upper bound on attempts to commit between a decision and the commit of its group, far above any real number.
 _ATTEMPTS_MAX = 2**20
-# The decision must have seen all content of the snapshot: all transactions before the snapshot's end had ended. The
-# snapshot's timeline follows after a blank, since transaction numbers mean nothing on another timeline. Older snapshots
-# have none; they are usable while the server is on the timeline of the decision.
+# The decision must have seen all content of the snapshot: every transaction that the snapshot may contain ended before
+# the decision. ``seen`` is a pg_snapshot and, after a blank, the timeline, since transaction numbers mean nothing on
+# another timeline. Older snapshots have no timeline. They are usable while the server is on the timeline of the
+# decision.
 _BASE = """
 SELECT position, split_part(seen, ' ', 1) FROM snapshot
 WHERE part = 0 AND pg_snapshot_xmax(split_part(seen, ' ', 1)::pg_snapshot) <= pg_snapshot_xmin(%s::pg_snapshot)
@@ -51,7 +52,7 @@ _HEAD = """
 INSERT INTO snapshot (position, part, made_at_s, seen, body)
 SELECT %(position)s, 0, %(made_at_s)s, %(seen)s, ''
 WHERE (SELECT count(*) FROM snapshot WHERE position = %(position)s AND part > 0 AND seen = %(seen)s) = %(count)s"""
-# A snapshot certainly contains the changes of transactions older than all that were running.
+# A snapshot contains at least the changes of all transactions before the oldest running one.
 _SNAPSHOTS = """
 SELECT position, max(pg_snapshot_xmin(split_part(seen, ' ', 1)::pg_snapshot)::text::bigint) - 1, max(made_at_s),
        sum(octet_length(body))::bigint, min(part) = 0
@@ -67,8 +68,8 @@ class _VisibleChanges(NamedTuple):
 
     snapshot: str
     last: int  # token of the last own attempt to commit
-    first: int  # the same at the time of the snapshot
-    timeline: str  # at that time; empty in older records
+    first: int  # token of the last own attempt before the snapshot
+    timeline: str  # of the server at the snapshot; empty in older records
 
 
 def _parse_visible_changes(text: str) -> _VisibleChanges:
@@ -174,8 +175,8 @@ def _scan_of(connection: Connection) -> Any:
 def write_snapshot(url: str) -> bool:
     """Write a snapshot of a database, beside the processes that serve it; return whether it was written.
 
-    Skip it if another process is writing one. Each part has its own transaction. If the process is killed, parts
-    without a head remain, which count as incomplete.
+    Skip it if another process is writing one. Each part has its own transaction. If the process is killed, an
+    incomplete snapshot remains: parts without a head.
     """
     writer = connect(url)
     try:

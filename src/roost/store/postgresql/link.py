@@ -19,14 +19,14 @@ from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePas
 
 Result = TypeVar("Result")
 DEFAULTS = Settings()
-# The state of this process is valid while this stays the same. A restore ends all connections and changes the epoch. A
-# failover changes the timeline, and the new primary may reuse transaction numbers of the old one.
+# The state of a process is valid as long as the history of the database is the same. A restore ends all connections and
+# changes the epoch. A failover changes the timeline, and the new primary may reuse transaction numbers of the old one.
 # pg_control_checkpoint() would return the old timeline until the first checkpoint.
 HISTORY = """
 SELECT coalesce((SELECT next FROM sequence WHERE kind = 'epoch'), 0)::bigint,
        substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"""
-# For all hosts of a URL together, but at least two seconds per host, the minimum of libpq. It is less than the default
-# of ``wait_s``, so an attempt fits.
+# The timeout is for all hosts of a URL together, but at least two seconds per host, the minimum of libpq. It is less
+# than the default of ``wait_s``, so at least one attempt fits into that wait.
 _CONNECT_TIMEOUT_S = 4
 _CONNECT_TIMEOUT_MIN_S = 2
 # Client and server detect a vanished machine after half a minute, rather than after hours as by default. The server
@@ -36,13 +36,14 @@ _SERVER_KEEPALIVE = (
     "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 4; "
     "SET idle_in_transaction_session_timeout = '60s'"
 )
-# Waits of the server, for a lock or the end of another process, end before the deadline here. Then the error names the
-# reason, and the connection stays usable.
+# The server ends its waits for a lock, or for the end of another process, before the deadline of this client. So the
+# error names the reason, and the connection stays usable.
 _SERVER_SHARE = 0.8
 _END_TIMEOUT_MS = 5000
 _PAUSE_S = 0.1
 # All statements find their rows by key, regardless of statistics, and are planned once: planning the statement of a
-# claim takes longer than running it. A timeout of the server would end the wait for a standby with success.
+# claim takes longer than running it. A ``statement_timeout`` would end the wait for a standby with success, so there is
+# none.
 _OPTIONS = (
     "SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_mergejoin = off; "
     "SET enable_seqscan = off; SET jit = off; SET statement_timeout = 0"
@@ -87,14 +88,14 @@ class DatabaseRestored(StoreReplaced):
     """The database was restored from a backup since this process read it."""
 
     def __init__(self) -> None:
-        super().__init__("the database was restored from a backup, and is read again: try again")
+        super().__init__("the database was restored from a backup, and is being reloaded: try again")
 
 
 class ServerReplaced(StoreReplaced):
     """Another server became the primary since this process read the database."""
 
     def __init__(self) -> None:
-        super().__init__("another database server took over, and the database is read again: try again")
+        super().__init__("another database server took over, and the database is being reloaded: try again")
 
 
 class History(NamedTuple):
@@ -120,7 +121,7 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """Whether no loss of the connection is known."""
+        """Whether the connection is open, as far as this client knows."""
         return not self._connection.closed
 
     @property
@@ -159,7 +160,7 @@ class Link:
     def _reconnect(self) -> tuple[Connection, History]:
         connection = self._connect()
         try:
-            with translate_errors():  # It waits for a running restore, which may end this connection too.
+            with translate_errors():  # The queries wait for a running restore, which may end this connection, too.
                 self._end_previous(connection)
                 row = connection.execute(HISTORY).fetchone()
         except BaseException:
@@ -171,14 +172,14 @@ class Link:
     def _end_previous(self, connection: Connection) -> None:
         """End all server processes of previous connections of this link.
 
-        That settles their last statements: a commit of theirs is visible now, or never.
+        Then the outcome of their last statements is final: a commit is visible now, or never.
 
         Raises:
             StoreGone: a process does not end.
         """
         row = connection.execute(_END_PREVIOUS, (min(_END_TIMEOUT_MS, self._server_ms), self._name)).fetchone()
         if row is None or row[0]:
-            raise StoreGone("PostgreSQL: a process of the server that served this one does not end")
+            raise StoreGone("PostgreSQL: the server process of a previous connection does not end")
 
     @contextmanager
     def use_connection(self, *, is_any_timeline: bool = False, deadline_s: float | None = None) -> Iterator[Connection]:
@@ -234,9 +235,9 @@ class Link:
         raise StoreGone("PostgreSQL lost the connection twice: retry later")
 
     def confirm(self) -> None:
-        """Wait until all earlier commits are confirmed, by an empty commit.
+        """Make an empty commit, and wait until it is confirmed, and with it all earlier commits.
 
-        A standby confirms the log in order, so with this commit it has all earlier ones.
+        A standby confirms the log in order, so a standby with the last commit has all earlier ones.
 
         Raises:
             CommitUnconfirmed: there is no confirmation within ``wait_s``.
@@ -278,7 +279,7 @@ class Link:
                 _refuse_pooler(connection)
             connection.execute(
                 f"{_OPTIONS}; {_SERVER_KEEPALIVE}; SET lock_timeout = {self._server_ms}; "
-                # Not every pooler forwards the name.
+                # Not every pooler forwards the name of the connection.
                 f"SET application_name = '{self._name}'"
             )
             if self._is_read_only:
@@ -337,7 +338,7 @@ def connect(
     """
     try:
         parameters = conninfo_to_dict(url)
-        # Choose the writable server; otherwise libpq takes the first that answers, maybe a standby.
+        # Choose the writable server. Otherwise libpq connects to the first server that answers, maybe a standby.
         hosts = str(parameters.get("host", "")).count(",") + 1
         several = {"target_session_attrs": "read-write"} if hosts > 1 else {}
         connection = Connection.connect(
@@ -347,7 +348,7 @@ def connect(
             application_name=application_name,
         )
     except psycopg.Error as error:
-        # The address may hold a password, and libpq repeats a malformed one.
+        # The URL may contain a password, and libpq quotes a malformed URL.
         raise StoreGone(f"PostgreSQL: {first_line(error).replace(url, 'store.url')}") from None
     connection.deadline_s = deadline_s
     connection.add_notice_handler(connection.check_notice)

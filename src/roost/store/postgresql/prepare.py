@@ -18,7 +18,7 @@ def prepare_database(url: str, *, may_create: bool = True) -> None:
             from roost.store.postgresql import upgrade as upgrades  # slow to import
 
             with translate_errors():
-                upgrades.upgrade_postgresql(url)  # In an empty database, each statement is short.
+                upgrades.upgrade_postgresql(url)  # In an empty database, the default deadline suffices.
             version = _version(connection)
         check_version(version, "the PostgreSQL database")
     finally:

@@ -33,8 +33,8 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 # Rows are locked in the order of their ids before the first of them changes, so two batches never deadlock. Places
 # are locked after all inventories. A statement that waited for a lock reads the newest version of the row, so the
-# guard judges current rows. It checks the peak rather than the sum: a batch that releases its own claim needs room for
-# the claim first.
+# guard judges current rows. It checks the peak rather than the sum: if a release follows a claim, the claim must fit
+# before the release.
 _CLAIM_INVENTORIES = """
 locked AS MATERIALIZED (SELECT id FROM inventory WHERE id = ANY (%b::bigint[]) ORDER BY id FOR UPDATE),
 claimed AS (
@@ -96,7 +96,7 @@ def batch_statement(batch: Batch, token: int) -> Statement:
         released = Array("bigint", list(batch.released))
         parts.append("release")
         values += [*columns_of(_BIGINTS[:3], batch.frees), released, released, released]
-        # The consumers and their allocations exist; ``held_allocations`` sees the rows before this statement.
+        # The consumers exist and have no other allocations: ``held_allocations`` counts the rows before this statement.
         counts |= {
             "deleted_allocations": len(batch.frees),
             "held_allocations": len(batch.frees),
@@ -210,7 +210,7 @@ def lock_and_read(connection: Connection, footprint: Footprint) -> RowCache:
     fill(cache, "inventory", rows)
     if footprint.place_keys:
         keys = columns_of(("bigint", "bigint"), sorted(footprint.place_keys))
-        # An absent place cannot be locked; one without members is free for all.
+        # An absent place cannot be locked, so insert it without members: any holder can claim such a place.
         connection.execute(
             "INSERT INTO place (group_id, scope, holder, members) SELECT w.*, 0, 0 "
             "FROM unnest(%b::bigint[], %b::bigint[]) AS w ON CONFLICT DO NOTHING",
@@ -218,7 +218,7 @@ def lock_and_read(connection: Connection, footprint: Footprint) -> RowCache:
         )
         where = _key_condition(PLACE, PLACE.key) + " ORDER BY group_id, scope FOR UPDATE"
         fill(cache, "place", _fetch_all(connection, select(PLACE, where), keys))
-    # This locks rows of work, so the order is the same in all processes: two commits never deadlock.
+    # These reads lock rows of work. All processes read in the same order, so two commits never deadlock.
     for (name, columns), values in sorted(footprint.lookups.items(), key=itemgetter(0)):
         _read(connection, cache, CODECS[name].table, columns=columns, values=values)
     for table, where, numbers in (
@@ -252,7 +252,7 @@ def write_changes(connection: Connection, cache: RowCache) -> bool:
     """Write the changes of accepted items, in the running transaction.
 
     Returns:
-        False if another process first changed a row that cannot be locked before it is read.
+        False if another process deleted a consumer after it was read: consumers are read without a lock.
     """
     for change in table_changes(cache):
         table = change.table

@@ -32,16 +32,16 @@ from roost.store.snapshots import SnapshotProcess, is_due
 from roost.store.work_queries import WorkQueries
 
 _PRUNED_PER_CALL = 5000
-# A peer reads the feed before each answer; one that has not read it for this long must reload.
+# A peer reads the feed before each answer. A peer that has not read it for this long must reload.
 _FEED_KEPT_S = 600
 _MEASURED_AGAIN_S = 600.0
-# Attempts per commit. A batch loses a race without a lock only if another batch wins it.
+# Attempts per commit, after lost connections and lost races. Another commit wins each race.
 _ROUNDS = 8
-# Statements without an answer in one commit; then the client has waited long enough.
+# A commit fails after this many statements without an answer: the client has waited long enough.
 _LATE_MAX = 2
 
 _FEED = "INSERT INTO feed (token, body) VALUES (%b, %b) RETURNING position"
-# A commit without changes is found by its decisions.
+# A commit without changes has no row in the feed, so its decisions identify it.
 _FIND = """
 SELECT position FROM feed WHERE token = %b
 UNION ALL SELECT 0 FROM decision WHERE id = ANY (%b) ORDER BY 1 DESC LIMIT 1"""
@@ -67,7 +67,7 @@ SELECT * FROM (SELECT 'feed', position, extract(epoch FROM written_at)::float8, 
                       xid::text::bigint
                FROM feed WHERE written_at < now() - make_interval(secs => %b)
                AND position < (SELECT max(position) FROM feed) ORDER BY position LIMIT %b) AS f"""
-# The last changes estimate the size of all: a full sum would read all of them.
+# Estimate the size of all changes from the last ones: an exact sum would read all bodies.
 _SINCE_SNAPSHOT = """
 WITH newest AS (SELECT position, made_at_s FROM snapshot WHERE part = 0 ORDER BY position DESC LIMIT 1),
 changes AS (SELECT coalesce((SELECT max(position) FROM feed), 0)
@@ -116,7 +116,7 @@ class PostgresStore:
         self._blocks: dict[str, tuple[int, int]] = {}  # next identity, end of the block
         self._position = 0
         self._verdicts: list[Refusal | None] = []  # of the last attempt to commit
-        self._tokens = self._seen_token = secrets.randbits(62)  # of the last attempt to commit; at the snapshot
+        self._tokens = self._seen_token = secrets.randbits(62)  # last attempt to commit; last one before the snapshot
         self._stored_size: tuple[int, float] | None = None  # bytes, and the time of their count
 
     def load(self) -> LoadedDatabase:
@@ -124,7 +124,7 @@ class PostgresStore:
         load = partial(postgresql_history.load, self._url, deadline_s=self._settings.bulk_deadline_s)
         history, snapshot, loaded = link.retry(load, wait_s=self._settings.wait_s)
         if self._link.history not in (None, history):
-            self._blocks.clear()  # A restored table of sequences may issue the same identities again.
+            self._blocks.clear()  # After a restore, ``sequence`` may give these identities to another process.
         self._link.set_history(history)
         self._snapshot, self._position, self._seen_token = snapshot, loaded.position, self._tokens
         self._own.clear()
@@ -132,7 +132,7 @@ class PostgresStore:
 
     @property
     def visible_changes(self) -> str:
-        """See ``Store.visible_changes``: snapshot, newest own token, number of own tokens since, and timeline."""
+        """See ``Store.visible_changes``: snapshot, newest own token, own tokens since the snapshot, and timeline."""
         assert self._link.history is not None, "load comes first"
         since = self._tokens - self._seen_token
         return f"{self._snapshot} {self._tokens:x} {since:x} {self._link.history.timeline}"
@@ -156,7 +156,7 @@ class PostgresStore:
                     self._read("SELECT pg_advisory_unlock(%b::bigint)", (_ORDER_LOCK,))
 
     def reserve(self, kind: IdKind, count: int) -> int:
-        """See ``Store.reserve``. Blocks come from a table, each in its own transaction."""
+        """See ``Store.reserve``. Blocks are reserved in a table, each in its own transaction."""
         first, end = self._blocks.get(kind, (0, 0))
         if end - first < count:
             size = max(count, BLOCK_SIZES[kind])
@@ -166,13 +166,13 @@ class PostgresStore:
         return first
 
     def commit(self, items: Sequence[Item]) -> CommitResult:
-        """See ``Store.commit``. A group of claims and releases is one statement, and one round trip.
+        """See ``Store.commit``. One statement, in one round trip, writes a group of claims and releases.
 
         If the connection is lost meanwhile, reconnect and look for the commit in the database; if it is absent, repeat
         it. If the server does not return, or no synchronous standby confirms the commit, its outcome stays unknown:
-        raise ``Unavailable``. If the commit took place, ``changes`` returns it like one of another process.
+        raise ``Unavailable``. If the commit took place, ``changes`` returns it like a commit of another process.
         """
-        assert are_committable(items), "a generation is never committed"
+        assert are_committable(items), "PutGeneration is never committed"
         is_lost, late_count = False, 0
         for _ in range(_ROUNDS):
             try:
@@ -181,14 +181,14 @@ class PostgresStore:
             except ConnectionLost as error:
                 if (
                     is_lost and error.is_read_only
-                ):  # A new connection leads to a primary, so it is configured read-only.
+                ):  # A new connection leads to the primary, so the primary is configured read-only.
                     raise StoreBroken(link.READ_ONLY_TEXT) from error
                 is_lost, late_count = True, late_count + error.is_late
                 if late_count == _LATE_MAX:
                     raise StoreGone(f"{error.__cause__}: the outcome of a commit is unknown") from error
             except (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure, _LostRace):
                 is_lost = False
-        raise Unavailable("PostgreSQL lost the connection, or every race, too often in one commit: retry later")
+        raise Unavailable("PostgreSQL: a commit lost its connection, or a race with others, too often: retry later")
 
     def _commit(self, items: Sequence[Item]) -> CommitResult:
         batch = gather(items)
@@ -208,7 +208,7 @@ class PostgresStore:
             if not write_changes(connection, cache):
                 raise _LostRace
             position = 0
-            # ``_find`` needs a change, so a commit of work alone has an empty one.
+            # ``_find`` needs a change, so a commit of work alone writes an empty change.
             if writes or any(item.work for item, refusal in zip(items, refusals, strict=True) if refusal is None):
                 row = connection.execute(_FEED, (self._tokens, encode_writes(writes))).fetchone()
                 assert row is not None
@@ -217,7 +217,7 @@ class PostgresStore:
         return self._commit_result(position)
 
     def _commit_batch(self, batch: Batch, item_count: int) -> int | None:
-        """Write a batch, all or nothing; None if a guard did not pass."""
+        """Write a batch, all or nothing; return its position, or None if a guard did not pass."""
         self._tokens += 1
         self._verdicts = [None] * item_count
         statement = batch_statement(batch, self._tokens)
@@ -238,7 +238,7 @@ class PostgresStore:
     def _find(self, items: Sequence[Item]) -> CommitResult | None:
         """Return the result of the last attempt to commit, after its connection was lost; None if it did not commit.
 
-        A commit may be on the primary alone, since the server process that waited for a standby was ended.
+        The commit may be on the primary alone, since reconnecting ended the server process that waited for a standby.
         """
         verdicts = zip(items, self._verdicts, strict=True)
         ids = [row.id for item, refusal in verdicts if refusal is None for row in item.evidence]
@@ -251,8 +251,8 @@ class PostgresStore:
     def changes(self) -> Sequence[Change] | None:
         """See ``Store.changes``. It takes one round trip, with or without new changes.
 
-        Positions become visible out of order. New changes are those with a transaction that is visible in the current
-        snapshot and was not in the last one.
+        Positions become visible out of order. A change is new if its transaction is visible in the current snapshot and
+        was invisible in the previous one.
         """
         assert self._snapshot is not None, "load comes first"
         values = (self._snapshot, self._snapshot, Array("bigint", self._own))
@@ -293,16 +293,16 @@ class PostgresStore:
         return bytes(rows[0][0]) if rows else None
 
     def beat(self, hosts: Iterable[str], now_s: float) -> None:
-        """See ``Store.beat``. It skips rows that a commit is writing, since a hint is not worth a wait."""
+        """See ``Store.beat``. It skips rows locked by a commit, since the time is only a hint and not worth a wait."""
         self._read(_BEAT, (Array("text", list(hosts)), now_s, now_s))
 
     def work_reader(self, clock: Clock) -> WorkQueries:
-        """See ``Store.work_reader``. It has its own connection and the time of the server."""
+        """See ``Store.work_reader``. The reader has its own connection, and the time of the server."""
         return WorkQueries(work.WorkRows(self._url, settings=self._settings))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Changes of the last minutes always stay, since a peer may not have read them."""
-        deadline_s = self._settings.bulk_deadline_s  # It reads whole tables, and no request waits for it.
+        deadline_s = self._settings.bulk_deadline_s  # Pruning reads whole tables, and no request waits for it.
         if self._stored_size is None or time.monotonic() - self._stored_size[1] > _MEASURED_AGAIN_S:
             self._stored_size = (self._link.read(_BYTES, (), deadline_s=deadline_s)[0][0], time.monotonic())
         stored_bytes, counted_at_s = self._stored_size
@@ -313,7 +313,7 @@ class PostgresStore:
                     connection, stored_bytes, older_than_s=older_than_s, max_bytes=max_bytes
                 )
                 if any(deletions[:3]):
-                    # Under the lock, no process completes a snapshot before the deletion of rows that depend on it.
+                    # Under the lock, no process can complete a snapshot between the choice of rows and their deletion.
                     connection.execute("LOCK TABLE snapshot IN EXCLUSIVE MODE")
                     deletions = self._choose_deletions(
                         connection, stored_bytes, older_than_s=older_than_s, max_bytes=max_bytes
