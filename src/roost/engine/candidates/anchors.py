@@ -1,7 +1,7 @@
-"""Anchors of a query: necessary conditions on provider trees, judged in passes over columns.
+"""Anchors of a query: roots of trees that meet necessary conditions, found in passes over columns.
 
-They serve a search of all trees, including trees without a host. ``engine.feasibility.query_checks`` judges hosts
-with reasons for a scheduler, and explains the need for both.
+Anchors serve a search of all trees, including trees without a host. ``engine.feasibility.query_checks`` judges hosts
+with reasons, for a scheduler. Its docstring explains the need for both modules.
 """
 
 from typing import NamedTuple
@@ -17,15 +17,15 @@ from roost.engine.columns.types import Amounts, Mask, Rows
 class ServingMasks(NamedTuple):
     """Providers that can serve a part of a query alone, for their own tree: one byte per provider row, 0 or 1."""
 
-    plain: tuple[bytes, ...]  # one per class of the group without suffix, unless it excludes the root
+    plain: tuple[bytes, ...]  # one per class of the group without suffix; valid only in trees with an accepted root
     kinds: tuple[bytes, ...]  # one per kind of group with a suffix
 
 
 def find_anchors(state: State, compiled: CompiledQuery, sharing: SharingProviders) -> tuple[Mask, ServingMasks]:
-    """Find the roots of trees that may have candidates, and the providers that can serve there.
+    """Find the roots of trees that may have candidates, and the providers that can serve parts of the query.
 
-    A refused root has no candidate. An accepted root certainly has one only if it is its whole tree, nothing is
-    shared and no group has a suffix.
+    A refused root has no candidate. An accepted root is certain to have one only if its tree has no other provider,
+    nothing is shared and no group has a suffix.
 
     Returns:
         bool, shape (providers,), False for everything but living roots; and the masks of serving providers.
@@ -64,7 +64,7 @@ class _AnchorMask:
         return found
 
     def narrow_by_plain(self, mask: Mask, needs: GroupNeeds) -> list[Mask]:
-        """Keep roots with every class and trait in their tree or shared with it; return one provider mask per class."""
+        """Narrow ``mask`` to roots with every class and trait in or shared with their tree; return a mask per class."""
         state, serving = self._state, []
         lenders = [] if needs.in_tree is not None else _find_lenders(state, needs, self._sharing.rows)
         permitted = plain_group_mask(state, needs)
@@ -91,7 +91,7 @@ class _AnchorMask:
         return serving
 
     def narrow_by_kind(self, mask: Mask, needs: GroupNeeds, count: int, *, is_isolated: bool) -> Mask:
-        """Keep roots with places for ``count`` equal groups in their tree or shared with it.
+        """Narrow ``mask`` to roots with places for ``count`` equal groups in their tree or shared with it.
 
         Returns:
             Providers with a place: bool, shape (providers,).
@@ -137,7 +137,7 @@ def _find_lenders(state: State, needs: GroupNeeds, rows: frozenset[int]) -> list
 
 
 def plain_group_mask(state: State, needs: GroupNeeds) -> Mask | None:
-    """Return the providers that pass by their labels and those of their roots; None: all of them."""
+    """Return the providers that the group without suffix permits by labels and tree; None: all providers."""
     root = state.providers.root.view
     permitted: Mask | None = None
     if needs.member_of:
@@ -158,7 +158,7 @@ def plain_group_mask(state: State, needs: GroupNeeds) -> Mask | None:
 
 
 def _own_label_mask(state: State, needs: GroupNeeds) -> Mask:
-    """Return the providers that pass by their own labels and their tree."""
+    """Return the providers that may serve a suffixed group by their own labels and their tree."""
     permitted = label_mask(state, needs)
     if needs.in_tree is not None:
         root = state.providers.root.view

@@ -1,11 +1,12 @@
-"""Matchings in a bipartite graph of members and providers, updated while a search decides."""
+"""Matchings in a bipartite graph of members and providers, updated during a search."""
 
 
 class Matching:
-    """Members need one place each; providers have some places each.
+    """The options of members, each in need of one place, and the number of places of each provider.
 
     A matching is a list with the provider of every member. Members before the current one are fixed; ``force``
-    moves only later members. A search that forces members in order never meets a dead end while only places count.
+    moves only later members. If places are the only constraint, a search that forces members in order meets no dead
+    end.
 
     Source:
         H. W. Kuhn, The Hungarian method for the assignment problem, 1955 (augmenting paths).
@@ -60,7 +61,7 @@ class Matching:
         try:
             other = matched.index(provider, member + 1)
         except ValueError:
-            return None  # Members before this one fill the provider.
+            return None  # Fixed members fill the provider.
         # The previous place of the member often serves the displaced one.
         if self._options[other] >> before & 1:
             matched[other] = before

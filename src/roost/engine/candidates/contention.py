@@ -11,8 +11,8 @@ from roost.engine.columns.state import State
 class Layout:
     """The picks of one anchor in the order of the search, with its providers numbered from 0.
 
-    Picks with few options come first, and large amounts before small ones, so forced choices precede free ones.
-    Numbers are in order of preference: the tree's own providers before its lenders, each in row order.
+    Picks with few options come first, and large amounts before small ones, so forced choices precede free ones. The
+    numbers of providers are in order of preference: those of the tree before its lenders, both in row order.
     """
 
     __slots__ = ("isolated", "options", "picks", "rows")
@@ -22,7 +22,7 @@ class Layout:
         rows = {row for pick in picks for row in pick.options}
         self.rows = sorted(rows & own) + sorted(rows - own)
         bit_of = {row: 1 << at for at, row in enumerate(self.rows)}
-        bits_of: dict[int, int] = {}  # by identity of the list: equal groups share one
+        bits_of: dict[int, int] = {}  # by identity of the list of options, which equal groups share
         self.options = []  # a bit mask of providers, one per pick
         for pick in self.picks:
             bits = bits_of.get(id(pick.options))
@@ -41,9 +41,9 @@ def freedom_key(pick: Pick) -> tuple[int, list[int]]:
 
 
 class ClassSupply:
-    """The remaining amount of a class, for requests of several sizes.
+    """The remaining amount of a class, for picks with different amounts.
 
-    Remainders below the least amount still needed do not count, so a poor packing shows early.
+    Remainders below the least amount still needed do not count, so the search detects a poor packing early.
     """
 
     __slots__ = ("_cells", "_least", "_left", "_need", "_spare")
@@ -51,7 +51,7 @@ class ClassSupply:
     def __init__(self, left: list[int], *, cells: list[int], spare: int, amounts: dict[int, int], picks: int) -> None:
         self._left = left
         self._cells = cells
-        self._spare = spare  # at providers without contention
+        self._spare = spare  # the amount of all picks at providers without contention
         self._need = [sum(amount for at, amount in amounts.items() if at >= depth) for depth in range(picks + 1)]
         self._least = [
             min((amount for at, amount in amounts.items() if at >= depth), default=0) for depth in range(picks + 1)
@@ -64,13 +64,13 @@ class ClassSupply:
 
 
 class Contention:
-    """Amounts shared by several picks, and matchings that prove that all picks still fit."""
+    """Amounts shared by several picks, and matchings to prove that all picks still have a place."""
 
     __slots__ = ("draws", "left", "matchings", "overlaps", "supplies")
 
     def __init__(self, state: State, layout: Layout) -> None:
         self.supplies: list[ClassSupply] = []
-        self.left: list[int] = []  # of every cell: a class of a provider with several picks
+        self.left: list[int] = []  # remaining amount by cell: a class of one provider, requested by several picks
         # One dict per pick: provider -> (cell, amount) pairs.
         self.draws: list[dict[int, list[tuple[int, int]]]] = [{} for _ in layout.picks]
         self.matchings: list[tuple[dict[int, int], Matching]] = []  # pick -> member; members in the order of picks
@@ -87,7 +87,7 @@ class Contention:
             least = min(amounts.values())
             places = [limit // least for limit in limits]
             if max(places) < 2 and not any(layout.isolated):
-                # No provider serves two of them: this equals isolation, which is cheaper to track.
+                # No provider can serve two of these picks. That equals isolation, which is cheaper to track.
                 layout.isolated = [at in amounts for at in range(len(layout))]
                 self._add_matching(layout, members, places)
                 continue

@@ -11,10 +11,10 @@ class Fan(msgspec.Struct, frozen=True, gc=False):
     """One candidate per row, in the order of rows."""
 
     takes: tuple[Take, ...]  # common to all candidates, ascending
-    mappings: tuple[Mapping, ...]  # likewise common to all
+    mappings: tuple[Mapping, ...]  # common to all candidates
     suffix: str  # of the group with the varying provider
     demand: Demand  # of that group, not empty
-    rows: tuple[int, ...]  # the varying providers, without other takes
+    rows: tuple[int, ...]  # the varying providers; ``takes`` has none of them
 
 
 def build_fan(compiled: CompiledQuery, picks: list[Pick]) -> Fan | None:

@@ -11,15 +11,15 @@ from roost.engine.candidates.sharing_providers import SharingProviders
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 
-# Hosts; a pass over all columns takes about as long as checking this many one by one.
+# A pass over all columns takes about as long as checks of this many rows one by one.
 _ONE_BY_ONE_MAX = 32
 
 
 class FlatIndex:
     """Providers that can hold one query alone, in one state.
 
-    The verdict on a provider follows from its labels and bounds, constant until ``changes.epoch`` moves, and from
-    its free amounts, with changes in ``changes.providers``.
+    The verdict on a provider depends on its labels, its unit bounds and its free amounts. Labels and bounds are
+    constant until ``changes.epoch`` moves; ``changes.providers`` has the rows with changed amounts.
     """
 
     __slots__ = ("_allowed", "_epoch", "_position", "_rows", "version")

@@ -14,7 +14,7 @@ class Pick:
     def __init__(self, *, suffix: str, demand: Demand, options: list[int], needs: GroupNeeds) -> None:
         self.suffix = suffix
         self.demand = demand
-        self.options = options  # provider rows, ascending within the tree, then among the lenders
+        self.options = options  # provider rows of the tree, then of the lenders, both ascending
         self.needs = needs
 
 
@@ -25,7 +25,7 @@ def find_picks(
 
     Args:
         root: provider row; anything but a living root has no candidate.
-        serving: masks of ``find_anchors``, if available; the root must have passed its mask.
+        serving: masks of ``find_anchors``, if available; it must have accepted the root.
     """
     if serving is not None and not sharing:
         return _build_picks(state, compiled, root, serving=serving)
@@ -87,7 +87,7 @@ def _build_picks(state: State, compiled: CompiledQuery, root: int, *, serving: S
 def _find_permitted(state: State, needs: GroupNeeds, root: int, *, own: list[int], lenders: list[int]) -> list[int]:
     """Find the providers that may serve the group without a suffix at an anchor, by their labels.
 
-    Membership of the root spans its tree; a lender must be a member itself.
+    The membership of the root extends to its whole tree; a lender must be a member itself.
     """
     aggregates_of = state.membership.labels_of
     if not aggregates_of(root).isdisjoint(needs.forbidden_aggregates):

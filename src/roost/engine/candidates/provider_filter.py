@@ -12,7 +12,7 @@ def find_providers(state: State, needs: GroupNeeds) -> Rows:
     """Find the providers that can serve a group alone: labels, amounts with their units, and tree.
 
     Args:
-        needs: aggregates count only for the provider's own membership; empty needs match every provider.
+        needs: only a provider's own aggregates count, not those of its root; empty needs match every provider.
 
     Returns:
         intp, ascending: in order of creation.

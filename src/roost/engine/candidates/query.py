@@ -8,7 +8,7 @@ from roost.engine.columns.state import State
 from roost.model.request import CandidateQuery, ResourceGroup
 
 Demand = tuple[tuple[int, int], ...]  # resource class id, amount; ascending by class
-UNKNOWN_PROVIDER = -1  # stands for a provider row: the named provider does not exist
+UNKNOWN_PROVIDER = -1  # in place of a provider row: the named provider does not exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +40,12 @@ class GroupNeeds:
 class CompiledQuery:
     """A query, compiled against one state.
 
-    It stays valid for that state, and for forks of it, until ``changes.epoch`` moves: a named aggregate or
-    provider may be created.
+    It stays valid for that state, and for forks of it, until ``changes.epoch`` moves, since a named
+    aggregate or provider may exist by then.
     """
 
     plain: GroupNeeds | None  # the group without a suffix
-    kinds: tuple[GroupNeeds, ...]  # different groups with a suffix
+    kinds: tuple[GroupNeeds, ...]  # distinct needs of groups with a suffix
     kind_of: dict[str, int]  # suffix -> position in kinds, in the order of the query
     suffixes: tuple[str, ...]  # of all groups, in the order of the query
     is_isolated: bool
@@ -53,7 +53,7 @@ class CompiledQuery:
     root_forbidden: frozenset[int]
     subtrees: tuple[frozenset[str], ...]
     limit: int | None
-    is_possible: bool  # False: no state of the inventories could ever satisfy it
+    is_possible: bool  # False: the query has no candidates, regardless of inventories
     is_one_provider_per_tree: bool
     # Whether the options of picks combine freely: no class is requested twice, and nothing else links picks.
     are_picks_free: bool
@@ -73,8 +73,8 @@ def compile_query(
             before version 1.29.
 
     Source:
-        placement/objects/research_context.py, RequestGroupSearchContext; unlike there, a group without
-        resources obeys in_tree here.
+        placement/objects/research_context.py, RequestGroupSearchContext; here, unlike in Placement, in_tree also
+        applies to a group without resources.
     """
     unknown = _find_unknown_names(state, query)
     if unknown is not None:

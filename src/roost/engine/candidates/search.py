@@ -58,8 +58,8 @@ def search(
 
     Args:
         anchors: provider rows of the roots to search, in this order; None: all, in row order.
-        limit: maximum number; None: the limit of the query. A lower limit gives a prefix.
-        order: all candidates of one anchor before the next, or one of each anchor in turn.
+        limit: maximum number; None: the limit of the query. A lower limit returns the first of the same candidates.
+        order: depth-first: all candidates of one anchor, then of the next; breadth-first: one of each anchor in turn.
         distinct_mappings: include candidates that differ only in the mapping of groups to providers;
             otherwise each set of amounts appears once.
 
@@ -86,7 +86,7 @@ def search_grouped(
 
     Args:
         limit: number of candidates needed; None: all.
-        watch: compares the inputs of each tree's candidates before the first candidate.
+        watch: compares the inputs of the search with those of the previous one, before the first candidate.
     """
     finder = _Finder(state, compiled, distinct_mappings=True)
     if finder.sharing:
@@ -192,7 +192,7 @@ class _Finder:
             active = remaining
 
     def drop_repeats(self, found: Iterator[RowCandidate]) -> Iterator[RowCandidate]:
-        """Drop repeats. With mappings, only sharing providers cause repeats, at several anchors."""
+        """Drop repeats. With distinct mappings, only candidates on sharing providers alone repeat, at other anchors."""
         seen, shared = self._seen, self.sharing.rows
         for each in found:
             if self._distinct_mappings:
@@ -254,7 +254,7 @@ class _Finder:
 def _combine(state: State, compiled: CompiledQuery, picks: list[Pick], *, anchor: int) -> Iterator[RowCandidate]:
     """Yield the candidates at an anchor with freely combining picks."""
     if compiled.kinds:
-        picks = sorted(picks, key=freedom_key)  # The order for groups with suffixes.
+        picks = sorted(picks, key=freedom_key)  # If groups have suffixes, this is their order of choice.
     members: dict[str, list[int]] = {suffix: [] for suffix in compiled.suffixes}
     for at, pick in enumerate(picks):
         members[pick.suffix].append(at)

@@ -8,7 +8,7 @@ from roost.engine.columns.state import State
 
 
 class Constraint(Protocol):
-    """A condition on the chosen providers. It may accept choices that later picks break, never the reverse."""
+    """A condition on the chosen providers. It refuses only choices that later picks cannot complete."""
 
     members: tuple[int, ...]  # the picks it reads, ascending; checked after each of them
 
@@ -57,7 +57,7 @@ class _SameSubtree:
         self.members = members
         self._options = layout.options
         self._isolated = layout.isolated
-        self._above: list[int] = []  # ancestors of every provider and itself, among the providers of the anchor
+        self._above: list[int] = []  # by provider, itself and its ancestors, among the providers of the anchor
         self._below = [0] * len(layout.rows)
         number = {row: at for at, row in enumerate(layout.rows)}
         parent_of = state.providers.parent.data
@@ -111,7 +111,7 @@ class _AnyHasTrait:
 
 
 class _OneProviderPerTree:
-    """No two allocating providers belong to one tree."""
+    """No two providers with takes belong to one tree."""
 
     def __init__(self, state: State, layout: Layout, members: tuple[int, ...]) -> None:
         self.members = members

@@ -14,8 +14,8 @@ class TreeWatch:
     """Compares the inputs of one query's candidates with those of the previous search.
 
     Until ``changes.epoch`` moves, the candidates of a tree without sharing depend on two inputs: the masks of
-    serving providers and, where several groups may draw on one provider, its free amounts. Both are compared
-    directly, without a log of changes.
+    serving providers and, where several groups may draw on one provider, the free amounts. Both inputs are
+    compared directly, without a log of changes.
 
     Args:
         forget: called with the provider rows of roots with possibly changed candidates; None: all roots.

@@ -15,13 +15,13 @@ from roost.engine.columns.state import State
 Take = tuple[int, int, int]  # provider row, resource class id, amount
 Mapping = tuple[str, tuple[int, ...]]  # suffix of a group, rows of the providers that serve it, ascending
 
-_DEAD_ENDS_MAX = 20_000  # stored dead ends; more cost memory without a gain
+_DEAD_ENDS_MAX = 20_000  # stored dead ends; more use memory without a gain
 _ENDS_MAX = 1_024  # stored combinations of the last picks
 _END_STATES_MAX = 64  # states with stored combinations
 _CHECK_INTERVAL = 16  # steps between two checks of the budget
-_ENDS_AFTER_COUNT = 32  # candidates; small requests do not pay for unused combinations
+_ENDS_AFTER_COUNT = 32  # candidates before combinations are stored: small requests do not need them
 
-End = tuple[list[tuple[Take, ...]], list[Mapping]]  # one entry per last pick
+End = tuple[list[tuple[Take, ...]], list[Mapping]]  # one entry for each of the last picks
 
 
 class RowCandidate(msgspec.Struct, frozen=True, gc=False):
@@ -44,9 +44,9 @@ class Walk:
     """A depth-first search over the picks of one anchor.
 
     It stores only the choices and the remaining amounts, so memory grows with picks, not with candidates. Before
-    each pick, the later picks are matched with the remaining places; a choice that strands one of them is skipped.
-    Dead ends by amounts or subtrees are stored and never entered again. If isolation alone links the picks, the
-    combinations of the last few are stored, too: they depend only on the providers in use.
+    each pick, the later picks are matched with the remaining places. A choice is skipped if it leaves a later pick
+    without a place. Dead ends by amounts or subtrees are stored and never entered again. If isolation alone links the
+    picks, the combinations of the last few picks are stored, too: they depend only on the providers in use.
     """
 
     __slots__ = (
@@ -107,7 +107,7 @@ class Walk:
         # Takes and mapping of every pick on every provider it ever chose.
         self._served: list[dict[int, tuple[tuple[Take, ...], Mapping]]] = [{} for _ in layout.picks]
         self._is_ordered = not are_mappings_distinct
-        self._twin = [-1] * len(layout)  # an equal pick before this one
+        self._twin = [-1] * len(layout)  # by pick, the previous equal pick; -1: none
         self._highest = [len(layout.rows)] * len(layout)
         if self._is_ordered:
             self._pair_twins(state, compiled)
@@ -123,7 +123,7 @@ class Walk:
                 yield self._build_candidate()
 
     def sheaves(self) -> Iterator[RowCandidate | Sheaf]:
-        """Yield the same candidates, partly in sheaves. No sheaf takes twice from one provider."""
+        """Yield the candidates of the walk, partly in sheaves. A sheaf never takes twice from one provider."""
         is_apart = all(self._layout.isolated) and all(pick.demand for pick in self._layout.picks)
         return self._run() if is_apart else iter(self)
 
@@ -163,7 +163,7 @@ class Walk:
                 found.append(False)
 
     def _choices(self, at: int) -> Iterator[bool]:
-        """Make a pick in every way that leaves later picks possible; resuming undoes it."""
+        """Yield after each choice for a pick that leaves the later picks possible; undo the choice when resumed."""
         layout, contention, chosen = self._layout, self._contention, self._chosen
         left, draws_of, rules, forces = contention.left, contention.draws[at], self._rules_at[at], self._forces[at]
         budgets = contention.supplies
