@@ -1,4 +1,4 @@
-"""Applies writes to a state; they may be local, loaded or read from the feed. Nothing else changes a state."""
+"""Applies writes to a state: local writes, loaded ones and those of the feed. Nothing else changes a state."""
 
 import uuid
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Logs of changed rows, for the invalidation of caches."""
 
-# Lower bound on stored entries, once the log has as many.
+# Minimum number of stored entries, once the log has reached it.
 _ENTRIES_MIN = 4096
 
 

@@ -8,9 +8,9 @@ from roost.engine.columns.types import AnyArray, Cells
 class Column:
     """A one-dimensional array that grows at its end.
 
-    ``view`` is for readers: the rows in use, read-only, always current. Growth replaces it, so do not keep one
-    across a change of size. ``data`` and ``each`` are for the engine only. ``each`` is the same memory, for access
-    to single rows: Python numbers, in a third of the time.
+    ``view`` is for readers: the rows in use, read-only, always current. Growth replaces the view, so do not keep a
+    view when the column may grow. ``data`` and ``each`` are for the engine only. ``each`` is the same memory, for
+    access to single rows: it returns Python numbers, in a third of the time.
     """
 
     __slots__ = ("_fill", "_rows", "_view", "data", "each")
@@ -38,7 +38,7 @@ class Column:
         return self._rows
 
     def grow(self, rows: int) -> None:
-        """Grow to ``rows`` rows; new ones hold the fill value."""
+        """Grow to ``rows`` rows; new rows get the fill value."""
         if rows <= self._rows:
             return
         if rows > len(self.data):

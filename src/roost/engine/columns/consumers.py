@@ -21,7 +21,7 @@ K = TypeVar("K")
 class ConsumerIndex(Generic[H]):
     """Consumers by provider and by project.
 
-    Decisions need neither, so a state builds the index on first use and updates it from then on.
+    Decisions need no index, so a state builds it on first use and updates it from then on.
 
     Args:
         holders: all current consumers.

@@ -9,7 +9,7 @@ from roost.engine.columns.interning import InternedColumn
 from roost.engine.columns.types import AnyArray, Rows, Scores
 from roost.model.host import HostFacts
 
-# Columns that change with claims; the others only change with facts and inventories.
+# ``USED`` changes with claims, ``FIXED`` with facts, inventories and I/O tasks. ``DERIVED`` is computed from both.
 USED = ("vcpus_used", "used_ram_mb", "used_disk_gb", "num_instances")
 FIXED = (
     "vcpus_total",
@@ -75,7 +75,7 @@ class Hosts:
         self.facts_version = 0
         self.derived: dict[object, AnyArray] = {}  # computed from facts, until facts change
         self.interned: dict[object, InternedColumn[Any]] = {}  # distinct values of facts, by key
-        # Hosts that the current request consumes: their reported facts, and the I/O operations it adds.
+        # By row, for hosts with instances of the current request: the reported facts, and the added I/O operations.
         self.consumed: dict[int, HostFacts] = {}
         self.starting: dict[int, float] = {}
         self.tasks: dict[int, int] = {}  # host row -> number of its instances with an I/O task; no zeros
@@ -148,7 +148,7 @@ class Hosts:
         )
 
     def count_task(self, row: int, by: int) -> bool:
-        """Add to a host's I/O operations by tasks; return whether the fleet went from none to some, or back."""
+        """Change the number of a host's I/O tasks; return whether the fleet got its first task or lost its last."""
         had_tasks = bool(self.tasks)
         count = self.tasks.pop(row, 0) + by
         if count:

@@ -37,7 +37,7 @@ def fits(*, total: Amounts, reserved: Amounts, ratio: Scores, used: Amounts, amo
 
 def capacity_of(inventory: InventoryRow) -> int:
     """Return the capacity of an inventory, in the unit of its class."""
-    # The ratio may be as large as a 32-bit float; cap capacities beyond any possible use.
+    # A ratio may be as large as the largest 32-bit float; cap capacities far beyond any possible use.
     return int(min((inventory.total - inventory.reserved) * inventory.allocation_ratio, _CAPACITY_MAX))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from roost.engine.columns.column import Column
 from roost.engine.columns.types import Mask
 
-# Providers; a rarer label has no column. The number of labels is unbounded, and a column has a cell per provider.
+# Minimum number of providers of a label with a column. Columns have a cell per provider; labels are unbounded.
 COLUMN_MIN = 32
 
 

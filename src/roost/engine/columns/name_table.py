@@ -12,7 +12,7 @@ class NameTable:
         self._id_of: dict[str, int] = {}
         self._name_of: dict[int, str] = {}
         self._names: tuple[str, ...] | None = ()
-        self.dropped: dict[int, float] = {}  # number without a name -> time of its loss, if known
+        self.dropped: dict[int, float] = {}  # number of a dropped name -> time of the drop, if known
         self.highest = 0  # highest number ever seen, including dropped names
 
     def put(self, symbol_id: int, name: str) -> None:

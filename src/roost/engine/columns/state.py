@@ -1,4 +1,4 @@
-"""The state of a process in columns: the value that searches, ranks and claims work on."""
+"""The state of a process in columns: the data of searches, rankings and claims."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -83,8 +83,8 @@ class Group:
 class Ledger(NamedTuple):
     """The columns that follow the use of one class."""
 
-    used: Cells  # by provider row, as the next one
-    free: Cells
+    used: Cells  # by provider row
+    free: Cells  # by provider row
     best: Cells | None  # ``State.best_free`` by host row, once requested
     host_used: Cells | None  # host columns that count this class, if any
     host_free: Cells | None
@@ -152,7 +152,7 @@ class State:
         self.groups_by_uuid: dict[str, Group] = {}
         self.holders: dict[bytes, Holder] = {}
         self.holders_by_id: dict[int, Holder] = {}
-        # Instances with an I/O task: uuid -> the consumer that counts on its host; 0: none.
+        # Instances with an I/O task: uuid -> id of the consumer whose host counts the task; 0: none.
         self.tasks: dict[bytes, int] = {}
         self.changes = Changes()
         self.inventory_version = 0
@@ -160,7 +160,7 @@ class State:
         self.stale_hosts: set[int] = set()  # host rows to recount
         # Class -> the host columns for its use and free amount, and units of the latter per unit of the class.
         self.counted: dict[int, tuple[Column, Column, int]] = {}
-        self.content_versions: dict[tuple[str, int], int] = {}  # kind, provider row -> generation at its write
+        self.content_versions: dict[tuple[str, int], int] = {}  # kind, provider row -> ``expected`` of the newest write
         self.position = 0  # of the newest applied change
         self.now_s = 0.0  # time of the current write, set by the caller: seconds since the epoch
         self.names_touched_s = 0.0  # time of the last change of a resource class or trait

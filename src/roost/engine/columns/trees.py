@@ -43,9 +43,9 @@ class Providers:
         # Time of the last change of the provider, its inventory or its labels: seconds since the epoch.
         self.touched_s = Column(np.float64)
         self.parent = Column(np.int64, fill=-1)  # row, -1: a root
-        self.root = Column(np.int64, fill=-1)  # row; a root's own
+        self.root = Column(np.int64, fill=-1)  # row; for a root, its own row
         self.alive = Column(np.bool_, fill=False)
-        # In row order, so that they do not depend on the history of moves, and are equal after a load.
+        # Lists are in row order, independent of the history of moves: a load gives equal lists.
         self.children: dict[int, list[int]] = {}  # row -> rows, without empty lists
         self.tree: dict[int, list[int]] = {}  # root row -> all rows of its tree, for trees of several providers
         self.shape_version = 0  # rises when the structure of a tree changes
@@ -92,7 +92,7 @@ class Providers:
         self.parent.each[row] = parent_row
         self.root.each[row] = root
         self.children.setdefault(parent_row, []).append(row)
-        self.tree.setdefault(root, [root]).append(row)  # The newest row is the highest.
+        self.tree.setdefault(root, [root]).append(row)  # The newest row is the highest, so the list stays sorted.
 
     def _leave(self, row: int, parent_row: int) -> None:
         siblings = self.children[parent_row]
