@@ -1,6 +1,6 @@
 """Checks of explicit claims against the columns: a quick verdict ahead of the commit's final one.
 
-Decisions need no such check, since the search yields only claimable candidates; tests hold every candidate to it.
+Decisions need no such check, since the search yields only claimable candidates. Tests apply it to every candidate.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,11 +34,11 @@ def check_claim(
 ) -> ClaimRefusal | None:
     """Check the amounts of a claim, one by one and in total.
 
-    Freed amounts return first. Use above capacity may stay or shrink.
+    Freed amounts are subtracted first. A use above the capacity may stay or shrink, but not grow.
 
     Args:
         takes: provider row, class, amount >= 1; each provider and class once per consumer.
-        frees: likewise, the current allocations of the consumers.
+        frees: in the same form, the current allocations of the consumers.
         overrides: inventories that replace those in the columns before the claim.
 
     Returns:

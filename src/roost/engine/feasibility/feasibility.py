@@ -1,8 +1,8 @@
 """Feasibility of a request on each host: checks with reasons, judged in passes over columns or host by host.
 
-The exact answer is a search of the host's tree (``roost.engine.candidates.search``), rarely needed: counting is exact
-if every resource group has classes of its own. Hosts that counting cannot decide are searched.
-``roost.engine.feasibility.query_checks`` builds the checks of a query.
+The exact answer is a search of the host's tree (``roost.engine.candidates.search``). It is rarely necessary: counting
+free amounts is exact, too, if every resource group has classes of its own. Only hosts that counting cannot decide are
+searched. ``roost.engine.feasibility.query_checks`` builds the checks of a query.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ class StaticCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AmountCheck:
-    """One class of the unsuffixed group: a provider of the tree, or one that shares with it, has the amount."""
+    """One class of the unsuffixed group: a provider of the tree, or a connected sharing provider, has the amount."""
 
     reason: str
     class_id: int
@@ -206,7 +206,7 @@ class Feasibility:
         self.undecided: Mask = np.zeros(len(state.hosts), dtype=np.bool_) if undecided is None else undecided
         self.is_exact = undecided is None or not undecided.any()
         self.reasons = [check.reason for check in checks]
-        self.rules = [check.rule if isinstance(check, StaticCheck) else "" for check in checks]  # as in ``Label``
+        self.rules = [check.rule if isinstance(check, StaticCheck) else "" for check in checks]  # by check; empty: none
         if not self.is_exact:
             self.reasons.append("cannot serve all resource groups together")
             self.rules.append("")
@@ -264,7 +264,7 @@ class Feasibility:
         return [check.mask for check in self.checks if isinstance(check, StaticCheck)]
 
     def find_limits(self, state: State) -> list[tuple[int, Cells, int]] | None:
-        """Find the checks that can change: number, free amount by host row, requested amount.
+        """Find the checks with changing verdicts: number of the check, free amount by host row, requested amount.
 
         Returns:
             None if other verdicts can change, too: of groups, sharing providers or a search.
@@ -309,7 +309,7 @@ def combine_either(state: State, first: Feasibility, second: Feasibility, *, rea
     """Combine two queries into one that either of them satisfies.
 
     Args:
-        first, second: of the queries; a host with candidates of both uses one of the first.
+        first, second: the feasibility of each query; a host with candidates of both uses one of the first query.
         reason: for hosts refused by checks that the queries do not share.
     """
     common = [check for check in first.checks if any(_are_alike(check, other) for other in second.checks)]
@@ -334,7 +334,7 @@ def combine_either(state: State, first: Feasibility, second: Feasibility, *, rea
 
 
 def _are_alike(check: Check, other: Check) -> bool:
-    """Return whether two checks always judge alike, whatever amounts are free."""
+    """Return whether two checks always judge alike, regardless of free amounts."""
     if isinstance(check, StaticCheck) and isinstance(other, StaticCheck):
         return check.reason == other.reason and bool(np.array_equal(check.mask, other.mask))
     if isinstance(check, AmountCheck) and isinstance(other, AmountCheck):

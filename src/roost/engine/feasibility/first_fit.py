@@ -10,7 +10,7 @@ def first_fit(state: State, fit: Feasibility, host: int) -> list[Take] | None:
     """Choose the takes of a request on a host: each class and group from the first provider with room.
 
     If counting decides (``Feasibility.undecided``), groups have classes of their own and all eligible providers
-    have the right labels, so choices for one group never conflict with another.
+    have the right labels, so the choices for different groups never conflict.
 
     Args:
         host: row of a host that passes every check of ``fit``.

@@ -2,8 +2,8 @@
 
 ``roost.engine.candidates.anchors`` judges the same trees for another purpose. Its mask may accept trees without a
 candidate, needs no reasons and is recomputed from free amounts each time, so it can skip expensive conditions. Checks
-are compiled once and judged often, name the reason of each refusal and, with the search, are exact. Both use the
-label masks defined there.
+are compiled once and judged often, name the reason of each refusal and, with the search, are exact. Both modules use
+the label masks of ``anchors``.
 """
 
 from collections.abc import Hashable, Mapping
@@ -77,7 +77,7 @@ def accept_remote(state: State, held: Mapping[int, dict[str, dict[str, int]]]) -
     """Accept the hosts that a remote Placement returned.
 
     Args:
-        held: the take of an instance on each: host row -> provider uuid -> class -> amount.
+        held: the takes of an instance on each host: host row -> provider uuid -> class -> amount.
     """
     able: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
     able[list(held)] = True
@@ -226,7 +226,7 @@ class _Builder:
             if not columns.plain_units:
                 allowed = columns.unit_mask(amount)
                 units = self._host_mask(offering & allowed)
-                # If one provider allows the amount and another has it free, only a search can decide.
+                # If one provider allows the amount by its units, and another has it free, only a search can decide.
                 self.undecided |= (counts > 1) & self._host_mask(offering & ~allowed)
             reason = f"lack {amount_text(name, amount)} or more"
             amounts.append(AmountCheck(reason=reason, class_id=class_id, amount=amount, units=units, lenders=lenders))
@@ -262,7 +262,7 @@ class _Builder:
             self.checks.append(StaticCheck(about="trait", reason=f"have forbidden trait {name}", mask=~refused))
 
     def _borrower_mask(self, providers: Mask) -> Mask:
-        """Return the hosts with a share of one of these providers: bool, shape (hosts,)."""
+        """Return the hosts that can use one of these providers by sharing: bool, shape (hosts,)."""
         found = np.zeros(len(self.state.hosts), dtype=np.bool_)
         for row in self.state.sharing_rows():
             if providers[row]:

@@ -77,7 +77,7 @@ def can_place(
 
 
 def surroundings(facts: HostFacts) -> object:
-    """Return the facts about the surroundings of a host's cells, without providers of devices."""
+    """Return the sockets, networks and devices of a host's cells, without the providers of the devices."""
     cells = () if facts.numa is None else facts.numa.cells
     return [(cell.id, cell.socket, cell.physnets, cell.is_tunneled) for cell in cells], bare_pools(facts)
 

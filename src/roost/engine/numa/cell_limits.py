@@ -34,7 +34,7 @@ def read_overcommit(limits: Mapping[str, Any]) -> Overcommit | None:
 
 
 def read_networks(limits: Mapping[str, Any]) -> NetworkNeeds | None:
-    """Read the networks with cards that a guest must be near; None: no such networks.
+    """Read the networks whose cards must be near a guest; None: no such networks.
 
     Raises:
         BadRequest: the NUMA limits are malformed.

@@ -9,7 +9,7 @@ from roost.model.devices.topology import NetworkNeeds
 def is_near(chosen: Iterable[NumaCell], cells: Sequence[NumaCell], needs: NetworkNeeds) -> bool:
     """Return whether the chosen cells are near the networks of an instance.
 
-    A network without a card near any host cell imposes nothing.
+    A network without a card near any host cell is ignored.
 
     Args:
         chosen: the cells of the instance.

@@ -32,7 +32,7 @@ def supports(
 
     Args:
         pools: the free devices of the host.
-        requests: in order.
+        requests: served in order.
         cells: ids of the instance's host NUMA cells; None: any.
         sockets: socket of each host NUMA cell; None if unknown.
         mappings: the providers of each resource group; the groups of a device request are

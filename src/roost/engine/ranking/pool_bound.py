@@ -1,7 +1,7 @@
-"""Bound on the hosts outside a pool, valid while they are untouched.
+"""Bound on the scores of hosts outside a pool, valid while these hosts are untouched.
 
-Their raw weights are constant since the pass. Their best score then, and the extremes of their raw weights, bound
-their scores under scales that moved since.
+The raw weights of outside hosts are constant since the pass over all hosts. The best outside score of the pass and the
+extremes of the raw weights bound the outside scores, even after the scales moved.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _SLACK = 1e-9  # of the sum of multipliers: far more than rounding can add up to
 
 
 class PoolBound:
-    """A bound on the survivors of a pass outside its pool.
+    """A bound on the scores of survivors outside a pool; survivors are the hosts accepted by a pass over all hosts.
 
     Args:
         rows: of all survivors, ascending: intp, shape (survivors,).
@@ -23,7 +23,7 @@ class PoolBound:
         scores: float64, shape (survivors,).
         chosen: positions in the pool, ascending: intp, shape (chosen,).
         scales: of the scores, one per weigher.
-        floating: per weigher, whether the low and the high end follow the survivors.
+        floating: per weigher, whether the low and the high end of its scale follow the survivors.
     """
 
     __slots__ = (
@@ -102,7 +102,7 @@ class PoolBound:
         return True
 
     def is_beaten_by(self, score: float, row: int, scales: list[Scale]) -> bool:
-        """Return whether a host of the pool ranks before all outside hosts under the current scales."""
+        """Return whether a host of the pool ranks before all outside hosts under these scales."""
         if not self.exists:
             return True
         if scales == self._base:

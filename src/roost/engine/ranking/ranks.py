@@ -74,8 +74,8 @@ def total(parts: list[Scores], hosts: int) -> Scores:
 def find_best(scores: Scores, count: int) -> Rows:
     """Find the positions of the best scores, best first, equal ones in row order.
 
-    Very few are found one by one. Otherwise the maximum of each block shows whether it can hold one of the best, so
-    few blocks are read. Of blocks with equal maxima the first ones suffice, since each holds a score that good.
+    Up to four positions are found one by one. Otherwise the maximum of each block shows whether the block can have one
+    of the best scores, so few blocks are read. Of blocks with equal maxima, the first suffice: each has such a score.
 
     Args:
         scores: float64, shape (hosts,).

@@ -1,7 +1,7 @@
 """Scores of all hosts, updated host by host, for all requests with equal weighing.
 
-Requests differ more in the hosts that pass than in weights. While the hosts at the ends of the scales pass, the scores
-of all hosts equal those of the passing hosts, to the last bit.
+Requests differ more in their passing hosts than in weights. As long as the hosts at the ends of the scales pass, the
+cached scores equal the scores computed from the passing hosts alone, to the last bit.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from roost.engine.columns.types import Cells, Mask, Scores
 from roost.engine.ranking.ranks import clamp, contributions, scale_of, total
 from roost.model.evidence.decision import Scale
 
-# Updating one host costs about as much as this many hosts in a full pass.
+# An update of one host takes about as long as this many hosts in a full pass.
 _HOSTS_PER_TOUCH = 100
 
 

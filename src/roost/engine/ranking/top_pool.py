@@ -1,8 +1,8 @@
 """A cached ranking: the best few hundred hosts, with a proof that no other host is better.
 
 A pass over all hosts fills a pool with the best and leaves the others outside (``engine.ranking.pool_bound``). After
-that, only touched hosts are judged again; they move into the pool. A rank from the pool is exact while its worst host
-beats the bound on the outside hosts. Otherwise the pool refuses, and a new pass is due.
+that, only touched hosts are judged again; they move into the pool. The best hosts of the pool are exact if the last of
+them beats the bound on the outside hosts. Otherwise the pool returns nothing, and a new pass is due.
 """
 
 from bisect import bisect_left, insort
@@ -15,10 +15,10 @@ from roost.engine.ranking.pool_bound import PoolBound
 from roost.engine.ranking.ranks import contributions, total
 from roost.model.evidence.decision import Scale
 
-SIZE = 256  # hosts in a new pool, if few hosts change between ranks
+SIZE = 256  # hosts in a new pool, if few hosts change between rankings
 SIZE_MAX = 1024
 _SAMPLE, _SAMPLE_BEST_MIN = 1024, 16  # scores in a sample, and the least number of best ones in it
-_SORTED_MAX = 48  # hosts in sorted order
+_SORTED_MAX = 48  # hosts kept in sorted order
 _CHECK_INTERVAL = 64  # instances between two checks of the budget
 
 Key = tuple[float, int, int]  # score negated, host row, position: the smaller, the better
@@ -88,7 +88,7 @@ class Pool:
         self._scores[: self._size] = scores[chosen]
         self._penalty = np.full(room, -np.inf)  # 0 for accepted hosts
         self._penalty[: self._size] = 0.0
-        # The same by host. The arrays are updated only before a pass over all hosts of the pool.
+        # Raw weights and scores again, as lists. ``_catch_up`` copies them to the arrays before a pass over the pool.
         self._raw_of: list[list[float]] = self._raws[:, : self._size].T.tolist()
         self._score_of: list[float] = self._scores[: self._size].tolist()
         self._stale: set[int] = set()  # positions with outdated arrays
@@ -98,7 +98,7 @@ class Pool:
         self._keys: list[Key] | None = None
         self._edge = _WORST_KEY
         self._scales_may_move = False
-        self._had_bulk_change = False  # since the last rank
+        self._had_bulk_change = False  # since the last ranking
         self._ends = self._build_ends(scales)
 
     def _build_ends(self, scales: list[Scale]) -> list[tuple[float, float, float, float, bool, bool]]:
@@ -118,7 +118,7 @@ class Pool:
         return row in self._at
 
     def touch(self, row: int, *, passed: bool, passes: bool, raws: list[float]) -> bool:
-        """Update a changed host: whether it passed at the pass, whether it passes now, its raw weights.
+        """Update a changed host: whether it passed before the change and passes now, and its raw weights.
 
         Returns:
             False if a new pass is due.
@@ -177,7 +177,7 @@ class Pool:
             score = 0.0
             for raw, (low, high, width, multiplier, _, _) in zip(raws, self._ends, strict=True):
                 if not low <= raw <= high:
-                    self._scales_may_move = True  # It is beyond an end.
+                    self._scales_may_move = True  # The raw weight is beyond an end of the scale.
                 if width:
                     score += (raw - low) / width * multiplier
             if keys is not None and (key := (-score, row, at)) < self._edge:
@@ -239,7 +239,7 @@ class Pool:
         Args:
             count: upper bound on instances.
             changes: effect of an instance on the raw weights of its host, one per weigher, in the order of ``raws``.
-            room: returns the headroom of a host row for such instances; 0 stops.
+            room: returns the headroom of a host row for such instances; the draw stops at 0.
             check: called regularly; after it raises, the pool is invalid.
 
         Returns:
@@ -266,7 +266,7 @@ class Pool:
     def _find_best(self, count: int) -> list[Key]:
         """Find the keys of the best accepted hosts, in order; at least ``count`` must pass."""
         if self._rescale() or self._had_bulk_change:
-            # Many hosts may change again before the next rank.
+            # Many hosts may change again before the next ranking.
             self._had_bulk_change = False
             return self._sort(count)
         if self._keys is None or len(self._keys) < count:
@@ -328,7 +328,7 @@ class Pool:
 def _best_positions(scores: Scores, size: int) -> Rows:
     """Find the positions of about ``size`` best scores, ascending; of equal scores the lower rows.
 
-    The number is an estimate from a sample; no outside score is better, exactly.
+    The number of positions is an estimate from a sample. The choice is exact: no other score is better.
     """
     if len(scores) <= size + size // 2:
         return np.arange(len(scores))
@@ -337,7 +337,7 @@ def _best_positions(scores: Scores, size: int) -> Rows:
     at = len(sample) - max(1, size // step)
     least = np.partition(sample, at)[at]
     above = np.flatnonzero(scores > least)
-    if len(above) > 2 * size:  # A misleading sample.
+    if len(above) > 2 * size:  # The sample was misleading.
         at = len(scores) - size
         least = np.partition(scores, at)[at]
         above = np.flatnonzero(scores > least)
