@@ -153,7 +153,7 @@ def test_key_stands_for_one_operation_across_restarts(url):
         assert (end.status, own.delete(f"/instances/{uuid}", **ending).json) == (202, end.json)
     with roost_api(url=url) as own:
         assert own.delete(f"/instances/{uuid}", **ending).json == end.json
-        assert own.delete(f"/instances/{uuid}").json["detail"] == f"the instance {uuid} is to be deleted already"
+        assert own.delete(f"/instances/{uuid}").json["detail"] == f"the instance {uuid} is being deleted already"
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_key_stands_for_one_operation_across_restarts(url):
         ({"flavor": "gone", "name": "web"}, 400, "there is no flavor 'gone'"),
         ({**SMALL, "name": "web", "instance_uuids": [UNKNOWN], "count": 2}, 400, "2 instances"),
         ({**SMALL, "name": "web", "instance_uuids": [UNKNOWN, UNKNOWN], "count": 2}, 409, "exists already"),
-        ({**SMALL, "name": "web", "move": {"instance_uuid": UNKNOWN}}, 400, "an instance that moves is not built"),
+        ({**SMALL, "name": "web", "move": {"instance_uuid": UNKNOWN}}, 400, "a build cannot include a move"),
     ],
 )
 def test_invalid_creation_is_refused_and_stores_nothing(own, body, status, sentence):

@@ -59,7 +59,7 @@ REFUSED = [
     ("live-migrate", {"host": "nowhere"}, 400, "$.host: there is no host 'nowhere'"),
     ("live-migrate", {"host": "HOST-0"}, 400, "$.host: the instance is on host-0 already"),
     ("live-migrate", {"to": "host-1"}, 400, "$: Object contains unknown field to"),
-    ("evacuate", {}, 409, "cannot evacuate: the agent of host-0 is there, and was heard"),
+    ("evacuate", {}, 409, "cannot be evacuated: the agent of host-0 is there, and was heard"),
 ]
 
 

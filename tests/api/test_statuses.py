@@ -59,7 +59,7 @@ def test_operation_starts_or_is_refused_with_the_cause_by_status(own, kind, plac
             assert (response.status, response.json["detail"].split(" ", 3)[3]) == (409, expected.split(" ", 3)[3])
         elif kind == "evacuate" and not is_gone:
             assert response.status == 409
-            assert f"{uuid} cannot evacuate: the agent of {host} is there" in response.json["detail"]
+            assert f"{uuid} cannot be evacuated: the agent of {host} is there" in response.json["detail"]
         else:
             assert response.status == 202, response.json
             task = own.get(f"/instances/{uuid}").json["task"]
@@ -77,7 +77,7 @@ def test_only_one_deletion_may_interrupt_an_operation(own, first, then):
     if then == "delete" and first != "delete":
         assert response.status == 202
         again = start_operation(own, then, uuid)
-        assert (again.status, again.json["detail"]) == (409, f"the instance {uuid} is to be deleted already")
+        assert (again.status, again.json["detail"]) == (409, f"the instance {uuid} is being deleted already")
     else:
         word = {"live_migrate": "live-migrate"}.get(then, then)
         assert response.status == 409

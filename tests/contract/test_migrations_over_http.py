@@ -101,7 +101,7 @@ def test_resize_is_reverted_from_a_lost_host():
                 wait_until(lambda: instance_view(own) == ("ACTIVE", "host-a", ""))
                 assert run_act(own, "resize", {"flavor": LARGE}) == ("VERIFY_RESIZE", "host-b", "")
             status, detail = refusal(own, "revert", {"lost": True})
-            assert (status, "cannot revert as one whose host is lost: the agent of host-b is there" in detail) == (
+            assert (status, "cannot be reverted from a lost host: the agent of host-b is there" in detail) == (
                 409,
                 True,
             )

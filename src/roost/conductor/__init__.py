@@ -5,7 +5,7 @@
 ``jobs``: periodic jobs, each run by the holder of its lease.
 ``story_feed``: the feed of new story lines.
 ``intake``: accepts requests and commits their operations.
-``operation``: the parts of a step, common to all kinds.
+``operation``: the parts of a step, common to all kinds of operations.
 ``steps``: one table of steps per kind of operation.
 ``builds``: claims, alternates and failures of builds.
 ``moves``: targets, orders and endings of moves.

@@ -17,13 +17,13 @@ from roost.placement.deciding_thread import Serving, Task
 from roost.placement.write_plan import Plan
 from roost.ports import WorkReader
 
-# Seconds, three turns. After a longer pause, a process may have missed heartbeats.
+# Seconds, three turns of the job ``watch``. After a longer pause, the process may have missed heartbeats.
 _BLIND_S = 15.0
-# Statuses read at once.
+# Statuses per query.
 _PAGE = 200
-# Upper bound on orders to absent agents per turn.
+# Upper bound on the orders to absent agents read per turn.
 _ORDERS_MAX = 1000
-# Actions of orders with operations that become due when the agent goes. Orders to destroy wait for its return.
+# If the agent goes, the operations of such orders become due. Orders to destroy wait for its return.
 _WATCHED_ACTIONS = sorted({*get_args(Action)} - {"destroy"})
 
 
@@ -41,9 +41,9 @@ class Jobs:
     Args:
         name: unique among the processes of the database.
         serving: the owner of the columns and commits.
-        reader: of operations and statuses; not shared during a turn.
+        reader: of operations and statuses; no other thread uses it during a turn.
         down_time_s: seconds of silence until an agent is given up.
-        offload_s: seconds until a shelved instance leaves its host; 0 or less: never by this job.
+        offload_s: seconds until a shelved instance leaves its host; 0 or less: the job ``offload`` does not run.
         serves_agents: whether agents send heartbeats to this process; otherwise it cannot detect silent ones.
     """
 
@@ -62,7 +62,7 @@ class Jobs:
         self.down_time_s = down_time_s
         self.offload_s = offload_s
         self.serves_agents = serves_agents
-        # Without a server, agents could not send heartbeats, so silence counts from now on.
+        # Perhaps no server could receive heartbeats until now, so silence counts from now on.
         self.silent_since_s = self.watched_at_s = reader.now_s()
         self._name = name
         self._next_s: dict[str, float] = {}
@@ -83,13 +83,13 @@ class Jobs:
                 job.run(self)
 
     def _take_lease(self, name: str, *, now_s: float, until_s: float) -> bool:
-        """Take or renew the lease of a job; return whether it is ours."""
+        """Take or renew the lease of a job; return whether this process holds it."""
         lease = self.reader.lease(name)
         if lease is not None and lease.owner != self._name and lease.until_s > now_s:
             return False
         new = LeaseRow(name=name, owner=self._name, until_s=until_s)
         put = Put(new) if lease is None else replace_row(next_version(lease, owner=self._name, until_s=until_s))
-        task: Task[bool] = lambda _current: Plan(answer=True, work=(put,))  # noqa: E731  # so that it has a type
+        task: Task[bool] = lambda _current: Plan(answer=True, work=(put,))  # noqa: E731  # the annotation gives it a type
         try:
             return self.serving.run(task)
         except Conflict:
@@ -97,9 +97,10 @@ class Jobs:
 
 
 def watch(jobs: Jobs) -> None:
-    """Give up silent agents: mark their hosts down, and make operations waiting for them due.
+    """Give up silent agents: their hosts are marked down, and operations waiting for them become due.
 
-    After a long pause, for example in an outage of the database, silence counts from now on: no heartbeat was stored.
+    After a long pause between two turns, such as an outage of the database, silence counts from now on, because no
+    heartbeat was stored.
     """
     now_s, before_s = jobs.reader.now_s(), jobs.watched_at_s
     jobs.watched_at_s = now_s
@@ -121,7 +122,7 @@ def _wake_late_operations(jobs: Jobs) -> None:
     for row in jobs.reader.operations_by_id(sorted({order.operation_id for order in orders})):
         now_s = jobs.reader.now_s()
         if not row.outcome and row.due_at_s > now_s:
-            with suppress(Conflict):  # It has continued in the meantime.
+            with suppress(Conflict):  # The operation has continued in the meantime.
                 jobs.serving.run(_commit(Plan(answer=None, work=(replace_row(make_due(row, now_s=now_s)),))))
 
 
@@ -165,7 +166,7 @@ def _offload(jobs: Jobs, status: StatusRow) -> None:
     try:
         jobs.serving.run(task)
     except (Conflict, NotFound):
-        return  # Another operation holds it, or it was deleted.
+        return  # Another operation has locked the instance, or it was deleted.
     except StoreBroken as error:
         log.fault(f"instance {name}", error)
 

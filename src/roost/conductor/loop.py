@@ -1,8 +1,8 @@
 """The loop of a conductor: take the due operations, find the next step of each, and commit it.
 
-Several conductors may share a database. The one that takes an operation owns it for a while. A step is committed only
-if the operation is unchanged, so a conductor that was too slow, or was believed dead, loses the commit and its work.
-No other state exists: any conductor continues from the last committed step.
+Several conductors may share a database. A conductor takes an operation, and owns it for a limited time. A step is
+committed only if the operation is unchanged. A conductor that was too slow, or was believed dead, commits nothing.
+Conductors keep no other state, so any of them can continue from the last committed step.
 """
 
 from collections import Counter
@@ -34,9 +34,9 @@ from roost.ports import WorkReader
 _OPERATIONS_MAX = 64
 # Seconds between scans for operations in cells without hosts, by a conductor of all cells.
 _FULL_SCAN_S = 10.0
-# Attempts per turn at a step, if the commit is refused because of another row than its operation.
+# Attempts per turn at one step: its commit may be refused although the operation itself is unchanged.
 _TRIES = 3
-# Seconds until the next attempt after that.
+# Seconds until the next attempt, after all attempts of a turn.
 _PAUSE_S = 1.0
 
 A = TypeVar("A")
@@ -44,10 +44,10 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConductorHooks:
-    """The functions of the product for a conductor, all in the thread of the columns."""
+    """Functions of the product for a conductor. The first two run in the deciding thread."""
 
-    decision: Callable[[str], Decision]  # loads one; raises NotFound
-    devices: Callable[[Request], tuple[PciRequest, ...]]  # of a request
+    decision: Callable[[str], Decision]  # loads a stored decision; raises NotFound
+    devices: Callable[[Request], tuple[PciRequest, ...]]  # the PCI requests of a request
     terms: Callable[[], Terms]  # from the current settings
     note: Callable[[Transition], object] = lambda _transition: None  # called after each committed step
 
@@ -57,9 +57,9 @@ class Conductor:
 
     Args:
         name: unique among the conductors of the database.
-        cells: None: all. The empty name stands for operations without a host.
+        cells: their names; None: all cells. The empty name is for operations without a cell, such as new builds.
         serving: the owner of the columns and commits.
-        reader: of operations and statuses; not shared during a turn.
+        reader: of operations and statuses; no other thread uses it during a turn.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Conductor:
         return self._reader.due_operations(cells, now_s=now_s, limit=_OPERATIONS_MAX)
 
     def _take(self, due: Sequence[OperationRow], *, until_s: float) -> list[OperationRow]:
-        """Take operations, each on its own; return those not taken by other conductors."""
+        """Take operations, each in its own commit; return those not lost to other conductors."""
         rows = [next_version(row, owner=self._name, owned_until_s=until_s) for row in due]
         outcomes = [self._submit(_always(Plan(answer=row, work=(replace_row(row),)))) for row in rows]
         results = [_outcome(outcome)[0] for outcome in outcomes]
@@ -120,7 +120,7 @@ class Conductor:
         """Read the views of operations; set aside undecodable ones."""
         try:
             return views_of(rows, reader=self._reader, terms=terms)
-        except StoreBroken:  # Read each on its own.
+        except StoreBroken:  # Read each view on its own, to find the undecodable row.
             return [view for row in rows for view in self._read_view(row, terms=terms)]
 
     def _read_view(self, row: OperationRow, *, terms: Terms) -> list[View]:
@@ -134,7 +134,7 @@ class Conductor:
         """Take the next step of each operation; return those that continue at once.
 
         Args:
-            tries: refused steps of each operation in this turn.
+            tries: the number of refused steps in this turn, by operation.
         """
         outcomes: list[Future[Step]] = [self._submit(self._task(view)) for view in views]
         results = [self._step_of(view, outcome) for view, outcome in zip(views, outcomes, strict=True)]
@@ -149,7 +149,7 @@ class Conductor:
         return continuing + [view.operation for view in refused if self._can_retry(view, tries)]
 
     def _can_retry(self, view: View, tries: Counter[int]) -> bool:
-        """Return whether to look for a refused step again at once: the operation is unchanged, so it is still ours."""
+        """Return whether to retry a refused step at once: the operation is unchanged, so we still own it."""
         row = view.operation
         stored = self._reader.operation(row.id)
         if stored is None or stored.version != row.version:
@@ -184,7 +184,7 @@ class Conductor:
         table = table_of(view.operation)
         can_refuse = view.operation.step == CHOOSE and table.refusal is not None
         if isinstance(error, RoostError) and not isinstance(error, Unavailable) and can_refuse:
-            # If another conductor took the step, this one is refused as well.
+            # If another conductor has taken the step meanwhile, the commit of the refusal fails, too.
             refusal: Task[Step] = partial(self._plan_refusal, view, error)
             outcome = self._submit(refusal)
             step, error = _outcome(outcome)
@@ -201,7 +201,8 @@ class Conductor:
     def _set_aside(self, operation: OperationRow, error: BaseException, *, now_s: float, terms: Terms) -> None:
         """Postpone an operation without a next step, and log the reason.
 
-        If another conductor continued it, its rows were read at different times and may contradict each other.
+        If another conductor has continued it, nothing is done: its rows were read at different times, and may
+        contradict each other.
         """
         stored = self._reader.operation(operation.id)
         if stored is None or stored.version != operation.version:

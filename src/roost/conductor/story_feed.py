@@ -3,7 +3,7 @@
 from roost.model.work.work_rows import EventRow
 from roost.ports import WorkReader
 
-# A line has the start time of its step, and appears with the commit: upper bound of the delay, seconds.
+# Upper bound on the seconds from the time of a line, the start of its step, to its commit.
 _LATE_S = 10.0
 _PAGE = 1000
 
@@ -11,10 +11,11 @@ _PAGE = 1000
 class StoryFeed:
     """The new lines of the story of all instances, operations and agents.
 
-    A line committed more than ten seconds after its time is only in the story of its instance or operation.
+    A line committed more than ten seconds after its time is left out here. It is still in the story of its instance or
+    operation.
 
     Args:
-        reader: of the database; not shared.
+        reader: of the database; only the feed uses it.
 
     Raises:
         Unavailable: the database cannot be read; ``news`` raises the same.
@@ -44,5 +45,5 @@ class StoryFeed:
             if page[-1].at_s > at_s:
                 at_s, size_max = page[-1].at_s, _PAGE
             else:
-                size_max *= 2  # More lines than a page have the same time.
+                size_max *= 2  # More lines than fit on a page have the same time.
         return [*(rows | {row.id: row for row in page}).values()]

@@ -1,4 +1,4 @@
-"""Views of operations: the rows needed for their next steps, read for all of them together."""
+"""Views of operations: the rows needed for their next steps, read for all operations together."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,16 +24,16 @@ class _Rows:
 
     subjects: Mapping[int, Sequence[bytes]]  # by operation: uuids of its instances
     statuses: Mapping[bytes, StatusRow]  # by instance
-    migrations: Mapping[bytes, Sequence[MigrationRow]]  # by instance, as far as needed
+    migrations: Mapping[bytes, Sequence[MigrationRow]]  # by instance, if its steps need them
     orders: Mapping[int, Sequence[OrderRow]]  # by operation
     others: Mapping[bytes, Sequence[OperationRow]]  # other open operations, by instance
-    holders: Mapping[int, OperationRow]  # by id
+    holders: Mapping[int, OperationRow]  # operations with locks on these instances, by id
     agents: Mapping[str, AgentRow]  # by host
-    parts: Mapping[int, Sequence[OperationRow]]  # by operation, as far as needed
+    parts: Mapping[int, Sequence[OperationRow]]  # by operation, for kinds with parts
 
 
 def views_of(rows: Sequence[OperationRow], *, reader: WorkReader, terms: Terms) -> list[View]:
-    """Return the views of operations, in their order.
+    """Return the views of operations, in the same order.
 
     Raises:
         StoreBroken: a row cannot be decoded.
@@ -63,7 +63,7 @@ def _read_rows(rows: Sequence[OperationRow], reader: WorkReader) -> _Rows:
 
 
 def _moving_instances(row: OperationRow, subjects: Iterable[bytes], statuses: Mapping[bytes, StatusRow]) -> list[bytes]:
-    """Return the instances with migrations that an operation needs."""
+    """Return the instances of an operation whose migrations its steps need."""
     own_statuses = [statuses[uuid] for uuid in subjects if uuid in statuses]
     return [status.uuid for status in own_statuses if status.migration_uuid is not None or row.kind == "clean"]
 

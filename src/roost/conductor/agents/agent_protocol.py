@@ -2,14 +2,14 @@
 
 .. code-block:: text
 
-    register   compare the guests of the agent with the database: it keeps, holds or destroys each
+    register   compare its guests with the database: the agent keeps, holds or destroys each guest
     poll       mark orders as taken by this run of the agent; deliver them until it confirms them
     answer     store an answer with its order, once; make the waiting operation due
     beat       record a heartbeat, without a commit
     leave      mark the host down at once
 
-Each function but ``beat`` is a task of the deciding thread, or a part of one. It runs in that thread, on its columns,
-with a reader of the thread's own, and returns a plan or an answer. After a lost race it is called again.
+Except for ``beat``, each function is a task of the deciding thread, or a part of a task. It uses the columns and the
+reader of this thread, and returns a plan or an answer. After a lost race, the thread calls it again.
 
 .. code-block:: python
 
@@ -43,9 +43,9 @@ def register(
 ) -> Plan[RegistrationAnswer] | RegistrationAnswer:
     """Register a new or returning agent; a new run takes over from the old one of the same host.
 
-    The host counts as up once it has no guests but its own: at once, or when it has answered the orders to destroy the
-    others. Registering the same run again changes only what differs. Operations ``sync`` begin for instances in
-    contradiction to their status; see ``conductor.agents.power_sync``.
+    The host counts as up once all its guests belong to it: at once, or after it has destroyed all others on order. If
+    the same run registers again, only differences are written. An operation ``sync`` begins for each instance with a
+    reported state in contradiction to its status; see ``conductor.agents.power_sync``.
 
     Args:
         host: name of the service.
@@ -60,7 +60,7 @@ def register(
     before = reader.agent(name)
     _check_owner(current.state, registration, before, host=host, now_s=now_s, down_time_s=down_time_s)
     moves = moves_away(reader, _letter_cases(current.state, host))
-    # Instances that are being evacuated may be on the host, or may return to it.
+    # Instances that are being evacuated may still be on the host, or may return to it.
     held = [each.instance_uuid for each in moves if is_held_by(each, name)]
     uuids = [*dict.fromkeys((*guests, *held))]
     statuses = {each.uuid: each for each in reader.statuses_of(uuids)} if uuids else {}
@@ -100,7 +100,7 @@ def poll(
     """Deliver the orders that agents have not confirmed, and mark them as taken.
 
     Args:
-        polls: of agents with one connection; the answer also lists agents no longer in charge of their host.
+        polls: of the agents on one connection; the answer also lists those no longer in charge of their host.
         orders_max: orders in one answer, >= 1.
     """
     agents = {agent.host: agent for agent in _agents(reader, polls)}
@@ -131,13 +131,13 @@ def poll(
 
 
 def answer(reader: WorkReader, order_id: int, *, run: bytes, reply: Answer, now_s: float) -> Plan[bool] | bool:
-    """Store the answer to an order, and make its operation due; a repeated answer counts once.
+    """Store the answer to an order, and make its operation due; a repeated answer changes nothing.
 
     Args:
         run: of the agent; a new run may answer for an old one.
 
     Returns:
-        Whether it counts; otherwise the order was withdrawn, and the agent must undo it.
+        Whether the answer counts; otherwise the order was withdrawn, and the agent must undo it.
 
     Raises:
         NotFound: there is no such order.
@@ -190,7 +190,7 @@ def _row_of(
 
     Args:
         before: its previous version; None: there is none.
-        is_clean: whether its host has no guests but its own.
+        is_clean: whether all guests on its host belong to it.
     """
     is_same = before is not None and before.run == run
     return AgentRow(
@@ -209,7 +209,7 @@ def _row_of(
 
 
 def _moves_of(reader: WorkReader, host: str, statuses: Iterable[StatusRow]) -> list[MigrationRow]:
-    """Return the moves of instances with possibly open moves."""
+    """Return the moves of the instances with a migration or another host: no other instance has an open move."""
     moving = [each.uuid for each in statuses if each.migration_uuid is not None or each.host.lower() != host]
     return [each for uuid in moving for each in reader.migrations_of(uuid)]
 
@@ -243,7 +243,7 @@ def _uuid(text: str) -> bytes:
 def _check_owner(
     state: State, registration: Registration, before: AgentRow | None, *, host: str, now_s: float, down_time_s: float
 ) -> None:
-    """Refuse a second agent under the name of a living one: an agent that reports other nodes."""
+    """Refuse an agent with other nodes than the living agent of the same name."""
     if (
         before is None
         or before.run == uuid_bytes(registration.run)
@@ -268,9 +268,9 @@ def _plan_clean(
     before: AgentRow | None,
     now_s: float,
 ) -> list[Put]:
-    """Return the operation ``clean`` of a registration, and the end of an earlier one.
+    """Return the rows to begin the operation ``clean`` of a registration, and to end an earlier one.
 
-    Guests that the earlier one ordered to destroy may be needed there from now on.
+    The orders of the earlier one are withdrawn, because a guest to be destroyed may belong to the host by now.
     """
     operation = reader.operation_by_uuid(agent.run)
     old = operation if before is None or before.run == agent.run else reader.operation_by_uuid(before.run)
@@ -295,7 +295,7 @@ def _plan_clean(
 
 
 def _end_early(reader: WorkReader, cleaning: OperationRow | None, *, now_s: float) -> list[Put]:
-    """End an operation ``clean`` early, and withdraw its orders."""
+    """Withdraw the orders of an operation ``clean``, and make it due: it then ends by itself."""
     if cleaning is None or cleaning.outcome:
         return []
     return [replace_row(make_due(cleaning, now_s=now_s)), *withdraw_orders(reader.orders_of(cleaning.id))]
@@ -315,7 +315,7 @@ def _is_unknown(agent: AgentRow | None, each: PollingAgent) -> bool:
 
 
 def _is_superseded(agent: AgentRow | None, each: PollingAgent) -> bool:
-    """Return whether another run is in charge of the host, or the same one has left and registered again."""
+    """Return whether another run is in charge of the host, or the same run has left and registered again."""
     if agent is None or _is_unknown(agent, each):
         return False
     return (agent.run, agent.fence) != (uuid_bytes(each.run), each.fence)
@@ -333,7 +333,7 @@ def _find_deliverable(reader: WorkReader, agents: Mapping[str, AgentRow], *, ord
 
 
 def _split_ended_orders(reader: WorkReader, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Split orders into withdrawn ones and settled ones."""
+    """Split the ended ones of some orders into withdrawn and settled: answered or unknown."""
     rows = {row.id: row for row in reader.orders_by_id(numbers)}
     withdrawn = tuple(number for number in numbers if number in rows and rows[number].state == "withdrawn")
     settled = tuple(number for number in numbers if number not in rows or rows[number].state == "answered")

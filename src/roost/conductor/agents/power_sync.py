@@ -1,6 +1,6 @@
 """Instances with a reported state that differs from their status: an operation ``sync`` queries the host.
 
-A report may be late or repeated. The answer to ``sync`` is not: the host gives it after all orders before.
+A report may be late or repeated. The answer to ``sync`` is current: the host gives it after all earlier orders.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from roost.model.work.operation import PowerChange, Status
 from roost.model.work.work_rows import Put, StatusRow
 from roost.ports import Commits
 
-# Operations begun at once; the others follow with the next report.
+# Operations begun per report; the other instances follow with the next report.
 _SYNCS_MAX = 100
 # By status: the expected state. In VERIFY_RESIZE an instance may run or not.
 _STATES: Mapping[str, GuestState] = {"ACTIVE": "running", "SHUTOFF": "stopped", "SHELVED": "stopped"}
@@ -27,7 +27,7 @@ def differing_instances(
 
     Args:
         host: the service in lower case.
-        guests: its report.
+        guests: as the host reports them.
         statuses: of these guests.
         paused: uuids of guests stopped by the agent until their host is known.
     """
@@ -44,12 +44,12 @@ def differing_instances(
 
 
 def new_syncs(current: Commits, differing: Sequence[StatusRow], *, now_s: float) -> list[Put]:
-    """Return operations ``sync`` with the locks of their instances."""
+    """Return the rows of operations ``sync``, and of the locks on their instances."""
     return [put for status in differing[:_SYNCS_MAX] for put in _new_sync(current, status, now_s=now_s)]
 
 
 def status_of_state(status: StatusRow, state: str) -> str:
-    """Return the status for a reported state; empty: the state is abnormal.
+    """Return the status for a reported state; empty: no status fits it.
 
     A shelved instance stays shelved while it is stopped.
     """

@@ -4,7 +4,7 @@
 ``cell_conductor``: builds an instance on its host or an alternate.
 ``builder_product``: the interfaces that both conductors need.
 ``alternates``: the claim of the next alternate.
-``remote_alternates``: the same with a remote Placement.
+``remote_alternates``: the claim of the next alternate at a remote Placement.
 ``claim_transfer``: moves and releases claims of a build.
 ``build_failures``: counts of failed builds, and disabled services.
 """

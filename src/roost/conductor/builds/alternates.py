@@ -1,4 +1,4 @@
-"""Alternates after a failed build: the claim goes to the next one of the decision; nothing else is repeated."""
+"""Alternates after a failed build: the claim moves to the next alternate of the decision, without a new decision."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from roost.scheduler.framework.group_slots import place_of
 
 _TOO_LITTLE = {
     "missing": "offers no {name}",
-    "units": "does not give {amount:,} {name} at once",
+    "units": "does not allow an allocation of {amount:,} {name}",
     "capacity": "has less than {amount:,} {name} left",
 }
 
@@ -38,12 +38,12 @@ def next_alternate(
 ) -> AlternateStep:
     """Plan the claim of the next alternate that still fits an instance.
 
-    The present host determines the next one, so no state is kept between the calls.
+    The present host of the instance determines its next alternate, so no state is kept between the calls.
 
     Args:
         decision: of the instance.
         instance_uuid: None: the only instance of the decision.
-        from_host: expected current service, so that a repeated call does not move it twice; None: any.
+        from_host: expected current service, so that a repeated call does not move the instance twice; None: any.
 
     Raises:
         BadRequest: the decision has several instances, and none is named.
@@ -149,7 +149,7 @@ def takes_of(state: State, holder: Holder | None, pick: Pick) -> tuple[int, list
     """Return the row of a host and an instance's amounts there, or the reason why they do not fit.
 
     Args:
-        holder: the instance; its present allocations are released; None: it has none.
+        holder: the instance; its present allocations are released; None: it has no allocations.
 
     Returns:
         Pairs of an inventory's id and an amount.

@@ -18,7 +18,7 @@ from roost.ports import Commits
 
 
 def count_in_facts(facts: HostFacts, *, has_failed: bool) -> HostFacts:
-    """Return the facts of a host after a build: the failures in a row, which a success resets."""
+    """Return the facts of a host after a build: one more failure in a row, or none after a success."""
     return msgspec.structs.replace(facts, failed_builds=facts.failed_builds + 1 if has_failed else 0)
 
 
@@ -32,7 +32,8 @@ class BuildCount(NamedTuple):
 def plan_count(state: State, pick: Pick, *, has_failed: bool, failures_max: int = 0) -> BuildCount:
     """Plan to count a build on its host, and to disable the service after too many failures.
 
-    After an operator enabled it, as many further failures disable it again. A disabled service keeps its reason.
+    After an operator enables the service, the same number of further failures disables it again. A disabled service
+    keeps its reason.
 
     Args:
         failures_max: failures in a row that disable a service; 0: never.
@@ -60,7 +61,7 @@ def count_build(placement: Commits, pick: Pick, *, has_failed: bool, rounds: int
     other processes change the same host.
 
     Args:
-        rounds: attempts after lost races, >= 1.
+        rounds: attempts, >= 1; each lost race leads to another.
     """
     with suppress(Unavailable):
         for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""The interfaces for conductors with a program's builder."""
+"""The interfaces of the super conductor and the cell conductors, with a builder from the embedding program."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -29,7 +29,7 @@ class CellConductor:
     """Builds the instances of one cell, one after the other.
 
     Args:
-        product: keeps claims and counts.
+        product: stores claims and counts.
         builder: builds on hosts.
     """
 
@@ -104,16 +104,16 @@ class CellConductor:
             Conflict: it was deleted or moved meanwhile.
         """
         placement = self._product.placement
-        with suppress(Unavailable):  # The claim was durable before the build.
+        with suppress(Unavailable):  # The refresh may fail: the claim was durable before the build.
             placement.refresh()
         location = location_of(placement.state, order.instance_uuid)
         if location != (pick.host, pick.node):
             raise Conflict(
-                f"the instance {order.instance_uuid} went to {location[1]} while it was built on {pick.node}"
+                f"the claim of instance {order.instance_uuid} moved to {location[1]} during the build on {pick.node}"
             )
 
     def _claim_next(self, order: BuildOrder, left: deque[Pick], attempts: list[Attempt]) -> Pick:
-        """Claim the next fitting alternate; record the others.
+        """Claim the next fitting alternate; record each alternate without a claim.
 
         Raises:
             MaxRetriesExceeded: none is left.

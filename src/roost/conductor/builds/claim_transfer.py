@@ -14,7 +14,7 @@ def transfer_claim(product: BuilderProduct, order: BuildOrder, pick: Pick) -> st
     """Release the host of an instance and claim an alternate, in one commit.
 
     Returns:
-        Why the alternate cannot be claimed; empty: it is.
+        Why the alternate cannot be claimed; empty: it is claimed.
 
     Raises:
         Conflict: the instance does not exist any more.
@@ -38,7 +38,7 @@ def transfer_claim(product: BuilderProduct, order: BuildOrder, pick: Pick) -> st
 
 
 def release_claims(product: BuilderProduct, instance_uuids: tuple[str, ...], *, decision_uuid: str) -> str:
-    """Release all allocations of instances; return the problem; empty: released."""
+    """Release all allocations of instances; return the problem, or an empty text."""
     try:
         product.work([Departure(instance_uuids=instance_uuids)])
     except Exception as error:  # noqa: BLE001  # any error becomes part of the outcome

@@ -1,4 +1,4 @@
-"""Alternates after a failed build, if a remote Placement keeps the amounts."""
+"""Alternates after a failed build, if a remote Placement keeps the allocations."""
 
 import msgspec
 
@@ -29,8 +29,8 @@ def next_remote_alternate(
 
     Raises:
         BadRequest, NotFound, Conflict: as ``next_alternate``; the instance has not moved.
-        PlacementGone: the remote Placement does not answer; the instance is where it was here, and may have moved
-            there.
+        PlacementGone: the remote Placement does not answer. The instance has not moved here; its allocations may have
+            moved there.
     """
     while True:
         step = next_alternate(current, decision, instance_uuid, from_host=from_host)
@@ -40,7 +40,10 @@ def next_remote_alternate(
 
 
 def transfer_remote_claim(current: Commits, remote: RemotePlacement, step: AlternateStep) -> bool:
-    """Claim the place here, then the amounts there; after a lost race, undo the first."""
+    """Claim the place here, then the amounts at the remote Placement; return whether both succeeded.
+
+    If the amounts cannot be claimed, the instance gets its old place back.
+    """
     pick = step.pick
     before = current.state.holders[uuid_bytes(pick.instance_uuid) or b""]
     places = step.release.places

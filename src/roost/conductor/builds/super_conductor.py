@@ -31,7 +31,7 @@ def specification(request: Request, random: Random) -> NamedRequest:
         BadRequest: the request moves an instance.
     """
     if request.move is not None:
-        raise BadRequest("an instance that moves is not built: request its move")
+        raise BadRequest("a build cannot include a move: request the move of the instance instead")
     decision, *instances = random.uuids(1 + request.count)
     uuids = request.instance_uuids or tuple(map(uuid_text, instances))
     return NamedRequest(
@@ -53,11 +53,11 @@ def orders(request: Request, decision: Decision) -> list[BuildOrder]:
 
 
 class SuperConductor:
-    """Has the scheduler choose and the cells build.
+    """Builds instances: the scheduler chooses their hosts, and the conductors of the cells build them.
 
     Args:
         product: the scheduler and the claims.
-        cells: conductors by name of their cell; the empty name is the cell of hosts without one.
+        cells: conductors by name of their cell; the empty name is for hosts without a cell.
         random: source of uuids.
     """
 
@@ -104,9 +104,9 @@ class SuperConductor:
         return error_outcome(order.instance_uuid, order.decision_uuid, fault=fault, unreleased=unreleased)
 
     def _undo_claims(self, named: NamedRequest) -> str:
-        """Release the claims of a decision without an answer; return the problem; empty: released.
+        """Release the claims of a decision without an answer; return the problem, or an empty text.
 
-        A claim and its decision are one commit. Without the decision, no instance of the request is released.
+        A claim and its decision are one commit. If the decision is not stored, there are no claims to release.
         """
         uuid = named.decision_uuid
         try:

@@ -25,7 +25,7 @@ from roost.placement.write_plan import Plan
 from roost.ports import Commits, WorkReader
 
 INSTANCES_MAX = 1000
-# The names of several instances end with a number, and have at most 255 characters.
+# Of several instances, the second and further ones have a number at the end of their name, within 255 characters.
 NAME_MAX = 255 - len(f"-{INSTANCES_MAX}")
 MoveKind = Literal["resize", "migrate", "live_migrate", "evacuate"]
 _MIGRATIONS: Mapping[str, str] = {
@@ -64,7 +64,7 @@ def build(
     Args:
         request: with a uuid for each instance.
         decision_uuid: of the future decision.
-        name: of the instance; several are named with ``-1``, ``-2`` and so on.
+        name: of the first instance; further ones add ``-2``, ``-3`` and so on.
 
     Returns:
         The operation.
@@ -96,7 +96,7 @@ def build(
 
 
 def check_unused(reader: WorkReader, instance_uuids: Sequence[bytes]) -> None:
-    """Refuse uuids of existing instances, and of deleted ones with a record.
+    """Refuse uuids of existing instances, and of deleted instances with a record.
 
     Raises:
         Conflict: an instance with one of the uuids exists.
@@ -154,9 +154,9 @@ def act(
     """Accept an operation on an existing instance.
 
     Args:
-        body: of the kind.
-        step: the first one.
-        parent_id: the operation with this as a part; 0: none.
+        body: the operation's input; its type must fit ``kind``.
+        step: the first step.
+        parent_id: id of the parent operation; 0: none.
 
     Raises:
         NotFound: there is no such instance.
@@ -196,8 +196,8 @@ def move(
     Args:
         request: to the scheduler; its ``move`` names a migration.
         decision_uuid: of the future decision.
-        is_verified: whether it waits in VERIFY_RESIZE on its new host.
-        parent_id: the operation with this as a part; 0: none.
+        is_verified: whether the instance waits in VERIFY_RESIZE on its new host.
+        parent_id: id of the parent operation; 0: none.
 
     Raises:
         NotFound: there is no such instance.
@@ -261,7 +261,7 @@ def _migration(
 
 def _new_uuids(current: Commits, reader: WorkReader, request: Request, *, name: str) -> list[bytes]:
     if request.move is not None:
-        raise BadRequest("an instance that moves is not built: request its move")
+        raise BadRequest("a build cannot include a move: request the move of the instance instead")
     if request.count > INSTANCES_MAX:
         raise BadRequest(f"{INSTANCES_MAX:,} instances at most can be requested at once, not {request.count:,}")
     if not name or not is_text(name, length_max=NAME_MAX):
@@ -316,7 +316,7 @@ def _statuses(
 
 
 def _documents(state: State, request: Request) -> tuple[tuple[PutDocument, ...], tuple[int, int, int]]:
-    """Return the writes of new documents of a request, and the numbers of all: flavor, image, request."""
+    """Return the writes of a request's new documents, and all three numbers: flavor, image, request."""
     flavor_id, flavors = store_document(state, "flavor", msgspec.json.encode(request.flavor))
     request_id, requests = store_document(state, "request", request.body())
     image_id, images = store_image(state, request.image)
@@ -347,7 +347,7 @@ def _status_for(reader: WorkIndex, kind: UserOperation, instance_uuid: str) -> S
     problem = may_begin(kind, status)
     open_now = reader.open_operations_on([status.uuid]) if status.operation_id and not problem else []
     if any(each.kind == "delete" for each in open_now):
-        problem = f"the instance {uuid_text(status.uuid)} is to be deleted already"
+        problem = f"the instance {uuid_text(status.uuid)} is being deleted already"
     if problem:
         raise Conflict(problem)
     return status

@@ -1,6 +1,6 @@
 """Accept requests to rebuild, shelve, offload or unshelve an instance.
 
-Each function is part of a task, as in ``conductor.intake.accept``. It stores all that the operation needs.
+Each function is part of a task, as in ``conductor.intake.accept``. It stores all inputs of the operation.
 """
 
 from collections.abc import Sequence
@@ -41,11 +41,11 @@ def rebuild(
     """Accept a rebuild of an instance from an image.
 
     Args:
-        image: None: its present one.
-        filters: the enabled ones; the filters for rebuilds must accept another image on its host.
+        image: None: its present image.
+        filters: the enabled filters; those for rebuilds must accept a new image on its host.
 
     Raises:
-        BadRequest: it boots from a volume, so a rebuild is impossible.
+        BadRequest: it boots from a volume, so it cannot have another image.
         NotFound: there is no such instance.
         Conflict: its status does not allow a rebuild, or a filter refuses the image on its host.
     """
@@ -71,7 +71,7 @@ def rebuild(
 def shelve(
     current: Current, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, now_s: float
 ) -> Acceptance:
-    """Accept a request to shelve: stop an instance and save its disk; it may leave its host by the settings.
+    """Accept a request to shelve an instance: stop it, save its disk, and offload it if the settings require it.
 
     Raises:
         NotFound: there is no such instance.
@@ -98,7 +98,7 @@ def offload(
     """Accept a request to offload: a shelved instance leaves its host.
 
     Args:
-        parent_id: the operation with this as a part; 0: none.
+        parent_id: id of the parent operation; 0: none.
 
     Raises:
         NotFound: there is no such instance.
@@ -123,7 +123,7 @@ def unshelve(
     """Accept a request to unshelve an instance.
 
     Args:
-        decision_uuid: of the future decision, if it is on no host.
+        decision_uuid: of the future decision, if the instance has no host.
 
     Raises:
         NotFound: there is no such instance.

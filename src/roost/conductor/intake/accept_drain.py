@@ -24,7 +24,7 @@ from roost.placement.write_plan import Plan
 from roost.ports import Commits, WorkReader
 
 AT_ONCE_MAX = 100
-# Statuses read at once.
+# Rows per query.
 _PAGE = 500
 _REASON = "it is drained"
 How = Literal["live_migrate", "migrate", "offload"]
@@ -48,7 +48,7 @@ def drain_method(status: StatusRow) -> DrainMethod:
 
 
 def drain_request(documents: Documents, status: StatusRow, *, migration_uuid: str) -> Request:
-    """Return the scheduler request of a departing instance.
+    """Return the scheduler request to move an instance off its host.
 
     Raises:
         StoreBroken: its request is not stored.
@@ -71,9 +71,10 @@ def instances_of(reader: WorkReader, host: str) -> list[StatusRow]:
 def rehearse_drain(
     documents: Documents, statuses: Sequence[StatusRow], *, migrations: Sequence[str], at_once: int
 ) -> list[Request | Departure]:
-    """Return the acts of the scheduler, in order, if these instances left their host.
+    """Return the acts of the scheduler, in order, to move these instances off their host.
 
-    At most ``at_once`` move at the same time. Before the next one begins, the oldest move releases its old allocations.
+    At most ``at_once`` instances move at the same time. Before the next move begins, the oldest move releases its old
+    allocations.
 
     Args:
         migrations: the uuid of a migration for each instance.
@@ -96,7 +97,7 @@ def service_of(current: Commits, reader: WorkReader, name: str) -> str:
     hosts = current.state.hosts
     host = hosts.names[rows_of_service(current.state, name)[0]]
     if is_gone(reader.agent(host.lower())):
-        raise Conflict(f"the agent of {host} does not answer: its instances can be evacuated, and not be moved")
+        raise Conflict(f"the agent of {host} does not answer: its instances can only be evacuated")
     return host
 
 
@@ -114,12 +115,12 @@ def drain(
 
     Args:
         name: of the service.
-        at_once: moves at the same time, >= 1.
+        at_once: upper bound on simultaneous moves, >= 1.
         is_disabling: whether to disable the service.
 
     Raises:
         NotFound: there is no such service.
-        Conflict: its agent does not answer; it is being drained already.
+        Conflict: its agent does not answer, or it is being drained already.
     """
     stored = reader.operation_by_uuid(operation_uuid)
     if stored is not None:
@@ -145,7 +146,7 @@ def drain(
         current, "drain.asked", now_s=now_s, operation_id=operation.id, host=host, instances=f"{len(body.instances):,}"
     )
     writes = _disable(current, host) if is_disabling else ()
-    # Of two simultaneous requests, one loses its commit and finds the other drain.
+    # Of two simultaneous requests, one loses its commit; its retry finds the other drain.
     unique = require_same_agent(reader.agent(host.lower()))
     return Plan(answer=operation, writes=writes, work=(Put(operation), *unique, event), reads_work=True)
 
@@ -158,7 +159,7 @@ def cancel(reader: WorkReader, name: str, *, now_s: float) -> Plan[OperationRow]
 
     Raises:
         NotFound: there is no such operation.
-        Conflict: it has ended, or is no drain.
+        Conflict: it has ended, or is not a drain.
     """
     uuid = uuid_bytes(name)
     operation = None if uuid is None else reader.operation_by_uuid(uuid)

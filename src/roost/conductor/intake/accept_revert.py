@@ -25,13 +25,13 @@ def revert(
     now_s: float,
     is_lost: bool = False,
 ) -> Plan[OperationRow] | OperationRow:
-    """Accept a revert. If an open one waits for a host that is lost now, it stops waiting.
+    """Accept a revert of a move. If the present host is lost, an open revert stops waiting for it.
 
     Args:
         is_lost: whether the present host of the instance will not return, and runs nothing.
 
     Returns:
-        The operation; the earlier one, if a revert is open.
+        The operation; if the host is lost and a revert is open, that one.
 
     Raises:
         NotFound: there is no such instance.
@@ -51,12 +51,12 @@ def revert(
         plan = Plan(answer=row, work=(replace_row(row),), reads_work=True)
     if not is_lost or not isinstance(plan, Plan):
         return plan
-    gone = check_gone(reader, status, act="revert as one whose host is lost", alternative="revert it without that")
+    gone = check_gone(reader, status, act="be reverted from a lost host", alternative="revert it normally")
     return replace(plan, work=(*plan.work, *gone))
 
 
 def _open_revert(reader: WorkReader, status: StatusRow) -> OperationRow | None:
-    """Return the open revert of an instance."""
+    """Return the open revert of an instance, if it still concerns the present host."""
     operation = reader.operation(status.operation_id) if status.operation_id else None
     is_one = (
         operation is not None and operation.kind == "revert" and not operation.outcome and not operation.is_cancelled

@@ -4,7 +4,7 @@
 ``targets``: the decision that chooses the targets.
 ``move_decision``: loads or repeats a decision.
 ``host_orders``: steps that send orders and wait for the answer.
-``guests``: guests as orders describe them.
+``guests``: the guests in orders.
 ``migration``: the migration, and its claims and releases.
-``endings``: the instance on its target, its source, or deleted.
+``endings``: ends of moves: the instance is on its target, on its source, or deleted.
 """

@@ -14,12 +14,12 @@ def finish_move(view: View, desk: Desk, body: InstanceMove, *, status: str, is_c
 
     Args:
         status: of the instance from now on.
-        is_clean: whether the source has nothing of it; otherwise the migration keeps the old allocations until the
-            source is back without it.
+        is_clean: whether nothing of the instance is left on the source; otherwise the migration keeps the old
+            allocations until the source is back and clean.
     """
     pick, source, move = body.picks[0], view.status.host, migration_of(view)
     kind = view.operation.kind
-    # A host that returns does not run guests that are being evacuated, so none can run there.
+    # After an evacuation, no check is needed: a returning source does not run guests that are being evacuated.
     is_open = not is_clean and move.kind != "evacuate"
     return Commit(
         operation=end(view, body=body),
@@ -57,7 +57,7 @@ def keep_on_source(view: View, desk: Desk, body: InstanceMove, *, problem: str, 
     try:
         writes = claim_back(desk.current, move) if move.uuid in desk.current.state.holders else ()
     except Conflict as error:
-        # The migration releases its allocations when the instance is deleted, or its host is back without it.
+        # The migration keeps its allocations until the instance is deleted, or its host is back and clean.
         problem = f"{problem}; and {error}"
         return Commit(
             operation=end(view, body=body, problem=problem),
@@ -93,7 +93,7 @@ def hand_over(view: View, desk: Desk, body: InstanceMove | MoveSettlement | Inst
 
 
 def other_migration(view: View) -> bytes | None:
-    """Return another migration of the instance with allocations."""
+    """Return the latest other migration of the instance with possible allocations."""
     own = migration_of(view).uuid
     others = [each for each in view.migrations if each.uuid != own and each.status in OPEN_MOVES]
     return max(others, key=lambda each: (each.created_at_s, each.id)).uuid if others else None

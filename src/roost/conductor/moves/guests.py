@@ -1,4 +1,4 @@
-"""Guests of instances, as orders describe them."""
+"""The guests of instances, as described in orders."""
 
 from roost.conductor.operation.step import Desk, View
 from roost.engine.columns.state import State
@@ -24,7 +24,7 @@ def guest_here(view: View, desk: Desk, request: Request, *, is_on: bool) -> Gues
     """Return the guest of the instance in view on its present host.
 
     Args:
-        request: to build it now.
+        request: to build the instance now.
         is_on: whether it runs afterwards.
 
     Raises:

@@ -21,8 +21,8 @@ def send_order(
     """Return the step that sends an order to a host, with a time limit for the answer.
 
     Args:
-        step: name of the step for the answer.
-        order: None: without details, and with the usual limit.
+        step: name of the next step, to wait for the answer.
+        order: body of the order; None: one without details, and with the usual limit.
     """
     order = order or simple_order(view, limit_s=view.terms.act_timeout_s)
     after = msgspec.structs.replace(body, limit_at_s=view.now_s + order.limit_s)
@@ -46,9 +46,9 @@ def send_until_done(
     """Return the step that sends orders to a host; failed ones may be sent again after a pause.
 
     Args:
-        actions: one order each, in this sequence.
-        step: name of the step for the answers.
-        order: None: without details, and with the usual limit.
+        actions: of the orders, in sequence.
+        step: name of the next step, to wait for the answers.
+        order: body of each order; None: one without details, and with the usual limit.
     """
     order = order or simple_order(view, limit_s=view.terms.act_timeout_s)
     after = msgspec.structs.replace(body, limit_at_s=view.now_s + PAUSE_S)

@@ -35,7 +35,7 @@ def move_request(stored: Request, status: StatusRow, *, may_stay: bool = False) 
 
 
 def leave_request(stored: Request, status: StatusRow) -> Request:
-    """Return the scheduler request of a departing instance."""
+    """Return the scheduler request to move an instance to any host but its own."""
     return msgspec.structs.replace(move_request(stored, status), ignore_hosts=(status.host,))
 
 
@@ -59,7 +59,7 @@ def update_migration(view: View, status: str, **changes: object) -> Put:
 def claim_alternate(current: Commits, migration: MigrationRow, pick: Pick) -> tuple[Write, ...] | str:
     """Plan the claim of an alternate in place of the target, or return why it cannot be claimed.
 
-    The migration keeps its allocations, and the place in the group to which the instance may return.
+    The migration keeps its allocations, and a place in the server group for the return of the instance.
 
     Raises:
         Conflict: the instance or its migration holds nothing any more.
@@ -103,7 +103,7 @@ def release_migration(current: Commits, migration: MigrationRow) -> tuple[Write,
 
 
 def reopen_group(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
-    """Let other instances join the server group of an instance on its host, because it will not return."""
+    """Reopen the server group of an instance on its new host: it will not return, so other instances may join there."""
     state = current.state
     holder = state.holders.get(migration.instance_uuid)
     instance = None if holder is None else holder.instance
@@ -120,7 +120,7 @@ def reopen_group(current: Commits, migration: MigrationRow) -> tuple[Write, ...]
 def claim_back(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
     """Give an instance the allocations of its migration in place of its own.
 
-    Its place in its server group is free: no other instance could take it.
+    Its old place in the server group is free, because no other instance could take it.
 
     Raises:
         Conflict: the instance or its migration holds nothing, or the source does not exist any more.
@@ -145,7 +145,7 @@ def swap_claims(current: Commits, migration: MigrationRow, *, other_uuid: bytes)
 
 
 def _previous_claim(current: Commits, migration: MigrationRow) -> Claim:
-    """Return the claim of an instance's allocations before a move.
+    """Return the claim to give an instance its allocations from before the move.
 
     Raises:
         Conflict: as for ``claim_back``.
@@ -194,8 +194,9 @@ def _was_outside(group: Group, instance: InstanceRow, kept: Holder, *, source_id
     """Return whether an instance was outside its group on the source, though it is a member on the target.
 
     Args:
-        instance: on the target.
-        kept: the consumer of the migration; it has the place of a member unless that is also the target's.
+        instance: the instance on the target.
+        kept: the consumer of the migration; it keeps a place for a member, unless source and target have the same
+            place.
     """
     if group.policy == "affinity":
         return is_outside(group, instance, host_id=source_id)
@@ -217,7 +218,7 @@ def _place(group: Group, instance: InstanceRow, *, rack: str, may_return: bool) 
 
 
 def _is_free(group: Group, place: Place, *leaving: Holder) -> bool:
-    """Return whether a place is free once an instance and its migration have left theirs."""
+    """Return whether a place is free once an instance and its migration have left their places."""
     holder, members = group.places.get(place.scope, (place.holder, 0))
     rows = [row for each in leaving if (row := each.instance or each.kept) is not None]
     members -= sum((row.group_id, row.scope, row.holder) == (group.id, place.scope, holder) for row in rows)

@@ -19,7 +19,7 @@ class GrantedDecision(NamedTuple):
     """A granted decision."""
 
     decision: Decision
-    needs: GuestNeeds  # of each instance, besides amounts
+    needs: GuestNeeds  # of each guest, besides amounts
 
     def with_alternates(self, pick: Pick) -> tuple[Pick, ...]:
         """Return a chosen host and its alternates."""
@@ -45,7 +45,7 @@ def retry_decision(view: View, desk: Desk, error: RoostError, *, consumers: Iter
 
     Args:
         error: of the scheduler.
-        consumers: hold allocations if the decision was made after all.
+        consumers: of the decision; if one holds allocations, the decision was made after all.
     """
     if not isinstance(error, Conflict) or any(uuid in desk.current.state.holders for uuid in consumers):
         return None

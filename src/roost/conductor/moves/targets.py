@@ -1,4 +1,4 @@
-"""The targets of a move: a decision chooses them before the steps of its kind begin."""
+"""The targets of a move: a decision chooses them before all other steps of the move."""
 
 import msgspec
 
@@ -14,12 +14,12 @@ from roost.model.work.operation import InstanceMove
 
 
 def choose(view: View, _desk: Desk, body: InstanceMove) -> Choose:
-    """Decide; the decision, granted or refused, is committed together with the next step."""
+    """Choose hosts; the decision, granted or refused, is committed together with the next step."""
     return Choose(operation=advance(view, "send"), request=body.request, decision_uuid=body.decision_uuid)
 
 
 def note_refusal(view: View, desk: Desk, error: RoostError) -> Commit:
-    """Decide again after a lost race; otherwise go on without a target."""
+    """Choose again after a lost race; otherwise go on without a target."""
     body = body_of(view.operation, InstanceMove)
     failed = msgspec.structs.replace(body, problem=describe_error(error))
     retry = retry_decision(view, desk, error, consumers=[uuid_bytes(body.migration_uuid)])

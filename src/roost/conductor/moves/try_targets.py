@@ -1,4 +1,4 @@
-"""Tries targets one after the other: if one fails, the next alternate."""
+"""Tries the targets of a move one after the other: after a failure, the next alternate."""
 
 from dataclasses import replace
 from typing import NamedTuple, Protocol
@@ -38,7 +38,7 @@ class LeaveTarget(Protocol):
 
 
 def target_of(body: InstanceMove) -> str:
-    """Return the target."""
+    """Return the host of the present target."""
     return body.picks[0].host
 
 
@@ -55,7 +55,7 @@ def try_first_target(
 
     Args:
         leave: called if the first target cannot be tried.
-        send: tries a target; None: reserve room first.
+        send: tries a target; None: orders it to reserve room.
         needs_source: whether the source must be alive.
     """
     move, source = targets.load_targets(desk, body), view.status.host
@@ -90,7 +90,7 @@ def try_next_target(
     Args:
         problem: reason of the failure.
         is_final: whether no other host can succeed.
-        send: tries a target; None: reserve room first.
+        send: tries a target; None: orders it to reserve room.
     """
     attempt = _find_next(view, desk, body, problem=problem, is_final=is_final)
     if attempt.fault:
@@ -111,7 +111,7 @@ def prepare_target(view: View, desk: Desk, body: InstanceMove, *, writes: tuple[
 def order_target(
     view: View, desk: Desk, body: InstanceMove, *, action: Action, order: OrderBody, writes: tuple[Write, ...]
 ) -> Commit:
-    """Return the step with the first pick as the target; it has the name of its order."""
+    """Return the step to send an order to the first pick, as the target; the step is named after the action."""
     pick, kind = body.picks[0], view.operation.kind
     step = send_order(view, desk, body, host=pick.host, action=action, order=order, step=action)
     to_target = update_migration(view, "moving", target_host=pick.host, target_node=pick.node)

@@ -5,7 +5,7 @@
 ``events``: the possible observations of a step.
 ``watches``: functions that find the event of a step.
 ``lock``: new operations, and their locks on instances.
-``liveness``: the writes when an agent goes or returns.
+``liveness``: the writes after an agent goes or returns.
 ``reconcile``: the fate of guests on a returning host.
 ``retries``: limits of build attempts.
 ``row_changes``: new versions of rows.

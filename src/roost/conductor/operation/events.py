@@ -1,4 +1,4 @@
-"""Events: observations of a step, on which its next step depends."""
+"""Events: the observations that determine the next step of an operation."""
 
 import enum
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Reply:
         event: exactly one.
         problem: reason of a failure; empty: none, or not known yet.
         answer: of the host, if any.
-        until_s: of ``NOT_YET``: time of the next check, in seconds since the epoch.
+        until_s: for ``NOT_YET``, the time of the next check, in seconds since the epoch.
     """
 
     event: Event

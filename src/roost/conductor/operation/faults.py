@@ -18,7 +18,7 @@ def log_error(error: Exception, *, decision_uuid: str) -> str:
     """Return the text of an error; log an unexpected one with its traceback.
 
     Args:
-        decision_uuid: identifies it in the log.
+        decision_uuid: identifies the error in the log.
     """
     if not isinstance(error, RoostError):
         log.fault(decision_uuid, error)

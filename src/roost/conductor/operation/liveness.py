@@ -1,4 +1,4 @@
-"""Presence of agents: the writes when one goes or returns, and conditions of commits on it."""
+"""Liveness of agents: the writes after an agent goes or returns, and conditions of commits on its state."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from roost.model.writes import Write
 from roost.placement.write_plan import Answer, Plan
 from roost.ports import Commits, WorkReader
 
-# Operations that are made due when an agent goes; the others notice at their next limit.
+# Orders whose operations become due when an agent goes; other operations notice it at their next time limit.
 _WOKEN_MAX = 1000
 
 
@@ -26,13 +26,13 @@ def is_gone(agent: AgentRow | None) -> bool:
 
 
 def check_gone(
-    reader: WorkReader, status: StatusRow, *, act: str = "evacuate", alternative: str = "migrate it"
+    reader: WorkReader, status: StatusRow, *, act: str = "be evacuated", alternative: str = "migrate it"
 ) -> tuple[Put, ...]:
-    """Return rows that let a commit fail if the agent of an instance's host has returned.
+    """Return rows to make a commit fail if the agent of an instance's host has returned.
 
     Args:
-        act: the request, as a verb.
-        alternative: the request to make while the agent is there.
+        act: the request, as it follows "cannot".
+        alternative: the advice for an agent that is there, as an imperative.
 
     Raises:
         Conflict: the agent is there, or was not given up yet.
@@ -42,8 +42,8 @@ def check_gone(
         silent_s = max(0.0, reader.now_s() - agent.heard_at_s)
         raise Conflict(
             f"the instance {uuid_text(status.uuid)} cannot {act}: the agent of {status.host} is there, and was heard "
-            f"{silent_s:,.0f} s ago; {alternative}, or wait until `roost agent list` shows it as gone, which it does "
-            "within 5 s after it was not heard for service_down_time"
+            f"{silent_s:,.0f} s ago; {alternative}, or wait until `roost agent list` shows the agent as gone: "
+            "at most 5 s after it was not heard for service_down_time"
         )
     return require_same_agent(agent)
 
@@ -52,14 +52,14 @@ def require_gone_agent(plan: Plan[Answer], reader: WorkReader, status: StatusRow
     """Return the plan of an evacuation; its commit fails if the agent of the instance's host has returned.
 
     Raises:
-        Conflict: the agent is there, or was not given up yet; a move of the instance is not settled.
+        Conflict: the agent is there, or was not given up yet; or a move of the instance is not settled.
     """
     check_settled(reader, status, act="be evacuated")
     return replace(plan, work=(*plan.work, *check_gone(reader, status)))
 
 
 def require_same_agent(agent: AgentRow | None) -> tuple[Put, ...]:
-    """Return rows that let a commit fail if an agent has registered or gone since it was read."""
+    """Return rows to make a commit fail if an agent has registered or gone since its row was read."""
     return () if agent is None else (replace_row(next_version(agent)),)
 
 
@@ -72,8 +72,8 @@ def write_report_time(state: State, host: str, *, reported_at_s: float | None) -
     """Return the writes to mark a service as reporting, or as silent since a time.
 
     Args:
-        host: the service; without nodes, nothing is written.
-        reported_at_s: of the last report, in seconds since the epoch; None: it reports.
+        host: the service; if it has no nodes, nothing is written.
+        reported_at_s: time of the last report, in seconds since the epoch; None: the service is reporting.
     """
     hosts = state.hosts
     rows = [row for row in hosts.rows_of_name.get(host.lower(), ()) if hosts.alive.each[row]]

@@ -1,4 +1,4 @@
-"""Reconcile a returning host: the guests to keep, and the moves to end after it has destroyed the others."""
+"""Reconcile a returning host: the guests to keep, and the moves to end once it has destroyed the other guests."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -12,13 +12,13 @@ from roost.model.writes import Write
 from roost.placement.writes.claims import plan_release
 from roost.ports import WorkReader
 
-# The status of migrations with possible allocations.
+# Statuses of migrations with possible allocations.
 OPEN_MOVES = frozenset({"moving", "finished", "left", "reverting"})
 _UNSETTLED = OPEN_MOVES - {"left"}
 _IN_TRANSIT = frozenset({"moving", "reverting"})
-# Moves that cannot be reverted once they are finished.
+# Kinds of moves that cannot be reverted once they are finished.
 _FINAL_KINDS = frozenset({"live", "evacuate"})
-# Moves read at once.
+# Moves per query.
 _PAGE = 500
 
 
@@ -40,14 +40,14 @@ def reconcile(
 ) -> GuestFates:
     """Decide the fate of the guests of a host.
 
-    Only guests of deleted instances and of instances elsewhere are destroyed. An unknown guest stays, and so does one
-    of an instance without a host: the database may be older than the host.
+    Only guests of deleted instances and of instances on other hosts are destroyed. Guests of unknown instances, and of
+    instances in BUILD without a host, stay: a restored database may be older than the guest.
 
     Args:
         host: the service in lower case.
         guests: uuids of their instances.
-        statuses: of the known ones.
-        migrations: of these, at least the open ones.
+        statuses: of the known instances.
+        migrations: of the known instances, at least the open migrations.
     """
     fates: dict[str, list[bytes]] = {"keep": [], "hold": [], "destroy": []}
     for uuid in guests:
@@ -63,10 +63,10 @@ def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) ->
         return "destroy"
     local_moves = [each for each in moves if each.source_host.lower() == host or _is_in_transit(each, host)]
     if any(is_held_by(each, host) for each in local_moves):
-        return "hold"  # It may run elsewhere already, and it may have to return.
+        return "hold"  # The instance may run elsewhere already, or may have to return.
     is_home = status.host.lower() == host
     if not is_home and any(has_left(each, host) for each in local_moves):
-        return "destroy"  # A move back here begins when the host is clean, so this is a leftover.
+        return "destroy"  # No move back to this host can begin before it is clean, so the guest is a leftover.
     is_unplaced = status.status == "BUILD" and not status.host
     return "keep" if is_home or local_moves or is_unplaced else "destroy"
 
@@ -104,13 +104,13 @@ def end_moves(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple
 
 
 def is_unsettled(status: StatusRow, move: MigrationRow) -> bool:
-    """Return whether a move may still be undone; a final one only waits for its source."""
+    """Return whether a move may still be undone; a final move only waits for its source."""
     is_final = has_left(move, move.source_host) and move.source_host.lower() != status.host.lower()
     return move.status in _UNSETTLED and not is_final
 
 
 def check_settled(reader: WorkReader, status: StatusRow, *, act: str) -> None:
-    """Refuse a request if its move could then be neither confirmed nor reverted.
+    """Refuse a request on an instance in ERROR with an open move: the move could then not be confirmed or reverted.
 
     Args:
         act: the request, as it follows "cannot".
@@ -120,10 +120,10 @@ def check_settled(reader: WorkReader, status: StatusRow, *, act: str) -> None:
     """
     if status.status == "ERROR" and any(is_unsettled(status, move) for move in reader.migrations_of(status.uuid)):
         name = uuid_text(status.uuid)
-        raise Conflict(f"the instance {name} cannot {act}: a move of it is not settled, so it can only be deleted")
+        raise Conflict(f"the instance {name} cannot {act}: one of its moves is not settled, so it can only be deleted")
 
 
 def has_left(move: MigrationRow, host: str) -> bool:
-    """Return whether an instance has left a host finally, so that its guest there is destroyed."""
+    """Return whether an instance has left a host for good, so that its guest there must be destroyed."""
     is_over = move.status == "left" or (move.kind in _FINAL_KINDS and move.status == "finished")
     return is_over and move.source_host.lower() == host.lower()

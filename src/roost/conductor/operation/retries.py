@@ -7,23 +7,23 @@ from roost.model.work.builds import Attempt
 
 
 def first_attempt(request: Request) -> int:
-    """Return the number of the first attempt: 1, or the last number of an earlier request."""
+    """Return the number of the first attempt: 1, or after earlier attempts, the number in the request."""
     return 1 if request.retry is None else max(1, request.retry.attempts)
 
 
 def check_attempt(
     request: Request, *, instance_uuid: str, attempt: int, attempts_max: int, error: BuildFailed | None
 ) -> None:
-    """Refuse a forbidden attempt.
+    """Refuse an attempt beyond the limit.
 
     Args:
-        request: of the instance; exactly one forced host or node allows one attempt.
+        request: of the instance; with exactly one forced host or node, only one attempt is allowed.
         attempt: its number, >= 1.
         attempts_max: >= 1; 1: no retry.
         error: of the previous attempt; None: this is the first one of the request.
 
     Raises:
-        BuildFailed: the same error, if no retry is allowed at all.
+        BuildFailed: ``error`` itself, if no retry is allowed.
         MaxRetriesExceeded: all attempts are used up.
     """
     if attempts_max == 1 or len(request.force_hosts) == 1 or len(request.force_nodes) == 1:

@@ -16,30 +16,30 @@ def next_version(row: V, /, **changes: object) -> V:
 
 
 def replace_row(row: AgentRow | StatusRow | OperationRow | OrderRow | MigrationRow | LeaseRow) -> Put:
-    """Replace the previous version of a row."""
+    """Return the write of a row in place of its previous version."""
     return Put(row, row.version - 1)
 
 
 def require_unchanged(row: AgentRow | StatusRow) -> Put:
-    """Let a commit fail if a row has changed since it was read."""
+    """Make a commit fail if a row has changed since it was read."""
     return Put(row, row.version)
 
 
 def make_due(operation: OperationRow, *, now_s: float) -> OperationRow:
-    """Return an operation as due now; its present owner loses its commit."""
+    """Return an operation as due now; the commit of its present owner will fail."""
     return next_version(operation, due_at_s=now_s, owner="", owned_until_s=0.0, changed_at_s=now_s)
 
 
 def derive_uuid(purpose: str, *parts: bytes) -> bytes:
-    """Return the same uuid in every process, so that its operation begins once.
+    """Derive the uuid of an operation from its causes, so that every process begins the same operation, once.
 
     Args:
         purpose: such as ``offload``.
-        parts: its causes.
+        parts: the causes, such as the uuid and version of a status.
     """
     return hashlib.blake2b(b"".join((purpose.encode(), *parts)), digest_size=16).digest()
 
 
 def request_cancel(operation: OperationRow, *, now_s: float) -> OperationRow:
-    """Return a cancelled operation."""
+    """Return an operation as cancelled, and due now."""
     return msgspec.structs.replace(make_due(operation, now_s=now_s), is_cancelled=True)

@@ -73,7 +73,7 @@ class View:
     operation: OperationRow
     orders: Sequence[OrderRow] = ()  # by number
     statuses: Mapping[bytes, StatusRow] = field(default_factory=dict)  # of its instances, by uuid
-    migrations: Sequence[MigrationRow] = ()  # of these
+    migrations: Sequence[MigrationRow] = ()  # of these instances
     agents: Mapping[str, AgentRow] = field(default_factory=dict)  # by host
     waiting: OperationRow | None = None  # the deletion that waits for the end of this operation
     parts: Sequence[OperationRow] = ()  # parts of this operation
@@ -99,12 +99,12 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """The functions for a step, in the thread of the columns."""
+    """The functions for a step, in the deciding thread."""
 
     current: Commits
-    decision: Callable[[str], Decision]  # loads one; raises NotFound
-    devices: Callable[[Request], tuple[PciRequest, ...]]  # of a request
-    document: Callable[[int], bytes | None]  # loads one by its number
+    decision: Callable[[str], Decision]  # loads a stored decision; raises NotFound
+    devices: Callable[[Request], tuple[PciRequest, ...]]  # the PCI requests of a request
+    document: Callable[[int], bytes | None]  # loads a document by its number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class Choose:
     operation: OperationRow  # its next version
     request: Request
     decision_uuid: str
-    work: tuple[Put, ...] = ()  # besides the operation
+    work: tuple[Put, ...] = ()  # rows besides the operation
     transition: Transition | None = None  # of this step
 
     @property
@@ -166,7 +166,7 @@ def end(view: View, *, body: Body, problem: str = "") -> OperationRow:
     """Return the operation at its end.
 
     Args:
-        problem: why it failed; empty: it is done.
+        problem: why it failed; empty: it succeeded.
     """
     return _at(
         view,
@@ -185,7 +185,7 @@ def _at(view: View, *, body: Body | None, **changes: object) -> OperationRow:
 
 
 def release_lock(view: View, **changes: object) -> tuple[Put, ...]:
-    """Return the status of the only instance without this operation.
+    """Return the rows to release the lock of the operation on its only instance.
 
     If a deletion waits for the instance, it gets the lock now.
     """
@@ -237,7 +237,7 @@ def simple_order(view: View, *, limit_s: float = 0.0) -> OrderBody:
 
 
 def withdraw_orders(orders: Sequence[OrderRow]) -> tuple[Put, ...]:
-    """Withdraw the unanswered ones of some orders."""
+    """Withdraw those of the orders without an answer."""
     return tuple(replace_row(next_version(order, state="withdrawn")) for order in orders if is_open(order))
 
 

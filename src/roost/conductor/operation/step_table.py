@@ -43,7 +43,7 @@ class State(Generic[C_contra]):
         self.events = events
 
     def find(self, event: Event) -> To[C_contra] | None:
-        """Return the handler of an event; None: none."""
+        """Return the handler of an event; None: there is none."""
         return next((to for events, to in self.events.items() if event in events), None)
 
 
@@ -61,7 +61,7 @@ class Refusal:
 
 
 def own_instance(operation: OperationRow) -> tuple[bytes, ...]:
-    """Return the instance of an operation."""
+    """Return the instance of an operation, if it has one."""
     return () if operation.instance_uuid is None else (operation.instance_uuid,)
 
 
@@ -73,10 +73,10 @@ class Table(Generic[B]):
         first: the possible first steps.
         states: its steps by name.
         cancel: handler of a cancellation in any step; None: the steps handle it themselves.
-        subjects: returns the uuids of the instances with statuses in the view.
+        subjects: returns the uuids of the instances; the view has their statuses.
         refusal: handler of the scheduler's errors; None: the scheduler is not called.
         has_parts: whether the view includes the parts of the operation.
-        about: its description in documents; empty: that of its module.
+        about: its description in documents; empty: the docstring of its module.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ def request_of(documents: Documents, status: StatusRow) -> Request:
 def renew_request(stored: Request, status: StatusRow) -> Request:
     """Return the scheduler request of an existing instance, from its original request.
 
-    Forced hosts and earlier attempts applied to the build alone.
+    Forced hosts and earlier attempts are left out, because they concerned only the build.
     """
     return msgspec.structs.replace(
         stored,
@@ -48,7 +48,7 @@ def renew_request(stored: Request, status: StatusRow) -> Request:
 
 
 def image_of(documents: Documents, status: StatusRow) -> Image:
-    """Return the image of an instance; of a shelved one, its saved image.
+    """Return the image of an instance; for a shelved instance, its saved image.
 
     Raises:
         StoreBroken: the document is missing, or cannot be decoded.
@@ -63,7 +63,7 @@ def store_document(state: State, kind: str, body: bytes) -> tuple[int, tuple[Put
 
 
 def store_image(state: State, image: Image | None) -> tuple[int, tuple[PutDocument, ...]]:
-    """Return the same for an image; without one, the number is 0."""
+    """Return the number of an image's document, and the write to store it if it is new; without an image, 0."""
     return (0, ()) if image is None else store_document(state, "image", msgspec.json.encode(image))
 
 

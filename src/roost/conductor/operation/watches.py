@@ -24,14 +24,14 @@ class Watch(NamedTuple):
 
 
 def silence_problem(host: str) -> str:
-    """Return the problem of a host without an answer."""
+    """Return the problem of a host with a silent agent."""
     return f"the agent of {host} does not answer"
 
 
 def target_problem(view: View, host: str) -> str:
     """Return the reason why an instance cannot be sent to a host; empty: it can.
 
-    Alternates were chosen earlier, so the agents of their hosts may be gone.
+    Alternates were chosen earlier, so the agents of their hosts may be gone by now.
     """
     agent = view.agent(host)
     if agent is None:
@@ -42,14 +42,14 @@ def target_problem(view: View, host: str) -> str:
 
 
 def may_run(view: View) -> bool:
-    """Return whether an instance that is not ACTIVE may run: the last order to stop it may have failed."""
+    """Return whether an instance may run although it is not ACTIVE: its fault may be a failed order to stop it."""
     return bool(view.status.fault)
 
 
 def find_reply(view: View, order: OrderRow) -> Reply | None:
     """Return the reply to an order; None: it may still arrive."""
     agent = view.agent(order.host)
-    host = order.host if agent is None else agent.name  # in its own letter case
+    host = order.host if agent is None else agent.name  # in the letter case of the agent
     if not is_open(order):
         answer = answer_of(order)
         if answer.outcome == "ok":
@@ -67,7 +67,7 @@ def not_yet(until_s: float) -> Reply:
 
 
 def wait_for_answer(view: View) -> Reply:
-    """Return the reply ``NOT_YET`` for a living host, without a limit."""
+    """Return the reply ``NOT_YET`` for a living host, without a deadline for its answer."""
     return not_yet(view.now_s + view.terms.act_timeout_s)
 
 
@@ -106,7 +106,7 @@ def _until_done(view: View, body: Any) -> Reply:
 
 
 def retry_after_pause(view: View, body: Any, reply: Reply) -> Reply:
-    """Return a failed order's reply, but only after the pause in the body is over."""
+    """Return ``NOT_YET`` until the pause in the body is over, then the reply as ``FAILED``."""
     if view.now_s < body.limit_at_s:
         return not_yet(body.limit_at_s)
     return Reply(event=Event.FAILED, problem=reply.problem, answer=reply.answer)
@@ -116,9 +116,9 @@ def retry_after_pause(view: View, body: Any, reply: Reply) -> Reply:
 AT_ONCE = Watch(_start, Event.STARTED)
 # The step sends something to the host of the instance.
 ON_HOST = Watch(_start_on_host, Event.STARTED | Event.HOST_GONE)
-# The host of the last order has until ``limit_at_s`` of the body.
+# The host of the last order must answer by ``limit_at_s`` of the body.
 WITHIN_LIMIT = Watch(_within_limit, Event.NOT_YET | Event.DONE | NOT_DONE)
-# The host of the last order has as long as it lives.
+# The host of the last order may answer as long as its agent is there.
 WHILE_ALIVE = Watch(_while_alive, Event.NOT_YET | Event.DONE | Event.FAILED | Event.ABORTED | Event.HOST_GONE)
-# As before, and a failed order is sent again after a pause, until ``limit_at_s`` of the body.
+# As ``WHILE_ALIVE``, but a failure is only an event after a pause, at ``limit_at_s`` of the body.
 UNTIL_DONE = Watch(_until_done, Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE)

@@ -34,12 +34,12 @@ BATCH = 100
 
 
 def choose(view: View, _desk: Desk, body: Build) -> Choose:
-    """Decide; the decision, granted or refused, is committed together with the next step."""
+    """Choose hosts; the decision, granted or refused, is committed together with the next step."""
     return Choose(operation=advance(view, "send"), request=body.request, decision_uuid=body.decision_uuid)
 
 
 def refuse(view: View, desk: Desk, error: RoostError) -> Commit:
-    """Decide again after a lost race; otherwise continue without hosts, so that all instances end in ERROR."""
+    """Choose again after a lost race; otherwise continue without hosts, so that all instances end in ERROR."""
     body = body_of(view.operation, Build)
     failed = msgspec.structs.replace(body, problem=describe_error(error))
     uuids = map(uuid_bytes, body.request.instance_uuids)
@@ -47,7 +47,7 @@ def refuse(view: View, desk: Desk, error: RoostError) -> Commit:
 
 
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:
-    """Return the instances that are sent next."""
+    """Return the instances of the next batch."""
     if operation.step == CHOOSE:
         return ()
     body = body_of(operation, Build)
@@ -67,7 +67,7 @@ def send(view: View, desk: Desk, body: Build) -> Commit:
         status, pick = view.statuses[uuid], picks.get(uuid_text(uuid))
         fault = problem or _find_fault(view, body.request, pick, uuid=uuid_text(uuid))
         if isinstance(granted, str) or fault or pick is None:
-            # Without a decision, any claim is of another request.
+            # If no decision was made, a claim of the instance belongs to another request.
             failed_uuids += [] if body.problem else [uuid]
             work += _end_in_error(view, desk, status, decision_uuid=body.decision_uuid, fault=fault)
         else:

@@ -36,7 +36,7 @@ def subjects(operation: OperationRow) -> tuple[bytes, ...]:
 
 
 def clean(view: View, desk: Desk, body: HostCleanup) -> Commit:
-    """Order the host to destroy foreign guests, and retry after a pause; release the moves away from it."""
+    """Order the host to destroy foreign guests, and retry after a pause; end the moves of the destroyed ones."""
     fates = _reconcile(view, body)
     orders_of = {order.instance_uuid: order for order in view.orders if order.number > body.after or is_open(order)}
     remaining = [uuid for uuid in fates.destroy if not _is_destroyed(orders_of.get(uuid))]
@@ -62,7 +62,7 @@ def clean(view: View, desk: Desk, body: HostCleanup) -> Commit:
 
 
 def stop(view: View, _desk: Desk, body: HostCleanup) -> Commit:
-    """Withdraw the orders: another operation cleans the host, if that is necessary."""
+    """Withdraw the orders: another operation cleans the host, if necessary."""
     return Commit(operation=end(view, body=body), work=withdraw_orders(view.orders))
 
 

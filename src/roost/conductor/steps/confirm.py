@@ -49,7 +49,7 @@ def begin_parting(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Order the old host to drop its copy, if the instance is complete on its new host."""
     guest = whole_guest(view)
     if guest is None:
-        return fail(view, desk, body, problem=f"{view.status.host} has no guest of it")
+        return fail(view, desk, body, problem=f"{view.status.host} has no guest of this instance")
     after = msgspec.structs.replace(body, is_on=guest.state == "running", of=guest.operation, limit_at_s=0.0)
     if view.is_away(migration_of(view).source_host):
         return leave_source(view, desk, after)
@@ -71,7 +71,7 @@ def order_parting(view: View, desk: Desk, body: InstanceMove | MoveSettlement) -
 
 
 def leave_source(view: View, desk: Desk, body: InstanceMove | MoveSettlement) -> Commit:
-    """End; the migration keeps the old allocations until the old host is back. If both are one host, wait for it."""
+    """End; the migration keeps the old allocations until the old host is back. If it is also the new host, wait."""
     if _is_same_host(view):
         return Commit(operation=wait_until(view, view.now_s + PAUSE_S, step="part", body=body))
     return _finish(view, desk, body, is_clean=False)
@@ -136,7 +136,7 @@ def _find_parting(view: View, body: InstanceMove | MoveSettlement) -> Reply:
     return retry_after_pause(view, body, Reply(event=Event.FAILED))
 
 
-# The last step of a final move.
+# The last step of a move without a revert: the old host drops its copy.
 PART = State[InstanceMove | MoveSettlement](
     Watch(_find_parting, Event.STARTED | Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE),
     {

@@ -1,6 +1,6 @@
 """Delete an instance: its hosts destroy it first, then its allocations are released.
 
-Another operation on the instance is cancelled, and hands it over.
+Another operation on the instance is cancelled first, and hands the instance over.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,7 +30,7 @@ from roost.model.work.operation import Delete
 from roost.model.work.work_rows import MigrationRow, OrderRow, Put
 from roost.placement.writes.claims import plan_release
 
-# The last status of migrations with allocations.
+# By status of a migration with allocations: its status after the deletion.
 _ENDS = {"moving": "failed", "finished": "confirmed", "left": "confirmed", "reverting": "failed"}
 _IN_TRANSIT = frozenset({"moving", "reverting"})
 # Seconds until the other operation on the instance is checked again.
@@ -58,7 +58,7 @@ def cancel_holder(view: View, _desk: Desk, _body: Delete) -> Commit:
 def send(view: View, desk: Desk, body: Delete) -> Commit:
     """Order every possible host of the guest to destroy it; end at once if there is none, or all are gone.
 
-    A forced deletion releases the allocations now.
+    A forced deletion does not wait for the hosts: it releases the allocations now.
     """
     hosts = _hosts(view)
     order = simple_order(view, limit_s=0.0 if body.is_forced else view.terms.act_timeout_s)
@@ -79,10 +79,10 @@ def finish(view: View, desk: Desk, body: Delete) -> Commit:
 
 
 def retry_or_fail(view: View, desk: Desk, body: Delete) -> Commit:
-    """Set ERROR and keep the allocations; during a move, repeat the order after a pause."""
+    """During a move, repeat failed orders after a pause; otherwise set ERROR and keep the allocations."""
     failed = [order for order in _last_orders(view) if order.state == "answered" and answer_of(order).outcome != "ok"]
     if any(move.status in _IN_TRANSIT for move in view.migrations):
-        # The instance may be on two hosts, so only another deletion could be requested.
+        # The instance may be on two hosts. In ERROR, its user could only request another deletion.
         return _order_again(view, desk, body, hosts=[order.host for order in failed])
     answer = answer_of(failed[0])
     problem = f"{view.status.host or failed[0].host} could not destroy it: {answer.problem or answer.outcome}"
@@ -119,7 +119,7 @@ def _last_orders(view: View) -> Collection[OrderRow]:
 def _leftovers(view: View) -> list[OrderRow]:
     """Return the failed orders of living hosts, which may still have remains of the instance.
 
-    A stale order was followed by one of an operation to clean the host.
+    A stale order is left out: a later order, of an operation ``clean``, replaced it.
     """
     answered = [order for order in _last_orders(view) if order.state == "answered" and not view.is_away(order.host)]
     return [order for order in answered if answer_of(order).outcome not in {"ok", "stale"}]
@@ -142,7 +142,8 @@ def _finish(view: View, desk: Desk, body: Delete, *, orders: Sequence[Put] = ())
     writes = plan_release(state, (view.status.uuid, *(move.uuid for move in moves)))
     ends = tuple(replace_row(next_version(move, status=_ENDS[move.status], changed_at_s=view.now_s)) for move in moves)
     status = release_lock(view, status="DELETED", fault="", cell="", host="", node="", migration_uuid=None)
-    # An agent that returns later finds a deleted instance. One that has returned by now has its order.
+    # An agent that returns later finds a deleted instance. If one has returned by now, the commit fails, because
+    # the operation must wait for its answer.
     away = [require_unchanged(agent) for host in _hosts(view) if view.is_away(host) and (agent := view.agent(host))]
     return Commit(
         operation=end(view, body=body),

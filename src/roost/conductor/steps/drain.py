@@ -1,6 +1,6 @@
 """Drain a host: move its instances away, a few at a time, each by a separate operation.
 
-A running instance migrates live. If that fails while it is still there, it is stopped for the move. An instance that
+A running instance migrates live. If its live migration fails, it is stopped for a cold migration. An instance that
 cannot move is recorded, and the drain continues.
 """
 
@@ -121,20 +121,20 @@ def _needs_cold_move(view: View, uuid: str) -> bool:
 def _stay_reason(view: View, uuid: str) -> str:
     """Return why an instance is still on the host after its move."""
     status = view.statuses[_bytes(uuid)]
-    return status.fault or f"it is in status {status.status} for an unknown reason"
+    return status.fault or f"it stayed in status {status.status}, for an unknown reason"
 
 
 def _begin_move(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | None) -> _Departure:
-    """Begin the move of an instance, if it is there and can leave.
+    """Begin the move of an instance, if it is on the host and can leave.
 
     Args:
-        how: None: as its status determines.
+        how: the method; None: its status determines the method.
     """
     if not _is_on_host(view, body, uuid):
         return _Departure()
     status = view.statuses[_bytes(uuid)]
     if status.task == "deleting":
-        return _Departure()  # It leaves as well.
+        return _Departure()  # A deletion takes it off the host as well.
     if status.task == "syncing":
         return _Departure(is_going=True)  # Its move begins when its host has reported its state.
     method = drain_method(status)

@@ -22,7 +22,7 @@ from roost.model.writes import Write
 
 def send(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the target to build the instance; without a target, keep it on its host."""
-    # Skipped targets got no order, so no build failed there.
+    # A skipped target got no order, so no failed build is counted there.
     return try_targets.try_first_target(view, desk, body, leave=_skip_target, send=_order_build, needs_source=False)
 
 
@@ -52,7 +52,7 @@ def clear_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def leave_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Go on as after a failed build."""
+    """Continue as after a failed build."""
     return _try_next(view, desk, body, problem=body.lost)
 
 

@@ -1,6 +1,6 @@
 """Migrate a running instance to another host.
 
-If the migration fails or is not answered, both hosts are inspected to find the guest.
+If the migration fails, or the source does not answer, both hosts are inspected to find the guest.
 """
 
 import msgspec
@@ -29,7 +29,7 @@ from roost.model.work.operation import InstanceMove
 from roost.model.work.orders import Action, Answer, OrderBody
 from roost.model.work.work_rows import OrderRow
 
-# Orders to a target to discard its preparations.
+# Upper bound on orders to a target to discard its reservation.
 _DISCARDS_MAX = 3
 _WHOLE = frozenset({"running", "stopped"})
 
@@ -37,7 +37,7 @@ _WHOLE = frozenset({"running", "stopped"})
 
 
 def send(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Order the target to reserve room; without a target, or if the source is gone, keep the instance there."""
+    """Order the target to reserve room; if there is no target, or the source is gone, keep the instance."""
     return try_targets.try_first_target(view, desk, body, leave=try_targets.try_next_target)
 
 
@@ -109,7 +109,7 @@ def inspect_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def inspect_other(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Inspect the other host; wait if it is gone as well, or is known to have no guest."""
+    """Inspect the other host; wait if it is gone as well, or if the source is known to have no guest."""
     other = _other_host(view, body)
     if view.is_away(other) or _has_nothing(_source_report(view)):
         return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
@@ -156,7 +156,7 @@ def undo(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def keep(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Keep the instance on the source, or put it on the target if its guest runs there; if neither has it, ERROR."""
+    """Keep the instance on the source, or on the target if its guest runs there; if neither has it, set ERROR."""
     report, guest = _source_report(view), None if view.reply.answer is None else view.reply.answer.found
     if view.reply.event is Event.DONE and not _is_on_source(view) and _is_spared(view, guest):
         return _judge_target(view, desk, body, guest=guest)
@@ -204,7 +204,7 @@ def _send(
 
 
 def _may_discard_again(view: View) -> bool:
-    """Return whether to repeat the order to discard: the remains there cannot run."""
+    """Return whether to repeat a failed order to discard; remains that stay after the last attempt cannot run."""
     order = view.orders[-1]
     is_bad = not is_open(order) and answer_of(order).outcome != "ok"
     tries = [each for each in view.orders if (each.action, each.host) == ("discard", order.host)]
@@ -227,7 +227,7 @@ def _is_source(view: View, host: str) -> bool:
 
 
 def _other_host(view: View, body: InstanceMove) -> str:
-    """Return the source if the last order went to the target, and the reverse."""
+    """Return the target if the last order was to the source, otherwise the source."""
     return target_of(body) if _is_source(view, view.orders[-1].host) else view.status.host
 
 
@@ -252,7 +252,7 @@ def _has_whole(report: Answer) -> bool:
 
 
 def _find_clear(view: View, body: InstanceMove) -> Reply:
-    """Find the reply of the target; a failure that is not worth another order is ``ABORTED``."""
+    """Find the reply of the target; a failure after the last attempt is ``ABORTED``."""
     reply = find_reply(view, view.orders[-1])
     if reply is None:
         return wait_for_answer(view)
@@ -264,7 +264,7 @@ def _find_clear(view: View, body: InstanceMove) -> Reply:
 
 
 def _find_undo(view: View, body: InstanceMove) -> Reply:
-    """As before; as long as the source has not reported the guest, another order is always worth it."""
+    """Find the reply of the target; until the source has reported a complete guest, the attempts are unlimited."""
     if _is_on_source(view):
         return _find_clear(view, body)
     return UNTIL_DONE.observe(view, body)

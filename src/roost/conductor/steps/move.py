@@ -56,7 +56,7 @@ from roost.model.work.work_rows import OrderRow, Put
 
 
 def send(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Order the target to reserve room; without a target, or if the source is gone, keep the instance there."""
+    """Order the target to reserve room; if there is no target, or the source is gone, keep the instance."""
     return try_targets.try_first_target(view, desk, body, leave=_try_next)
 
 
@@ -121,7 +121,7 @@ def complete(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def arrive(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Put the instance on the target: VERIFY_RESIZE, or settle the move at once."""
+    """Put the instance on the target; set VERIFY_RESIZE, or settle the move at once."""
     problem = _claim_problem(view, desk, body)
     if problem:
         return _undo(view, desk, body, lost=problem)
@@ -152,7 +152,7 @@ def _claim_problem(view: View, desk: Desk, body: InstanceMove) -> str:
         return describe_error(error)
     if location == (pick.host, pick.node):
         return ""
-    return f"the instance {name} went to {location[1]} while it was moved"
+    return f"the claim of instance {name} moved to {location[1]} during the move"
 
 
 # --- back to the source ---
@@ -181,7 +181,7 @@ def restart(view: View, desk: Desk, body: InstanceMove) -> Commit:
         step = keep_on_source(view, desk, body, problem=problem, status="SHUTOFF")
         return _leave(view, desk, body, step=step)
     step = send_order(view, desk, body, host=source, action="power_on", step="restart")
-    if view.is_away(target_of(body)):  # It destroys its copy on its return.
+    if view.is_away(target_of(body)):  # The target destroys its copy on its return.
         move = update_migration(view, "moving", target_host="", target_node="")
         step = replace(step, work=(*step.work, move))
     return _require_absent_target(view, body, step)
@@ -221,9 +221,9 @@ def _undo(view: View, desk: Desk, body: InstanceMove, *, lost: str) -> Commit:
 
 
 def _leave(view: View, desk: Desk, body: InstanceMove, *, step: Commit) -> Commit:
-    """Add an order for the return of an absent target to the end of a move, if source and target are one host.
+    """Add an order to discard to the end of a move on one host, if this host is absent: it applies on its return.
 
-    Any other host destroys foreign guests before it counts as up again.
+    An absent target on another host destroys foreign guests before it counts as up again.
     """
     target, step = target_of(body), _require_absent_target(view, body, step)
     if not view.is_away(target) or target.lower() != view.status.host.lower():
@@ -336,7 +336,7 @@ TABLE = Table(
     {
         **_STATES,
         "finish": State(WITHIN_LIMIT, {Event.DONE: To(arrive, "part", *_UNDO.then), NOT_DONE: _UNDO}),
-        # Only a resize may stay on its host, which then is waited for.
+        # Only a resize may have one host as source and target, and wait for its return.
         "part": State(confirm.PART.watch, {**confirm.PART.events, Event.HOST_GONE: To(confirm.leave_source, "end")}),
     },
     first=("choose",),

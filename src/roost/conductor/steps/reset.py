@@ -1,4 +1,4 @@
-"""Set the status of an instance to what its host reports: on request in ERROR, or if report and status differ."""
+"""Set the status of an instance as its host reports it: on request in ERROR, or if report and status differ."""
 
 from functools import partial
 
@@ -52,10 +52,10 @@ def _find_problem(view: View, desk: Desk, state: str) -> str:
     if view.status.uuid not in desk.current.state.holders:
         return "it has no allocations"
     if view.status.status == "ERROR" and any(map(partial(is_unsettled, view.status), view.migrations)):
-        return "a move of it is not settled"
+        return "one of its moves is not settled"
     if not state:
-        return f"{view.status.host} has no guest of it"
-    return "" if status_of_state(view.status, state) else f"{view.status.host} has it as {state}"
+        return f"{view.status.host} has no guest of this instance"
+    return "" if status_of_state(view.status, state) else f"its state on {view.status.host} is {state}"
 
 
 def _keep(view: View, desk: Desk, body: PowerChange, *, problem: str) -> Commit:

@@ -1,8 +1,8 @@
 """Revert a move: the instance returns to its old host, with its old size.
 
-If the user declares the present host lost, and its agent is gone, nothing is undone there. The instance is then on
-its old host at once. Another migration, like that of an evacuation, keeps the allocations on the lost host, so that the
-guest is destroyed before that host counts as up.
+If the user declares the present host lost, and its agent is gone, nothing is undone there. The instance then returns
+to its old host at once. Another migration keeps the allocations on the lost host, as after an evacuation. If the lost
+host returns after all, it destroys the guest before it counts as up.
 """
 
 import msgspec
@@ -55,10 +55,10 @@ def begin(view: View, desk: Desk, body: MoveSettlement) -> Commit:
 
 
 def undo(view: View, desk: Desk, body: MoveSettlement) -> Commit:
-    """Order the host of the instance to discard the move; destroy partial guests if it is not complete there."""
+    """Order the present host to discard the move, or, if the guest there is not complete, to destroy it."""
     guest, source = whole_guest(view), migration_of(view).source_host
     if guest is None and source.lower() == view.status.host.lower():
-        return fail(view, desk, body, problem=f"{view.status.host} has no guest of it")
+        return fail(view, desk, body, problem=f"{view.status.host} has no guest of this instance")
     if view.is_away(source):
         return fail(view, desk, body, problem=f"it cannot go back: {silence_problem(source)}")
     after = msgspec.structs.replace(

@@ -39,7 +39,7 @@ def begin_offload(view: View, desk: Desk, body: Shelve) -> Commit:
 
 
 def save(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Order the host to save the disk; an instance on a volume is offloaded at once."""
+    """Order the host to save the disk; a volume-backed instance is offloaded at once."""
     if not body.is_saved:
         return _offload(view, desk, body, image_id=view.status.image_id)
     order = simple_order(view, limit_s=view.terms.build_timeout_s)

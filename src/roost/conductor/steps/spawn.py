@@ -65,7 +65,7 @@ def finish(view: View, desk: Desk, body: InstanceBuild) -> Commit:
     except Conflict as error:
         return _clear(view, desk, body, lost=describe_error(error), is_final=True)
     if location != (pick.host, pick.node):
-        lost = f"the instance {name} went to {location[1]} while it was built on {pick.node}"
+        lost = f"the claim of instance {name} moved to {location[1]} during the build on {pick.node}"
         return _clear(view, desk, body, lost=lost, is_final=True)
     after = msgspec.structs.replace(body, attempts=(*body.attempts, attempt_record(pick)))
     lock = release_lock(view, status="ACTIVE", fault="", **_first_image(body))
@@ -94,7 +94,7 @@ def clear(view: View, desk: Desk, body: InstanceBuild) -> Commit:
 
 
 def resume(view: View, desk: Desk, body: InstanceBuild) -> Commit:
-    """Go on as after a failed build."""
+    """Continue as after a failed build."""
     return _try_next(view, desk, body, problem=body.lost, is_final=body.is_final)
 
 
@@ -175,7 +175,7 @@ def _order_alternate(view: View, desk: Desk, body: InstanceBuild, *, builds: Bui
             builds=builds,
         )
     after = msgspec.structs.replace(body, attempts=tuple(attempts), picks=())
-    # Without an attempted build, no retry has failed.
+    # If no build was attempted, the fault is the last problem, not the lack of alternates.
     fault = describe_error(no_alternate_error(name)) if builds else _last_problem(body)
     return _end_in_error(view, desk, after, fault=fault, builds=builds)
 
@@ -204,7 +204,7 @@ def _end_in_error(view: View, desk: Desk, body: InstanceBuild, *, fault: str, bu
 
 
 def _first_image(body: InstanceBuild) -> dict[str, int]:
-    """Return the change of an unshelved instance on a host: its original image."""
+    """Return the change to the status of an unshelved instance: its original image again."""
     return {"image_id": body.image_id} if body.is_unshelved else {}
 
 

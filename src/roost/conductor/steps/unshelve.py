@@ -44,12 +44,12 @@ def finish(view: View, desk: Desk, body: Unshelve) -> Commit:
 
 
 def choose(view: View, _desk: Desk, body: Unshelve) -> Choose:
-    """Decide; the decision, granted or refused, is committed together with the next step."""
+    """Choose hosts; the decision, granted or refused, is committed together with the next step."""
     return Choose(operation=advance(view, "place"), request=body.request, decision_uuid=body.decision_uuid)
 
 
 def refuse(view: View, desk: Desk, error: RoostError) -> Commit:
-    """Decide again after a lost race; otherwise record the fault."""
+    """Choose again after a lost race; otherwise record the fault."""
     body = body_of(view.operation, Unshelve)
     retry = retry_decision(view, desk, error, consumers=[view.status.uuid])
     return retry or _fail(view, desk, body, problem=describe_error(error))

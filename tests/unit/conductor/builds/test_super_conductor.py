@@ -189,7 +189,7 @@ def test_claim_that_cannot_be_verified_is_reported():
 
 
 def test_request_for_a_move_cannot_be_built():
-    with pytest.raises(BadRequest, match="an instance that moves is not built"):
+    with pytest.raises(BadRequest, match="a build cannot include a move"):
         specification(small_request(move=Move(instance_uuid=uuid_named("mine"))), SeededRandom())
 
 

@@ -140,7 +140,7 @@ def test_revert_from_a_gone_host_fails_without_is_lost(app):
 
 def test_host_with_a_live_agent_is_not_accepted_as_lost(app):
     resize(app)
-    with pytest.raises(Conflict, match="cannot revert as one whose host is lost: the agent of h1 is there"):
+    with pytest.raises(Conflict, match="cannot be reverted from a lost host: the agent of h1 is there"):
         request_resize(app, "revert", "one", is_lost=True)
     assert app.status("one").task == ""
 

@@ -201,7 +201,7 @@ def test_stale_destroy_of_a_returned_host_is_not_repeated(app):
 def test_instance_without_a_host_yet_is_deleted_once_it_has_one(app):
     app.build("one", "two")
     app.delete("one")
-    with pytest.raises(Conflict, match="is to be deleted already"):
+    with pytest.raises(Conflict, match="is being deleted already"):
         app.delete("one", key="again")
     app.turn()
     app.clock.time_s += 5
@@ -267,13 +267,13 @@ def test_after_a_failed_deletion_an_unconfirmed_move_allows_only_delete():
         source.answer(order, failure("it is busy"))
         run_until_idle(app, *app.hands)
         assert app.status("one").status == "ERROR"
-        with pytest.raises(Conflict, match="cannot be rebuilt: a move of it is not settled, so it can only be deleted"):
+        with pytest.raises(Conflict, match="be rebuilt: one of its moves is not settled, so it can only be deleted"):
             app.change("one", "rebuild")
-        with pytest.raises(Conflict, match="cannot be evacuated: a move"):
+        with pytest.raises(Conflict, match="cannot be evacuated: one of its moves"):
             request_move(app, "evacuate", "one")
         app.power("one", "reset")
         run_until_idle(app, *app.hands)
-        assert app.story("one")[-1] == ("reset.failed", {"problem": "a move of it is not settled"})
+        assert app.story("one")[-1] == ("reset.failed", {"problem": "one of its moves is not settled"})
         assert app.status("one").status == "ERROR"
         app.delete("one", key="again")
         run_until_idle(app, *app.hands)

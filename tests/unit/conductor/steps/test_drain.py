@@ -363,7 +363,7 @@ def test_cancelled_drain_finishes_its_open_moves(app):
 
 def test_gone_host_cannot_be_drained(app):
     app.hands["h0"].leave()
-    with pytest.raises(Conflict, match="can be evacuated, and not be moved"):
+    with pytest.raises(Conflict, match="can only be evacuated"):
         drain(app)
     assert app.open_operations() == []
 

@@ -109,9 +109,9 @@ def test_instance_on_a_live_host_cannot_be_evacuated(app):
     with pytest.raises(Conflict) as conflict:
         request_move(app, "evacuate", "one")
     assert str(conflict.value) == (
-        f"the instance {ONE} cannot evacuate: the agent of h0 is there, and was heard 3 s ago; migrate it, or wait "
-        "until `roost agent list` shows it as gone, which it does "
-        "within 5 s after it was not heard for service_down_time"
+        f"the instance {ONE} cannot be evacuated: the agent of h0 is there, and was heard 3 s ago; migrate it, or wait "
+        "until `roost agent list` shows the agent as gone: "
+        "at most 5 s after it was not heard for service_down_time"
     )
     assert migrations(app, "one") == []
 

@@ -336,7 +336,7 @@ def test_move_with_a_missing_guest_is_not_confirmed():
         hands["h1"].copies.clear()
         request_resize(app, "confirm", "one")
         run_agents_until_idle(app, hands)
-        assert instance_summary(app, "one") == ("VERIFY_RESIZE", "h1", "h1 has no guest of it")
+        assert instance_summary(app, "one") == ("VERIFY_RESIZE", "h1", "h1 has no guest of this instance")
         app.clock.time_s += 1
         request_resize(app, "revert", "one")
         run_agents_until_idle(app, hands)

@@ -62,10 +62,10 @@ def test_reset_sets_the_status_that_the_host_reports(app, state, status):
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (OK, "h0 has no guest of it"),
+        (OK, "h0 has no guest of this instance"),
         (
             Answer(outcome="ok", found=GuestReport(uuid=ONE, node="h0", operation="", state="building")),
-            "h0 has it as building",
+            "its state on h0 is building",
         ),
         (failure("it hangs"), "it hangs"),
     ],
