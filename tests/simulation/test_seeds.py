@@ -102,7 +102,7 @@ def test_broken_seed_is_reported_with_the_command_to_repeat_it(monkeypatch, caps
     output = capsys.readouterr().out
     result = run_seed(broken, kinds=KINDS)
     assert f"seed {broken}: after {result.virtual_s:.3f} virtual s, at event {result.events:,}" in output
-    assert "no allocation is without a living consumer" in output
+    assert "every allocation has a living consumer" in output
     assert result.last[-1] in output
     assert f"make sim SEED={broken} KINDS=build,delete,start,stop" in output
 

@@ -37,7 +37,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     unit: Unit
     better: Better  # "no": neither direction is better by itself
     spreads: list[Spread]  # one per policy
-    best: str | None  # the policy with its worst seed better than the best seed of every other
+    best: str | None  # the policy whose worst seed is better than the best seed of every other; None: none
 
 
 class PolicyRuns(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     workload: str
     notes: tuple[str, ...]  # common to all runs
     seeds: list[int | None]
-    jobs: int  # parallel runs; more than 1 distort each other's durations
+    jobs: int  # parallel runs; with more than 1, the durations are distorted
     runs_found: int  # runs with a stored result from earlier
     figures: list[Figure]
     policies: list[PolicyRuns]
@@ -74,7 +74,7 @@ def compare(
     """Replay a workload under each policy with each seed, and compare the figures.
 
     Args:
-        seeds: of the workloads and draws, the same for all policies; None: an unchanged trace.
+        seeds: of the workloads and random choices, the same for all policies; None: an unchanged trace.
         jobs: parallel processes.
         results: folder for the results of finished runs; runs with a result there are not repeated.
             None: a temporary folder.
@@ -169,7 +169,7 @@ def policy_names(paths: Sequence[Path]) -> list[str]:
     ]
     for name in names:
         if names.count(name) > 1:
-            raise BadRequest(f"two settings files would both be called {name}: give one another name")
+            raise BadRequest(f"two settings files would both be called {name}: rename one of them")
     return names
 
 

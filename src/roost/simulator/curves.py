@@ -8,7 +8,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Curve:
-    """A figure over the requests decided; all arrays float64, shape (points,)."""
+    """A figure by the number of decided requests; all arrays float64, shape (points,)."""
 
     requests: np.ndarray
     mean: np.ndarray
@@ -21,11 +21,11 @@ def build_curve(runs: Sequence[tuple[Sequence[int], Sequence[float | None]]]) ->
     """Return the curve of several runs.
 
     Args:
-        runs: decided requests at each moment, in ascending order, and the figure at that moment; None: unknown.
+        runs: for each run, the numbers of decided requests, ascending, and the figure at each of them; None: unknown.
 
     Returns:
-        Points at the moments of the first run, up to the end of the shortest; other runs are interpolated
-        linearly. None if a run has no figure at all.
+        Points at the moments of the first run, up to the end of the shortest run; other runs are
+        interpolated linearly. None if a run has no figure at all.
     """
     points = [
         np.array(

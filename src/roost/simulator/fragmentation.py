@@ -77,11 +77,11 @@ class GpuFragmentation:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Fleet:
-    """Rows and columns of free amounts; the matrix of GPUs is as wide as the root with the most GPUs."""
+    """Places of free amounts in matrices with a row per root; GPUs have a column for each GPU of the widest root."""
 
-    rows: dict[str, Amounts]  # by VCPU and MEMORY_MB: shape (providers of the class,), rows of their roots
+    rows: dict[str, Amounts]  # for VCPU and MEMORY_MB: the row of each provider's root, shape (providers,)
     gpus: tuple[Amounts, ...]  # rows and columns, each of shape (GPUs,)
-    kinds: Amounts  # shape (roots, widest), row in ``traits``
+    kinds: Amounts  # shape (roots, widest), index in ``traits``
     traits: list[frozenset[str]]
     capacity: int  # of all GPUs
 
@@ -93,7 +93,7 @@ class _Nodes:
     vcpus: Amounts  # shape (roots,)
     memory_mb: Amounts  # shape (roots,)
     gpus: Amounts  # shape (roots, widest), 0 for padding
-    kinds: Amounts  # same shape, row in ``traits``
+    kinds: Amounts  # same shape, index in ``traits``
     traits: list[frozenset[str]]
 
 

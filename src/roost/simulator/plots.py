@@ -97,7 +97,7 @@ def _draw_utilisation(reports: Reports, title: str) -> "Figure | None":
     class_names = [use.resource_class for use in names if use.typical is not None and use.capacity][:_PANELS_MAX]
     return _draw_panels(
         reports,
-        f"{title}: in use of each class, whole fleet",
+        f"{title}: use of each resource class in the whole fleet",
         {name: percent_used(name) for name in class_names},
         unit="% of capacity",
         top=100.0,
@@ -116,7 +116,7 @@ def _draw_fragmentation(reports: Reports, title: str) -> "Figure | None":
         )
     for use in first.classes:
         if use.typical is not None and len(panels) < _PANELS_MAX:
-            panels[f"{use.resource_class}: free in pieces below {use.typical:,}, % of what is free"] = percent_stranded(
+            panels[f"{use.resource_class}: free in pieces below {use.typical:,}, % of free amounts"] = percent_stranded(
                 use.resource_class
             )
     return _draw_panels(reports, f"{title}: fragmentation", panels, unit="%")
@@ -182,7 +182,7 @@ def _new_figure(title: str) -> "Figure":
 
 
 def _draw_line(panel: "Axes", curve: Curve, *, number: int, width: float) -> None:
-    # Earlier policies have wider lines, so that they are visible below equal later ones.
+    # Earlier policies have wider lines, so that they are visible below equal lines of later policies.
     colour, dashes = _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
     panel.plot(curve.requests, curve.mean, color=colour, linestyle=dashes, linewidth=width, zorder=3)
     if curve.runs > 1:
@@ -265,7 +265,7 @@ def _draw_hosts(reports: Reports, title: str) -> "Figure | None":
         return None
     first = next(iter(drawn.values()))
     classes = list(first.used_share)
-    figure = _new_figure(f"{title}: how full each of {first.hosts:,} hosts is at the end")
+    figure = _new_figure(f"{title}: use of each of {first.hosts:,} hosts at the end")
     panels = figure.subplots(len(drawn), len(classes), squeeze=False)
     shape = _SIZE_INCHES[0] / len(classes) / (_SIZE_INCHES[1] / len(drawn))
     for row, (name, use) in zip(panels, drawn.items(), strict=True):
@@ -280,7 +280,7 @@ def _draw_hosts(reports: Reports, title: str) -> "Figure | None":
     if any(len(each) > 1 for each in reports.values()):
         notes.append("first seed")
     if any(None in shares for use in drawn.values() for shares in use.used_share.values()):
-        notes.append("grey: the host does not offer it")
+        notes.append("grey: the host does not offer the class")
     figure.supxlabel("; ".join(notes), fontsize=10, color="#555555")
     return figure
 

@@ -27,7 +27,7 @@ class ReplayTarget(Protocol):
         """Create the fleet: providers, hosts, aggregates, server groups. Durable on return."""
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | None]:
-        """Execute the acts in order, each with the effects of those before it; durable on return.
+        """Execute the acts in order; each sees the effects of all earlier acts. Durable on return.
 
         Returns:
             One entry per act: its decision, or None for a departure.

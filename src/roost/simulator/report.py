@@ -34,11 +34,11 @@ class ClassUse(msgspec.Struct, frozen=True, kw_only=True):
     used: int  # at the end
     peak: int  # largest after any chunk
     typical: int | None  # median of the amounts requested from one provider; None: never requested
-    stranded_share: float | None  # of the free amount at the end, in pieces smaller than ``typical``
+    stranded_share: float | None  # share of the free amount at the end in pieces smaller than ``typical``
 
 
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of one replay. A request counts once, for any number of instances, and is placed whole or refused."""
+    """Figures of one replay. A request counts once, for any number of instances: it is placed or refused as a whole."""
 
     version: int = REPORT_VERSION
     workload: str
@@ -63,7 +63,7 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_json(report: msgspec.Struct) -> bytes:
-    """Return a report as JSON, indented, with a final newline; each list of numbers has one line."""
+    """Return a report as JSON, indented, with a final newline; each list of numbers is on one line."""
     return _LONG_LIST.sub(_join_lines, msgspec.json.format(msgspec.json.encode(report), indent=2)) + b"\n"
 
 

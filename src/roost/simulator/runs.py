@@ -91,7 +91,7 @@ def trace_source(paths: Sequence[Path], *, options: Options, chunk: int) -> Sour
 
     Raises:
         BadFile: a file cannot be read.
-        BadRequest: no file is named, or one twice.
+        BadRequest: no file is named, or a file is named twice.
     """
     if not paths:
         raise BadRequest(f"name the files of a trace: {list_formats()}")
@@ -140,7 +140,7 @@ def read_result(run: Run) -> ReplayReport | None:
         return None
     except OSError as error:
         raise BadFile(str(path), f"cannot be read: {error.strerror or error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError):  # ValidationError is one
+    except (msgspec.DecodeError, UnicodeDecodeError):  # a ValidationError is a DecodeError
         result = None
     if result is None or result.fingerprint != run.fingerprint():
         raise BadFile(str(path), f"is not the result of {run}: move it away, or name another folder")

@@ -33,11 +33,11 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostUse(msgspec.Struct, frozen=True, kw_only=True):
-    """Use of hosts at the end; hosts are in cells, the fullest first by the mean over the classes."""
+    """Use of hosts at the end; hosts are sorted by mean use over the classes, highest first, and grouped in cells."""
 
     hosts: int
     hosts_empty: int  # without any use of these classes
-    hosts_per_cell: int  # 1 up to ``CELLS_MAX`` hosts; the last cell may hold fewer
+    hosts_per_cell: int  # 1 for up to ``CELLS_MAX`` hosts; the last cell may have fewer hosts
     used_share: dict[str, list[float | None]]  # by resource class, the mean of each cell; None: not offered
 
 
@@ -77,7 +77,7 @@ class Sampler:
         self._p99: list[float | None] = []
 
     def sample(self, done: int, *, counters: Counters, used: Mapping[str, tuple[int, int]]) -> None:
-        """Record the figures if a moment has come; one comes after the last act.
+        """Record the figures if the next moment has come; the last moment is after the last act.
 
         Args:
             done: finished acts, >= 1.

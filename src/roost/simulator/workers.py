@@ -14,7 +14,7 @@ from roost.errors import RoostError
 from roost.simulator.replay import Progress
 from roost.simulator.runs import Run, execute
 
-_PROGRESS_S = 0.5  # largest interval of progress calls; the caller can stop the work there by an exception
+_PROGRESS_S = 0.5  # longest interval between progress calls; the callback can end the work by an exception
 
 # A message of a worker: finished acts and all acts; or its end, with the error if it failed.
 _Message = tuple[int, int] | RoostError | str | None
@@ -24,7 +24,7 @@ def run_all(runs: Sequence[Run], *, jobs: int, progress: Progress | None = None)
     """Execute runs in parallel; each writes its result before it ends.
 
     Args:
-        jobs: parallel processes, >= 1; with 1 job or 1 run, this process.
+        jobs: parallel processes, >= 1; with 1 job or 1 run, this process executes the runs.
         progress: called with the finished and expected acts of all runs; its exception ends the work.
 
     Raises:
@@ -59,7 +59,7 @@ class _Worker:
     def __init__(self, run: Run, progress: Progress) -> None:
         self._run = run
         self._progress = progress
-        context = multiprocessing.get_context("spawn")  # A copy of this process would have its threads' locks.
+        context = multiprocessing.get_context("spawn")  # A fork would inherit the locks of this process's threads.
         self.reader, writer = context.Pipe(duplex=False)
         self._process: SpawnProcess = context.Process(target=_serve, args=(run, writer), daemon=True)
         with _block_interrupts():
@@ -77,7 +77,9 @@ class _Worker:
         except EOFError:
             self._process.join()
             code = self._process.exitcode
-            raise RoostError(f"the run of {self._run} ended without a result (its process with {code})") from None
+            raise RoostError(
+                f"the run of {self._run} ended without a result: its process exited with code {code}"
+            ) from None
         if isinstance(message, tuple):
             self._progress(*message)
             return False
@@ -112,7 +114,7 @@ class _ProgressSum:
         return record
 
     def report(self) -> None:
-        """Pass on the sums; runs without a report yet count as average ones."""
+        """Report the sums; a run without a report yet counts as an average run."""
         if self._progress is not None and self._by_run:
             done, total = (sum(column) for column in zip(*self._by_run.values(), strict=True))
             self._progress(done, total * self._runs // len(self._by_run))
@@ -135,8 +137,8 @@ def _serve(run: Run, writer: Connection) -> None:
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Block Ctrl-C in processes started here: a terminal sends it to all, and the parent ends its workers itself."""
-    resource_tracker.ensure_running()  # Otherwise it starts with the first process, and unblocks the signal.
+    """Block Ctrl-C in processes started here: a terminal sends it to all, but the parent ends its workers itself."""
+    resource_tracker.ensure_running()  # Otherwise the tracker starts with the first process, and unblocks the signal.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

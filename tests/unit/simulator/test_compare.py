@@ -153,7 +153,9 @@ def test_dead_worker_ends_the_comparison_and_keeps_finished_runs(tmp_path, monke
     spread, _ = policies()
     results = tmp_path / "results"
     compare(generated_source(), [spread], seeds=(1,), results=results)
-    with pytest.raises(RoostError, match=r"the run of broken, seed 1 ended without a result \(its process with 9\)"):
+    with pytest.raises(
+        RoostError, match=r"the run of broken, seed 1 ended without a result: its process exited with code 9"
+    ):
         compare(generated_source(), [spread, broken_policy("deadly")], seeds=(1, 2), jobs=2, results=results)
     assert len(list(results.glob("*.json"))) >= 1
     assert compare(generated_source(), [spread], seeds=(1,), results=results).runs_found == 1

@@ -18,7 +18,7 @@ _ORDERS_MAX = 100
 
 
 def register(process: Process, host: str, registration: Registration) -> RegistrationAnswer:
-    """Implement ``roost.compute.agent.server_port.Server``, as all functions here do."""
+    """Register an agent. All functions here implement ``roost.compute.agent.server_port.Server``."""
 
     def task(current: Current) -> Plan[RegistrationAnswer] | RegistrationAnswer:
         return agent_protocol.register(

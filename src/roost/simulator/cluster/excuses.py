@@ -16,7 +16,7 @@ from roost.simulator.cluster.world import World
 MOVE_WAITS = "a move waits for a lost host"
 DRAIN_WAITS = "a drain waits for a move that waits for a lost host"
 HOST_LOST = "the guests of a lost host are not checked"
-LATE_DESTROY = "a host destroyed an instance after it had reported a failure to do so"
+LATE_DESTROY = "a host reported a failure to destroy a guest, and destroyed it later"
 MOVED_TO_LOST_HOST = "an instance may have moved to a lost host"
 
 # By kind and step of an operation: it waits until one of these hosts of its migration is back.
@@ -31,7 +31,7 @@ _WAITING_STEPS: Mapping[tuple[str, str], Collection[str]] = {
 
 
 def may_wait(world: World, operation: OperationRow) -> bool:
-    """Return whether an operation may wait for ever: for a lost host, or for a part that does."""
+    """Return whether an operation may wait for ever: for a lost host, or for a part with such a wait."""
     rows = world.store.tables.work[OperationRow].rows.values()
     parts = [row for row in rows if row.parent_id == operation.id and not row.outcome]
     if operation.kind == "drain" and any(_waits_for_lost_host(world, part) for part in parts):
@@ -68,7 +68,7 @@ def may_keep_guest(world: World, status: StatusRow, machine: Machine) -> bool:
 
 
 def may_keep_claim(world: World, move: MigrationRow) -> bool:
-    """Return whether a move may hold the source's resources: the instance may come back, or the source is lost."""
+    """Return whether a move may hold the source's resources: the instance may return, or the source is lost."""
     status = world.store.tables.work[StatusRow].rows[move.instance_uuid]
     if has_waiting_operation(world, status):
         return True

@@ -21,7 +21,7 @@ from roost.store.rules.row_cache import RowCache
 
 CAPACITY = "no inventory is over its capacity"
 USAGE = "used amounts are the sums of the allocations"
-OWNERS = "no allocation is without a living consumer"
+OWNERS = "every allocation has a living consumer"
 LOCKS = "an instance is locked by at most one operation"
 ONE_HOST = "no instance runs on two hosts"
 CLAIMS = "a running instance keeps its allocations"
@@ -39,7 +39,7 @@ _SHELVED_STATUSES = frozenset({"SHELVED", "SHELVED_OFFLOADED"})
 
 
 class InvariantChecker:
-    """Checks the rows of the database and the guests of the drivers, from outside.
+    """Checks the rows of the database and the guests of the drivers, without servers and agents.
 
     Args:
         world: to check.
@@ -50,7 +50,7 @@ class InvariantChecker:
         self._checked = (-1, -1)
         self._generations: dict[object, int] = {}
         self._event_count = 0  # checked so far
-        self._fences: dict[str, int] = {}  # of the agents of the hosts that were up, by host
+        self._fences: dict[str, int] = {}  # by host: of its agent, if the host was up at the last check
 
     @property
     def _tables(self) -> RowCache:
@@ -101,7 +101,7 @@ class InvariantChecker:
         for status in self._tables.work[StatusRow].rows.values():
             uuid = uuid_text(status.uuid)
             if status.status not in _SHELVED_STATUSES or request_of(self._world.store.document, status).is_bfv:
-                continue  # A volume stays where it is.
+                continue  # A volume-backed instance has no image.
             if image_name(uuid) not in images:
                 raise InvariantBroken(IMAGES, f"there is no image of {uuid}: {status}")
 
@@ -200,12 +200,12 @@ class InvariantChecker:
 
 
 def image_name(uuid: str) -> str:
-    """Return the name of the image under which the driver saves an instance."""
+    """Return the name of the driver's image of a saved instance."""
     return f"saved-{uuid}"
 
 
 def is_up(tables: RowCache, host: str) -> bool:
-    """Return whether a host is up; a gone host may still run guests that are elsewhere by now."""
+    """Return whether a host is up; a host that is gone may still run guests of instances elsewhere."""
     agent = tables.work[AgentRow].get(host)
     return agent is not None and agent.state == "ready"
 
@@ -217,7 +217,7 @@ def may_have_guest(host: str, status: StatusRow, moves: Collection[MigrationRow]
         moves: the open moves of the instance.
     """
     if any((move.kind, move.status, move.source_host) == ("evacuate", "moving", host) for move in moves):
-        return False  # It may run elsewhere by now.
+        return False  # The instance may run elsewhere by now.
     if status.status == "DELETED" or status.host == host:
         return status.status != "DELETED"
     is_moving = any(
@@ -263,10 +263,10 @@ def check_amounts(tables: RowCache) -> None:
         if not key & CLASS_MASK:
             continue
         if allocated[key] > int((stock.total - stock.reserved) * stock.allocation_ratio):
-            raise InvariantBroken(CAPACITY, f"{allocated[key]} of {stock.total} are allocated of inventory {key}")
+            raise InvariantBroken(CAPACITY, f"{allocated[key]} of {stock.total} in inventory {key} are allocated")
         if allocated[key] != stock.used:
             raise InvariantBroken(
-                USAGE, f"{allocated[key]} are allocated of inventory {key}, and {stock.used} count as used"
+                USAGE, f"{allocated[key]} in inventory {key} are allocated, and {stock.used} count as used"
             )
 
 
@@ -285,7 +285,7 @@ def check_owners(tables: RowCache) -> None:
 
 
 def check_locks(tables: RowCache) -> None:
-    """Check that open operations hold the locks of their instances, and ended ones none."""
+    """Check that open operations hold the locks of their instances, and ended operations none."""
     operations, statuses = tables.work[OperationRow], tables.work[StatusRow]
     for status in statuses.rows.values():
         holder = operations.get(status.operation_id) if status.operation_id else None
@@ -325,14 +325,14 @@ def check_drains(tables: RowCache) -> None:
         at_once = msgspec.msgpack.decode(operations[number].body, type=Drain).at_once
         if count > at_once:
             raise InvariantBroken(
-                DRAIN_LIMIT, f"{count} instances are being moved by operation {number}, of at most {at_once}"
+                DRAIN_LIMIT, f"operation {number} moves {count} instances at once; its limit is {at_once}"
             )
 
 
 def check_groups(tables: RowCache) -> None:
     """Check that members of server groups obey their policy, and that slots match members.
 
-    A move back holds a slot, but is no member.
+    A move back holds a slot, but does not count as a member.
     """
     members: dict[int, Counter[int]] = {}
     places: Counter[tuple[int, int]] = Counter()
@@ -349,7 +349,7 @@ def check_groups(tables: RowCache) -> None:
             raise InvariantBroken(POLICIES, f"members of the affinity group are on {format_hosts(hosts)}")
         if group.policy == "anti-affinity" and max(hosts.values()) > group.max_server_per_host:
             raise InvariantBroken(
-                POLICIES, f"{max(hosts.values())} members share a host, of at most {group.max_server_per_host}"
+                POLICIES, f"{max(hosts.values())} members share a host; the limit is {group.max_server_per_host}"
             )
     for (group_id, _), racks in domains.items():
         if tables.groups.rows[group_id].policy == "fault-domain" and len(racks) > 1:

@@ -59,7 +59,7 @@ _FAULTS: tuple[tuple[Action, Kind, float], ...] = (
     ("save", "failed", 0.5),
     ("drop_saved_image", "crash", 0.5),
 )
-# Further faults of worlds with rare faults: no other host or attempt would do.
+# Further faults in worlds with rare faults: no other host or attempt can succeed.
 _ABORTED: tuple[Action, ...] = (
     "destroy",
     "power",
@@ -83,7 +83,7 @@ _RARE_SCRIPT = _script((*_FAULTS, ("inspect", "failed", 0.2), *((action, "aborte
 DRIVER_TIMEOUT_S = 12.0
 _TICK_S, _REPORT_S, _SYNC_S, _IMAGES_S = 0.7, 20.0, 40.0, 30.0
 _QUICK_S, _SLOW_S, _HUNG_S = (0.0, 0.05), (0.5, 10.0), (DRIVER_TIMEOUT_S, 4 * DRIVER_TIMEOUT_S)
-# Range of the time that a server holds back a poll without news.
+# Range of seconds: a server holds back its answer to a poll without news.
 _POLL_S = (0.3, 1.0)
 _BACK_S = (0.5, 25.0)
 
@@ -109,7 +109,7 @@ class StandingReply(msgspec.Struct, frozen=True):
     by_uuid: Mapping[str, Standing]
 
     def standings(self, uuids: Collection[str]) -> Mapping[str, Standing]:
-        """Return the standings of those instances that the reply contains."""
+        """Return the standings of the instances, as far as the reply contains them."""
         return {uuid: self.by_uuid[uuid] for uuid in uuids if uuid in self.by_uuid}
 
 
@@ -150,7 +150,7 @@ class Machine:
         self.process = None
         world = self.world
         if world.chance.random() < 0.1 and not world.faults.is_over:
-            return  # It does not restart before the faults end, if ever.
+            return  # The agent does not restart before the faults end, if ever.
         world.events.schedule(world.chance.uniform(*_BACK_S), "agent back", self.start, detail=self.host)
 
     def new_run(self) -> str:
@@ -159,7 +159,7 @@ class Machine:
 
 
 class AgentProcess:
-    """One process of a host's agent; state outside the journal and the shelf ends with it.
+    """One process of a host's agent; state outside the journal and the shelf is lost when it ends.
 
     Args:
         machine: its host.

@@ -9,7 +9,7 @@ from roost.simulator.cluster.processes import Process, Servers
 A = TypeVar("A")
 
 _QUICK_S, _LATE_S = (0.001, 0.05), (0.5, 12.0)
-# A caller repeats its request after a timeout; after an error of the server it waits a shorter time.
+# Seconds until a caller repeats its request: without a reply, and after the error ``Unavailable``.
 _TIMEOUT_S, _RETRY_S = 3.0, (0.2, 1.0)
 
 
@@ -24,7 +24,7 @@ class Call(Generic[A]):
         on_reply: called with the reply.
         on_error: called with an error of the request.
         is_wanted: whether the caller still waits.
-        hold_s: how long the server holds the reply back.
+        hold_s: seconds by which the server delays the reply.
     """
 
     def __init__(

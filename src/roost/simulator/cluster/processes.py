@@ -1,4 +1,4 @@
-"""Simulated servers: complete but for threads and sockets, on one shared store in memory."""
+"""Simulated servers: complete except for threads and sockets, on one shared store in memory."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -31,9 +31,9 @@ ALLOWED = frozenset(transition for kind, table in TABLES.items() for transition 
 DOWN_TIME_S = 10.0
 TERMS = Terms(attempts_max=3, build_timeout_s=20.0, act_timeout_s=8.0, owner_s=6.0)
 _SETTINGS = Settings()
-# Range of the time until a dead server restarts.
+# Range of seconds until a dead server restarts.
 _RESTART_S = (0.5, 15.0)
-# Time to the next turn, for commits of other servers and for deadlines; shorter while there is work.
+# Range of seconds to the next turn without work, to find commits of other servers and deadlines; seconds with work.
 _IDLE_S = (0.3, 0.7)
 _BUSY_S = 0.02
 
@@ -90,11 +90,11 @@ class Process:
         self._schedule_turn(_BUSY_S)
 
     def run(self, task: Task[A]) -> A:
-        """Run a task as the thread that owns the columns does.
+        """Run a task as the deciding thread does.
 
         Raises:
             RoostError: the task's error.
-            ProcessKilled: this process died, or another one in between.
+            ProcessKilled: this process died, or another process meanwhile.
         """
         return self.serving.run(task)
 
@@ -110,7 +110,7 @@ class Process:
             return 0
 
     def _schedule_turn(self, delay_s: float) -> None:
-        """Schedule the next turn, in place of the one scheduled before."""
+        """Schedule the next turn, in place of an earlier schedule."""
         self._turns += 1
         self._world.events.schedule(delay_s, "look", self._make_turn(self._turns), detail=self.name)
 
@@ -120,7 +120,7 @@ class Process:
                 return
             if self.take_turn():
                 self._schedule_turn(_BUSY_S)
-            elif number == self._turns:  # A wake-up during the turn has scheduled the next one.
+            elif number == self._turns:  # Otherwise, a wake-up has scheduled the next turn.
                 self._schedule_turn(self._world.chance.uniform(*_IDLE_S))
 
         return take_turn
@@ -131,7 +131,7 @@ class Process:
 
     def _count(self, transition: Transition) -> None:
         if transition not in ALLOWED:
-            raise InvariantBroken("operations follow their tables", f"{transition} is in none")
+            raise InvariantBroken("operations follow their tables", f"{transition} is in no table")
         self._world.transitions[transition] += 1
 
     def _before_commit(self) -> None:
@@ -141,13 +141,13 @@ class Process:
             self._world.overtake(self)
         faults.kill("killed", self.die)
         if faults.strikes("refused"):
-            raise Unavailable("the database did not take it")
+            raise Unavailable("the database refused the commit")
 
     def _after_commit(self) -> None:
         faults = self._world.faults
         faults.kill("killed", self.die)
         if faults.strikes("unheard"):
-            raise Unavailable("the database did not say whether it took it")
+            raise Unavailable("the database did not report the result of the commit")
 
     def die(self) -> None:
         """Die at once and restart after a while."""
@@ -179,7 +179,7 @@ class Servers(Environment):
         return self.chance.choice(running) if running else None
 
     def overtake(self, process: Process) -> None:
-        """Let another server take a turn between the read and the write of this one."""
+        """Let another server take a turn between the read and the write of a server."""
         others = [each for each in self.processes if each.is_up and each is not process]
         if not others or self._overtaking:
             return

@@ -33,7 +33,7 @@ _GUEST_STATES: Mapping[str, Collection[str]] = {
 
 
 def describe_unrest(world: World) -> str:
-    """Describe something that is not at rest yet; empty: all is."""
+    """Describe something that is not at rest yet; empty: all is at rest."""
     work = world.store.tables.work
     for operation in work[OperationRow].rows.values():
         if not operation.outcome and not excuses.may_wait(world, operation):
@@ -80,7 +80,7 @@ def _describe_host(world: World, machine: Machine) -> str:
 
 
 def _differences(world: World, machine: Machine) -> Iterator[str]:
-    """Yield guests whose state is wrong and notes of absent guests; the agent mends both at its next scan."""
+    """Yield guests in a wrong state, and notes of absent guests; the agent repairs both at its next scan."""
     guests = world.shelf.guests(machine.host)
     for status in world.statuses():
         guest, states = guests.get(uuid_text(status.uuid)), _GUEST_STATES.get(status.status, _COMPLETE_STATES)
@@ -88,7 +88,7 @@ def _differences(world: World, machine: Machine) -> Iterator[str]:
             continue
         if guest.state in _COMPLETE_STATES and guest.state not in states:
             yield f"{uuid_text(status.uuid)} is {guest.state} on {machine.host}: {status}"
-    # An agent that died after it had destroyed a guest drops its note the next time that it looks at its guests.
+    # If an agent died after it destroyed a guest, the next scan of its guests drops the note.
     for uuid in machine.journal.instances(machine.host):
         if uuid not in guests:
             yield f"{uuid} is noted on {machine.host}, and not there"
@@ -98,7 +98,7 @@ def check_at_rest(world: World) -> None:
     """Check the final state.
 
     Raises:
-        InvariantBroken: it violates an invariant.
+        InvariantBroken: the final state violates an invariant.
     """
     tables = world.store.tables
     for status in world.statuses():
@@ -125,7 +125,7 @@ def _problems(world: World, status: StatusRow) -> Iterator[str]:
         yield "it has no fault"
     if (holding is not None) is not bool(status.host):
         yield "it holds resources and has no host" if holding is not None else "it has a host and holds no resources"
-    if holding is not None and not excuses.has_waiting_operation(world, status):  # It may hold resources of its target.
+    if holding is not None and not excuses.has_waiting_operation(world, status):  # It may hold resources on its target.
         host = next((row for row in tables.hosts.rows.values() if row.node == status.node), None)
         inventory_ids = {inventory_id for inventory_id, _ in holding.takes}
         if host is None or {provider_uuid(tables, each) for each in inventory_ids} != {
@@ -175,7 +175,7 @@ def _check_guest(world: World, status: StatusRow, guest: FakeGuest | None) -> No
 
 
 def _check_moves(world: World) -> None:
-    """Check that open moves are those that may come back or wait for a lost host."""
+    """Check that the instance of each open move may return, or waits for a lost host."""
     for move in world.store.tables.work[MigrationRow].rows.values():
         if move.status in OPEN_MOVES and not excuses.may_keep_claim(world, move):
             raise InvariantBroken(MOVES, f"the move from {move.source_host} is {move.status}: {move}")
@@ -186,7 +186,7 @@ def _check_columns(world: World) -> None:
     tables = world.store.tables
     used = {key: stock.used for key, stock in tables.stocks.rows.items() if stock.used and key & CLASS_MASK}
     for process in world.processes:
-        process.run(lambda _current: None)  # This reads the commits of others.
+        process.run(lambda _current: None)  # This reads the commits of other servers.
         state = process.roost.state
         counted = {
             state.providers.ids[row] << CLASS_BITS | class_id: columns.used.data.item(row)

@@ -43,7 +43,7 @@ def run_seeds(seeds: Sequence[int], *, jobs: int, kinds: Collection[str] = ()) -
 
     Args:
         jobs: parallel processes, >= 1; with 1, this process.
-        kinds: as above.
+        kinds: as for ``run_seed``.
     """
     run = partial(run_seed, kinds=kinds)
     if jobs == 1 or len(seeds) == 1:

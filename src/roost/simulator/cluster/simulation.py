@@ -18,7 +18,7 @@ from roost.simulator.cluster.quiescence import check_at_rest, describe_unrest
 from roost.simulator.cluster.user_requests import select_kinds, with_deletion
 from roost.simulator.cluster.world import World
 
-NO_UNEXPECTED_ERROR = "no error occurs but injected ones"
+NO_UNEXPECTED_ERROR = "only injected errors occur"
 
 FAULTS_S = 150.0
 # After the last fault the simulation must come to rest within this time.
@@ -43,9 +43,9 @@ class SeedResult(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: dict[str, int]  # ended operations, by kind and outcome: done, failed, cancelled
     transitions: dict[str, int]  # of operations: kind, step, event, next step
     excuses: dict[str, int]  # permitted deviations at rest
-    invariant: str = ""  # the broken one; empty: none
+    invariant: str = ""  # the broken invariant; empty: none
     problem: str = ""
-    last: tuple[str, ...] = ()  # the last events before that
+    last: tuple[str, ...] = ()  # the last events before the violation
 
 
 class Simulation:
@@ -53,7 +53,7 @@ class Simulation:
 
     Args:
         seed: determines all random choices.
-        kinds: of operations that users request; none: all.
+        kinds: of operations for users to request; empty: all.
     """
 
     def __init__(self, seed: int, *, kinds: Collection[str] = ()) -> None:
@@ -156,7 +156,7 @@ class Simulation:
         self._events.schedule(_DISTURB_S, "stroke", self._disturb_hosts)
 
     def _disturb_operations(self) -> None:
-        """Make a waiting operation due before its time, or let a host of one sign off; schedule the next time."""
+        """Make a waiting operation due early, or let the hosts of one sign off; schedule the next disturbance."""
         if self._faults.is_over:
             return
         rows = self.world.store.tables.work[OperationRow].rows.values()

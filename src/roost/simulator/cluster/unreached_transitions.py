@@ -9,20 +9,20 @@ from roost.conductor.operation.events import Transition
 # Pattern of "kind step event next-step" -> reason.
 UNREACHED: Mapping[str, str] = MappingProxyType(
     {
-        "* finish DONE undo": "a client of the Placement API changed the allocations meanwhile",
-        "* finish DONE restart": "a client of the Placement API changed the allocations meanwhile",
-        "spawn spawn DONE clearing": "a client of the Placement API changed the allocations meanwhile",
-        "* prepare DONE clear": "a driver returned no address of a prepared guest",
-        "shelve save DONE back": "a driver returned no id of a saved image",
-        "rebuild send STARTED end": "the stored request is invalid since a change of settings",
-        "evacuate spawn DONE sweep": "an old host was up already, which waits for the end of its evacuations",
-        "evacuate sweep * *": "an old host was up already, which waits for the end of its evacuations",
+        "* finish DONE undo": "no client of the Placement API changes allocations meanwhile",
+        "* finish DONE restart": "no client of the Placement API changes allocations meanwhile",
+        "spawn spawn DONE clearing": "no client of the Placement API changes allocations meanwhile",
+        "* prepare DONE clear": "every driver returns the address of a prepared guest",
+        "shelve save DONE back": "every driver returns the id of a saved image",
+        "rebuild send STARTED end": "no change of settings makes stored requests invalid",
+        "evacuate spawn DONE sweep": "an old host is not up before its evacuations have ended",
+        "evacuate sweep * *": "an old host is not up before its evacuations have ended",
     }
 )
 
 
 def reason_of(transition: Transition) -> str:
-    """Return why no simulation takes a transition; empty: it should."""
+    """Return why no simulation takes a transition; empty: a simulation should take it."""
     name = " ".join(transition)
     return next((reason for pattern, reason in UNREACHED.items() if fnmatch(name, pattern)), "")
 

@@ -33,9 +33,9 @@ _OVERSIZED_SHARE = 0.05  # of builds: larger than any host
 _GROUP_SHARE, _UNCHECKED_SHARE = 0.5, 0.2
 _DOMAINS = ("a", "a", "b")  # for members of server groups
 _AT_ONCE, _DISABLING_SHARE, _DISABLED_S = (1, 2, 3), 0.3, (20.0, 60.0)
-_CANCEL_SHARE, _CANCEL_S = 0.3, (0.5, 15.0)  # of drains; and the time until then
+_CANCEL_SHARE, _CANCEL_S = 0.3, (0.5, 15.0)  # share of cancelled drains, and seconds until the cancellation
 _FORCED_SHARE, _BUSY_SHARE = 0.15, 0.5  # of deletions: forced; of a busy instance
-_LOST_SHARE = 0.5  # of reverts: the host of the instance is lost
+_LOST_SHARE = 0.5  # of reverts: the host of the instance is declared lost
 
 
 class RequestIds(NamedTuple):
@@ -137,7 +137,7 @@ def with_deletion(world: World, action: Action) -> Action:
 
 
 def _act(body: Callable[[], Body]) -> Callable[[World, str], Action | None]:
-    """Return a maker of requests that need no decision on acceptance.
+    """Return a maker of requests for operations without a decision.
 
     Args:
         body: makes the stored body of the operation.
@@ -167,7 +167,7 @@ def _act(body: Callable[[], Body]) -> Callable[[World, str], Action | None]:
 
 
 def _revert(world: World, _kind: str) -> Action | None:
-    """Return a request to revert a resize; some claim that the host is lost, rightly or not."""
+    """Return a request to revert a resize; some requests declare the present host lost, rightly or not."""
     is_lost, status = world.chance.random() < _LOST_SHARE, _pick_instance(world, "revert")
     agents = world.store.tables.work[AgentRow]
     resized = [row for row in world.statuses() if row.status == "VERIFY_RESIZE"]

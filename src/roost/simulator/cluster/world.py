@@ -55,7 +55,7 @@ class World(Servers):
     def send_request(
         self, name: str, action: Callable[[Process], object], *, on_accepted: Callable[[], None] = lambda: None
     ) -> None:
-        """Send a user's request to a server until it answers; a refusal is noted.
+        """Send a user's request until a server answers; note a refusal in the trace.
 
         Args:
             name: its name in the trace.

@@ -6,6 +6,6 @@
 ``cospot``: Azure's packing trace, with concrete sizes.
 ``huawei``: Huawei's dataset for topology-aware placement.
 ``generated_workload``: workloads from a seed.
-``generated_fleet``: its hosts.
-``generated_requests``: its requests.
+``generated_fleet``: the hosts of generated workloads.
+``generated_requests``: the requests of generated workloads.
 """

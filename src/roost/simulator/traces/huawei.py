@@ -6,7 +6,8 @@ start, so zero means a full NUMA node, without that inventory.
 
 All resources of a VM are in request groups, none in its flavor: one group on any NUMA node (``numa`` 1),
 or two isolated groups with half the amounts each (``numa`` 2; the first gets the odd core or GB). A
-server group is (strategy, group). A VM of ``fault_domain`` has its domain in the hint ``fault_domain``.
+server group is a pair (strategy, group). With the strategy ``fault_domain``, the domain of a VM is in the hint
+``fault_domain``.
 VMs arrive in file order, one per second, and stay.
 """
 
@@ -137,7 +138,7 @@ def _group(row: Row, sequence: str, groups: dict[tuple[str, str], ServerGroup]) 
     if not strategy:
         for column in ("group", "domain"):
             if row.text(column, default=""):
-                raise row.error(column, "a VM without a strategy has none")
+                raise row.error(column, "must be empty for a VM without a strategy")
         return None, {}
     if strategy not in _POLICIES:
         raise row.error("strategy", f"must be empty or one of {', '.join(_POLICIES)}, got {strategy[:40]!r}")
@@ -148,6 +149,6 @@ def _group(row: Row, sequence: str, groups: dict[tuple[str, str], ServerGroup]) 
         groups[key] = ServerGroup(uuid=uuid, name=f"{strategy}-{name}", policy=_POLICIES[strategy])
     if strategy != "fault_domain":
         if row.text("domain", default=""):
-            raise row.error("domain", f"only a VM of strategy fault_domain has one, this is {strategy}")
+            raise row.error("domain", f"must be empty for a VM of strategy {strategy}")
         return groups[key], {}
     return groups[key], {"fault_domain": row.text("domain").removesuffix(".0")}

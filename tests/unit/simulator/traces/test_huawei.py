@@ -59,7 +59,7 @@ def test_strategy_and_group_become_a_server_group_and_domain_a_hint(tmp_path):
         ("8,16,1,,4,", "group", "without a strategy"),
         ("8,16,1,fault_domain,4,", "domain", "is empty"),
         (f"8,16,1,affinity,{'x' * 129},", "group", "1..128 characters of text"),
-        ("8,16,1,affinity,4,1", "domain", "only a VM of strategy fault_domain"),
+        ("8,16,1,affinity,4,1", "domain", "must be empty for a VM of strategy affinity"),
     ],
 )
 def test_a_malformed_vm_is_named_with_line_and_column(tmp_path, row, column, problem):

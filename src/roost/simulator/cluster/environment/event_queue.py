@@ -68,7 +68,7 @@ class EventQueue:
         """Schedule an event.
 
         Args:
-            kind: under which the event is counted.
+            kind: name of the event in counts and in the trace.
             detail: further text for the trace.
         """
         self._last_number += 1
@@ -84,7 +84,7 @@ class EventQueue:
         self.run(act)
 
     def run(self, act: Callable[[], object]) -> None:
-        """Run a part of an event; only the process that is killed by it dies."""
+        """Run a part of an event; a killed process dies, and the simulation continues."""
         try:
             act()
         except ProcessKilled as killed:

@@ -25,7 +25,7 @@ class GuestShelf(MemoryShelf):
         self.kills[host]()
 
     def part(self, host: str, guests: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
-        """Move a running guest to another host in one step: it is always on exactly one."""
+        """Move a running guest to another host in one step: it is always on exactly one host."""
         self.kills[host]()
         super().part(host, guests, address=address, uuid=uuid, arrival=arrival)
         self.changes += 1
@@ -48,7 +48,7 @@ class GuestShelf(MemoryShelf):
         return {**guests.guests, **{uuid: replace(guest, state="running") for uuid, guest in arrived.items()}}
 
     def incoming_guests(self, host: str) -> Collection[str]:
-        """Return the uuids of guests that a host holds resources for until they arrive."""
+        """Return the uuids of guests on their way to a host; the host holds resources for them."""
         return [uuid for uuid in self._load(host).coming if not self._has_arrived(host, uuid)]
 
     def _has_arrived(self, host: str, uuid: str) -> bool:

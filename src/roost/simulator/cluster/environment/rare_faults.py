@@ -13,14 +13,14 @@ RARE_SEEDS = range(1_000, 2_000)
 WAKE_S = 0.5  # seconds between early wake-ups
 # Probability of each fault, per opportunity.
 _SHARES = {
-    "woken": 0.8,
-    "contested": 0.1,
-    "misconfigured": 0.05,
-    "volume": 0.3,
-    "crowd": 0.1,
-    "deserted": 0.05,  # a host of an operation under way
-    "abandoned": 0.3,  # an operation whose order fails or hangs: its other hosts sign off
-    "regretted": 0.05,  # an accepted operation
+    "woken": 0.8,  # an operation becomes due early
+    "contested": 0.1,  # a decision loses all races
+    "misconfigured": 0.05,  # a decision is refused as invalid
+    "volume": 0.3,  # new instances boot from a volume
+    "crowd": 0.1,  # a build has too many instances for one step
+    "deserted": 0.05,  # hosts of an open operation sign off
+    "abandoned": 0.3,  # an order fails or hangs, and the other hosts of its operation sign off
+    "regretted": 0.05,  # the user deletes the instance of a new operation
 }
 
 # Requests for decisions, and their results.

@@ -1,4 +1,4 @@
-"""Injected faults: their rates are drawn once from the seed, each fault then at random."""
+"""Injected faults: their rates are drawn once from the seed, then each fault by its rate."""
 
 import random
 from collections import Counter
@@ -16,7 +16,7 @@ class FaultRates(msgspec.Struct, frozen=True, kw_only=True):
     doubled: float = 0.0  # messages
     late: float = 0.0  # messages that take seconds
     refused: float = 0.0  # commits that fail and take no effect
-    unheard: float = 0.0  # commits that take effect and fail
+    unheard: float = 0.0  # commits that take effect and report an error
     killed: float = 0.0  # servers, before or after a commit
     overtaken: float = 0.0  # commits before which another server takes a turn
     crashed: float = 0.0  # agents, before or after a write to the journal or the guest shelf
@@ -117,7 +117,7 @@ class DriverChance(random.Random):
     """The random generator of a driver; it yields faults until the simulation is calm.
 
     Args:
-        faults: gives the rate of driver faults.
+        faults: draws the driver faults.
     """
 
     def __init__(self, faults: FaultInjector) -> None:
