@@ -23,7 +23,7 @@ _BLIND_S = 15.0
 _PAGE = 200
 # Upper bound on the orders to absent agents read per turn.
 _ORDERS_MAX = 1000
-# If the agent goes, the operations of such orders become due. Orders to destroy wait for its return.
+# Actions of orders: if the agent goes, their operations become due. Orders to destroy wait for its return.
 _WATCHED_ACTIONS = sorted({*get_args(Action)} - {"destroy"})
 
 

@@ -149,7 +149,7 @@ class Conductor:
         return continuing + [view.operation for view in refused if self._can_retry(view, tries)]
 
     def _can_retry(self, view: View, tries: Counter[int]) -> bool:
-        """Return whether to retry a refused step at once: the operation is unchanged, so we still own it."""
+        """Return whether to retry a refused step at once: its operation is unchanged, and so still owned."""
         row = view.operation
         stored = self._reader.operation(row.id)
         if stored is None or stored.version != row.version:

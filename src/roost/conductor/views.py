@@ -63,7 +63,7 @@ def _read_rows(rows: Sequence[OperationRow], reader: WorkReader) -> _Rows:
 
 
 def _moving_instances(row: OperationRow, subjects: Iterable[bytes], statuses: Mapping[bytes, StatusRow]) -> list[bytes]:
-    """Return the instances of an operation whose migrations its steps need."""
+    """Return the instances whose migrations belong in the view of an operation."""
     own_statuses = [statuses[uuid] for uuid in subjects if uuid in statuses]
     return [status.uuid for status in own_statuses if status.migration_uuid is not None or row.kind == "clean"]
 

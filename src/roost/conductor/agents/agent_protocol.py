@@ -43,7 +43,7 @@ def register(
 ) -> Plan[RegistrationAnswer] | RegistrationAnswer:
     """Register a new or returning agent; a new run takes over from the old one of the same host.
 
-    The host counts as up once all its guests belong to it: at once, or after it has destroyed all others on order. If
+    The host counts as up once all its guests belong to it: at once, or after it has destroyed the others on order. If
     the same run registers again, only differences are written. An operation ``sync`` begins for each instance with a
     reported state in contradiction to its status; see ``conductor.agents.power_sync``.
 
@@ -333,7 +333,7 @@ def _find_deliverable(reader: WorkReader, agents: Mapping[str, AgentRow], *, ord
 
 
 def _split_ended_orders(reader: WorkReader, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Split the ended ones of some orders into withdrawn and settled: answered or unknown."""
+    """Split ended orders into withdrawn ones and settled ones: answered or unknown."""
     rows = {row.id: row for row in reader.orders_by_id(numbers)}
     withdrawn = tuple(number for number in numbers if number in rows and rows[number].state == "withdrawn")
     settled = tuple(number for number in numbers if number not in rows or rows[number].state == "answered")

@@ -61,7 +61,7 @@ def count_build(placement: Commits, pick: Pick, *, has_failed: bool, rounds: int
     other processes change the same host.
 
     Args:
-        rounds: attempts, >= 1; each lost race leads to another.
+        rounds: attempts in all, >= 1; a lost race leads to the next attempt.
     """
     with suppress(Unavailable):
         for _ in range(rounds):

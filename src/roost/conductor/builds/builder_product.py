@@ -1,4 +1,4 @@
-"""The interfaces of the super conductor and the cell conductors, with a builder from the embedding program."""
+"""The interfaces for the super conductor and the cell conductors."""
 
 from collections.abc import Sequence
 from typing import Protocol

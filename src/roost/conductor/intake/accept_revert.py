@@ -31,7 +31,7 @@ def revert(
         is_lost: whether the present host of the instance will not return, and runs nothing.
 
     Returns:
-        The operation; if the host is lost and a revert is open, that one.
+        The operation; if the present host is lost, an open revert in place of a new one.
 
     Raises:
         NotFound: there is no such instance.
@@ -56,7 +56,7 @@ def revert(
 
 
 def _open_revert(reader: WorkReader, status: StatusRow) -> OperationRow | None:
-    """Return the open revert of an instance, if it still concerns the present host."""
+    """Return the open revert of an instance, if it may still wait for the present host."""
     operation = reader.operation(status.operation_id) if status.operation_id else None
     is_one = (
         operation is not None and operation.kind == "revert" and not operation.outcome and not operation.is_cancelled

@@ -7,7 +7,7 @@ from roost.model.work.builds import Attempt
 
 
 def first_attempt(request: Request) -> int:
-    """Return the number of the first attempt: 1, or after earlier attempts, the number in the request."""
+    """Return the number of the first attempt: the number in a repeated request, otherwise 1."""
     return 1 if request.retry is None else max(1, request.retry.attempts)
 
 

@@ -237,7 +237,7 @@ def simple_order(view: View, *, limit_s: float = 0.0) -> OrderBody:
 
 
 def withdraw_orders(orders: Sequence[OrderRow]) -> tuple[Put, ...]:
-    """Withdraw those of the orders without an answer."""
+    """Withdraw the orders without an answer."""
     return tuple(replace_row(next_version(order, state="withdrawn")) for order in orders if is_open(order))
 
 

@@ -120,5 +120,5 @@ ON_HOST = Watch(_start_on_host, Event.STARTED | Event.HOST_GONE)
 WITHIN_LIMIT = Watch(_within_limit, Event.NOT_YET | Event.DONE | NOT_DONE)
 # The host of the last order may answer as long as its agent is there.
 WHILE_ALIVE = Watch(_while_alive, Event.NOT_YET | Event.DONE | Event.FAILED | Event.ABORTED | Event.HOST_GONE)
-# As ``WHILE_ALIVE``, but a failure is only an event after a pause, at ``limit_at_s`` of the body.
+# As ``WHILE_ALIVE``, but a failure counts only after a pause, at ``limit_at_s`` of the body.
 UNTIL_DONE = Watch(_until_done, Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE)

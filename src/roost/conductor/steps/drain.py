@@ -1,7 +1,7 @@
 """Drain a host: move its instances away, a few at a time, each by a separate operation.
 
-A running instance migrates live. If its live migration fails, it is stopped for a cold migration. An instance that
-cannot move is recorded, and the drain continues.
+A running instance migrates live. If its live migration fails, the instance is stopped for a cold migration. An
+instance that cannot move is recorded, and the drain continues.
 """
 
 from collections.abc import Sequence
@@ -134,7 +134,7 @@ def _begin_move(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | No
         return _Departure()
     status = view.statuses[_bytes(uuid)]
     if status.task == "deleting":
-        return _Departure()  # A deletion takes it off the host as well.
+        return _Departure()  # The deletion takes the instance off the host.
     if status.task == "syncing":
         return _Departure(is_going=True)  # Its move begins when its host has reported its state.
     method = drain_method(status)

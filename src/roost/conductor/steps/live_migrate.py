@@ -204,7 +204,7 @@ def _send(
 
 
 def _may_discard_again(view: View) -> bool:
-    """Return whether to repeat a failed order to discard; remains that stay after the last attempt cannot run."""
+    """Return whether to repeat a failed order to discard; remains after the last attempt cannot run."""
     order = view.orders[-1]
     is_bad = not is_open(order) and answer_of(order).outcome != "ok"
     tries = [each for each in view.orders if (each.action, each.host) == ("discard", order.host)]

@@ -221,9 +221,9 @@ def _undo(view: View, desk: Desk, body: InstanceMove, *, lost: str) -> Commit:
 
 
 def _leave(view: View, desk: Desk, body: InstanceMove, *, step: Commit) -> Commit:
-    """Add an order to discard to the end of a move on one host, if this host is absent: it applies on its return.
+    """If source and target are one absent host, add an order to discard the copy, for its return.
 
-    An absent target on another host destroys foreign guests before it counts as up again.
+    Any other absent target destroys foreign guests before it counts as up again.
     """
     target, step = target_of(body), _require_absent_target(view, body, step)
     if not view.is_away(target) or target.lower() != view.status.host.lower():

@@ -33,7 +33,7 @@ TERMS = Terms(attempts_max=3, build_timeout_s=20.0, act_timeout_s=8.0, owner_s=6
 _SETTINGS = Settings()
 # Range of seconds until a dead server restarts.
 _RESTART_S = (0.5, 15.0)
-# Range of seconds to the next turn without work, to find commits of other servers and deadlines; seconds with work.
+# Seconds to the next turn of an idle server, to find commits of other servers and deadlines; then of a busy one.
 _IDLE_S = (0.3, 0.7)
 _BUSY_S = 0.02
 
@@ -110,7 +110,7 @@ class Process:
             return 0
 
     def _schedule_turn(self, delay_s: float) -> None:
-        """Schedule the next turn, in place of an earlier schedule."""
+        """Schedule the next turn, and cancel an earlier schedule."""
         self._turns += 1
         self._world.events.schedule(delay_s, "look", self._make_turn(self._turns), detail=self.name)
 

@@ -35,7 +35,7 @@ class Environment:
         self.accepted_counts: Counter[str] = Counter()  # by kind of operation
         self.excuse_counts: Counter[str] = Counter()
         self.transitions: Counter[Transition] = Counter()  # of operations
-        self.commits = 0  # including attempts
+        self.commits = 0  # attempts, including failed ones
         self.cut_until_s: dict[str, float] = {}  # by host
 
     def new_uuid(self) -> str:
