@@ -100,8 +100,8 @@ def test_generation_conflict_is_reported_first(stocked_api):
         ({"reserved": 9}, "1.26", "The reserved value is greater than total."),
         ({"reserved": 9, "allocation_ratio": -1}, "1.26", "The reserved value is greater than total."),
         ({"reserved": 8, "allocation_ratio": -1}, "1.26", "The allocation ratio is less than 0."),
-        ({"allocation_ratio": float("nan")}, "1.26", "The allocation ratio is no number."),
-        ({"allocation_ratio": float("-inf")}, "1.0", "The allocation ratio is no number."),
+        ({"allocation_ratio": float("nan")}, "1.26", "The allocation ratio is not a finite number."),
+        ({"allocation_ratio": float("-inf")}, "1.0", "The allocation ratio is not a finite number."),
     ],
 )
 def test_inventory_without_capacity_is_refused(stocked_api, record, version, text):

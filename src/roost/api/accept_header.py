@@ -43,7 +43,7 @@ def acceptable_types(header: str | None, offers: Sequence[str]) -> list[str]:
 
 
 def _parse_ranges(header: str) -> dict[str, float] | None:
-    """Return the quality of each range; one with parameters has a name of its own. None: the header is malformed."""
+    """Return the quality of each range, with ``;`` after a range with parameters; None: the header is malformed."""
     ranges: dict[str, float] = {}
     at = _match_end(_GAP, header, 0)
     while at < len(header):

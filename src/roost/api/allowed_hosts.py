@@ -1,6 +1,7 @@
 """Host names under which a server without authentication answers, as a defence against DNS rebinding.
 
-A page may resolve the name of its own site to 127.0.0.1; for the browser such requests have the same origin.
+A malicious site can resolve its own name to 127.0.0.1. For the browser, a request to this server then has the same
+origin as the page.
 """
 
 import ipaddress
@@ -17,7 +18,7 @@ class AllowedHosts:
     """The host names that requests may use.
 
     Args:
-        settings: names besides addresses and localhost, and allowed origins.
+        settings: the allowed origins, and the allowed names besides IP addresses and localhost.
     """
 
     def __init__(self, settings: Settings) -> None:

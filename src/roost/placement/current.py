@@ -29,25 +29,25 @@ from roost.ports import Clock, DepartedInstance, IdKind, Store
 
 # Number of identities fetched from the store at once.
 _BLOCK = 4096
-# Minimum number of kept rows of deleted providers; above it, at most as many as of live ones. A reload takes time, and
-# dead rows take memory and time of each search.
+# Rows of deleted providers are kept up to this number, or up to the number of live rows if that is higher. A reload
+# takes time; dead rows take memory and slow each search.
 _DEAD_ROWS_MIN = 10_000
-# All symbols share one table, so the numbers of each kind have their own range. Custom classes begin at a limit that
-# leaves room for new standard ones; an inventory's identity has no room for more classes.
+# All symbols share one table, so the numbers of each kind have their own range. Custom classes begin at 10,000, which
+# leaves numbers for new standard classes. They end before the traits: an inventory id has ``CLASS_BITS`` for the class.
 FIRST_NUMBERS = {"resource_class": 10_000, "trait": 1 << CLASS_BITS, "consumer_type": 1 << 32}
-# The identities that a decision uses.
+# The kinds of identities in a decision.
 _DECIDING: tuple[IdKind, ...] = ("consumer", "decision", "document")
-# Seconds before the number of a dropped class may be reused. Until then, a process may not have read the deletion, and
-# the feed may name the old class.
+# Seconds between the deletion of a class and the reuse of its number. Earlier, the feed may still name the old class,
+# and a slow process may not know of the deletion yet.
 REUSE_AFTER_S = 7 * 86_400
 
 
 class Current:
-    """The database as this process knows it, and the way to change both.
+    """The columns of the database in this process, and the methods that change columns and database.
 
     Claims and releases are staged: they apply to the columns at once, so that the next decision sees them, and
-    ``flush`` makes them durable as one group. Acknowledge nothing staged before that. All other writes are committed
-    first and applied afterwards.
+    ``flush`` makes them durable as one group. Acknowledge a staged item only after ``flush``. All other writes are
+    committed first and applied afterwards.
     """
 
     def __init__(self, store: Store, *, state: State | None = None, clock: Clock | None = None) -> None:
@@ -55,27 +55,27 @@ class Current:
 
         Args:
             store: the database.
-            state: None: load it.
-            clock: dates changes as they reach the columns; None: leave them undated.
+            state: the initial columns; None: load them from the store.
+            clock: sets the time of the columns before each change; None: their time is not set.
         """
         self.store = store
         self._clock = clock
         self.state = State() if state is None else state
         self._staged: list[Item] = []
-        self._left: dict[int, DepartedInstance] = {}  # by index of their staged item
+        self._left: dict[int, DepartedInstance] = {}  # by index of the staged item
         self.ahead = 0  # claims and releases in the columns that are not durable yet
         self._ids: dict[IdKind, tuple[int, int]] = {}
         self._numbered: dict[str, int] = {}  # kind of symbol -> the last assigned number
         self._reused: set[int] = set()  # reassigned numbers of dropped classes
         self._is_stale = state is None
-        self.caches: dict[type, Any] = {}  # of responses from these columns, one per class
+        self.caches: dict[type, Any] = {}  # caches of responses, by their class; a reload drops them
         self.refresh()
 
     def fork(self, store_of: Callable[[int, Mapping[IdKind, int]], Store], *, state: State | None = None) -> "Current":
         """Return an independent copy over another store, with the same next identities.
 
         Args:
-            store_of: creates that store from the position and the next identity of each kind.
+            store_of: creates that store from the position and the first unreserved identity of each kind.
             state: the state to copy; None: the current columns.
         """
         for kind in _DECIDING:
@@ -139,8 +139,8 @@ class Current:
     def _keep_order(self, counts: tuple[int, int]) -> None:
         """Reload everything if new rows are out of the order of a load.
 
-        Ties between equal hosts are broken by the order of their rows, so it must be the same in every process and
-        after a restart. ``reserve_in_order`` guarantees it; this check is for databases written without it.
+        The order of their rows breaks ties between equal hosts, so this order must be the same in every process and
+        after a restart. ``reserve_in_order`` guarantees the order; this check is for databases written without it.
 
         Args:
             counts: numbers of providers and hosts before.
@@ -155,7 +155,7 @@ class Current:
     def reserve_in_order(self, kind: IdKind, count: int) -> Iterator[int]:
         """Reserve identities for new providers or hosts, higher than all before; yield the first.
 
-        Until the end, no other process creates any, and earlier ones are in the columns.
+        Within the context, no other process creates providers or hosts, and all earlier ones are in the columns.
         """
         with self.store.order_creations():
             self.refresh()
@@ -175,9 +175,9 @@ class Current:
             raise StoreBroken(f"the database is corrupt: a row names number {error}, which is not there") from error
         state.position = loaded.position
         if self.state.consumer_index is not None:
-            state.consumers()  # The next request for identities fetches new ones, and may have little time.
+            state.consumers()  # Build this index now: the next request for consumers may have little time.
         self.state = state
-        # After a failover the database may assign these again, to other processes.
+        # After a failover the database may assign the same identities to other processes.
         self._ids.clear()
         self._numbered.clear()
         self._reused.clear()
@@ -210,13 +210,13 @@ class Current:
         return PutSymbol(kind, number, name)
 
     def _reuse_class_number(self, name: str) -> ReuseSymbol:
-        """Return the write that gives a class the number of one dropped long ago, because all others are used."""
+        """Return the write that reuses the number of a class deleted long ago, since all other numbers are used."""
         before_s = self.state.now_s - REUSE_AFTER_S
         for number, at_s in self.state.class_ids.dropped.items():
             if at_s <= before_s and number not in self._reused:
                 self._reused.add(number)
                 return ReuseSymbol("resource_class", number, name, at_s)
-        # Most of those assigned here are probably unused.
+        # Most of the numbers that this process assigned were probably never committed: assign them again.
         self._reused.clear()
         self._numbered.clear()
         room = FIRST_NUMBERS["trait"] - FIRST_NUMBERS["resource_class"] - 1
@@ -229,7 +229,7 @@ class Current:
         """Add applied claims and their evidence to the next commit.
 
         Args:
-            left: releases in the columns that make room for the item's first write; undone if it is refused.
+            left: the release in the columns that precedes the item's claim; undone if the item is refused.
 
         Returns:
             The item's index in the result of ``flush``.
@@ -250,14 +250,14 @@ class Current:
         return len(self._staged)
 
     def stage_write(self, item: Item) -> None:
-        """Add documents to the next commit; they count as known at once."""
+        """Add documents to the next commit; they are in the columns at once."""
         for write in item.writes:
             assert isinstance(write, PutDocument), write
             apply(self.state, write)
         self._staged.append(item)
 
     def stage_release(self, freed: Release) -> None:
-        """Release consumers in the columns now, durably with the next commit."""
+        """Release consumers in the columns now, and in the store with the next commit."""
         apply(self.state, freed)
         self._staged.append(Item(writes=(freed,)))
         self.ahead += 1
@@ -306,14 +306,14 @@ class Current:
             self._reload()
         batch = self._with_tasks(items)
         counts = len(self.state.providers), len(self.state.hosts)
-        # Stale until all of it is applied: an error or an interrupt leaves columns that must be reloaded.
+        # Stale until all changes are applied: after an error or an interrupt, the columns must be reloaded.
         self._is_stale = True
         committed = self.store.commit(batch)
         verdicts = zip(batch, committed.refusals, strict=True)
         writes = [write for item, refusal in verdicts if refusal is None for write in item.writes]
         changes = [Change(committed.position, writes)]
         if not all(isinstance(write, Claim | Release) for item in batch for write in item.writes):
-            # Others may have changed the same rows just before: the feed has the final order.
+            # Other processes may have changed the same rows just before; the feed defines the order of the changes.
             others = self.store.changes()
             if others is None:
                 self._reload()
@@ -324,10 +324,10 @@ class Current:
         return committed.refusals
 
     def _with_tasks(self, items: Iterable[Item]) -> list[Item]:
-        """Return items with the begins and ends of tasks that are I/O operations.
+        """Return items with writes for the begin and the end of each I/O task of an instance.
 
-        Their rows of work define them. With other processes on the database each is repeated: the known state may be
-        older than the row.
+        The status rows in an item's work define these writes. With other processes on the database, each status row
+        gets one: the columns may be older than the row.
         """
         known: dict[bytes, bool] = {}
         extended = []

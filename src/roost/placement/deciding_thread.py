@@ -72,10 +72,10 @@ class Serving:
         group_max: maximum number of tasks that run and commit together, >= 1.
         retries: maximum number of new plans after lost races.
         tidy: called in the thread after each group, with the number of accepted commits since the last call.
-        decide: runs acts on the same columns, in order; None: there are none.
+        decide: runs acts on the same columns, in order; None: no task returns an act.
         on_work: called in the thread with the work of each durable plan; its errors are only logged.
         has_thread: whether to start a thread; otherwise each caller runs its task itself, one at a time.
-        slices_max: maximum number of slices of an act, including the last, >= 1; ``OverBudget`` ends a slice.
+        slices_max: maximum number of runs of an act, >= 1; after ``OverBudget``, the act waits for its next run.
     """
 
     def __init__(
@@ -105,8 +105,8 @@ class Serving:
         self._begun_s: float | None = None  # start of the current group; None: the thread waits
         self.problem = ""  # why the thread ended by itself; empty: it did not
         self._is_stopped = False
-        self._entry = threading.Lock()  # Held while the queue is closed, since a later task would get no answer.
-        self._turn = threading.Lock()  # Its holder may touch the columns.
+        self._entry = threading.Lock()  # Held to add a task and to close the queue: a later task would get no answer.
+        self._turn = threading.Lock()  # Only its holder may use the columns.
         self._waiting: Arrivals[_Job[Any] | None] = Arrivals()
         self._gathering = Gathering(self._waiting, group_max)
         self._thread = threading.Thread(target=self._work, name="placement", daemon=True) if has_thread else None
@@ -160,7 +160,7 @@ class Serving:
             self._work_on([job])
 
     def answer_at_once(self, task: Task[Answer]) -> Answer | None:
-        """Run a task that plans nothing in the caller's thread, if it need not wait.
+        """Run a read in the caller's thread, if no other thread uses the columns and they are current.
 
         The handover to another thread and back takes longer than many tasks.
 
@@ -207,7 +207,7 @@ class Serving:
             while None not in group:
                 group = self._gathering.next(has_written=self._has_written)
                 self._work_on(group)
-        except BaseException as error:  # noqa: BLE001  # ``problem`` has it, and the process ends
+        except BaseException as error:  # noqa: BLE001  # ``problem`` has the error, and the process ends
             self._give_up(group, error)
 
     def _give_up(self, group: Sequence[_Job[Any] | None], error: BaseException) -> None:
@@ -280,7 +280,7 @@ class Serving:
         results = [(job, job.act if job.slices else self._plan(job)) for job in jobs]
         planned = [job for job, result in results if isinstance(result, Plan)]
         conflicted = [job for phase in _phases(planned) for job in self._commit(phase)]
-        # After the plans, which are made on the columns before the acts.
+        # Acts run after the commits: the plans were made on the columns before the acts.
         acting = [job for job, result in results if isinstance(result, Act)]
         self._do(acting)
         dependent = [job for job, result in results if isinstance(result, Again)]
@@ -292,7 +292,7 @@ class Serving:
 
     def _plan(self, job: _Job[Answer]) -> Plan[Answer] | Act[Answer] | Again | None:
         """Run a task on the columns; return its plan or act, if it has no answer yet."""
-        if not self._drop_stale_jobs([job]):  # A job of the same group may have met the silence just now.
+        if not self._drop_stale_jobs([job]):  # An earlier job of the group may have just waited through a silence.
             return None
         try:
             result = job.task(self._current)
@@ -325,12 +325,12 @@ class Serving:
         else:
             self._log_trouble(None)
         done = [(job, result) for job, result in zip(jobs, results, strict=True) if not self._requeue(job, result)]
-        # The receivers compete for the processor as soon as they wake, so all are answered at the end.
+        # A receiver competes for the processor as soon as it has its answer, so all answers are sent at the end.
         for reply in [self._prepare_reply(job, result) for job, result in done]:
             reply()
 
     def _requeue(self, job: _Job[Any], result: Result) -> bool:
-        """Put an act with a long search behind the waiting jobs; return whether it is queued again."""
+        """Queue an act behind the waiting jobs if it exceeded its budget; return whether it was queued."""
         if not isinstance(result, OverBudget) or self._thread is None:
             return False
         job.slices += 1
@@ -386,7 +386,10 @@ class Serving:
         return conflicted
 
     def _select_retries(self, jobs: list[_Job[Any]], error: StoreReplaced) -> list[_Job[Any]]:
-        """Return the jobs that may be planned again on another database, which has none of them; fail the others."""
+        """Return the jobs to plan again after a replacement of the database; fail those without attempts left.
+
+        The new database has none of their writes.
+        """
         for job in jobs:
             job.attempts += 1
         _fail([job for job in jobs if job.attempts > self._retries], error)
@@ -404,7 +407,7 @@ class Serving:
         trouble = type(error) if isinstance(error, Unavailable) else None
         if trouble is not self._trouble:
             self._trouble = trouble
-            # The text of one kind of error differs between attempts to connect.
+            # Only kinds are compared: the text of an error differs between attempts to connect.
             if trouble is None:
                 log.event("database_is_well")
             else:
@@ -415,7 +418,7 @@ class Serving:
         creating = [plan.create for plan in plans if plan.create is not None]
         if not creating:
             return self._current.commit([Item(writes=plan.writes, work=plan.work) for plan in plans])
-        assert len(creating) == len(plans), "a phase creates or does not"
+        assert len(creating) == len(plans), "all plans of a phase create a row, or none does"
         with self._current.reserve_in_order(plans[0].creates, len(creating)) as first:
             return self._current.commit([Item(writes=create(first + at)) for at, create in enumerate(creating)])
 
@@ -438,7 +441,7 @@ def _answer(job: _Job[Answer], result: Answer) -> None:
 
 
 def _fail(jobs: Sequence[_Job[Any]], error: Exception) -> None:
-    """Send an error to a job without an answer."""
+    """Send an error to each job that has no answer yet."""
     if not isinstance(error, RoostError) or isinstance(error, Unavailable):
         metrics.FAULTS.inc()
     for job in jobs:
@@ -452,9 +455,10 @@ def _fail(jobs: Sequence[_Job[Any]], error: Exception) -> None:
 
 
 def _phases(jobs: list[_Job[Any]]) -> list[list[_Job[Any]]]:
-    """Separate claims, which share few statements, from other writes, from work, and from creations.
+    """Separate plans into phases: other writes, claims, work, new providers, new hosts.
 
-    Claims follow the other writes: these check generations, which claims raise without a check.
+    The store writes many claims in few statements. Claims follow the other writes: those check generations, and claims
+    raise generations without a check.
     """
     phases: tuple[list[_Job[Any]], ...] = ([], [], [], [], [])
     for job in jobs:

@@ -42,10 +42,10 @@ def rebuild_state(store: Store, decision: Decision, moment: Moment) -> State:
 
 
 def _before(past: Past, decision: Decision, moment: Moment) -> list[Write]:
-    """Return the earlier items of the decision's group; in its change they precede the claim.
+    """Return the writes of the earlier items in the decision's group; in the change they precede its own claim.
 
-    A claim of the group that lost a race was in the columns, but is in no change: then the number of preceding writes
-    differs.
+    A claim of the group that lost a race was in the columns, but is not in the change. Then fewer writes precede the
+    decision's claim, and the columns cannot be rebuilt.
     """
     if not moment.ahead:
         return []

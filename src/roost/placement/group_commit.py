@@ -6,7 +6,7 @@ from typing import Generic, Protocol, TypeVar
 
 Task = TypeVar("Task")
 Task_co = TypeVar("Task_co", covariant=True)
-# Maximum wait for the next expected task, and in total, s; a commit of its own takes longer.
+# Maximum wait for the next expected task, and in total, s; a separate commit would take longer.
 _NEXT_S, _TOTAL_S = 0.0004, 0.002
 
 
@@ -32,10 +32,10 @@ class Gathering(Generic[Task]):
         self._last_size = 0
 
     def next(self, *, has_written: bool) -> list[Task | None]:
-        """Wait for tasks, and return those to run together; None as the last one is the end.
+        """Wait for tasks, and return those to run together; a None at the end means that the queue has ended.
 
-        With several writing clients, those answered by the last group are about to send their next request. After a
-        short wait it shares the commit of the waiting tasks. A single client never waits.
+        With several writing clients, the clients of the last group are about to send their next requests. After a
+        short wait, these requests share the commit of the waiting tasks. A single client never waits.
 
         Args:
             has_written: whether the last group committed.

@@ -211,7 +211,7 @@ class Placement:
         """Add an applied claim and its evidence to the next commit; return its index there.
 
         Args:
-            left: the instance released for that claim; its release becomes the first write of the item.
+            left: the instance released for that claim; the item's first write is its release.
         """
         return self._current.stage(item, left)
 

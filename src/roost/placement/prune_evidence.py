@@ -3,7 +3,7 @@
 from roost.model.settings import roost_settings
 from roost.ports import Clock, Store
 
-# Acts between two prunings: fewer than the rows that one pruning may delete, so it keeps up.
+# Commits between two prunings: fewer than the rows that one pruning may delete, so pruning keeps up.
 PRUNE_EVERY = 1024
 _DAY_S = 86_400.0
 

@@ -1,4 +1,4 @@
-"""Unknown names in candidate queries, and the queries that they invalidate."""
+"""Checks of the names in candidate queries."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,7 +12,7 @@ from roost.model.request import CandidateQuery, ResourceGroup
 
 
 def check_names(state: State, query: CandidateQuery) -> None:
-    """Refuse a query with unknown classes or traits, unless the groups before them have no candidates anyway.
+    """Refuse a query with unknown classes or traits, unless an earlier part of the query excludes all candidates.
 
     Raises:
         BadRequest: a name is unknown.
@@ -59,7 +59,7 @@ def _find_aggregates(state: State, uuids: Iterable[str]) -> Iterator[int]:
 
 
 def _is_served(state: State, query: CandidateQuery, group: ResourceGroup) -> bool:
-    """Return whether a group alone has a candidate under the traits of the root; one without resources is skipped."""
+    """Return whether a group alone has a candidate, given the traits of the root; True for one without resources."""
     if not group.resources:
         return True
     alone = CandidateQuery(

@@ -20,7 +20,7 @@ def of_provider(state: State, row: int) -> dict[str, int]:
 
 @dataclass(slots=True)
 class Usage:
-    """The common usage of some consumers."""
+    """The total usage of some consumers."""
 
     consumer_count: int = 0
     amounts: Counter[int] = field(default_factory=Counter)  # by class id
@@ -50,7 +50,7 @@ def by_type(state: State, holders: Iterable[Holder]) -> Mapping[str, Usage]:
 
 
 def total(usages: Iterable[Usage]) -> Usage:
-    """Return the common usage of all."""
+    """Return the sum of usages."""
     common = Usage()
     for usage in usages:
         common.consumer_count += usage.consumer_count

@@ -12,16 +12,16 @@ from roost.model.writes import Write
 
 Answer = TypeVar("Answer")
 Deed = Request | NamedRequest | Departure  # the request or departure
-Result = Decision | Exception | None  # its result; None: of a departure
+Result = Decision | Exception | None  # the result of a deed; None for a departure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Generic[Answer]):
-    """Writes that are committed all or nothing, and the answer after that.
+    """Writes that are committed all or nothing, and the answer after the commit.
 
     A plan is made on the current columns. If a commit refuses it, there was a concurrent change: the task runs again,
-    sees the change, and plans again. So a plan never needs the reason of a refusal. Only work is not in the columns: a
-    refused change of it raises ``Conflict``, unless ``reads_work`` is set.
+    sees the change, and plans again. So a plan never needs the reason of a refusal. Work is not in the columns: a
+    refused change of work raises ``Conflict``, unless ``reads_work`` is set.
     """
 
     answer: Answer
@@ -36,9 +36,9 @@ class Plan(Generic[Answer]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act(Generic[Answer]):
-    """A request or a departure that shares a commit with others, and the answer to its result.
+    """A request or a departure that shares a commit with others, and the function from its result to the answer.
 
-    The columns at its decision may differ from those at its plan, so the decision repeats each check of them.
+    The columns may change between plan and decision, so the decision repeats each check of the columns.
     """
 
     deed: Deed

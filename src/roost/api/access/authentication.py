@@ -51,15 +51,15 @@ def parse_roles(text: str) -> frozenset[str]:
 class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A stored token: its holder and a hash.
 
-    ``new_token`` makes tokens of high entropy, so a fast hash is enough, and requests cost little.
+    ``new_token`` makes tokens of high entropy, so a fast hash is safe.
     """
 
     name: str  # user of its requests
     sha256: str  # SALT:HASH in hexadecimal; the hash covers salt and text
-    project: str = ""  # empty: the name
+    project: str = ""  # empty: the same as the name
     roles: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()  # bounds of an agent's token; empty: no bounds
-    key: str = ""  # prefix of the text before a dot, for the lookup; empty: an old token
+    hosts: tuple[str, ...] = ()  # only hosts that an agent's token may change; empty: no limit
+    key: str = ""  # the token's text before its first dot, for the lookup; empty: an old token
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -106,7 +106,7 @@ class Tokens:
     """
 
     def __init__(self, tokens: Sequence[Token]) -> None:
-        # By key, so that the cost of a request does not depend on their number; old tokens have no key.
+        # By key, so that the time of a request does not depend on the number of tokens; old tokens have no key.
         self._tokens_by_key: dict[str, list[tuple[Token, Identity]]] = {}
         for token in tokens:
             self._tokens_by_key.setdefault(token.key, []).append((token, token.identity))
@@ -145,10 +145,10 @@ def new_token(
     """Make a random token; return its text, which is not stored, and its entry for a file.
 
     Args:
-        hosts: bounds of an agent's token; empty: no bounds.
+        hosts: the only hosts that an agent's token may change; empty: no limit.
 
     Raises:
-        BadRequest: the name is empty, a role is not one word, or a token with bounds has another role than agent.
+        BadRequest: the name is empty, a role is not one word, or a token with hosts has a role other than agent.
     """
     if not name:
         raise BadRequest("a token needs the name of its user")

@@ -30,7 +30,8 @@ class Keystone:
     """Authenticates tokens with Keystone.
 
     An identity is cached for ``token_cache_time`` seconds of the section (300 by default), at most until its token
-    expires; a revoked token may stay valid that long. Tokens whose access rules name paths are not cached.
+    expires. A revoked token may stay valid for this time. The identity of a token with access rules is not cached,
+    because these rules depend on the path.
 
     Args:
         path: of an INI file with a section ``keystone_authtoken``.
@@ -53,7 +54,7 @@ class Keystone:
             conf([], project="placement", default_config_files=[str(path)])
             auth_token.AuthProtocol(_accept_all, {"oslo_config_config": conf})  # Declares the options.
             self._cache_s = float(conf.keystone_authtoken.token_cache_time)
-            # Two caches in sequence would add up their times.
+            # Switch off the cache of the middleware: with two caches in sequence, their times would add up.
             conf.set_override("token_cache_time", -1, group="keystone_authtoken")
             self._middleware: Any = auth_token.AuthProtocol(_accept_all, {"oslo_config_config": conf})
         except Exception as error:
@@ -74,7 +75,7 @@ class Keystone:
         cached = self._identities.get(key)
         if cached is not None and cached[0] > time.time():
             return cached[1]
-        # Clients send many requests at once with a new token: they share one lookup.
+        # Clients often send many requests at once with a new token: requests of one path share one lookup.
         pending_key = key, request.method, request.path
         pending = self._pending.get(pending_key)
         if pending is None:

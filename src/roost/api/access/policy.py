@@ -72,8 +72,8 @@ class Policy:
     Args:
         overrides: rules that replace defaults, by name.
         origin: path of the file with the overrides.
-        is_legacy: whether the legacy defaults hold, under which an administrator may reshape.
-        others: defaults of another API, by name; they may refer to rules of this one.
+        is_legacy: whether the legacy defaults apply; they allow an administrator to reshape.
+        others: defaults of another API, by name; they may refer to rules of the Placement API.
 
     Raises:
         BadSettings: a rule is invalid, or refers to a missing rule or to itself.
@@ -100,7 +100,7 @@ class Policy:
     def allows(self, name: str, identity: Identity, target: Target) -> bool:
         """Return whether a policy allows a client to act on a target.
 
-        A system-scoped token has no access to the Placement API: each of its operations has the scope of a project.
+        A system-scoped token has no access to the Placement API: all operations of this API have project scope.
 
         Args:
             name: of the policy.
@@ -140,7 +140,7 @@ def read_policy(path: Path | None, *, is_legacy: bool = False, others: Mapping[s
     if document is None:
         return Policy(is_legacy=is_legacy, others=others)
     if not isinstance(document, dict):
-        raise BadSettings(str(path), "must hold rules by name")
+        raise BadSettings(str(path), "must be a mapping of names to rules")
     for name, rule in document.items():
         if not isinstance(name, str) or not isinstance(rule, str):
             raise BadSettings(str(path), f"{name}: the rule must be a text, got {rule!r}")

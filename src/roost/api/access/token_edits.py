@@ -19,7 +19,7 @@ def add_token(path: Path, token: Token) -> None:
     """
     with _lock_folder(path):
         if path.exists():
-            read_tokens(path)  # An invalid file would be refused as a whole.
+            read_tokens(path)  # Raises if the file is invalid: servers would ignore the whole file.
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8") as file:
             file.write(as_toml(token) + "\n")
 
@@ -61,7 +61,7 @@ def remove_token(path: Path, name_or_id: str) -> Token:
 
 @contextmanager
 def _lock_folder(path: Path) -> Iterator[None]:
-    """Exclude other commands from files of the folder."""
+    """Lock the folder of a file against other commands that edit tokens."""
     try:
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -13,7 +13,7 @@ _CHECK_INTERVAL_S = 1.0  # between two checks of the file
 
 
 class TokenFile:
-    """Tokens of a file, reread when it changes; an invalid file changes nothing.
+    """Tokens of a file, read again after each change; if the file is invalid then, the earlier tokens stay valid.
 
     Args:
         path: of the file.

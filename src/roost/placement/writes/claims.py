@@ -42,7 +42,7 @@ class ConsumerSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replacement(NamedTuple):
-    """The writes for some consumers, in this order; only inventories may be written between them."""
+    """The writes that replace allocations of consumers, in this order; only inventories may be written between them."""
 
     names: list[PutSymbol | ReuseSymbol]  # new consumer types
     release: Release | None
@@ -139,7 +139,7 @@ def plan_end(state: State, uuid: str) -> Release:
 
 
 def holder_of(state: State, uuid: str) -> Holder | None:
-    """Return a consumer by its uuid in the shown spelling; None: it has no allocations."""
+    """Return the consumer of a uuid in canonical spelling; None: the consumer has no allocations."""
     try:
         holder = state.holders.get(bytes.fromhex(uuid.replace("-", "")))
     except ValueError:
@@ -214,9 +214,9 @@ def _takes_of(state: State, holders: Iterable[Holder]) -> list[Take]:
 def _describe_refusal(
     state: State, refusal: ClaimRefusal, requested: Sequence[Take], *, instead: InventoryOverrides | None
 ) -> Conflict:
-    """Return the error of a refusal, as upstream: providers without any of the requested classes come first."""
+    """Return the error of a refusal; providers with none of the requested classes have precedence, as upstream."""
     uuids, name_of = state.providers.uuids, state.class_ids.name_of
-    # In the order of a set of small numbers, which clients know from upstream.
+    # In the order of a Python set of small numbers, as in the messages of OpenStack Placement.
     numbers = [number + 1 for number in {class_id - 1 for _, class_id, _ in requested}]
     bare = [
         row
@@ -287,7 +287,7 @@ def places_of(state: State, instance: InstanceRow | None) -> list[Place]:
 def _find_emptied_providers(
     specs: Sequence[ConsumerSpec], holders: Sequence[Holder | None], claim: Claim | None
 ) -> set[int]:
-    """Return the providers whose generation rises because a consumer ends there; a claim raises its own."""
+    """Return the ids of providers that consumers leave without a new claim: the release raises their generations."""
     emptied = {
         inventory_id >> CLASS_BITS
         for spec, holder in zip(specs, holders, strict=True)

@@ -21,10 +21,10 @@ def inventory_of(
     Args:
         record: whole numbers within the limits of the schema, except the ratio.
         may_reserve_all: whether the whole total may be reserved.
-        act: for the error: create or update.
+        act: the verb in the error: create or update.
 
     Raises:
-        BadRequest: the capacity would be zero, or negative.
+        BadRequest: the ratio or the reserved amount is invalid.
     """
     total, reserved = int(record["total"]), int(record.get("reserved", 0))
     ratio = float(record.get("allocation_ratio", 1.0))
@@ -33,11 +33,11 @@ def inventory_of(
         f"Invalid inventory for '{resource_class}' on resource provider '{provider_uuid}'."
     )
     if not math.isfinite(ratio):
-        raise BadRequest(f"{problem} The allocation ratio is no number.")
+        raise BadRequest(f"{problem} The allocation ratio is not a finite number.")
     capacity = int((total - reserved) * ratio)
     if not may_reserve_all and capacity <= 0:
         raise BadRequest(f"{problem} The reserved value is greater than or equal to total.")
-    # The product of two negative numbers would be positive.
+    # The second check is for a negative ratio: the product of two negative numbers is positive.
     if capacity < 0 or reserved > total:
         raise BadRequest(f"{problem} The reserved value is greater than total.")
     if ratio < 0:
@@ -102,7 +102,7 @@ def unknown_class(state: State, row: int, name: str) -> BadRequest:
 
 
 def plan_addition(state: State, row: int, *, resource_class: str, inventory: Inventory) -> tuple[Write, ...]:
-    """Plan an inventory of another class.
+    """Plan a further inventory of a provider.
 
     Raises:
         BadRequest: the class is unknown.
@@ -175,7 +175,7 @@ def _writes(state: State, row: int, rows: list[InventoryRow]) -> tuple[Write, ..
 
 
 def _describe_use(state: State, row: int, class_ids: Iterable[int]) -> str:
-    """Name the classes that are in use on a provider; empty if none is."""
+    """Return the error that names the used classes of a provider; empty: none is used."""
     names = [state.class_ids.name_of(class_id) for class_id in class_ids if state.classes[class_id].used.each[row]]
     if not names:
         return ""

@@ -52,7 +52,7 @@ def plan_aggregates(current: Current, row: int, *, uuids: Sequence[str], generat
 
     Args:
         uuids: in the stored spelling, without repetition.
-        generation: of the provider, as the client knows it; None: any, and it does not rise.
+        generation: of the provider, as the client knows it; None: do not check it, and do not raise it.
 
     Raises:
         Conflict: the provider has another generation.

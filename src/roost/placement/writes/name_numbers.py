@@ -7,7 +7,7 @@ from roost.model import names
 from roost.model.writes import Item, PutSymbol, ReuseSymbol
 from roost.placement.current import FIRST_NUMBERS, Current
 
-# Attempts to number names, after concurrent numbering by other processes.
+# Maximum number of attempts to number names; concurrent numbering by another process fails an attempt.
 _ROUNDS = 8
 
 _FORMS: dict[str, tuple[Callable[[str], bool], str]] = {
@@ -53,7 +53,7 @@ def install_standard(current: Current) -> None:
         missing = missing_standard(set(state.class_ids), set(state.trait_ids), highest_trait=state.trait_ids.highest)
         if not missing:
             return
-        # Another process may do the same; each then reads the numbers of the other.
+        # Another process may do the same at once; the next round sees its numbers.
         current.commit([Item(writes=(write,)) for write in missing])
 
 
@@ -65,7 +65,7 @@ def ensure(current: Current, new_names: Mapping[str, Iterable[str]]) -> None:
 
     Raises:
         BadRequest: a name is neither standard nor well formed, or the numbers are exhausted.
-        Unavailable: concurrent numbering by other processes in every attempt.
+        Unavailable: other processes numbered names during every attempt.
     """
     for _ in range(_ROUNDS):
         writes = _number_names(current, new_names)

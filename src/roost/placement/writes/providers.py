@@ -23,7 +23,7 @@ def row_of(state: State, uuid: str) -> int:
     """Return the row of a provider.
 
     Args:
-        uuid: in the stored spelling; no other matches.
+        uuid: in the stored spelling; another spelling does not match.
 
     Raises:
         NotFound: there is no such provider.
@@ -35,7 +35,7 @@ def row_of(state: State, uuid: str) -> int:
 
 
 def find_matching(state: State, group: ResourceGroup, *, name: str | None = None, uuid: str | None = None) -> Rows:
-    """Return the providers with a name or uuid that satisfy a group alone.
+    """Return the providers that each satisfy a whole request group; optionally only one name or uuid.
 
     An unknown aggregate or tree matches no provider.
 
@@ -91,9 +91,9 @@ def _find_numbers(table: NameTable, names: frozenset[str]) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
-    """A new provider."""
+    """The plan of a new provider."""
 
-    writes: Callable[[int], tuple[Write, ...]]  # from its identity
+    writes: Callable[[int], tuple[Write, ...]]  # returns the writes for its identity
     parent_uuid: str | None
     root_uuid: str
 
@@ -138,7 +138,7 @@ def plan_creation(state: State, *, uuid: str, name: str, parent_uuid: str | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """A new name or parent for a provider."""
+    """The plan of a new name or parent for a provider."""
 
     writes: tuple[Write, ...]
     parent_uuid: str | None

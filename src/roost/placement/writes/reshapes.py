@@ -23,7 +23,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Planned(msgspec.Struct, frozen=True):
-    """An offer in rows and numbers."""
+    """An offer with rows and numbers in place of uuids and names."""
 
     row: int
     provider_id: int
@@ -34,15 +34,15 @@ class _Planned(msgspec.Struct, frozen=True):
 def reshape(current: Current, offers: Sequence[Offer], specs: Sequence[ConsumerSpec]) -> tuple[Write, ...]:
     """Plan new inventories of providers and new allocations of consumers, all or nothing.
 
-    In between, the old and the new inventories exist together, except empty ones, while the allocations move. So no
-    allocation is ever without its inventory.
+    The writes first add the new inventories to the old ones, then move the allocations, then delete old inventories.
+    So no allocation is ever without its inventory.
 
     Args:
         offers: one per provider.
         specs: one per consumer.
 
     Raises:
-        BadRequest: a provider or a class does not exist, or an inventory reserves more than its total.
+        BadRequest: a provider or a class does not exist, or an inventory is invalid.
         Conflict: a provider or a consumer has another generation, an amount does not fit, or an inventory to
             delete is still in use.
     """

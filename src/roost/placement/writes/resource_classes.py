@@ -82,6 +82,6 @@ def plan_removal(state: State, name: str) -> tuple[Write, ...]:
 
 
 def _check_custom(name: str) -> None:
-    # A pattern of JSON Schema accepts a line break at the end.
+    # The pattern in the JSON Schema would also accept a line break at the end.
     if not is_resource_class(name) or name in standard_resource_classes():
         raise BadRequest(f"JSON does not validate: {name!r} does not match '^CUSTOM_[A-Z0-9_]+$'")

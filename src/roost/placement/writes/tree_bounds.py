@@ -7,22 +7,22 @@ from roost.errors import BadRequest
 def check_tree(
     providers: Providers, parent_uuid: str | None, *, moved_row: int | None, depth_max: int, providers_max: int
 ) -> None:
-    """Refuse a place for a provider, with its subtree, where the tree would become too deep or too large.
+    """Refuse a parent for a provider and its subtree if the tree would become too deep or too large.
 
     Args:
         parent_uuid: uuid of the new parent; None: the provider becomes a root.
-        moved_row: its row; None: it is new.
+        moved_row: row of the provider; None: a new provider.
         depth_max: maximum number of providers from a root to a leaf, both included, >= 1.
         providers_max: maximum number of providers of a tree, >= 1.
 
     Raises:
-        BadRequest: with the limit.
+        BadRequest: the tree would exceed a limit.
     """
     if parent_uuid is None:
         return
     parent_row = providers.row_of_uuid[parent_uuid]
     if moved_row is not None and providers.parent.each[moved_row] == parent_row:
-        return  # It keeps its place, under any limits.
+        return  # The parent does not change: lower limits do not affect existing trees.
     moved = [] if moved_row is None else providers.subtree(moved_row)
     root = providers.root.each[parent_row]
     is_same_tree = moved_row is not None and providers.root.each[moved_row] == root

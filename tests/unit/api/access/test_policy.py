@@ -125,7 +125,7 @@ def test_a_long_chain_of_rules_is_refused():
     ("content", "problem"),
     [
         (b"a: [", "is neither YAML nor JSON"),
-        (b"- a", "must hold rules by name"),
+        (b"- a", "must be a mapping of names to rules"),
         (b"placement:usages:", "the rule must be a text, got None"),
         (b"placement:usages: [[role:a]]", "the rule must be a text"),
         (b"\xff\xfe\x00", "is neither YAML nor JSON"),
