@@ -119,9 +119,9 @@ def test_placement_writes_are_limited_to_the_host_of_the_token(apis, method, pat
 def test_refused_write_names_the_host_of_the_provider(apis):
     root = OTHER_ROOT
     response = apis.ask(AGENT, "PUT", f"/resource_providers/{uuid_of('b')}/traits", {"traits": []})
-    assert response.text == f"this token may only touch host host-0, and provider {uuid_of('b')} is of host-1"
+    assert response.text == f"this token may only touch host host-0, and provider {uuid_of('b')} belongs to host-1"
     response = apis.ask(AGENT, "POST", "/resource_providers", child("x", NEW, root))
-    assert response.text == f"this token may only touch host host-0, and provider {root} is of host-1"
+    assert response.text == f"this token may only touch host host-0, and provider {root} belongs to host-1"
 
 
 def test_agent_token_can_read_every_path(apis):
@@ -138,7 +138,7 @@ def test_new_root_provider_must_be_named_after_a_host_of_the_token(apis):
     response = apis.ask(AGENT, "POST", "/resource_providers", {"name": "squatted", "uuid": NEW})
     assert (response.status, response.text) == (
         403,
-        "this token may only touch host host-0, and a provider without a parent would be of squatted",
+        "this token may only touch host host-0, and a provider without a parent would belong to squatted",
     )
     secret, stored = new_token("new", hosts=("fresh", "fresh.example.org"))
     apis.placement.application = Application(identify=Tokens([stored]).identify, allows=Policy(is_legacy=True).allows)
@@ -149,7 +149,7 @@ def test_new_root_provider_must_be_named_after_a_host_of_the_token(apis):
     body = {"name": "elsewhere", "parent_provider_uuid": None}
     assert apis.placement.put(f"/resource_providers/{NEW}", body, **mine).status == 403
     response = apis.placement.put(f"/resource_providers/{SHARED}/inventories", inventories_body(generation=9), **mine)
-    text = f"this token may only touch hosts fresh, fresh.example.org, and provider {SHARED} is of shared"
+    text = f"this token may only touch hosts fresh, fresh.example.org, and provider {SHARED} belongs to shared"
     assert (response.status, response.text) == (403, text)
 
 

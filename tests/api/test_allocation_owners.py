@@ -24,7 +24,7 @@ def test_agent_cannot_change_the_owner_of_an_allocation(owner_change, way):
             "reshape": lambda: apis.ask(AGENT, "POST", "/reshaper", {"inventories": inventories, "allocations": many}),
         }[way]()
         assert response.status == 403, response.json
-        assert "is of another project, user or type" in response.text
+        assert "belongs to another project, user or type" in response.text
         assert apis.admin("GET", PATH) == before
 
 

@@ -36,11 +36,11 @@ _SMALL_MAX = 200
 class Api(Protocol):
     """An API without the HTTP around it."""
 
-    open_paths: ClassVar[frozenset[str]]  # without authentication, below the prefix
+    open_paths: ClassVar[frozenset[str]]  # paths without authentication, below the prefix
     path_encoding: ClassVar[str]  # encoding of percent-encoded bytes in a path
 
     def admit(self, request: Request) -> Response | Admission:
-        """Check identity, path and policy before the body is read; return an error, or how to continue."""
+        """Check identity, path and policy before the body is read; return an error or the next step."""
 
     def enter(self, request: Request) -> Response | Task[Response]:
         """Admit a request with its body, and return its answer or its task."""
@@ -49,10 +49,10 @@ class Api(Protocol):
         """Complete the response to an unknown client."""
 
     def finish(self, request: Request, response: Response) -> Response:
-        """Add the headers that every response has."""
+        """Add the headers of every response."""
 
     def fail(self, request: Request, error: Exception) -> Response:
-        """Return an error in the form that the client reads."""
+        """Return an error as a response in a format that the client accepts."""
 
 
 class Authenticate(Protocol):
@@ -82,7 +82,7 @@ class Mailbox:
             self.loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
-        # Before the loop: later posts wake it again.
+        # Reset first, so that a later post wakes the event loop again.
         self._is_woken = False
         while self._waiting:
             call_listener("mailbox", self._waiting.popleft())
@@ -114,7 +114,7 @@ class AsgiOutcome:
         self._mailbox.post(self._settle)
 
     def expire(self, problem: Problem) -> None:
-        """Set an error unless there is an outcome; on the loop."""
+        """Set an error unless there is an outcome already; only on the loop."""
         if not self._future.done():
             self.result, self.error = None, problem
             self._future.set_result(None)
@@ -140,7 +140,7 @@ class AsgiApplication:
         serving: the thread that runs its tasks.
         settings: limits, and the mount prefix.
         authenticate: asynchronous authentication; None: the application identifies clients itself.
-        bodies, outages: shared by all applications of the process; None: this is the only one.
+        bodies, outages: shared by all applications of the process; None: new ones for this application.
         forward_to_reader: sends long reads to the reader process; None: the serving thread answers everything.
     """
 
@@ -213,7 +213,7 @@ class AsgiApplication:
     def _headers(self, request: Request, response: Response) -> Mapping[str, str]:
         headers = dict(response.headers)
         if "expect" in request.headers and not request.is_body_read:
-            # The client may send the body or omit it: without a new connection the next request is ambiguous.
+            # The client may still send the body or omit it, so a next request on this connection would be ambiguous.
             headers["connection"] = "close"
         if self._cors is not None:
             headers |= self._cors.headers(request.headers.get("origin"))
@@ -355,10 +355,10 @@ class AsgiApplication:
 
 
 def try_in_thread(request: Request, task: Task[Response]) -> Task[Response]:
-    """Return a read as the serving thread tries it, before the reader process takes over.
+    """Return a read with the limits of the serving thread; beyond them, the reader process answers.
 
     Raises:
-        TooSlow: by the task.
+        TooSlow: in the task, beyond a limit.
     """
     return request.with_budget(_SEARCH_S, _require_small_fleet(task) if request.work == "copy" else task)
 

@@ -19,7 +19,7 @@ class BodyReader:
         self.held_bytes = 0
 
     async def read(self, request: Request, receive: Receive, *, route_max: int | None) -> None:
-        """Read the body of a request; ``release`` returns its bytes, also after an error.
+        """Read the body of a request, and count its bytes until ``release``, also after an error.
 
         Args:
             route_max: maximum bytes of the route; None: the limit of the settings.
@@ -57,7 +57,7 @@ class BodyReader:
         request.body_bytes = 0
 
     def _check_values(self, body: bytes) -> None:
-        """Refuse many small values: decoding takes up to a hundred times their size."""
+        """Refuse a body with many small values: decoded, they take up to a hundred times their size in memory."""
         if len(body) <= self._values_max:  # Each value takes at least one byte.
             return
         # Commas in texts count, too: only decoding could distinguish them.

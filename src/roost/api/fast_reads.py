@@ -1,4 +1,4 @@
-"""Fast reads: the loop answers them itself, because waking the serving thread would take longer."""
+"""Fast reads: the event loop answers them itself, because waking the serving thread would take longer."""
 
 import math
 import time
@@ -11,7 +11,7 @@ from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving, Task
 from roost.placement.write_plan import Act, Again, Plan
 
-# Maximum duration of the last run, in seconds, of a read that the loop answers. All other requests wait meanwhile.
+# The loop answers a read if its last run took at most this number of seconds. All other requests wait meanwhile.
 _QUICK_S = 0.002
 # Budget on the loop, in seconds; a slower read restarts in the serving thread.
 _INLINE_MAX_S = 0.02
@@ -30,7 +30,7 @@ class FastReads:
         """Return the task of a read with a measurement of its duration."""
         key = request.route, request.query_string
 
-        # Quoted: the annotation would be evaluated for each request.
+        # The annotation is quoted, because otherwise each request would evaluate it.
         def run(current: Current) -> "Answer | Plan[Answer] | Act[Answer] | Again":
             begun_s = time.perf_counter()
             try:

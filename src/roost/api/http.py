@@ -28,7 +28,7 @@ _CHECK_INTERVAL = 64
 # Maximum number of host names in a message.
 _HOSTS_MAX = 5
 
-# Cost of an answer: little, a search of the columns, a copy of them, or the columns of the past.
+# The work for an answer: little, a search of the columns, a copy of the columns, or a rebuild of past columns.
 Work = Literal["point", "search", "copy", "past"]
 
 Item = TypeVar("Item")
@@ -49,15 +49,15 @@ class Identity:
     project_id: str = ""
     roles: frozenset[str] = frozenset()
     is_system_scoped: bool = False
-    hosts: frozenset[str] = frozenset()  # bounds of an agent's token, in lower case; empty: no bounds
+    hosts: frozenset[str] = frozenset()  # the only hosts that the client may touch, in lower case; empty: no limit
 
     def may_touch(self, host: str) -> bool:
-        """Return whether a host is within the bounds."""
+        """Return whether the token allows acts on a host."""
         return not self.hosts or host.lower() in self.hosts
 
     @property
     def bounds(self) -> str:
-        """The bounds, in words."""
+        """The hosts of the token, as text for messages."""
         names, more = sorted(self.hosts)[:_HOSTS_MAX], len(self.hosts) - _HOSTS_MAX
         return f"host{'s' if len(self.hosts) > 1 else ''} {', '.join(names)}{f' and {more:,} more' * (more > 0)}"
 
@@ -67,7 +67,7 @@ Identify = Callable[[Mapping[str, str]], Identity | None]  # headers -> identity
 
 @dataclass(slots=True, kw_only=True)
 class Request:
-    """A request; version, identity and parameters are filled in on the way."""
+    """A request; version, identity and parameters are set while it is admitted."""
 
     method: str
     path: str  # below the mount prefix, decoded
@@ -76,8 +76,8 @@ class Request:
     body: bytes = b""
     body_bytes: int = 0  # bytes that the server counts as in flight
     is_body_read: bool = False
-    is_write: bool = False  # whether its task needs a commit, once the task has run
-    prefix: str = ""  # mount prefix of the API, with which links and locations begin
+    is_write: bool = False  # whether its task needs a commit; set when the task has run
+    prefix: str = ""  # mount prefix of the API, the begin of links and locations
     host_url: str = ""  # scheme and host from the request, for locations
     request_id: str = ""
     is_mounted: bool = True  # whether the path is below the mount prefix
@@ -99,7 +99,7 @@ class Request:
         return self.version >= version
 
     def json(self, schema: Schema) -> Any:
-        """Return the body, validated by a schema; decoded once, however often a plan is made.
+        """Return the body, validated by a schema; it is decoded only once, even if the task runs again.
 
         Raises:
             BadRequest: the body is not JSON, or does not match the schema.
@@ -177,7 +177,7 @@ class Request:
         return [value for each, value in self.pairs() if each == name]
 
     def url(self, path: str) -> str:
-        """Return the path of a link, below the mount prefix."""
+        """Return a path with the mount prefix, for a link."""
         return self.prefix + path
 
     def location(self, path: str) -> dict[str, str]:
@@ -189,10 +189,10 @@ class Stream(Protocol):
     """The body of a long response, sent in parts."""
 
     def open(self) -> None:
-        """Begin, before the head is sent; may raise instead."""
+        """Begin, before the head is sent; an error here becomes the response."""
 
     def close(self) -> None:
-        """End, in every case."""
+        """End; called after ``open`` in every case."""
 
     async def run(self, receive: Receive, send: Send, *, abort: Callable[[], None]) -> None:
         """Send the body after the head; ``abort`` closes the connection at once."""
@@ -278,7 +278,7 @@ def require_reader(request: Request) -> None:
 def not_acceptable(
     request: Request, text: str, *, more: Mapping[str, str] | None = None, version_headers: VersionHeaders = "all"
 ) -> Problem:
-    """Return the 406 for an unacceptable media type or version."""
+    """Return the 406 error for an unacceptable media type or version."""
     accept = request.headers.get("accept")
     media_types = JSON if accept in {None, "", "*/*"} else accept
     preamble = (

@@ -14,7 +14,7 @@ from roost.model.names import uuid_bytes
 # Maximum size of a body for the messages of the slow library, which takes seconds for a megabyte.
 _EXACT_BYTES = 256 * 2**10
 _MESSAGE_MAX = 500  # characters of a message of the fast library
-# The only format is uuid: any spelling in a body, with dashes in a query string.
+# The only format is uuid. A body may have any spelling; a query string needs the dashes.
 _LENIENT = jsonschema.FormatChecker(formats=())
 _STRICT = jsonschema.FormatChecker(formats=("uuid",))
 
@@ -53,10 +53,11 @@ _Slow = jsonschema.validators.extend(jsonschema.Draft202012Validator, {"uniqueIt
 class Schema:
     """A compiled schema.
 
-    The fast library accepts; otherwise the slow one decides, because clients match on its messages.
+    A value that the fast library accepts is valid. Otherwise the slow library decides, because clients match on its
+    messages.
 
     Args:
-        document: a JSON Schema; errors show its keys in their order.
+        document: a JSON Schema; errors show it with its keys in this order.
     """
 
     __slots__ = ("_document", "_of_body", "_of_query")
@@ -89,7 +90,7 @@ class Schema:
 
 
 class _Validator:
-    """A schema in both libraries."""
+    """A schema, compiled by the fast and the slow library."""
 
     __slots__ = ("_quick", "_slow")
 
@@ -136,12 +137,12 @@ def decode(body: bytes, schema: Schema) -> Any:
         raise BadRequest(f"JSON does not validate: {problem}")
     # Only an escape can produce a refused character.
     if b"\\u" in body and not _is_storable(value):
-        raise BadRequest("JSON does not validate: a text holds a NUL or half of a surrogate pair")
+        raise BadRequest("JSON does not validate: a text contains a NUL or half of a surrogate pair")
     return value
 
 
 def _slow_decode(body: bytes) -> Any:
-    """Decode JSON as Python does, with its messages and its numbers outside of JSON."""
+    """Decode JSON with Python's decoder, for its error messages, and for numbers outside of JSON, such as NaN."""
     try:
         return json.loads(body.decode())
     except ValueError as error:

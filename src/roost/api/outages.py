@@ -16,7 +16,7 @@ _LOG_EVERY_S = 60.0
 class Outages:
     """Logs the begin of an outage of the database, each minute of it, and its end.
 
-    Reads may succeed while writes fail, as on a full disk: only a write ends such an outage.
+    Reads may succeed while writes fail, as on a full disk: only a successful write ends such an outage.
 
     Args:
         clock: monotonic seconds.
@@ -32,7 +32,7 @@ class Outages:
     def track(self, request: Request, task: Task[Response]) -> Task[Response]:
         """Return a task that marks its request if it writes."""
 
-        # Quoted: the annotation would be evaluated for each request.
+        # The annotation is quoted, because otherwise each request would evaluate it.
         def run(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
             result = task(current)
             is_plan = isinstance(result, Plan) and bool(result.writes or result.work or result.create)

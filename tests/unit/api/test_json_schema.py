@@ -52,7 +52,7 @@ def test_schema_error_has_the_format_of_jsonschema(body, shown):
 @pytest.mark.parametrize("form", ['"%s"', '[1, {"a": "%s"}]', '{"%s": 1}'])
 def test_text_with_nul_or_surrogate_is_refused_at_any_depth(form, text):
     body = (form % text).encode()
-    assert problem(body, ANYTHING) == "JSON does not validate: a text holds a NUL or half of a surrogate pair"
+    assert problem(body, ANYTHING) == "JSON does not validate: a text contains a NUL or half of a surrogate pair"
 
 
 @pytest.mark.parametrize("text", [UUID, UUID.upper(), UUID.replace("-", ""), f"{{{UUID}}}", f"urn:uuid:{UUID}"])

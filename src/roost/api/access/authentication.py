@@ -58,7 +58,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sha256: str  # SALT:HASH in hexadecimal; the hash covers salt and text
     project: str = ""  # empty: the same as the name
     roles: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()  # only hosts that an agent's token may change; empty: no limit
+    hosts: tuple[str, ...] = ()  # the only hosts that an agent's token may touch; empty: no limit
     key: str = ""  # the token's text before its first dot, for the lookup; empty: an old token
 
     def __post_init__(self) -> None:
@@ -145,7 +145,7 @@ def new_token(
     """Make a random token; return its text, which is not stored, and its entry for a file.
 
     Args:
-        hosts: the only hosts that an agent's token may change; empty: no limit.
+        hosts: the only hosts that an agent's token may touch; empty: no limit.
 
     Raises:
         BadRequest: the name is empty, a role is not one word, or a token with hosts has a role other than agent.

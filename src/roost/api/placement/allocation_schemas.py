@@ -1,4 +1,4 @@
-"""Schemas of bodies with allocations, by version; errors show their keys in this order."""
+"""Schemas of bodies with allocations, by version; errors show the schemas with their keys in this order."""
 
 from typing import Any
 
@@ -82,7 +82,7 @@ def _consumer_schema(version: Version, *, minimum: int) -> Part:
 
 
 def consumers_schema(version: Version, *, minimum: int = 1) -> Part:
-    """Return the schema of several consumers, since 1.13; ``minimum``: minimum number."""
+    """Return the schema of several consumers, since 1.13; ``minimum``: minimum number of consumers."""
     return {
         "type": "object",
         "minProperties": minimum,
@@ -122,5 +122,5 @@ def schema_of_many(version: Version) -> Schema:
 
 
 def pick_newest(schemas: dict[Version, Schema], version: Version) -> Schema:
-    """Return the newest schema that a version has; the schemas are in ascending order."""
+    """Return the newest schema up to a version; the schemas are in ascending order."""
     return next(schemas[since] for since in reversed(schemas) if version >= since)

@@ -44,7 +44,7 @@ class Application:
         options: options of responses.
     """
 
-    # The list of versions, under both spellings.
+    # The two paths of the list of versions.
     open_paths: ClassVar = frozenset({"", "/"})
     path_encoding: ClassVar = "latin-1"  # one character per byte, as in WSGI and so in OpenStack Placement
 
@@ -60,14 +60,14 @@ class Application:
         return admitted if isinstance(admitted, Response) else admitted.enter()
 
     def admit(self, request: Request) -> Response | Admission:
-        """Check identity, path and policy before the body is read; return an error, or how to continue."""
+        """Check identity, path and policy before the body is read; return an error or the next step."""
         try:
             route = self._admit(request)
         except Exception as error:  # noqa: BLE001  # every request gets an answer
             return self.fail(request, error)
         handler = route.handler
 
-        # Quoted: the annotation would be evaluated for each request.
+        # The annotation is quoted, because otherwise each request would evaluate it.
         def task(current: Current) -> "Response | Plan[Response]":
             ownership.check(request, current.state)
             self._new_names.check(request, current.state)
@@ -109,7 +109,7 @@ class Application:
             identity = replace(identity, roles=identity.roles | {"service"})
         project_id = request.values("project_id")[-1:] if "project_id" in request.query_string else []
         if not self._allows(route.policy, identity, {"project_id": "".join(project_id)}):
-            # Placement refuses a system-scoped token with the name of the policy alone.
+            # For a system-scoped token, the error text of OpenStack Placement is just the name of the policy.
             is_system_scoped = request.identity.is_system_scoped
             text = route.policy if is_system_scoped else f"Policy does not allow {route.policy} to be performed."
             raise Problem(403, text, version_headers="version")
@@ -119,7 +119,7 @@ class Application:
         return self.finish(request, response, version_headers="none")
 
     def finish(self, request: Request, response: Response, *, version_headers: VersionHeaders = "all") -> Response:
-        """Add the headers that every response has."""
+        """Add the headers of every response."""
         headers = dict(response.headers)
         if version_headers != "none":
             headers[_VERSION_HEADER] = f"placement {request.version}"
@@ -130,7 +130,7 @@ class Application:
         return Response(status=response.status, body=response.body, headers=headers)
 
     def fail(self, request: Request, error: Exception) -> Response:
-        """Return an error in the form that the client reads; log a fault of the server."""
+        """Return an error as a response in a format that the client accepts; log a fault of the server."""
         if not isinstance(error, RoostError):
             log.fault(request.request_id, error)
         problem = problems.problem_of(error)
@@ -192,7 +192,7 @@ def _format_error(request: Request, problem: Problem) -> tuple[str, bytes]:
     if request.method == "HEAD":
         return f"{_HTML}; charset=UTF-8", b""
     accept = request.headers.get("accept")
-    # A client that accepts anything is a program.
+    # A client that accepts any type is probably a program, not a browser.
     accepted = [JSON] if accept in {None, "", "*/*"} else acceptable_types(accept, [_HTML, JSON])
     if not accepted:
         return "text/plain; charset=UTF-8", problems.as_text(problem)

@@ -61,10 +61,10 @@ class CandidateCache:
         return candidate_query.parse(request.pairs(), request.version, groups_max=request.options.groups_max)
 
     def compile(self, request: Request, query: CandidateQuery) -> CachedQuery | None:
-        """Return the compiled query of a request; None if it has no candidates and an unknown name.
+        """Return the compiled query of a request; None if a name is unknown, but there are no candidates anyway.
 
         Raises:
-            BadRequest: the query has an unknown name.
+            BadRequest: a name is unknown, and the rest of the query may have candidates.
         """
         key, state = (request.query_string, request.version), self.state
         cached = self._queries.get(key)

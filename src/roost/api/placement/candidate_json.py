@@ -29,7 +29,7 @@ class _TreeText(NamedTuple):
     text: str
     requests: int
     used: frozenset[int]  # provider rows
-    limit: float  # requested number; with fewer requests, these are all of the tree
+    limit: float  # requested number; fewer requests than this are all requests of the tree
 
     @property
     def memory_bytes(self) -> int:
@@ -37,7 +37,7 @@ class _TreeText(NamedTuple):
         return _TREE_BYTES + _EACH_BYTES * len(self.used) + len(self.text)
 
     def serves(self, limit: float) -> bool:
-        """Return whether these are the first ``limit`` requests, or all of the tree."""
+        """Return whether these are the first ``limit`` requests, or all requests of the tree."""
         return self.requests == limit or self.requests < min(limit, self.limit)
 
 
@@ -78,7 +78,7 @@ class TextCache:
 
 
 class Form(msgspec.Struct, frozen=True):
-    """The contents of a response in a version."""
+    """The contents of a response, which depend on the version."""
 
     has_provider_keys: bool  # whether allocations are an object keyed by provider, not a list
     has_mappings: bool
@@ -165,7 +165,7 @@ class Requests:
         return ",".join(texts)
 
     def _write_run(self, fan: Fan, limit: float) -> tuple[str, int]:
-        """Return the requests of hosts without children among trees, and their number."""
+        """Return the requests of successive hosts without children, and their number."""
         parts = self._write_fan(fan, None if limit == math.inf else int(limit))
         return ",".join(parts), len(parts)
 
@@ -173,7 +173,7 @@ class Requests:
         """Return the requests of a tree, cached or new, and their number.
 
         Args:
-            size: characters written before.
+            size: characters of the response so far.
         """
         entry = self._cache.trees.get(tree.anchor)
         if entry is None or not entry.serves(limit):

@@ -1,4 +1,4 @@
-"""The query string of ``GET /allocation_candidates``; errors are found in the order of OpenStack Placement."""
+"""The query string of ``GET /allocation_candidates``; its checks run in the order of OpenStack Placement."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from roost.model.placement import microversions
 from roost.model.placement.microversions import Version
 from roost.model.request import CandidateQuery, ResourceGroup
 
-# Maximum number of digits that count.
+# Further digits of a limit are ignored: the number is larger than any number of candidates anyway.
 _LIMIT_DIGITS = 18
 
 Pairs = Sequence[tuple[str, str]]
@@ -76,7 +76,7 @@ def _check(values: dict[str, str], version: Version) -> None:
 
 
 def _limit(pairs: Pairs, values: dict[str, str], version: Version) -> int | None:
-    """Return the first limit, which must match the pattern of the last one."""
+    """Return the first limit, after a check by the schema: so far, only the last limit was checked."""
     first = next((value for key, value in pairs if key == "limit"), None)
     if first is None:
         return None
@@ -95,7 +95,7 @@ def _root_traits(pairs: Pairs, version: Version) -> tuple[frozenset[str], frozen
         raise BadRequest(
             "Query parameter 'root_required' may be specified only once.", code="placement.query.duplicate_key"
         )
-    # The root does not support alternatives, even in versions with alternatives in groups.
+    # ``root_required`` does not support alternatives, even in versions with alternatives in groups.
     sets, forbidden = query_params.traits(values, min(version, microversions.RE_PARENTING))
     required = frozenset[str]().union(*sets)
     conflicts = sorted(required & forbidden)

@@ -12,7 +12,7 @@ from roost.engine.columns.types import Cells
 class _Template(NamedTuple):
     """The summary of a provider without its usage."""
 
-    token: object  # equal while only usage changes
+    token: object  # the same until inventories, traits or tree position change
     text: str
     class_ids: tuple[int, ...]  # classes in order of their placeholders for usage
 
@@ -66,7 +66,7 @@ class Summaries:
         }
 
     def _catch_up(self) -> None:
-        """Drop the texts of changed providers, and everything after the renaming of a class."""
+        """Drop the texts of changed providers; drop all texts and templates if a class was renamed."""
         state, changes = self._state, self._state.changes
         touched = changes.providers.since(self._position) if changes.epoch == self._epoch else None
         if touched is None:
@@ -97,7 +97,7 @@ class Summaries:
             if row not in columns.holders:
                 continue
             name = self._names[class_id] = name_of(class_id)
-            # Not from the column of capacities, which is clipped.
+            # The column of capacities is not exact: large capacities are clipped there.
             capacity = int((columns.total.each[row] - columns.reserved.each[row]) * columns.ratio.each[row])
             offers.append(f'"{name}":{{"capacity":{capacity},"used":%d}}')
             class_ids.append(class_id)

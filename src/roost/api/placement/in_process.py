@@ -26,15 +26,15 @@ class InProcess:
         """Answer one request; errors are responses, too.
 
         Args:
-            url: with or without scheme and host, with which locations begin.
+            url: with or without scheme and host; locations in responses begin with them.
             headers: names in any case.
 
         Raises:
             Unavailable: ``close`` was called.
         """
-        serving = self._serving  # Another thread may close.
+        serving = self._serving  # Read once: another thread may call ``close``.
         if serving is None:
-            raise Unavailable("this API in process has ended: enter its context again")
+            raise Unavailable("this in-process API is closed: enter its context again")
         parts = urlsplit(url)
         incoming = Request(
             method=method,

@@ -1,6 +1,6 @@
 """Quota of custom resource classes and traits that an agent's token may create.
 
-Names belong to all hosts, and numbers of classes are scarce. So an agent gets a number in proportion to its hosts.
+All hosts share the names, and the numbers of classes are scarce. So the quota is in proportion to the agent's hosts.
 """
 
 import time
@@ -15,7 +15,7 @@ from roost.model.names import is_resource_class, is_trait, standard_resource_cla
 
 Kind = Literal["resource_class", "trait"]
 
-# Seconds after which a requested name that does not exist counts as failed.
+# Seconds for the creation of a requested name; if the name is still missing then, it no longer counts.
 _PENDING_S = 120.0
 _CREATING: Mapping[tuple[str, str], Kind] = {
     ("POST", "/resource_classes"): "resource_class",
@@ -63,8 +63,8 @@ class NameQuota:
         if name not in names and len(names) >= names_max:
             raise Problem(
                 403,
-                f"this token may create {names_max:,} custom {_NOUNS[kind]}; it did, or providers of {identity.bounds} "
-                "use them (limit placement.agent_names_max, for each host)",
+                f"this token may create {names_max:,} custom {_NOUNS[kind]}, including those that providers of "
+                f"{identity.bounds} use; there are as many already (limit placement.agent_names_max, for each host)",
                 version_headers="version",
             )
         created[name] = now_s + _PENDING_S

@@ -1,7 +1,7 @@
-"""Write permissions of tokens with host bounds: their trees, and the allocations on them.
+"""Write permissions of tokens with host bounds: the provider trees of their hosts, and the allocations there.
 
-A root belongs to the service of its node. A root without a node belongs to the host of its name, so that an agent can
-create the root of its host before it reports anything.
+A root with a node belongs to the host of the node's service. A root without a node belongs to the host of its name, so
+that an agent can create the root of its host before its first report.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,10 +20,11 @@ _Check = Callable[[Request, State, "_Bounds"], None]
 
 
 def check(request: Request, state: State) -> None:
-    """Refuse a write outside the bounds of a token; requests without a target pass to the handler.
+    """Refuse a write outside the bounds of a token; a missing target is left to the handler.
 
     Raises:
-        Problem: 403; or the body is invalid.
+        Problem: 403.
+        BadRequest: the body is invalid.
     """
     identity = request.identity
     if identity is None or not identity.hosts or request.method == "GET":
@@ -31,7 +32,7 @@ def check(request: Request, state: State) -> None:
     bounds = _Bounds(identity, state, request.options)
     check_bounds = _CHECKS.get((request.method, request.route))
     if check_bounds is None:
-        raise bounds.refusal(f"{request.method} {request.route} is about all hosts")
+        raise bounds.refusal(f"{request.method} {request.route} affects all hosts")
     check_bounds(request, state, bounds)
 
 
@@ -42,41 +43,41 @@ class _Bounds:
         self._identity, self._state, self._options = identity, state, options
 
     def refusal(self, reason: str) -> Problem:
-        """Return the 403."""
+        """Return the 403 error with a reason."""
         return Problem(
             403, f"this token may only touch {self._identity.bounds}, and {reason}", version_headers="version"
         )
 
     def host_of(self, row: int) -> str | None:
-        """Return the service of the root above a provider; None: it has no node."""
+        """Return the host of the service at a provider's root; None: the root has no node."""
         hosts = self._state.hosts
         host_row = hosts.row_of_root.get(self._state.providers.root.each[row])
         return hosts.names[host_row] if host_row is not None and hosts.alive.each[host_row] else None
 
     def owns(self, row: int) -> bool:
-        """Return whether a provider is in a tree of its hosts."""
+        """Return whether a provider is in a tree of the token's hosts."""
         return self._identity.may_touch(self._owner(row))
 
     def check_row(self, row: int) -> None:
-        """Refuse a provider outside the trees of its hosts."""
+        """Refuse a provider outside the trees of the token's hosts."""
         if not self.owns(row):
-            raise self.refusal(f"provider {self._state.providers.uuids[row]} is of {self._owner(row)}")
+            raise self.refusal(f"provider {self._state.providers.uuids[row]} belongs to {self._owner(row)}")
 
     def check_root(self, name: str) -> None:
         """Refuse a new root with the name of another host."""
         if not self._identity.may_touch(name):
-            raise self.refusal(f"a provider without a parent would be of {name}")
+            raise self.refusal(f"a provider without a parent would belong to {name}")
 
     def check_uuid(self, uuid: str) -> None:
-        """Refuse an existing provider outside the trees of its hosts."""
+        """Refuse an existing provider outside the trees of the token's hosts."""
         row = self._state.providers.row_of_uuid.get(uuid)
         if row is not None:
             self.check_row(row)
 
     def check_consumer(self, holder: Holder, amounts: Mapping[tuple[int, str], float]) -> None:
-        """Refuse a change of a consumer's allocations on other hosts.
+        """Refuse a consumer without allocations on the token's hosts, and changes of its allocations on other hosts.
 
-        They stay as they are. The token may reduce allocations on providers without a host, such as a shared disk.
+        The token may reduce allocations on providers without a host, such as a shared disk.
 
         Args:
             amounts: new amounts, by provider row and class.
@@ -87,21 +88,21 @@ class _Bounds:
             (rows[number >> CLASS_BITS], name_of(number & CLASS_MASK)): amount for number, amount in holder.takes
         }
         if not any(self.owns(row) for row, _ in held):
-            raise self.refusal(f"consumer {uuid_text(holder.uuid)} holds nothing there")
+            raise self.refusal(f"consumer {uuid_text(holder.uuid)} has no allocations there")
         for key in held.keys() | amounts.keys():
             row, before, after = key[0], held.get(key, 0), amounts.get(key, 0)
             if after != before and (after > before or self.host_of(row) is not None):
                 self.check_row(row)
 
     def check_owner(self, spec: ConsumerSpec, holder: Holder) -> None:
-        """Refuse a change of project, user or type; unknown ones are compared as shown."""
+        """Refuse a change of project, user or type; an unknown value counts as the default in responses."""
         owner = (
             holder.project_id or self._options.incomplete_consumer_project_id,
             holder.user_id or self._options.incomplete_consumer_user_id,
             type_name(self._state, holder),
         )
         if spec.amounts and (spec.project_id, spec.user_id, spec.consumer_type or owner[2]) != owner:
-            raise self.refusal(f"consumer {uuid_text(holder.uuid)} is of another project, user or type")
+            raise self.refusal(f"consumer {uuid_text(holder.uuid)} belongs to another project, user or type")
 
     def _owner(self, row: int) -> str:
         providers = self._state.providers
@@ -161,7 +162,7 @@ def _check_specs(specs: list[ConsumerSpec], state: State, bounds: _Bounds) -> No
     for spec in specs:
         holder = state.holders.get(spec.uuid)
         if holder is None:
-            raise bounds.refusal(f"consumer {uuid_text(spec.uuid)} holds nothing there")
+            raise bounds.refusal(f"consumer {uuid_text(spec.uuid)} has no allocations there")
         bounds.check_owner(spec, holder)
         amounts = {
             (rows[uuid], name): amount
@@ -178,7 +179,7 @@ def _allow_any(_request: Request, _state: State, _bounds: _Bounds) -> None:
 
 def _check_class(request: Request, _state: State, bounds: _Bounds) -> None:
     if not request.supports(microversions.RESOURCE_CLASS_IDEMPOTENT):
-        raise bounds.refusal("a resource class gets another name for all hosts")
+        raise bounds.refusal("a resource class would be renamed for all hosts")
 
 
 # All other writes are refused.

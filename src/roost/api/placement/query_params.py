@@ -91,7 +91,7 @@ def _names(value: str, version: Version) -> list[str]:
 
 
 def aggregates(values: Sequence[str], version: Version, *, key: str = "member_of") -> tuple[Sets, frozenset[str]]:
-    """Parse the aggregates that a provider must, and must not, be a member of, by uuid.
+    """Parse the uuids of required and of forbidden aggregates.
 
     Args:
         values: of ``key``, in order.
@@ -144,7 +144,7 @@ def tree(value: str) -> str:
 
 
 def _uuid(text: str) -> str | None:
-    """Return a uuid in canonical form; None: it has other than digits, dashes and the usual wrappings."""
+    """Return a uuid in canonical form; None: it has more than digits, dashes, braces, ``urn:`` and ``uuid:``."""
     body = uuid_bytes(text)
     digits = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "").lower()
     return uuid_text(body) if body is not None and body.hex() == digits else None

@@ -36,7 +36,7 @@ def show(request: Request, current: Current) -> Response:
         of_provider["resources"][state.class_ids.name_of(inventory_id & CLASS_MASK)] = amount
     value: dict[str, Any] = {"allocations": allocations}
     if request.supports(microversions.ALLOCATIONS_BY_PROVIDER):
-        # Unknown owners have a default: clients may write back this response.
+        # An unknown owner is shown as the default, so that a client can write this response back.
         value["project_id"] = holder.project_id or request.options.incomplete_consumer_project_id
         value["user_id"] = holder.user_id or request.options.incomplete_consumer_user_id
     if request.supports(microversions.CONSUMER_GENERATIONS):
@@ -142,12 +142,12 @@ def _plan(
 
 
 def _spec(uuid: bytes, described: Mapping[str, Any], options: Options) -> ConsumerSpec:
-    # Old versions have no owners.
+    # Bodies in old versions do not name project and user.
     project_id = described.get("project_id", options.incomplete_consumer_project_id)
     user_id = described.get("user_id", options.incomplete_consumer_user_id)
     for name, text in (("project_id", project_id), ("user_id", user_id)):
         if not is_text(text, length_max=255):
-            raise BadRequest(f"The {name} must be text without NUL and halves of characters.")
+            raise BadRequest(f"The {name} must be text without NUL or half of a surrogate pair.")
     allocations = described["allocations"]
     if isinstance(allocations, list):
         amounts = {each["resource_provider"]["uuid"]: each["resources"] for each in allocations}

@@ -14,7 +14,7 @@ from roost.engine.candidates.search import TreeCandidates, search, search_groupe
 from roost.engine.candidates.walk import RowCandidate
 from roost.placement.current import Current
 
-# Number of candidates to sample from, if their number is unlimited.
+# Number of candidates to sample from, if no setting limits it.
 _SAMPLE_MAX = 100_000
 _EMPTY = b'{"allocation_requests":[],"provider_summaries":{}}'
 
@@ -32,7 +32,7 @@ def list_candidates(request: Request, current: Current) -> Response:
 
 
 class _Matches(NamedTuple):
-    """The candidates of a query, found as they are rendered."""
+    """The candidates of a query; the search runs while they are rendered."""
 
     candidates: Iterable[RowCandidate | Fan | TreeCandidates]
     limit: int | None  # maximum number to render; None: all

@@ -48,7 +48,7 @@ REPLACE = Schema(
         ["resource_provider_generation", "inventories"],
     )
 )
-# The schema of bodies ignores records with invalid class names.
+# For records under an invalid class name, which the schema of the body does not check.
 _RECORD_SCHEMA = Schema(_ONE_OF_ALL)
 
 
@@ -184,5 +184,5 @@ def _respond_all(
     changed_s = state.now_s if is_new else state.providers.touched_s.each[row]
     if content or not request.supports(microversions.CACHE_HEADERS):
         return make_response(request, value, changed_s=changed_s)
-    # An empty list has no date.
+    # As in OpenStack Placement, an empty list has no header ``last-modified``.
     return make_response(request, value, headers={"cache-control": "no-cache"})

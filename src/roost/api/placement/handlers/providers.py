@@ -33,7 +33,7 @@ _CREATE = _body_schema({"name": _NAME, "uuid": _UUID})
 _CREATE_NESTED = _body_schema({"name": _NAME, "uuid": _UUID, "parent_provider_uuid": _PARENT})
 _UPDATE = _body_schema({"name": _NAME})
 _UPDATE_NESTED = _body_schema({"name": _NAME, "parent_provider_uuid": _PARENT})
-# First version of each filter, in the order of errors.
+# First version of each filter, in the order in which errors show them.
 _FILTERS: tuple[tuple[microversions.Version, str, dict[str, str]], ...] = (
     (microversions.OLDEST, "name", {"type": "string"}),
     (microversions.OLDEST, "uuid", _UUID),
@@ -114,7 +114,7 @@ def create(request: Request, current: Current) -> Response | Plan[Response]:
 
 
 def update(request: Request, current: Current) -> Plan[Response]:
-    """Rename a provider, or move it in the trees."""
+    """Rename a provider, or change its parent."""
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
     body = revision_body(request)
@@ -137,7 +137,7 @@ def update(request: Request, current: Current) -> Plan[Response]:
 
 
 def creation_body(request: Request) -> dict[str, Any]:
-    """Return the body of a new provider.
+    """Return the body of a request to create a provider.
 
     Raises:
         BadRequest: the body is invalid.
@@ -146,7 +146,7 @@ def creation_body(request: Request) -> dict[str, Any]:
 
 
 def revision_body(request: Request) -> dict[str, Any]:
-    """Return the body of a changed provider.
+    """Return the body of a request to change a provider.
 
     Raises:
         BadRequest: the body is invalid.
