@@ -12,7 +12,7 @@ from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 
 Health = Callable[[], Awaitable[str | None]]
-# Seconds that a probe waits; the check continues, and the next probe gets its result.
+# Maximum wait of a probe, in seconds. After that the check continues, and the next probe gets its result.
 _WAIT_S = 0.03
 # Seconds without an answer after which the thread counts as dead.
 _DEAD_S = 60.0
@@ -21,7 +21,7 @@ _BUSY_S = 0.1
 
 
 class HealthCheck:
-    """Checks that the serving thread answers, which reads the database too; one check at a time.
+    """Checks that the serving thread answers, for which it reads the database; one check runs at a time.
 
     Args:
         serving: the thread.
@@ -66,8 +66,8 @@ class Probes:
 
     Args:
         health: returns the problem in one sentence; None: no problem.
-        serving: the serving thread, to report how long it is busy; None: it is elsewhere.
-        others: further paths that a 404 lists.
+        serving: the serving thread, to report how long it is busy; None: it is in another process.
+        others: further paths, for the list of paths in a 404.
         note: returns a sentence for a healthy server; empty: none.
     """
 

@@ -33,7 +33,7 @@ _STATUSES: tuple[tuple[type[errors.RoostError], int], ...] = (
     (errors.NoValidHost, 409),
     (errors.Unavailable, 503),
 )
-# Their messages name files and servers, which clients must not see; the log has them.
+# The messages of these errors name files and servers, so only the log has them; clients get ``_DATABASE_TEXT``.
 DATABASE_ERRORS = (errors.StoreBroken, errors.StoreBusy, errors.StoreGone, errors.StoreOutdated)
 _RETRY_MAX_S = 5
 _DATABASE_TEXT = "The database cannot be used now; see the log of the server."
@@ -44,10 +44,10 @@ VersionHeaders = Literal["all", "version", "none"]
 
 
 class Problem(errors.RoostError):
-    """An error that only HTTP knows.
+    """An HTTP error without an error class of its own.
 
     Args:
-        status: of HTTP.
+        status: the HTTP status.
         text: the error, without the first sentence of the status.
         code: an error code of Placement; empty: the default code.
         preamble: another first sentence; with it, no line ends follow the text.
@@ -75,7 +75,7 @@ class Problem(errors.RoostError):
 
 
 def busy(text: str, limit: str) -> Problem:
-    """Return the 503 for a reached limit, with the name of the limit."""
+    """Return the 503 error for a reached limit, with the name of the limit."""
     return Problem(503, f"{text} (limit placement.{limit}); try again.", headers={"retry-after": "1"})
 
 
@@ -93,7 +93,7 @@ def problem_of(error: Exception) -> Problem:
 
 
 def _retry_after(error: errors.RoostError) -> str:
-    """Return the seconds until a retry, at random after the loss of a database server, to spread the clients."""
+    """Return the seconds until a retry; after the loss of a database server they are random, to spread the clients."""
     return str(1 + secrets.randbelow(_RETRY_MAX_S)) if isinstance(error, errors.StoreGone) else "1"
 
 
@@ -147,7 +147,7 @@ def detail_of(problem: Problem) -> str:
 
 
 def _strip_tags(text: str) -> str:
-    """Remove comments, which end in their line, and other text between < and >.
+    """Remove comments within one line, and other text between < and >.
 
     One pass only: clients may send megabytes of unclosed tags, and errors quote them.
     """

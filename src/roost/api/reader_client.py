@@ -29,7 +29,7 @@ from roost.model.settings.roost_settings import Settings
 from roost.observe import log, metrics
 
 _MODULE = "roost.app.reader_process"
-# Questions in progress at once; each takes a processor.
+# Maximum number of questions in progress; each occupies a processor.
 _RUNNING_MAX = 2
 # Maximum number of waiting questions, in all and per identity.
 _WAITING_MAX = 64
@@ -41,11 +41,11 @@ _decoder = msgspec.msgpack.Decoder(FromReader)
 
 
 class Turns:
-    """Fair queueing: a bounded number at once, the others in turn by identity.
+    """Fair queueing: a bounded number of questions in progress; identities with waiting questions take turns.
 
     Args:
-        running_max: questions in progress, >= 1.
-        waiting_max, each_max: waiting questions, in all and per identity, >= 0.
+        running_max: maximum number of questions in progress, >= 1.
+        waiting_max, each_max: maximum number of waiting questions, in all and per identity, >= 0.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, owner: str) -> AsyncIterator[None]:
-        """Wait for a turn, and hold it.
+        """Wait for a turn; it ends with the context.
 
         Raises:
             Unavailable: too many questions wait already.
@@ -231,7 +231,7 @@ class ReaderClient:
         own_socket, child_socket = socket.socketpair()
         with child_socket:
             command = [sys.executable, "-P", "-m", _MODULE, str(child_socket.fileno())]
-            process = subprocess.Popen(  # noqa: S603, ASYNC220  # our own module; it only starts
+            process = subprocess.Popen(  # noqa: S603, ASYNC220  # our own module; the call does not wait for it
                 command, stdin=subprocess.DEVNULL, pass_fds=[child_socket.fileno()]
             )
         reader, writer = await asyncio.open_connection(sock=own_socket)
@@ -242,7 +242,7 @@ class ReaderClient:
         return link
 
     def close(self) -> None:
-        """End the reader process, after the loop."""
+        """End the reader process; only after the end of the event loop."""
         if self._link is not None:
             self._link.process.kill()
             self._link.process.wait()

@@ -28,9 +28,9 @@ class Route:
     handler: Handler
     policy: str | None  # None: public
     since: Version = microversions.OLDEST
-    # Whether before ``since`` the path exists without this method.
+    # Whether the path exists before ``since``, without this method.
     is_method_new: bool = False
-    # First version without bodies, in which media types do not matter; None: never.
+    # First version without request and response bodies, so that media types are not checked; None: no such version.
     silent_since: Version | None = None
     # Whether the media type is checked before the version.
     is_media_first: bool = False

@@ -24,14 +24,14 @@ from roost.api.v1.wire.problem_details import CONTENT_TYPE, as_json
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.observe import metrics
 
-# Seconds that a refused client may continue to send: an immediate close would reset the connection before it has read
-# the response.
+# Seconds that a refused client may continue to send: an immediate close would reset the connection before the client
+# has read the response.
 _LINGER_S = 2.0
-# Bytes of a stream written ahead of its reader; by default the system buffers megabytes.
+# Size of the buffers of a stream, in bytes; by default the system buffers megabytes.
 _STREAM_BUFFER_BYTES = 2**16
 # Prefix of paths whose errors have the format of Roost's own API, not that of the Placement API.
 _OWN_PREFIX = b"/v1/"
-# Maximum number of pipelined requests in progress; then the connection reads no further.
+# Maximum number of pipelined requests in progress; at this number, the connection stops reading.
 _UNANSWERED_MAX = 16
 _HEAD_END = b"\r\n\r\n"
 # Minimum size of a head.
@@ -133,13 +133,13 @@ class Connection(HttpToolsProtocol):
         self._unparsed, self._parsed = b"", 0
 
     def _feed(self, data: bytes) -> None:
-        """Parse a part; the rest of a head that is too long is ignored."""
+        """Parse a part of the received data; refuse a head that is too long."""
         if self._is_in_head:
             if self._head_bytes == 0:
                 self._start_timer(self.limits.header_timeout_s, self._refuse_late_head)
             self._head_bytes += len(data)
         super().data_received(data)
-        # The parser buffers an incomplete element.
+        # Check the size here, too: the parser buffers an incomplete URL or header without a callback.
         if self._is_in_head and self._head_bytes > self.limits.head_max_bytes and self._problem is None:
             self._end(self._large_head_problem())
 
@@ -179,7 +179,7 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False  # Other protocols are not supported.
 
     def on_message_complete(self) -> None:
-        """Stop the timer of the client, and wait for the answer."""
+        """Stop the timer of the body, which is complete."""
         self._cancel_timer()
         self._is_in_head = True
         super().on_message_complete()
@@ -216,12 +216,12 @@ class Connection(HttpToolsProtocol):
 
     def _check_host(self) -> None:
         hosts = [value for name, value in self.headers if name == b"host"]
-        is_old = self.parser.get_http_version() != "1.1"  # where the header is not needed
+        is_old = self.parser.get_http_version() != "1.1"  # HTTP/1.0 does not need the header.
         if len(hosts) > 1 or (not hosts and not is_old) or not all(map(_HOST.fullmatch, hosts)):
             raise _LimitError(Problem(400, "An HTTP/1.1 request must have one host header, with a name or an address."))
 
     def _shrink_buffers(self) -> None:
-        """Shrink the buffers, here and in the system, so that a client that does not read is noticed soon."""
+        """Shrink the buffers, here and in the system, to notice soon if the client does not read."""
         self.transport.set_write_buffer_limits(high=_STREAM_BUFFER_BYTES)
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _STREAM_BUFFER_BYTES)
 

@@ -18,7 +18,7 @@ class Connections:
     """Counts the open connections of a process.
 
     Args:
-        maximum: limit.
+        maximum: limit of open connections.
         clock: monotonic seconds.
     """
 

@@ -24,8 +24,8 @@ _BACKLOG = 2048
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # Exit code of a program that a signal ended, plus the number of the signal.
 EXIT_CODE_BASE = 128
-# Seconds until the serving thread yields the interpreter to the loop. With the default of 5 ms, small answers wait
-# behind long ones: their 99th percentile was three times as long.
+# Seconds until the serving thread yields the interpreter to the event loop. With the default of 5 ms, short answers
+# wait behind long ones: the 99th percentile of their latency was three times as high.
 _SWITCH_INTERVAL_S = 0.0005
 
 
@@ -67,7 +67,7 @@ def check_listening(settings: Settings) -> None:
     """Refuse to expose noauth2, or tokens without TLS, to other machines.
 
     Raises:
-        BadSettings: with a remedy.
+        BadSettings: the server would be exposed; the message names a remedy.
     """
     host, _ = address_of("listen", settings.listen)
     if _is_loopback(host):
@@ -101,7 +101,7 @@ class Server(uvicorn.Server):
         application: the ASGI application.
         listener: the socket.
         settings: limits and timeouts.
-        connections: counter of the process; None: this is its only server.
+        connections: counter of the process; None: a new counter, for the only server of a process.
         tls: TLS context; None: plain HTTP.
     """
 
@@ -130,12 +130,12 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=math.ceil(settings.stop_timeout_s),
         )
         config.load()
-        config.ssl = tls  # Our own context: its errors are reported where it is made.
+        config.ssl = tls  # Our own context, not one by uvicorn: ``tls_context`` has reported errors already.
         super().__init__(config)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to the function that runs the servers."""
+        """Leave signals to ``run``."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -177,7 +177,7 @@ def run(
     """Serve until a signal; a second signal ends the process at once.
 
     Args:
-        servers: on one loop.
+        servers: they share one event loop.
         on_second: called at once and then each second; its errors end the servers.
         parent: end of a pipe that becomes readable when the parent process stops this one, or has ended.
         on_stop: called on the loop when the servers begin to stop.
@@ -211,7 +211,7 @@ async def _run(
     def stop_orphan() -> None:
         assert parent is not None
         loop.remove_reader(parent)
-        if not signals:  # A terminal signals all its processes.
+        if not signals:  # A terminal sends its signals to parent and child.
             stop(signal.SIGTERM)
 
     for number in STOP_SIGNALS:

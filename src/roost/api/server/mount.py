@@ -12,8 +12,8 @@ class Mount:
     """ASGI applications by path prefix.
 
     Args:
-        below: by prefix, such as ``/v1``.
-        otherwise: for all other paths.
+        below: applications by prefix, such as ``/v1``.
+        otherwise: the application for all other paths.
     """
 
     def __init__(self, below: Mapping[str, Application], *, otherwise: Application) -> None:

@@ -37,7 +37,7 @@ class ParentPipe:
         return self._pipe.fileno()
 
     def report(self, problem: str | None) -> None:
-        """Report health or a problem, unless the same was reported last."""
+        """Report health or a problem, unless it equals the last report."""
         state = problem or _READY
         if state != self._reported:
             self._reported = state
@@ -68,9 +68,8 @@ class Supervisor:
     """Keeps workers alive.
 
     Args:
-        work: the work of a process until its parent stops it; an importable function. It gets the arguments and
-            ``parent``.
-        arguments: pickled.
+        work: an importable function; it gets the arguments and ``parent``, and works until the parent stops it.
+        arguments: arguments of ``work``, in pickled form for the worker.
         count: number of workers, >= 1.
         stop_timeout_s: time for requests to finish.
         on_ready: called once, when all workers are ready.
@@ -99,7 +98,7 @@ class Supervisor:
         """Supervise until a signal stops all workers; a second signal kills them.
 
         Args:
-            servers: served by this process meanwhile.
+            servers: servers in this process, which run meanwhile.
 
         Raises:
             RoostError: a worker cannot start at all.
@@ -160,7 +159,7 @@ class Supervisor:
         return True
 
     def _handle_exit(self, worker: _Worker) -> None:
-        """Record the end of a worker, and restart it unless all are to end."""
+        """Record the end of a worker, and restart it unless the supervisor is stopping."""
         loop = asyncio.get_running_loop()
         process, pipe = worker.process, worker.pipe
         assert process is not None
@@ -207,7 +206,7 @@ class Supervisor:
         self._stop()
 
     def _stop(self) -> None:
-        """Make all workers finish their requests: the end of the pipe stops them."""
+        """Make all workers finish their requests and end: a message in the pipe stops them."""
         self._is_stopping = True
         loop = asyncio.get_running_loop()
         for worker in self._workers:
@@ -225,7 +224,7 @@ class Supervisor:
 
 
 def _main(work: Callable[..., None], arguments: Sequence[Any], pipe: Connection) -> None:
-    """Run a worker; report to the parent an error at the start."""
+    """Run a worker; report an error at the start to the parent."""
     # Only the parent handles signals until the worker does so itself.
     for number in (*STOP_SIGNALS, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

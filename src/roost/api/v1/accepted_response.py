@@ -16,11 +16,11 @@ OperationPlan = Plan[OperationRow] | OperationRow
 def respond_accepted(
     call: Call, plan: OperationPlan, uuid: str, *, body: msgspec.Struct | None = None
 ) -> Response | Plan[Response]:
-    """Return the 202 response, with the plan of a new operation; mark it as a replay otherwise.
+    """Return the 202 response in the plan of a new operation, or as a replay for an existing operation.
 
     Args:
         uuid: of the operation.
-        body: None: ``Accepted`` with the uuid.
+        body: None: an ``OperationReference``.
     """
     response = respond_with_location(call, uuid, body=body)
     return plan_response(plan, response) if isinstance(plan, Plan) else mark_replay(response)

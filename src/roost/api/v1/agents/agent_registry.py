@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 
 
 class AgentRegistry:
-    """State that handlers and polls need besides the columns.
+    """The agents' state in this process: waiting polls, heartbeats to store, and the reader of work.
 
     Args:
         serving: the thread that owns the columns and reads work.
@@ -47,7 +47,10 @@ class AgentRegistry:
         return self._reader
 
     def poll(self, current: Current, poll: Poll) -> Plan[PollAnswer] | PollAnswer:
-        """Return the work of agents, and record heartbeats of those in charge; in the thread that owns the columns."""
+        """Return the work of agents, and record their heartbeats, but not those of unknown or superseded agents.
+
+        Call this in the thread that owns the columns.
+        """
         result = agent_protocol.poll(current, self.reader(current), poll.agents, orders_max=poll.most)
         answer = result.answer if isinstance(result, Plan) else result
         lost = {*answer.unknown, *answer.superseded}
@@ -57,7 +60,7 @@ class AgentRegistry:
     def store_heartbeats(self) -> None:
         """Write the recorded heartbeats to the store; called each second, on the loop."""
         if self._heartbeats:
-            with suppress(Unavailable):  # The queue is full: the next second will do.
+            with suppress(Unavailable):  # The queue is full: the next call tries again.
                 self._serving.submit(self._store, Future())
 
     async def wait_for_work(self, poll: Poll, waiter: Waiter) -> PollAnswer:

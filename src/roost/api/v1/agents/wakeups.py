@@ -13,9 +13,9 @@ from roost.observe import metrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """What waiters wait for: orders, or the end of operations."""
+    """A subject of waits: orders, or the end of operations."""
 
-    keys: Callable[[Iterable[Put]], set[str]]  # keys that committed work concerns
+    keys: Callable[[Iterable[Put]], set[str]]  # returns the keys of the subject in committed work
     limit_message: str  # the error if too many keys are awaited
     count: Callable[[int], None] = lambda _waiting: None  # receives the number of awaited keys
 
@@ -55,11 +55,11 @@ ENDS_MAX = 1_000
 class Wakeups:
     """Waiters for one topic in this process.
 
-    Waiters live on one loop; commits may come from any thread.
+    All waiters belong to one event loop; any thread may call ``wake``.
 
     Args:
         keys_max: maximum number of awaited keys, >= 1.
-        topic: the subject.
+        topic: the subject of the waits.
     """
 
     def __init__(self, keys_max: int, *, topic: Topic = ORDERS) -> None:
