@@ -32,7 +32,7 @@ class Application:
 
     Args:
         product: the product over the columns of the serving thread.
-        agents: agents that poll this process.
+        agents: waiting polls and heartbeats of agents.
         identify: returns the identity of the request headers; None: unknown.
         allows: evaluates policies; None: the default policies.
         events: notifications of decisions; None: no events.
@@ -62,7 +62,7 @@ class Application:
         return admitted if isinstance(admitted, Response) else admitted.enter()
 
     def admit(self, request: Request) -> Response | Admission:
-        """Check identity, path and policy before the body is read; return an error, or how to continue."""
+        """Check identity, path and policy before the body is read; return an error or the next step."""
         try:
             if request.path == openapi.PATH and request.method == "GET":
                 request.route = PREFIX + openapi.PATH
@@ -81,7 +81,7 @@ class Application:
             return self.fail(request, error)
         handler, keys = route.handler, self._keys if route.is_keyed else None
 
-        # Quoted: evaluating the annotation for each request would take as long as the rest of this method.
+        # The annotation is quoted: its evaluation for each request would take as long as the rest of this method.
         def task(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
             call = Call(
                 request=request,
@@ -126,10 +126,10 @@ class Application:
         return self.finish(request, response)
 
     def finish(self, request: Request, response: Response) -> Response:
-        """Add the headers that every response has."""
+        """Add the headers of every response."""
         headers = dict(response.headers)
         headers["x-openstack-request-id"] = request.request_id
-        if response.status != 204 and response.stream is None:  # no body, or one of unknown length
+        if response.status != 204 and response.stream is None:  # 204 has no body, and a stream no known length.
             headers["content-length"] = str(len(response.body))
         return Response(status=response.status, body=response.body, headers=headers, stream=response.stream)
 

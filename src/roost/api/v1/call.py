@@ -1,4 +1,4 @@
-"""A request to the API within the thread that owns the columns."""
+"""The input of a handler in the thread that owns the columns, and JSON responses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Call:
     events: Events
     agents: AgentRegistry
     body: Any  # an instance of the route's body type; None: the route has none
-    query: Any  # likewise
+    query: Any  # an instance of the route's query type; None: the route has none
     allows: Allows
 
     @property
@@ -108,7 +108,7 @@ class Call:
         """Leave this call to the thread that owns the columns, even if it was fast the last time.
 
         Raises:
-            TooSlow: the loop itself is about to answer it.
+            TooSlow: the event loop is answering this call itself.
         """
         if self.request.is_at_once:
             raise TooSlow
@@ -119,7 +119,7 @@ Handler = Callable[[Call], Answer]
 
 
 def plan_response(plan: Plan[Any], response: Response) -> Plan[Response]:
-    """Return a plan with the same writes that answers with a response."""
+    """Return a plan with the same writes, and a response as its answer."""
     return Plan(
         answer=response, writes=plan.writes, work=plan.work, reads_work=plan.reads_work, on_commit=plan.on_commit
     )

@@ -9,7 +9,7 @@ from roost.engine.columns.state import State
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_form
 
-# A flavor of a stored decision has no uuid.
+# Advice if several flavors have the name: flavors have no uuid.
 _NO_UUID = "store a flavor under that name, or give the flavor in place of its name"
 
 
@@ -37,7 +37,7 @@ class StateNames:
 
 
 def canonical_service(state: State, name: str) -> str:
-    """Return a service name in its registered spelling; a name without a node unchanged."""
+    """Return a service name in its registered spelling; an unknown name stays unchanged."""
     hosts = state.hosts
     return next((hosts.names[row] for row in hosts.rows_of_name.get(name.lower(), ())), name)
 

@@ -14,7 +14,7 @@ class Uptime:
         self._now_s = call.current.state.now_s
 
     def is_up(self, facts: HostFacts) -> bool:
-        """Return whether a host is not forced down, and reported in time or never."""
+        """Return whether a host is up: not forced down, and its last report, if any, is recent."""
         return is_up(facts, now_s=self._now_s, down_time_s=self._down_time_s)
 
 

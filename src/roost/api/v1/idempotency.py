@@ -1,7 +1,7 @@
 """Idempotency keys: a repeated request with the same key has no second effect.
 
-The process that answered stores its response, and repeats it. Uuids of created resources follow from the key
-(``uuid_of``), so another process, or a later one, finds the resource and answers with it.
+The process that answered stores its response, and repeats it. Uuids of created resources derive from the key
+(``uuid_of``), so any other process finds the resource and returns it.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ class IdempotencyKeys:
         return mark_replay(stored.response)
 
     def remember(self, owner: str, key: str, *, fingerprint: bytes, response: Response) -> None:
-        """Store a response; the oldest responses make room."""
+        """Store a response; beyond the bounds, drop the oldest responses."""
         self._responses[owner, key] = _StoredResponse(fingerprint, response)
         self._bytes += len(response.body)
         while len(self._responses) > 1 and (
@@ -61,7 +61,7 @@ class IdempotencyKeys:
             self._bytes -= len(oldest.body)
 
     def answer(self, call: Call, handler: Handler) -> Answer:
-        """Answer a request: repeat the stored response of its key, defer it, or run the handler and store."""
+        """Answer a request: repeat the stored response, run the handler, or wait for a request with the same key."""
         if call.key is None:
             return handler(call)
         owner, key, fingerprint = call.owner, call.key, _fingerprint(call)
@@ -100,7 +100,7 @@ def check(key: str) -> None:
     """Validate an idempotency key.
 
     Raises:
-        BadRequest: the key is empty, too long, or has other than visible ASCII characters.
+        BadRequest: the key is empty or too long, or not all of its characters are visible ASCII characters.
     """
     if not 1 <= len(key) <= _LENGTH_MAX or not key.isascii() or not key.isprintable():
         raise BadRequest(f"Idempotency-Key must be 1..{_LENGTH_MAX} visible ASCII characters")
@@ -130,7 +130,7 @@ def mark_replay(response: Response) -> Response:
 def uuid_of(call: Call, kind: str) -> str:
     """Return the uuid of the resource that a request creates.
 
-    It follows from the key or, without one, from the id of the request.
+    The uuid derives from the key or, without a key, from the id of the request.
 
     Args:
         kind: of the resource, such as "decision".

@@ -14,9 +14,9 @@ class LongPoll:
     """The body of a response whose head is already sent.
 
     Args:
-        wakeups: topic of the wait.
-        keys: keys of the topic.
-        mark: position in the topic before the first read.
+        wakeups: the waiters of one topic.
+        keys: awaited keys of the topic.
+        mark: ``Wakeups.mark`` before the first read.
         wait: waits and returns the body; it must not fail.
     """
 

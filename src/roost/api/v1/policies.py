@@ -7,12 +7,12 @@ defaults, as for the Placement API.
 import re
 from collections.abc import Mapping
 
-# Grants sight of instances, decisions, groups and operations of all projects; others see those of one project.
+# Allows a client to see instances, decisions, groups and operations of all projects, not only of its own project.
 ALL_PROJECTS = "roost:all_projects"
 FORCE_DELETE = "roost:instances:delete:force"
 REVERT_LOST = "roost:instances:revert:lost"
 
-# Nested sets of roles, each a subset of the next one. Those of the Placement API come first.
+# Nested sets of roles, each a subset of the next one. The smallest sets are rules of the Placement API.
 _ROLE_SETS: Mapping[str, str] = {
     "agent_api": "rule:admin_or_service_api or role:agent",
     "observer_api": "rule:agent_api or role:observer or (role:reader and system_scope:all)",
@@ -49,7 +49,7 @@ DEFAULTS: Mapping[str, str] = {
 _OF_MANY = {"GET": "list", "POST": "create"}
 _OF_ONE = {"GET": "show", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _PARAMETER = re.compile(r"\{\w+\}")
-# One question, in a query string or in a body.
+# GET and POST have one policy: the same question, in a query string or in a body.
 _SPECIAL = {("GET", "/capacity"): "roost:capacity:show", ("POST", "/capacity"): "roost:capacity:show"}
 
 

@@ -1,4 +1,4 @@
-"""The product as the API uses it."""
+"""The interface of the product for the API."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
@@ -31,7 +31,7 @@ class Product(Protocol):
 
     @property
     def remote(self) -> RemotePlacement | None:
-        """The remote Placement; None: the columns hold the amounts."""
+        """The remote Placement; None: this server is the Placement itself."""
 
     def work(
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
@@ -41,7 +41,7 @@ class Product(Protocol):
     def outcomes(
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
     ) -> list[Decision | RoostError | None]:
-        """Carry out acts in order, with each error in the place of its act."""
+        """Carry out acts in order; the result of a failed act is its error."""
 
     def decision(self, uuid: str) -> Decision:
         """Return a stored decision."""

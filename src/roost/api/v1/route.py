@@ -8,7 +8,7 @@ from roost.api.http import Work
 from roost.api.v1.call import JSON, Handler
 
 Kind = type[msgspec.Struct]
-# Bodies of users are small; reports of agents grow with their hosts.
+# Limit for bodies of users. Reports of agents have no such limit: they grow with the hosts.
 _BODY_MAX_BYTES = 2**20
 
 
@@ -25,6 +25,6 @@ class Route:
     body: Kind | None = None
     query: Kind | None = None
     policy: str = ""  # its authorization; see ``policies``
-    is_keyed: bool = False  # whether the header Idempotency-Key counts
-    body_max_bytes: int | None = _BODY_MAX_BYTES  # None: the limit placement.body_max_bytes alone
-    work: Work = "point"  # cost of an answer; of a dry run, if the body can request one
+    is_keyed: bool = False  # whether the route uses the header Idempotency-Key
+    body_max_bytes: int | None = _BODY_MAX_BYTES  # None: only the limit placement.body_max_bytes
+    work: Work = "point"  # the work for an answer; if the body can request a dry run, only for a dry run

@@ -18,7 +18,7 @@ from roost.model.work.work_rows import AgentRow
 from roost.placement.write_plan import Plan
 
 _DONE = Response(status=204)
-# Facts that are never negative. Reports are checked, not rows: rows are read far more often.
+# Facts that must not be negative. Only reports are checked, not stored rows, which are read far more often.
 _AMOUNTS = (
     "vcpus_total",
     "memory_mb",
@@ -54,7 +54,7 @@ def register(call: Call) -> Plan[Response] | Response:
 
 
 def report(call: Call) -> Plan[Response] | Response:
-    """Store the facts of a node; a root provider without a host becomes one.
+    """Store the facts of a node; the first report makes its root provider a host.
 
     Fails with 404 for a host without an agent; with 409 if another run is in charge, the provider is missing, or the
     node belongs to another host; with 403 for a host outside the token's bounds.

@@ -61,7 +61,7 @@ def show(call: Call) -> Response:
 
 
 def create(call: Call) -> Plan[Response]:
-    """Create an aggregate, or name one that a provider joined before.
+    """Create an aggregate, or name an unnamed aggregate of the Placement API.
 
     Returns the aggregate (201). Fails with 409 for a name or uuid in use, with 400 for invalid metadata.
     """
@@ -120,7 +120,7 @@ def delete(call: Call) -> Plan[Response]:
 
 
 def join(call: Call) -> Plan[Response] | Response:
-    """Add the nodes of a service to an aggregate; members stay members.
+    """Add the nodes of a service to an aggregate, unless they are members already.
 
     Fails with 404 for an unknown aggregate or service.
     """
@@ -181,7 +181,7 @@ def _show_aggregate(state: State, number: int) -> ShownAggregate:
 
 
 def _show_written(state: State, write: PutAggregate) -> ShownAggregate:
-    """Return an aggregate as it is after a write."""
+    """Return an aggregate with the values of a write."""
     aggregate = Aggregate(uuid=uuid_text(write.uuid), name=write.name, metadata=write.metadata)
     return _with_members(state, write.id, aggregate)
 

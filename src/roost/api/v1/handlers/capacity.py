@@ -12,8 +12,8 @@ from roost.scheduler.query import request_lookup
 def of_flavor(call: Call) -> Response:
     """Count how many more instances of a flavor fit.
 
-    Returns the count of the fleet, and of each of its parts on demand. Fails with 400 for an unknown or ambiguous
-    flavor.
+    Returns the count for the whole fleet and, with ``by``, for each of its parts. Fails with 400 for an unknown or
+    ambiguous flavor.
     """
     call.require_thread()
     query = call.query
@@ -26,7 +26,8 @@ def of_flavor(call: Call) -> Response:
 def of_request(call: Call) -> Response:
     """Count how many more instances of a request fit.
 
-    Returns the count of the fleet, and of each of its parts on demand. Fails with 400 for an invalid request.
+    Returns the count for the whole fleet and, with ``by``, for each of its parts. Fails with 400 for an invalid
+    request.
     """
     body = call.body
     assert isinstance(body, CapacityBody)

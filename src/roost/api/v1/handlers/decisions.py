@@ -68,7 +68,7 @@ def create(call: Call) -> Response | Act[Response]:
 def list_decisions(call: Call) -> Response:
     """List stored decisions, newest first.
 
-    Clients without policy roost:all_projects see those of their own project.
+    Clients without policy roost:all_projects see only decisions of their own project.
     """
     call.require_thread()
     query = call.query
@@ -174,7 +174,7 @@ def _visible_decision(call: Call) -> Decision:
 
 
 def _check_new(call: Call, request: Request) -> None:
-    """Refuse a claim for instances that this server runs: their operations claim for them.
+    """Refuse a claim for instances that this server runs: only their operations may claim resources for them.
 
     Raises:
         Conflict: such an instance exists.
@@ -185,10 +185,10 @@ def _check_new(call: Call, request: Request) -> None:
 
 
 def _check_claim(call: Call, instance_uuid: str) -> None:
-    """Refuse to move the claim of an instance that this server runs: its resources would be elsewhere.
+    """Refuse to move the claim of an instance that this server runs: the guest would stay, without its resources.
 
     Raises:
-        Conflict: it is not a mere claim.
+        Conflict: this server runs the instance.
     """
     uuid = uuid_bytes(instance_uuid)
     status = None if uuid is None else call.agents.reader(call.current).status(uuid)
@@ -197,7 +197,7 @@ def _check_claim(call: Call, instance_uuid: str) -> None:
 
 
 def _source_host(call: Call, decision: Decision, body: NextBody) -> str:
-    """Return the service that an instance is to leave; on another one, nothing changes."""
+    """Return the service that an instance is to leave: from the body, or else its current service."""
     if body.from_host is not None:
         return body.from_host
     return location_of(call.current.state, pick_of(decision, body.instance_uuid).instance_uuid)[0]
@@ -207,7 +207,7 @@ def request_of(call: Call, body: InstanceRequestBody, *, before: Request | None 
     """Return the request in a body, with its names resolved.
 
     Args:
-        before: an earlier request, perhaps of the same body: names resolve as they did then.
+        before: the earlier request under the same key; names resolve to their values in it.
 
     Raises:
         Problem: 400, the request is invalid.
@@ -227,7 +227,7 @@ def request_of(call: Call, body: InstanceRequestBody, *, before: Request | None 
 
 
 def _resolve_as_before(call: Call, body: InstanceRequestBody, before: Request) -> InstanceRequestBody:
-    """Replace names by their values in an earlier request; of an image the name is not stored."""
+    """Replace names by their values in an earlier request; any image name matches, since image names are not stored."""
     if body.flavor == before.flavor.name:
         body = msgspec.structs.replace(body, flavor=_entry(before.flavor))
     if isinstance(body.image, str) and before.image is not None:
@@ -255,9 +255,9 @@ def _respond_created(call: Call, result: Result) -> Response:
 
 
 def _decide_with_key(call: Call, body: DecisionBody, request: Request) -> Act[Response]:
-    """Decide under an idempotency key, from which the uuids of the decision and its instances follow.
+    """Decide under an idempotency key; the uuids of the decision and its instances derive from the key.
 
-    So any process finds the decision by its key while it is stored, and no two processes claim for one key.
+    So any process finds the stored decision by its key, and no two processes claim for one key.
     """
 
     def answer(result: Result) -> Response:
@@ -297,6 +297,6 @@ def _find_replay(call: Call, body: DecisionBody) -> Response | None:
 
 
 def _is_answer(before: Request, request: Request, decision: Decision) -> bool:
-    """Return whether a decision answers a request; stored requests have no user."""
+    """Return whether a decision answers a request; users are not compared, since they are not stored."""
     uuids = request.instance_uuids if decision.is_granted else ()
     return before == msgspec.structs.replace(request, instance_uuids=uuids, user_id="")

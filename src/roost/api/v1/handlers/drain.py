@@ -63,7 +63,7 @@ def cancel(call: Call) -> Response | Plan[Response]:
 
 
 def _is_same(previous: OperationRow, host: str, *, at_once: int) -> bool:
-    """Return whether an operation is the requested drain; whether it disabled the service is not stored."""
+    """Return whether an operation is the requested drain; ``disable`` is not compared, since it is not stored."""
     if previous.kind != "drain":
         return False
     body = body_of(previous, Drain)

@@ -106,7 +106,7 @@ def _respond_created(call: Call, group: ServerGroup) -> Response:
 
 
 def _new_uuid(call: Call) -> str:
-    """Return the uuid of a new group, derived from the idempotency key if there is one: repeated requests agree."""
+    """Return the uuid of a new group; with an idempotency key, repeated requests get the same uuid."""
     return str(uuid.uuid4()) if call.key is None else uuid_of(call, "group")
 
 

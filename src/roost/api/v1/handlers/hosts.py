@@ -134,7 +134,7 @@ def _row_of(state: State, name: str) -> int:
         rows = rows_of_service(state, name)
     if len(rows) > 1:
         nodes = ", ".join(hosts.nodes[row] for row in rows[:_NODES_MAX])
-        raise BadRequest(f"{len(rows)} nodes match {name}, by their name or that of their service: {nodes}")
+        raise BadRequest(f"{len(rows)} nodes match {name}, by their name or the name of their service: {nodes}")
     return rows[0]
 
 
@@ -177,7 +177,7 @@ def _resources(state: State, root: int) -> dict[str, ShownAmount]:
 
 
 def _show_service(state: State, rows: Sequence[int], facts: Sequence[HostFacts], *, uptime: Uptime) -> ShownService:
-    """Return a service by the given facts of its nodes."""
+    """Return a service, with the given facts of its nodes."""
     hosts = state.hosts
     reports = [each.reported_at_s for each in facts if each.reported_at_s is not None]
     return ShownService(

@@ -36,7 +36,7 @@ class Accept(Protocol):
     def __call__(
         self, current: Current, reader: WorkReader, instance_uuid: str, /, *, operation_uuid: bytes, now_s: float
     ) -> OperationPlan:
-        """Return the operation."""
+        """Return the plan of a new operation, or the existing operation."""
 
 
 def create(call: Call) -> Response | Plan[Response]:
@@ -78,7 +78,7 @@ def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
     """
     query, reader = call.query, call.agents.reader(call.current)
     assert isinstance(query, DeleteQuery)
-    if query.force:  # It releases resources before the host has removed the guest.
+    if query.force:  # ``force`` releases resources before the host has removed the guest.
         call.check_allowed(FORCE_DELETE)
     status = _find_status(call)
     if status is None:
@@ -130,7 +130,7 @@ def move(
     """Begin a move of an instance to another host.
 
     Args:
-        build_request: returns the request for the scheduler; its ``move`` gets a migration here.
+        build_request: returns the request for the scheduler; its ``move`` gets the uuid of the migration here.
         is_same: as for ``find_repeat``.
         is_verified: whether the instance waits for a confirmation on its target.
     """
@@ -167,7 +167,7 @@ def begin(
     """Begin an operation on an instance that this server runs, unless the same request was made already.
 
     Args:
-        accept: plans it.
+        accept: plans the operation.
         is_same: as for ``find_repeat``.
     """
     repeat = find_repeat(call, kind, is_same)
@@ -257,7 +257,7 @@ def _find_build(call: Call, previous: OperationRow) -> Request:
 
 
 def _is_same(reader: WorkReader, previous: OperationRow, request: Request, *, name: str) -> bool:
-    """Return whether an operation is the requested build; the first instance has its name."""
+    """Return whether an operation is the requested build; its name is the name of its first instance."""
     uuids = tuple(map(uuid_form, request.instance_uuids))
     first = uuid_bytes(uuids[0])
     status = None if first is None else reader.status(first)

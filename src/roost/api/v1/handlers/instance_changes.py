@@ -23,7 +23,7 @@ def rebuild(call: Call) -> Response | Plan[Response]:
     """
     body, image = call.body, None
     assert isinstance(body, RebuildBody)
-    repeat = find_repeat(call, "rebuild")  # Even if the image has changed since.
+    repeat = find_repeat(call, "rebuild")  # A repeated request matches even if the image has changed since.
     if repeat is not None:
         return repeat
     if body.image is not None:

@@ -1,4 +1,4 @@
-"""Moves of instances without a stop: live migration and evacuation."""
+"""Live migrations of instances, and evacuations from failed hosts."""
 
 from functools import partial
 

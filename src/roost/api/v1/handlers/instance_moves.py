@@ -24,7 +24,7 @@ from roost.scheduler.query.request_lookup import flavor_of
 
 
 def resize(call: Call) -> Response | Plan[Response]:
-    """Resize an instance, on its host or another one; it then waits for a confirmation or revert.
+    """Resize an instance, on its host or another one; the instance then waits for a confirmation or revert.
 
     Returns the operation (202). Fails with 400 for an unknown or unchanged flavor, with 404 for an unknown instance,
     with 409 for an unsuitable status.
@@ -41,7 +41,7 @@ def resize(call: Call) -> Response | Plan[Response]:
 
 
 def migrate(call: Call) -> Response | Plan[Response]:
-    """Move an instance to another host, with a stop on the way.
+    """Cold-migrate an instance to another host.
 
     Returns the operation (202). Fails with 400 for an unknown or current host, with 404 for an unknown instance, with
     409 for an unsuitable status.
@@ -62,7 +62,7 @@ def migrate(call: Call) -> Response | Plan[Response]:
 def confirm(call: Call) -> Response | Plan[Response]:
     """Confirm a resize or migration: the source releases its resources.
 
-    Returns the operation (202). Fails with 404 for an unknown instance, with 409 for without a move to confirm.
+    Returns the operation (202). Fails with 404 for an unknown instance, with 409 if there is no move to confirm.
     """
     return act(call, "confirm", MoveSettlement())
 
@@ -71,7 +71,7 @@ def revert(call: Call) -> Response | Plan[Response]:
     """Revert a resize or migration: the instance returns to its source.
 
     Returns the operation (202). Fails with 403 for ``lost`` without its policy, with 404 for an unknown instance, with
-    409 for without a move to revert.
+    409 if there is no move to revert.
     """
     body = call.body
     assert isinstance(body, RevertBody)
@@ -127,7 +127,7 @@ def is_aimed_at(previous: OperationRow, host: str | None) -> bool:
 
 
 def _is_same_size(previous: OperationRow, body: ResizeBody) -> bool:
-    """Return whether a resize has the requested flavor; a name counts even if its flavor has changed since."""
+    """Return whether a resize has the requested flavor; a name matches even if its flavor has changed since."""
     flavor = body_of(previous, InstanceMove).request.flavor
     return flavor.name == body.flavor if isinstance(body.flavor, str) else flavor == _flavor(body)
 

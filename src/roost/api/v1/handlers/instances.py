@@ -29,7 +29,7 @@ from roost.model.work.work_rows import MigrationRow, OperationRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.ports import WorkReader
 
-# Maximum number of instances that a page scans, whatever number it shows.
+# Maximum number of instances scanned for a page, regardless of the number shown.
 _SCAN_MAX = 5_000
 _CHUNK = 200
 # Maximum number of operations shown with an instance, newest first.
@@ -42,8 +42,8 @@ _InstanceRows = Iterator[tuple[str, StatusRow | Holder | None]]
 def list_instances(call: Call) -> Response:
     """List instances in order of their requests, then mere claims by uuid.
 
-    Clients without policy roost:all_projects see those of their own project. A move of an instance neither repeats nor
-    omits it in the pages.
+    Clients without policy roost:all_projects see only instances of their own project. An instance appears once in the
+    pages, even if it moves meanwhile.
     """
     call.require_thread()
     query = call.query
@@ -93,14 +93,14 @@ def show(call: Call) -> Response:
 
 
 def claim_of(call: Call) -> Holder | None:
-    """Return the consumer of an instance in the columns; None: it holds nothing, or belongs to another project."""
+    """Return the consumer of an instance; None: it has no allocations, or belongs to another project."""
     body = uuid_bytes(call.name)
     holder = None if body is None else call.current.state.holders.get(body)
     return holder if holder is not None and holder.instance is not None and call.can_see(holder.project_id) else None
 
 
 def host_of(state: State, holder: Holder) -> str:
-    """Return the service of an instance that holds a claim."""
+    """Return the service of an instance with a claim."""
     assert holder.instance is not None, "the consumer is an instance"
     return state.hosts.names[state.hosts.row_of_id[holder.instance.host_id]]
 
@@ -130,7 +130,7 @@ def _find_statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Inst
 
 
 def _find_claims(call: Call, query: InstancesQuery, *, after: bytes) -> _InstanceRows:
-    """Yield mere claims, by uuid; they match no name and no status."""
+    """Yield mere claims, by uuid; none for a query with a name or a status, which claims lack."""
     if query.name or query.status is not None:
         return
     claims = heapq.nsmallest(_SCAN_MAX + 1, _find_holders(call, query, after=after), key=lambda holder: holder.uuid)

@@ -164,7 +164,7 @@ def _show_operation(reader: WorkReader, row: OperationRow) -> ShownOperation:
 
 def _outcome(row: OperationRow, parts: list[OperationRow], *, count: int) -> Outcome:
     """Return the outcome of an operation and its sub-operations; a build ends before its sub-operations do."""
-    if row.kind == "drain":  # It waits for its sub-operations and sums them up itself.
+    if row.kind == "drain":  # A drain waits for its sub-operations: its own outcome includes theirs.
         return row.outcome or "open"
     if not row.outcome or not all(part.outcome for part in parts):
         return "open"

@@ -1,4 +1,4 @@
-"""Standings of instances, for agents that find remains of them on their hosts."""
+"""Standings of instances: their host and whether they are busy, for agents with remains of these instances."""
 
 from collections.abc import Collection
 
@@ -27,7 +27,7 @@ def standings_of(uuids: Collection[str], reader: WorkReader) -> dict[str, Standi
     """Return the standings of instances, by uuid as given; instances without a status are omitted."""
     texts = {body: text for text in uuids if (body := uuid_bytes(text)) is not None}
     rows = reader.statuses_of([*texts]) if texts else []
-    # A status names its last migration even after its end.
+    # A status names its last migration even after the end of that migration.
     moved = [row.uuid for row in rows if row.migration_uuid is not None]
     moves = reader.migrations_of_all(moved) if moved else []
     unsettled = {move.instance_uuid for move in moves if move.status in OPEN_MOVES}

@@ -22,7 +22,7 @@ class AggregatesQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_field
 class AggregateBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A new aggregate."""
 
-    name: Annotated[Annotated[str, _NAME], Meta(description="A name that no other aggregate has.")]
+    name: Annotated[Annotated[str, _NAME], Meta(description="Unique name of the aggregate.")]
     uuid: Annotated[
         str | None,
         Meta(description="Uuid; it may belong to an aggregate without a name; null: the server generates one."),
@@ -47,7 +47,7 @@ class ShownAggregate(msgspec.Struct, frozen=True, kw_only=True):
     """An aggregate and its members."""
 
     uuid: Annotated[str, Meta(description="Uuid of the aggregate.")]
-    name: Annotated[str, Meta(description="Name; empty if a provider joined the aggregate before it was created.")]
+    name: Annotated[str, Meta(description="Name; empty: the aggregate was created by the Placement API.")]
     availability_zone: Annotated[str | None, Meta(description=_ZONE)]
     metadata: Annotated[dict[str, str], Meta(description="Keys and values for filters and weighers.")]
     hosts: Annotated[list[str], Meta(description="Names of services: their root providers are members.")]

@@ -21,7 +21,9 @@ class InstanceRequestBody(RequestDocument, frozen=True, kw_only=True, forbid_unk
 
     flavor: Annotated[  # type: ignore[assignment]  # a client may send a name
         FlavorEntry | str,
-        Meta(description="The flavor of the instances, or the name of a stored flavor or of one in a stored decision."),
+        Meta(
+            description="The flavor of the instances, or the name of a stored flavor or one in a stored decision."
+        ),
     ]
     image: _Image = None  # type: ignore[assignment]  # likewise
 
@@ -127,14 +129,14 @@ class NextBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str | None, Meta(description="Uuid of the instance; optional if the decision is for one instance.")
     ] = None
     from_host: Annotated[
-        str | None, Meta(description="Service to leave; if the instance is on another one already, nothing changes.")
+        str | None, Meta(description="Service to leave; 409 if the instance is on another service already.")
     ] = None
 
 
 class NextStep(msgspec.Struct, frozen=True, kw_only=True):
     """The next host of an instance."""
 
-    pick: Annotated[ShownPick, Meta(description="Its new host.")]
+    pick: Annotated[ShownPick, Meta(description="The new host.")]
     left: Annotated[int, Meta(description="Number of remaining alternates.")]
 
 
@@ -156,7 +158,7 @@ class ReplayBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class ShownReplay(msgspec.Struct, frozen=True, kw_only=True):
     """A stored decision, and the result of deciding it again from the same state."""
 
-    is_same: Annotated[bool, Meta(description="Whether both are equal, except for durations.")]
+    is_same: Annotated[bool, Meta(description="Whether both decisions are equal, except for durations.")]
     fields: Annotated[list[str], Meta(description="Names of the fields that differ.")]
     differences: Annotated[list[HostDifference], Meta(description="Hosts with different results.")]
     stored: ShownDecision

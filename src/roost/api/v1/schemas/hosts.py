@@ -48,7 +48,7 @@ class ShownHost(msgspec.Struct, frozen=True, kw_only=True):
     disabled: Annotated[bool, Meta(description="Whether the scheduler skips it.")]
     disabled_reason: Annotated[str, Meta(description=_STATE_REASON)]
     forced_down: Annotated[bool, Meta(description="Whether an operator forced it down.")]
-    up: Annotated[bool, Meta(description="Whether it is not forced down, and reported in time or never.")]
+    up: Annotated[bool, Meta(description="Whether it is not forced down, and its last report, if any, is recent.")]
     instances: Annotated[int, Meta(description="Number of instances on it.")]
     resources: Annotated[dict[str, ShownAmount], Meta(description="Amounts in its tree, by resource class.")]
 
@@ -84,7 +84,7 @@ class ShownService(msgspec.Struct, frozen=True, kw_only=True):
     disabled: Annotated[bool, Meta(description="Whether the scheduler skips at least one of its nodes.")]
     disabled_reason: Annotated[str, Meta(description=_STATE_REASON)]
     forced_down: Annotated[bool, Meta(description="Whether an operator forced it down.")]
-    up: Annotated[bool, Meta(description="Whether it is not forced down, and reported in time or never.")]
+    up: Annotated[bool, Meta(description="Whether it is not forced down, and its last report, if any, is recent.")]
     reported_at_s: Annotated[
         float | None, Meta(description="Time of its last report, in seconds since the epoch; null: it never reported.")
     ]

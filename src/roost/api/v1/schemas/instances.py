@@ -19,7 +19,7 @@ class InstancesBody(InstanceRequestBody, frozen=True, kw_only=True, forbid_unkno
 
     name: Annotated[
         Annotated[str, Meta(min_length=1, max_length=NAME_MAX)],
-        Meta(description="Name of the instance; of several, the first has it and the others add -2, -3 and so on."),
+        Meta(description="Name of the first instance; further instances have it with the suffix -2, -3 and so on."),
     ]
     count: Annotated[
         Annotated[int, Meta(ge=1, le=INSTANCES_MAX)],
@@ -65,7 +65,7 @@ class ResizeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     flavor: Annotated[
         FlavorEntry | str,
-        Meta(description="The flavor, or the name of a stored flavor or of one in a stored decision."),
+        Meta(description="The flavor, or the name of a stored flavor or one in a stored decision."),
     ]
 
 
@@ -113,7 +113,10 @@ class ShownInstance(msgspec.Struct, frozen=True, kw_only=True):
     created_at_s: Annotated[
         float | None, Meta(description="Time of its request, in seconds since the epoch, if known.")
     ]
-    changed_at_s: Annotated[float | None, Meta(description="Time of the last change of status or task, likewise.")]
+    changed_at_s: Annotated[
+        float | None,
+        Meta(description="Time of the last change of status or task, in seconds since the epoch, if known."),
+    ]
 
 
 class InstanceOperation(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,8 +134,8 @@ class DetailedInstance(ShownInstance, frozen=True, kw_only=True):
     attempts: Annotated[
         list[Attempt],
         Meta(
-            description="Hosts of its build attempts, in order; problem is the reason of a failure, and is empty in "
-            "the last attempt during and after a successful build."
+            description="Hosts of its build attempts, in order; problem is the reason of a failure, and is empty for "
+            "the current attempt and for a successful one."
         ),
     ]
     operations: Annotated[list[InstanceOperation], Meta(description="Its latest operations, newest first.")]

@@ -43,7 +43,7 @@ class ShownMigration(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Resources that the migration holds: amount of each resource class, by provider uuid."),
     ]
     created_at_s: Annotated[float, Meta(description="Time of the request, in seconds since the epoch.")]
-    changed_at_s: Annotated[float, Meta(description="Time of the last change of status, likewise.")]
+    changed_at_s: Annotated[float, Meta(description="Time of the last change of status, in seconds since the epoch.")]
 
 
 class MigrationsPage(msgspec.Struct, frozen=True, kw_only=True):

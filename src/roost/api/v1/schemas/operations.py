@@ -56,7 +56,7 @@ class ShownOperation(msgspec.Struct, frozen=True, kw_only=True):
     problem: Annotated[str, Meta(description="Reason of a failure.")]
     is_cancelled: Annotated[bool, Meta(description="Whether it was cancelled.")]
     created_at_s: Annotated[float, Meta(description="Time of the request, in seconds since the epoch.")]
-    changed_at_s: Annotated[float, Meta(description="Time of the last step, likewise.")]
+    changed_at_s: Annotated[float, Meta(description="Time of the last step, in seconds since the epoch.")]
     instances: Annotated[list[ShownSubject], Meta(description="Its instances.")]
     orders: Annotated[list[ShownOrder], Meta(description="Its orders, without those of sub-operations.")]
     story: Annotated[
