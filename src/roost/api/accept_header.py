@@ -43,7 +43,7 @@ def acceptable_types(header: str | None, offers: Sequence[str]) -> list[str]:
 
 
 def _parse_ranges(header: str) -> dict[str, float] | None:
-    """Return the quality of each range, with ``;`` after a range with parameters; None: the header is malformed."""
+    """Return the quality of each range; the key of a range with parameters ends in ``;``. None: malformed header."""
     ranges: dict[str, float] = {}
     at = _match_end(_GAP, header, 0)
     while at < len(header):

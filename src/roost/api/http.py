@@ -77,7 +77,7 @@ class Request:
     body_bytes: int = 0  # bytes that the server counts as in flight
     is_body_read: bool = False
     is_write: bool = False  # whether its task needs a commit; set when the task has run
-    prefix: str = ""  # mount prefix of the API, the begin of links and locations
+    prefix: str = ""  # mount prefix of the API, the start of links and locations
     host_url: str = ""  # scheme and host from the request, for locations
     request_id: str = ""
     is_mounted: bool = True  # whether the path is below the mount prefix

@@ -43,7 +43,7 @@ REUSE_AFTER_S = 7 * 86_400
 
 
 class Current:
-    """The columns of the database in this process, and the methods that change columns and database.
+    """The columns of the database in this process, with methods to change columns and database together.
 
     Claims and releases are staged: they apply to the columns at once, so that the next decision sees them, and
     ``flush`` makes them durable as one group. Acknowledge a staged item only after ``flush``. All other writes are
@@ -216,7 +216,7 @@ class Current:
             if at_s <= before_s and number not in self._reused:
                 self._reused.add(number)
                 return ReuseSymbol("resource_class", number, name, at_s)
-        # Most of the numbers that this process assigned were probably never committed: assign them again.
+        # Most numbers of this process were probably never committed: later calls may assign them again.
         self._reused.clear()
         self._numbered.clear()
         room = FIRST_NUMBERS["trait"] - FIRST_NUMBERS["resource_class"] - 1
@@ -324,7 +324,7 @@ class Current:
         return committed.refusals
 
     def _with_tasks(self, items: Iterable[Item]) -> list[Item]:
-        """Return items with writes for the begin and the end of each I/O task of an instance.
+        """Return items with writes for the start and the end of each I/O task of an instance.
 
         The status rows in an item's work define these writes. With other processes on the database, each status row
         gets one: the columns may be older than the row.

@@ -13,7 +13,7 @@ class Silence:
         self._ended_s = 0.0
 
     def note(self, error: Exception) -> None:
-        """Record an error; ``StoreGone`` is the end of a period without an answer."""
+        """Record an error; a ``StoreGone`` ends a period without an answer."""
         if isinstance(error, StoreGone):
             self._error, self._ended_s = error, time.monotonic()
 

@@ -280,7 +280,7 @@ class Serving:
         results = [(job, job.act if job.slices else self._plan(job)) for job in jobs]
         planned = [job for job, result in results if isinstance(result, Plan)]
         conflicted = [job for phase in _phases(planned) for job in self._commit(phase)]
-        # Acts run after the commits: the plans were made on the columns before the acts.
+        # Acts run after the commits: the plans were made on columns without the effects of the acts.
         acting = [job for job, result in results if isinstance(result, Act)]
         self._do(acting)
         dependent = [job for job, result in results if isinstance(result, Again)]

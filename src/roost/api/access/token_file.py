@@ -13,7 +13,7 @@ _CHECK_INTERVAL_S = 1.0  # between two checks of the file
 
 
 class TokenFile:
-    """Tokens of a file, read again after each change; if the file is invalid then, the earlier tokens stay valid.
+    """Tokens of a file, read again after each change; an invalid file leaves the earlier tokens valid.
 
     Args:
         path: of the file.

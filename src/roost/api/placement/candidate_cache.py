@@ -61,10 +61,10 @@ class CandidateCache:
         return candidate_query.parse(request.pairs(), request.version, groups_max=request.options.groups_max)
 
     def compile(self, request: Request, query: CandidateQuery) -> CachedQuery | None:
-        """Return the compiled query of a request; None if a name is unknown, but there are no candidates anyway.
+        """Return the compiled query of a request; None: there are no candidates, because a name is unknown.
 
         Raises:
-            BadRequest: a name is unknown, and the rest of the query may have candidates.
+            BadRequest: a class or trait is unknown; see ``unknown_names.check_names``.
         """
         key, state = (request.query_string, request.version), self.state
         cached = self._queries.get(key)

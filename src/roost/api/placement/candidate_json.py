@@ -29,7 +29,7 @@ class _TreeText(NamedTuple):
     text: str
     requests: int
     used: frozenset[int]  # provider rows
-    limit: float  # requested number; fewer requests than this are all requests of the tree
+    limit: float  # requested number; if ``requests`` is smaller, the tree has no further requests
 
     @property
     def memory_bytes(self) -> int:

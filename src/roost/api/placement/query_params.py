@@ -144,7 +144,7 @@ def tree(value: str) -> str:
 
 
 def _uuid(text: str) -> str | None:
-    """Return a uuid in canonical form; None: it has more than digits, dashes, braces, ``urn:`` and ``uuid:``."""
+    """Return a uuid in canonical form; None: it contains more than digits, dashes, braces, ``urn:``, ``uuid:``."""
     body = uuid_bytes(text)
     digits = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "").lower()
     return uuid_text(body) if body is not None and body.hex() == digits else None

@@ -139,7 +139,7 @@ class Connection(HttpToolsProtocol):
                 self._start_timer(self.limits.header_timeout_s, self._refuse_late_head)
             self._head_bytes += len(data)
         super().data_received(data)
-        # Check the size here, too: the parser buffers an incomplete URL or header without a callback.
+        # Check the size here, too: the parser buffers an incomplete header without a callback.
         if self._is_in_head and self._head_bytes > self.limits.head_max_bytes and self._problem is None:
             self._end(self._large_head_problem())
 

@@ -7,7 +7,7 @@ from roost.model import names
 from roost.model.writes import Item, PutSymbol, ReuseSymbol
 from roost.placement.current import FIRST_NUMBERS, Current
 
-# Maximum number of attempts to number names; concurrent numbering by another process fails an attempt.
+# Maximum number of attempts to number names; an attempt fails if another process numbers names at the same time.
 _ROUNDS = 8
 
 _FORMS: dict[str, tuple[Callable[[str], bool], str]] = {

@@ -35,7 +35,7 @@ def row_of(state: State, uuid: str) -> int:
 
 
 def find_matching(state: State, group: ResourceGroup, *, name: str | None = None, uuid: str | None = None) -> Rows:
-    """Return the providers that each satisfy a whole request group; optionally only one name or uuid.
+    """Return the providers that alone satisfy a request group, optionally only the one with a name or uuid.
 
     An unknown aggregate or tree matches no provider.
 

@@ -177,7 +177,7 @@ def _resources(state: State, root: int) -> dict[str, ShownAmount]:
 
 
 def _show_service(state: State, rows: Sequence[int], facts: Sequence[HostFacts], *, uptime: Uptime) -> ShownService:
-    """Return a service, with the given facts of its nodes."""
+    """Return a service with the given facts of its nodes."""
     hosts = state.hosts
     reports = [each.reported_at_s for each in facts if each.reported_at_s is not None]
     return ShownService(

@@ -21,9 +21,7 @@ class InstanceRequestBody(RequestDocument, frozen=True, kw_only=True, forbid_unk
 
     flavor: Annotated[  # type: ignore[assignment]  # a client may send a name
         FlavorEntry | str,
-        Meta(
-            description="The flavor of the instances, or the name of a stored flavor or one in a stored decision."
-        ),
+        Meta(description="The flavor of the instances, or the name of a stored flavor or one in a stored decision."),
     ]
     image: _Image = None  # type: ignore[assignment]  # likewise
 
