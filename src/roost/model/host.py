@@ -25,7 +25,7 @@ class PciPool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
         dict[str, str | tuple[str, ...] | None],
         Meta(description="Further properties, such as physical_network, remote_managed or live_migratable."),
     ] = {}
-    rp_uuids: Annotated[tuple[str, ...], Meta(description="Uuids of the providers with their inventories.")] = ()
+    rp_uuids: Annotated[tuple[str, ...], Meta(description="Uuids of the providers of these devices.")] = ()
     count: Annotated[Annotated[int, Meta(ge=0, le=AMOUNT_MAX)], Meta(description="Number of free devices.")]
 
 
@@ -46,7 +46,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stats: dict[str, str] = {}
     metrics: dict[str, float] = {}
     pci_pools: tuple[PciPool, ...] = ()
-    numa: NumaTopology | None = None  # including usage, which allocations do not have
+    numa: NumaTopology | None = None  # including the use of cells, which allocations do not record
     num_io_ops: int = 0
     failed_builds: int = 0
     host_ip: str = ""
@@ -61,7 +61,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def is_up(facts: HostFacts, *, now_s: float, down_time_s: float) -> bool:
     """Return whether a host is up: not forced down, and reported in time or never.
 
-    Reports from the future and from the past count alike.
+    A report time in the future counts like a past time at the same distance.
     """
     if facts.is_forced_down:
         return False
@@ -78,7 +78,7 @@ class HostSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
-    """A set of hosts with metadata. Its label is on the root provider of each host."""
+    """A set of hosts with metadata. A host is a member if its root provider is a member."""
 
     uuid: str
     name: str = ""

@@ -102,7 +102,7 @@ _UNITS = {"MEMORY_MB": "MiB memory", "DISK_GB": "GiB disk", "VCPU": "VCPU", "PCP
 
 
 def derive_uuid(*words: str) -> str:
-    """Return a uuid of version 8 that follows from words."""
+    """Return a uuid of version 8, derived from words."""
     body = bytearray(hashlib.blake2b("\0".join(words).encode(), digest_size=16).digest())
     body[6] = 0x80 | body[6] & 0x0F
     body[8] = 0x80 | body[8] & 0x3F

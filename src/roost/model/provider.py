@@ -23,7 +23,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("total", "reserved", "min_unit", "max_unit", "step_size"):
             # A stored fraction could not be decoded again.
             if not isinstance(getattr(self, name), int):
-                raise ValueError(f"{name} must be a whole number, got {getattr(self, name)!r}")  # noqa: TRY004  # the noun's one error
+                raise ValueError(f"{name} must be a whole number, got {getattr(self, name)!r}")  # noqa: TRY004  # each invalid value raises ValueError
         if not 1 <= self.total <= AMOUNT_MAX:
             raise ValueError(f"total must be 1..{AMOUNT_MAX}, got {self.total}")
         if not 0 <= self.reserved <= self.total:

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from roost.model.settings.roost_settings import Settings
 
-FRAME_HEAD = 8  # bytes: the length of the frame behind it, big-endian
+FRAME_HEAD = 8  # bytes before each frame, with its length, big-endian
 FRAME_MAX = 2**30  # bytes
 
 
@@ -68,7 +68,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The failure of a question; with number 0, of the start of the reader."""
+    """The failure of a question or, with number 0, of the reader's start."""
 
     number: int
     problem: str  # a sentence

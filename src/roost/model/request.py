@@ -89,19 +89,19 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     segments: dict[str, str] = {}  # permitted segments -> uuid of the aggregate, "": none
     is_remote_managed: bool = False  # its port needs a remotely managed device
     physnet: str = ""  # its physical network
-    is_tunneled: bool = False  # whether tunnels carry it
+    is_tunneled: bool = False  # whether it is a tunneled network
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
     """A move of an instance from its host."""
 
     instance_uuid: str
-    # Consumer that holds the old allocations from the commit of the move until it departs; None: the same commit
+    # Consumer that holds the previous allocations until the end of the migration; None: the commit of the move
     # releases them.
     migration_uuid: str | None = None
     may_stay: bool = False  # whether its current host is eligible, as for a resize
-    # Whether it may return to its host, until a conductor rules that out. Until then, an affinity group accepts no
-    # new members elsewhere.
+    # Whether the instance may still return to its previous host; a conductor ends this period. During the period, an
+    # affinity group with this instance alone accepts no new member.
     may_return: bool = False
 
 
@@ -149,6 +149,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def group_joined(self) -> str | None:
-        """The uuid of the server group to join: of the request itself, else of the hint ``group``."""
+        """The uuid of the server group to join: from the request itself, else from the hint ``group``."""
         hint = self.hints.get("group") or None
         return self.group or (hint[0] if isinstance(hint, list) else hint)

@@ -7,10 +7,10 @@ from roost.model.names import standard_resource_classes, standard_traits
 
 
 def class_of_device(name: str, *, vendor_id: str, product_id: str) -> str:
-    """Return the resource class of devices in Placement; invalid if the name is too long.
+    """Return the resource class of devices in Placement; the caller must check it, because a name may be too long.
 
     Args:
-        name: from the request or the inventory; empty: a name from vendor and product.
+        name: name from an alias or a device specification; empty: derive it from vendor and product.
 
     >>> class_of_device("", vendor_id="10de", product_id="1db4")
     'CUSTOM_PCI_10DE_1DB4'
@@ -21,7 +21,7 @@ def class_of_device(name: str, *, vendor_id: str, product_id: str) -> str:
 
 
 def traits_of_device(text: str) -> list[str]:
-    """Return the traits of a comma-separated text in Placement's form.
+    """Return the traits in a comma-separated text, in the spelling of Placement.
 
     >>> traits_of_device("hw_gpu_api_vulkan, big one")
     ['CUSTOM_BIG_ONE', 'HW_GPU_API_VULKAN']
@@ -31,7 +31,7 @@ def traits_of_device(text: str) -> list[str]:
 
 
 def _normal(name: str, standard: Iterable[str]) -> str:
-    """Return a name in Placement's form, standard or custom.
+    """Return a name in the spelling of Placement, with the prefix ``CUSTOM_`` unless it is a standard name.
 
     >>> _normal("my gpu--x", ()), _normal("CUSTOM_A", ()), _normal("vgpu", ("VGPU",))
     ('CUSTOM_MY_GPU_X', 'CUSTOM_A', 'VGPU')

@@ -59,7 +59,7 @@ class NumaTopology(
 ):
     """All NUMA cells of a host."""
 
-    cells: Annotated[tuple[NumaCell, ...], Meta(description="In the order of the host.")]
+    cells: Annotated[tuple[NumaCell, ...], Meta(description="NUMA cells, in the order of the host's report.")]
 
     def __post_init__(self) -> None:
         ids = [cell.id for cell in self.cells]

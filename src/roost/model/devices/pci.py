@@ -8,13 +8,13 @@ from msgspec import Meta
 from roost.model.names import AMOUNT_MAX
 from roost.model.switches import NO, YES
 
-# Required nearness of devices to the processors and memory of the instance.
+# Required NUMA affinity of devices to the processors and memory of the instance.
 PciNumaPolicy = Literal["required", "legacy", "preferred", "socket"]
 # Required fields and tags of a pool, with their values.
 PciTraits = dict[str, str | tuple[str, ...] | None]
 
 _Hex = Annotated[str, Meta(pattern="^[0-9a-fA-F]{4}$(?!\n)")]
-# Descriptions of values for error messages.
+# Permitted values of the fields, for error messages.
 _VALUE_TEXTS = {
     **dict.fromkeys(("vendor_id", "product_id"), "four hexadecimal digits"),
     "device_type": "type-PCI, type-PF or type-VF",
@@ -29,7 +29,7 @@ _SWITCHES = {
 
 
 class PciAlias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A name for devices in flavors; entries with equal names are alternatives."""
+    """A name by which flavors request PCI devices; aliases with equal names are alternatives."""
 
     name: _Name
     capability_type: Literal["pci"] = "pci"
@@ -69,7 +69,7 @@ class PciRequest(msgspec.Struct, frozen=True, kw_only=True):
     numa_policy: PciNumaPolicy = "legacy"
     source: Literal["flavor", "port"] = "flavor"  # origin; only requests of flavors go to Placement
     request_id: str = ""  # prefix of the suffixes of its resource groups
-    name: str = ""  # of the alias, if it has one
+    name: str = ""  # of the alias; empty: no alias
 
     def describe(self) -> str:
         """Describe the request in words."""
@@ -98,10 +98,10 @@ def read_alias(text: str) -> PciAlias:
 
 
 def check_aliases(texts: tuple[str, ...]) -> None:
-    """Check alias texts, and that entries with equal names agree.
+    """Check alias texts: each must be valid, and entries with equal names must agree.
 
     Raises:
-        ValueError: an entry is invalid, or two with one name differ in device_type or numa_policy.
+        ValueError: an entry is invalid, or two entries with the same name differ in device_type or numa_policy.
     """
     first: dict[str, PciAlias] = {}
     for text in texts:

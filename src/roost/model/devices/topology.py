@@ -33,12 +33,12 @@ class InstanceTopology(msgspec.Struct, frozen=True, kw_only=True, cache_hash=Tru
     isolates_emulator: bool = False  # whether emulator threads get an extra processor
 
     def reserved_cpus(self, position: int) -> int:
-        """Return the number of extra emulator processors for the cell at a position."""
+        """Return the number of extra processors for emulator threads in the cell at a position."""
         return int(self.isolates_emulator and position == 0)
 
 
 class NetworkNeeds(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
-    """Networks with cards that the instance must be near."""
+    """Networks of an instance; it must be near their network cards."""
 
     physnets: frozenset[str] = frozenset()
     is_tunneled: bool = False
@@ -55,6 +55,6 @@ class PlacedCell(msgspec.Struct, frozen=True, kw_only=True):
     """An instance cell on a host cell."""
 
     cell: InstanceCell
-    host_cell: int  # its id
+    host_cell: int  # id of the host cell
     page_size: int | None = None  # KiB; None: the host's smallest, or any
     pins: Pins = Pins()

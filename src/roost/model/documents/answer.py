@@ -12,7 +12,7 @@ class ProviderShare(msgspec.Struct, frozen=True, kw_only=True):
     """The resources of an instance on one provider."""
 
     provider: Annotated[str, Meta(description="Name of the provider.")]
-    uuid: Annotated[str, Meta(description="Its uuid.")]
+    uuid: Annotated[str, Meta(description="Uuid of the provider.")]
     resources: Annotated[dict[str, int], Meta(description="Amount of each resource class.")]
 
 
@@ -21,12 +21,13 @@ class AnswerPick(msgspec.Struct, frozen=True, kw_only=True):
 
     host: Annotated[str, Meta(description="Name of the service.")]
     nodename: Annotated[str, Meta(description="Name of the node.")]
-    cell_uuid: Annotated[str, Meta(description="Its cell.")]
+    cell_uuid: Annotated[str, Meta(description="Cell of the host.")]
     instance_uuid: Annotated[
         str | None, Meta(description="Uuid of the instance; null: unnamed in the request, or an alternate.")
     ]
     allocations: Annotated[
-        tuple[ProviderShare, ...], Meta(description="Its resources by provider; empty: no candidates were searched.")
+        tuple[ProviderShare, ...],
+        Meta(description="Resources of the instance by provider; empty: candidates were not searched."),
     ]
     limits: Annotated[
         Limits,
@@ -102,7 +103,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     ]
     stages: Annotated[
         tuple[AnswerStage, ...],
-        Meta(description="In order; of the first instance or, for a refusal, of the one without a host."),
+        Meta(
+            description="Verdicts in the order of the rules: for the first instance or, in a refusal, for the instance "
+            "without a host."
+        ),
     ]
     ranking: Annotated[
         tuple[RankedHost, ...],

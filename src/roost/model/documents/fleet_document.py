@@ -1,4 +1,4 @@
-"""A fleet in one document, for ``roost decide``: hosts with the names of Nova's HostState.
+"""A fleet in one document, for ``roost decide``: hosts with the attribute names of Nova's HostState.
 
 Missing keys have the defaults here and in the generated JSON Schema. Unknown keys are refused.
 """
@@ -15,7 +15,7 @@ from roost.model.host import PciPool
 from roost.model.names import AMOUNT_MAX, RATIO_MAX
 from roost.model.provider import Inventory
 
-# Whole numbers up to here are exact in a column.
+# Upper bound for exact whole numbers in a column of float64.
 _EXACT_MAX = 2**53
 
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -40,7 +40,7 @@ class ServiceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ] = None
 
 
-# Encoding omits only this very object, not equal ones.
+# The default as one object: encoding omits a default only if it is the same object, not an equal one.
 UP = ServiceEntry()
 
 
@@ -51,7 +51,7 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     nodename: Annotated[Name | None, Meta(description="Name of the node; null: the name of the service.")] = None
     hypervisor_hostname: Annotated[Name | None, Meta(description="Alias of nodename.")] = None
     uuid: Annotated[
-        UUID | None, Meta(description="Uuid of the root provider; null: of the provider with the name of the node.")
+        UUID | None, Meta(description="Uuid of the root provider; null: the provider with the name of the node.")
     ] = None
     cell_uuid: Annotated[str | None, Meta(description="Cell of the host.")] = None
     rack: Annotated[str, Meta(description="Rack of the host; empty: unknown.")] = ""
@@ -69,7 +69,9 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     cpu_info: Annotated[
         dict[str, Any] | str | None, Meta(description="Properties of its processor, as an object or as JSON text.")
     ] = None
-    stats: Annotated[dict[str, str], Meta(description="Statistics, which requests for capabilities can name.")] = {}
+    stats: Annotated[
+        dict[str, str], Meta(description="Statistics by name; flavors can require them as capabilities.")
+    ] = {}
     metrics: Annotated[dict[str, float], Meta(description="Metrics by name.")] = {}
     pci_pools: Annotated[tuple[PciPool, ...], Meta(description="Free PCI devices, grouped by equal properties.")] = ()
     numa_topology: Annotated[NumaTopology | None, Meta(description="NUMA cells and their use; null: not reported.")] = (
@@ -95,7 +97,10 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     disk_allocation_ratio: Annotated[Ratio | None, Meta(description=f"Overcommit of disk; {_RATIO_DEFAULT}.")] = None
     instances: Annotated[tuple[UUID, ...], Meta(description="Uuids of the instances on the host.")] = ()
     num_instances: Annotated[
-        Amount | None, Meta(description="Number of instances; null: those listed here and in server groups.")
+        Amount | None,
+        Meta(
+            description="Number of instances; null: the number of instances listed for the host and in server groups."
+        ),
     ] = None
     num_io_ops: Annotated[Amount, Meta(description="I/O operations in flight.")] = 0
     failed_builds: Annotated[Amount, Meta(description="Consecutive failed builds on the host.")] = 0
@@ -108,7 +113,7 @@ class ImageEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     disk_format: Annotated[str | None, Meta(description="Disk format, such as qcow2.")] = None
     properties: Annotated[dict[str, str], Meta(description="Properties of the image.")] = {}
     instances: Annotated[
-        tuple[UUID, ...], Meta(description="Instances booted from it, among those listed by hosts and groups.")
+        tuple[UUID, ...], Meta(description="Instances booted from this image; hosts or groups must list them.")
     ]
 
 
@@ -124,12 +129,14 @@ class AggregateEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class FaultDomainEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The fault domain of a server group in a rack."""
+    """The fault domain of a server group's members in one rack."""
 
     rack: Annotated[str | Number64, Meta(description="Name of the rack, or its number.")]
     domain: Annotated[
         str | Number64,
-        Meta(description="Value of the hint fault_domain of the members in the rack, or its number."),
+        Meta(
+            description="Fault domain of the members in the rack: the value of their hint fault_domain, or its number."
+        ),
     ]
     members: Annotated[Annotated[int, Meta(ge=1, le=AMOUNT_MAX)], Meta(description="Number of members.")] = 1
 
@@ -155,7 +162,7 @@ class ServerGroupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     rules: Annotated[GroupRules, Meta(description="Parameters of the policy.")] = ONE_EACH
     members: Annotated[
         dict[Name, Annotated[int, Meta(ge=1, le=1_000_000)] | tuple[UUID, ...]],
-        Meta(description="Number or uuids of the members on each host, by its nodename, host or uuid."),
+        Meta(description="Number or uuids of the members on each host, by nodename, host or uuid of the host."),
     ] = {}
     fault_domains: Annotated[
         tuple[FaultDomainEntry, ...],
@@ -181,7 +188,10 @@ class ProviderEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     traits: Annotated[tuple[str, ...], Meta(description="Traits of the provider.")] = ()
     aggregates: Annotated[
         tuple[Name, ...],
-        Meta(description="Its aggregates, by uuid or name. The root of a host is also in those that list the host."),
+        Meta(
+            description="Aggregates of the provider, by uuid or name. The root provider of a host is also in the "
+            "aggregates of the host."
+        ),
     ] = ()
 
 

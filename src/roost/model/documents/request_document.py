@@ -109,7 +109,8 @@ class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ]
     numa_policy: Annotated[PciNumaPolicy, Meta(description="Required NUMA affinity to the instance.")] = "legacy"
     source: Annotated[
-        Literal["flavor", "port"], Meta(description="Origin; with flavor, Placement may count the devices.")
+        Literal["flavor", "port"],
+        Meta(description="Origin of the request; flavor: Placement may allocate the devices."),
     ] = "port"
     request_id: Annotated[str, Meta(description="Prefix of the suffixes of their request groups.")] = ""
     name: Annotated[str, Meta(description="Name in reasons of refusals.")] = ""
@@ -144,7 +145,7 @@ class RequestDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     project_id: Annotated[Text, Meta(description="Project of the instances.")] = ""
     user_id: Annotated[Text, Meta(description="User that makes the request.")] = ""
     availability_zone: Annotated[
-        str | None, Meta(description="Availability zone; of several, separated by commas, any.")
+        str | None, Meta(description="Availability zone, or a comma-separated list of acceptable zones.")
     ] = None
     ignore_hosts: Annotated[tuple[str, ...], Meta(description="Services to exclude.")] = ()
     force_hosts: Annotated[tuple[str, ...], Meta(description="Only these services, without filters.")] = ()

@@ -3,7 +3,7 @@
 import msgspec
 
 LIMIT = 10_000_000  # instances; upper bound of counting
-PLACED_LIMIT = 10_000  # default bound if instances are placed one by one, at some thousand per second
+PLACED_LIMIT = 10_000  # default bound if instances are placed one by one, a few thousand per second
 
 
 class Shortage(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class HostCapacity(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     node: str
     count: int
-    is_at_least: bool = False  # as above; then rule and reason are empty
+    is_at_least: bool = False  # as in ``ScopeCapacity``; if true, rule and reason are empty
     rule: str
     reason: str
 
@@ -53,7 +53,7 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     is_at_least: bool = False  # whether counting stopped at its limit or budget, so the count is a lower bound
     limit: int  # upper bound of counting
     hosts: int
-    takers: int  # hosts that fit at least one
+    takers: int  # hosts with room for at least one instance
     adds_up: bool
     exhausted: list[Shortage]  # final refusals of the takers, most hosts first
     unfit: list[Shortage]  # refusals of the other hosts, most hosts first

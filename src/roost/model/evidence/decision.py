@@ -50,7 +50,7 @@ class Contribution(msgspec.Struct, frozen=True, kw_only=True):
     raw: Annotated[float, Meta(description="Raw weight of the host, in the unit of the weigher and within its bounds.")]
     normalised: Annotated[float, Meta(description="Raw weight on the scale of all accepted hosts, 0 to 1.")]
     multiplier: Annotated[
-        float, Meta(description="Multiplier of the weigher; of an aggregate of the host, if one sets it.")
+        float, Meta(description="Multiplier of the weigher: from an aggregate of the host, else from the settings.")
     ]
     contribution: Annotated[float, Meta(description="normalised * multiplier.")]
 

@@ -27,7 +27,7 @@ class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
 
     reason: str
     resource_class: str = ""  # empty: the shortcoming is not an amount
-    has: int = 0  # available amount in the unit of the class, or number of request groups
+    has: int = 0  # available amount in the unit of the class, or number of fitting request groups
     wanted: int = 0
 
 

@@ -27,6 +27,6 @@ class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
 
     stored: Decision
     again: Decision
-    is_same: bool  # except for durations and the numbers of documents
+    is_same: bool  # whether decisions are equal, except for durations, texts and document ids
     fields: list[str] = []  # names of the fields of a decision that differ
-    differences: list[HostDifference] = []  # hosts chosen then or now first, then by name
+    differences: list[HostDifference] = []  # hosts of either decision first, then the others; both by name

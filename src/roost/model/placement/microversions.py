@@ -60,7 +60,7 @@ ANY_TRAITS = _v(39)
 NEWEST = ANY_TRAITS
 
 _SERVICE = "placement"
-# The text of Placement.
+# Placement's message for a version without a minor number.
 _NO_MINOR = "Version.__new__() missing 1 required positional argument: 'minor'"
 
 
@@ -76,7 +76,7 @@ def parse_version(header: str | None) -> Version:
     """Return the version that a header requests.
 
     Args:
-        header: ``openstack-api-version``, several joined by commas; None: no header.
+        header: value of ``openstack-api-version``, several headers joined by commas; None: no header.
 
     Raises:
         InvalidVersion: the header is malformed.
@@ -100,7 +100,7 @@ def parse_version(header: str | None) -> Version:
 
 
 def _placement_part(header: str) -> str | None:
-    """Return the requested version of this service; its last mention counts."""
+    """Return the version requested for this service; of several entries in the header, the last one counts."""
     for part in reversed(header.split(",")):
         words = part.split(None, 1)
         if len(words) == 2 and words[0].lower() == _SERVICE:
