@@ -14,7 +14,7 @@ from roost.model.writes import EvidenceRow
 
 # An allocation: the provider's uuid, and an index into the record's amounts.
 StoredAllocation = tuple[bytes, int]
-# Stands for a number of writes in records older than the field.
+# Value of ``ahead`` in records from before this field existed.
 UNKNOWN = -1
 
 
@@ -29,7 +29,7 @@ class Moment(msgspec.Struct, frozen=True):
 class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A query for stored decisions; all conditions must hold."""
 
-    host: str = ""  # a chosen one; empty: any
+    host: str = ""  # name of a chosen host; empty: any
     project_id: str | None = None
     outcome: str = ""  # granted, refused; empty: either
     reason: str = ""  # a substring
@@ -77,12 +77,12 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     search_s: float
     rank_s: float
     found: int = 0
-    # The contents of the columns: see ``Moment``.
+    # The state of the columns at the decision: see ``Moment``.
     ahead: int = UNKNOWN
     seen: str = ""
 
 
-# Stands for the visible changes of a decision by a remote Placement.
+# Value of ``seen`` in a decision with a remote Placement.
 REMOTE = "remote"
 
 _encoder = msgspec.msgpack.Encoder()

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-# Kind of their documents. Each change writes a new one; the highest version is in force.
+# Kind of the documents of flavors and images. Each change writes a new document; the highest version is in force.
 NAMED = "named"
 Noun = Literal["flavor", "image"]
 

@@ -1,8 +1,8 @@
 """The writes of a commit: the same values go to the tables, into the feed, and into the columns.
 
 Amounts in ``Claim`` and ``Release`` are differences, so they may be applied in any order, each once.
-Everything else carries the row's whole new value and that row's version; of two, the higher version wins.
-Identities are the database's integers; an inventory's is ``provider_id << CLASS_BITS | class_id``.
+All other writes contain the whole new value; of two versions of a row, the higher one wins.
+Ids are integers of the database; the id of an inventory is ``provider_id << CLASS_BITS | class_id``.
 """
 
 import msgspec
@@ -14,7 +14,7 @@ CLASS_MASK = (1 << CLASS_BITS) - 1
 # Class 0 is not a resource class. Its row in the inventory table stores the provider's generation, in the same page as
 # the inventories that a claim touches anyway.
 GENERATION_SLOT = 0
-# Stands for the flavor in an instance row that reserves a place for a migration.
+# Value of ``InstanceRow.flavor_id`` if a migration reserves the place.
 KEPT = -1
 
 
@@ -123,7 +123,8 @@ class PutMembership(msgspec.Struct, frozen=True, array_like=True, tag="membershi
     provider_id: int
     expected: int
     aggregate_ids: list[int]
-    raises: bool = True  # whether to raise the generation by one; if not, the later of two equal ``expected`` wins
+    # Whether to raise the generation by one. If not, the later of two writes with equal ``expected`` wins.
+    raises: bool = True
 
 
 class PutAggregate(msgspec.Struct, frozen=True, array_like=True, tag="aggregate"):
@@ -238,7 +239,7 @@ class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):
     consumer_ids: list[int]
     frees: list[tuple[int, int, int]]  # consumer id, inventory id, amount >= 1
     places: list[Place] = []  # limit unused
-    raised: list[int] = []  # providers with a generation rise of one
+    raised: list[int] = []  # ids of providers; the release raises their generations by one
 
 
 Write = (
@@ -286,16 +287,16 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """The store's refusal of an item: a concurrent writer was faster."""
+    """The store's refusal of an item, because of a concurrent write."""
 
     kind: str  # capacity, units, place, generation, in_use, duplicate, missing
     table: str = ""
-    key: int = 0  # identity of the row, if any
+    key: int = 0  # id of the row, if any
     work: str = ""  # the conflicting row of work, for people; empty: another kind of row
 
     @property
     def is_final(self) -> bool:
-        """Whether every retry would fail: the work of this step has moved on."""
+        """Whether every retry would fail, because the row of work has changed."""
         return bool(self.work)
 
 

@@ -55,7 +55,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rack: Annotated[str, Meta(description="Reported rack of the host; empty: unknown.")] = ""
     reshape_tries: Annotated[
         Annotated[int, Meta(ge=1, le=1000)],
-        Meta(description="Attempts of a reshape that loses races; after that, a start fails."),
+        Meta(description="Upper bound of attempts of a reshape that loses races; then the start of the agent fails."),
     ] = 4
     reshape_pause_s: Annotated[
         _Seconds,
@@ -63,7 +63,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = 2.0
     periodic_reshape: Annotated[
         str,
-        Meta(description="Reaction of a running agent to a needed reshape: die, to restart; or log."),
+        Meta(description="Reaction of a running agent to a necessary reshape: die (exit, for a restart) or log."),
     ] = "die"
     update_s: Annotated[_Seconds, Meta(description="Seconds between updates of a node; 0: only at the start.")] = 60.0
     resource_provider_association_refresh: Annotated[

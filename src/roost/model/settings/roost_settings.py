@@ -33,7 +33,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Meta(description="filter: by rules; chance: any host that is up; caching: by rules, on cached data."),
     ] = "filter"
     periodic_task_interval: Annotated[
-        float, Meta(description="Seconds after which the driver caching reads changes of other processes.")
+        float, Meta(description="Driver caching: seconds between reads of other processes' changes.")
     ] = 60.0
     plugin_timeout_s: Annotated[
         float, Meta(description="Seconds for a third-party rule to judge all hosts; 0: no limit.")
@@ -51,22 +51,24 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         int, Meta(description="Hosts to try for an instance: the chosen one and its alternates.")
     ] = 3
     claim_rounds: Annotated[
-        int, Meta(description="Lost races until a request ends with a conflict, in units of 32.")
+        int, Meta(description="Upper bound of lost races, in units of 32, before a request ends with a conflict.")
     ] = 3
     max_placement_results: Annotated[
         int, Meta(description="Upper bound of candidates requested from a remote Placement.")
     ] = 1000
     limit_tenants_to_placement_aggregate: Annotated[
-        bool, Meta(description="Whether projects that aggregates name may use only hosts of these.")
+        bool,
+        Meta(description="Whether a project in the metadata of aggregates may use only the hosts of these aggregates."),
     ] = False
     placement_aggregate_required_for_tenants: Annotated[
-        bool, Meta(description="Whether, in addition, to refuse projects that no aggregate names.")
+        bool,
+        Meta(description="Whether limit_tenants_to_placement_aggregate also refuses projects without an aggregate."),
     ] = False
     query_placement_for_image_type_support: Annotated[
         bool, Meta(description="Whether hosts must have the trait of the image's disk format.")
     ] = False
     enable_isolated_aggregate_filtering: Annotated[
-        bool, Meta(description="Whether aggregates with required traits accept only requests that require them.")
+        bool, Meta(description="Whether aggregates with required traits accept only requests for these traits.")
     ] = False
     image_metadata_prefilter: Annotated[
         bool, Meta(description="Whether hosts must have the traits of the image's devices and architecture.")
@@ -229,8 +231,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def body(self) -> bytes:
         """Return the settings that affect decisions, as JSON with sorted keys: equal settings, equal bytes.
 
-        The store is excluded: it affects no decision, and its URL may contain a password. So are the settings of
-        servers and agents.
+        The body excludes the store, because it affects no decision and its URL may contain a password. The body also
+        excludes the settings of servers and agents.
         """
         return msgspec.json.encode(
             {

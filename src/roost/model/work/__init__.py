@@ -9,6 +9,6 @@
 ``device_spec``: selection of PCI devices for Placement.
 ``guest``: guests, as a driver runs them.
 ``guest_use``: needs of a guest, and its use of a host.
-``standing``: standings of instances, for agents.
+``standing``: standings of instances, for lookups by agents.
 ``notification``: notifications of decisions and stories.
 """

@@ -57,9 +57,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
     traits: frozenset[str] = frozenset()  # of CAPABILITY_TRAITS
     can_live_migrate: bool = False
-    can_save: bool = False  # the disk of a guest, as an image
+    can_save: bool = False  # whether it can save the disk of a guest as an image
     has_console: bool = False
-    wants_allocations: bool = False  # at each update of providers, not only for reshapes
+    wants_allocations: bool = False  # whether each update of providers needs them, not only a reshape
 
     def __post_init__(self) -> None:
         unknown = sorted(self.traits - CAPABILITY_TRAITS)
@@ -78,8 +78,8 @@ class PciDevice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     vendor_id: str
     product_id: str
     dev_type: PciDeviceType = "type-PCI"
-    numa_node: _Amount | None = None  # the NUMA cell near it; None: none
-    parent_address: str = ""  # of a virtual function: its physical one
+    numa_node: _Amount | None = None  # number of the nearest NUMA cell; None: none
+    parent_address: str = ""  # of a virtual function: address of its physical function
     tags: dict[str, str] = {}
 
 
@@ -128,7 +128,7 @@ class ReshapeTerms(msgspec.Struct, frozen=True, kw_only=True):
 
     reshape_tries: Annotated[
         Annotated[int, Meta(ge=1, le=1000)],
-        Meta(description="Attempts of a reshape that loses races; after that, a start fails."),
+        Meta(description="Upper bound of attempts of a reshape that loses races; then the start of the agent fails."),
     ] = 4
     reshape_pause_s: Annotated[
         Annotated[float, Meta(ge=0)],
@@ -136,5 +136,5 @@ class ReshapeTerms(msgspec.Struct, frozen=True, kw_only=True):
     ] = 2.0
     periodic_reshape: Annotated[
         Literal["die", "log"],
-        Meta(description="Reaction of a running agent to a needed reshape: die, to restart; or log."),
+        Meta(description="Reaction of a running agent to a necessary reshape: die (exit, for a restart) or log."),
     ] = "die"

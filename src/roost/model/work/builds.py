@@ -22,7 +22,7 @@ class BuildOrder(msgspec.Struct, frozen=True, kw_only=True):
     instance_uuid: str
     request: Request
     decision_uuid: str
-    picks: list[Pick]  # the chosen host, then its alternates, best first; each with its allocation request
+    picks: list[Pick]  # the chosen host, then its alternates, best first; each with its allocations
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

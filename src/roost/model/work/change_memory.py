@@ -24,7 +24,7 @@ class Shelve(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_on: bool  # whether it ran at the request
     is_saved: bool = True  # whether to save its disk; False for a volume
     limit_at_s: float = 0.0
-    lost: str = ""  # failure, during the restart
+    lost: str = ""  # problem of the failed save, while the instance is started again
     problem: str = ""
 
 

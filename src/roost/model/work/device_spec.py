@@ -113,7 +113,7 @@ def _check_patterns(patterns: list[Any], text: str) -> tuple[str, ...]:
 
 
 def _tag(name: str, value: object) -> str:
-    """Return the value of a tag in the form of pools, with booleans as true or false."""
+    """Return the value of a tag in the spelling of pools: booleans are true or false."""
     text = str(value)
     if name in _SWITCHES and text.lower() in YES | NO:
         return "true" if text.lower() in YES else "false"

@@ -25,11 +25,11 @@ class GuestSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     allocations: dict[str, dict[str, int]] = {}  # provider uuid -> resource class -> amount
     mappings: dict[str, tuple[str, ...]] = {}  # suffix of a request group -> uuids of its providers
     topology: InstanceTopology | None = None  # requested NUMA cells; None: any
-    cells: tuple[PlacedCell, ...] = ()  # places of these cells on the node
+    cells: tuple[PlacedCell, ...] = ()  # the requested cells, each on a cell of the node
     pci: tuple[PciRequest, ...] = ()  # requested devices
     devices: tuple[str, ...] = ()  # addresses of its devices; empty: the driver chooses
     limits: Limits = {}  # upper bounds of use on the node, including the guest
-    pieces: tuple[str, ...] = ()  # names of its single resources on the node
+    pieces: tuple[str, ...] = ()  # names of its individual resources on the node
     is_on: bool = True  # whether it runs when complete
 
 

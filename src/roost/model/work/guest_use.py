@@ -30,9 +30,9 @@ class GuestUse(msgspec.Struct, frozen=True, kw_only=True):
 
     cells: tuple[PlacedCell, ...] = ()  # in order, each on a host cell
     devices: tuple[PciPool, ...] = ()  # as pools, with counts
-    amounts: GuestAmounts = GuestAmounts()  # of the host's own providers
-    pieces: tuple[str, ...] = ()  # names of single resources
-    addresses: tuple[str, ...] = ()  # of these devices; none: the driver chose them
+    amounts: GuestAmounts = GuestAmounts()  # on the host's own providers
+    pieces: tuple[str, ...] = ()  # names of individual resources
+    addresses: tuple[str, ...] = ()  # addresses of the devices; empty: the driver chose them
 
     @property
     def page_sizes(self) -> tuple[int | None, ...]:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-# Of the payload; readers of a major version can read all its minor versions.
+# Version of the payload. Readers of a major version can read all its minor versions.
 VERSION = "1.0"
 
 
@@ -26,7 +26,7 @@ class HostSelection(msgspec.Struct, frozen=True, kw_only=True, tag_field="about"
     flavor: Annotated[str, Meta(description="Name of the flavor; may be empty.")]
     count: Annotated[int, Meta(description="Number of requested instances.")]
     instance_uuids: Annotated[list[str], Meta(description="Uuids of the instances, if the request has them.")]
-    start_id: Annotated[str | None, Meta(description="Id of the event of its start; null in that event.")] = None
+    start_id: Annotated[str | None, Meta(description="Id of the start event; null in the start event.")] = None
     outcome: Annotated[
         Literal["granted", "refused", "failed"] | None,
         Meta(description="Outcome for all instances; failed: no decision; null: at the start."),
@@ -50,7 +50,7 @@ class StoryEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", t
 class Notification(msgspec.Struct, frozen=True, kw_only=True):
     """A notification."""
 
-    id: Annotated[str, Meta(description="Unique id; those of one process rise after the hyphen.")]
+    id: Annotated[str, Meta(description="Unique id; within one process, the part after the hyphen rises.")]
     event_type: Annotated[str, Meta(description="Type, such as scheduler.select_destinations.end.")]
     version: Annotated[str, Meta(description="Version of the payload; within a major version fields are only added.")]
     publisher: Annotated[str, Meta(description="Machine and process of the decision.")]

@@ -32,8 +32,8 @@ UserOperation = Literal[
     "unshelve",
     "reset",
 ]
-# Further kinds: a request for instances, one of its instances, a drain, a returning host, and an instance with a
-# status that differs from its host's report.
+# Further kinds. build: a request for instances; spawn: one instance of a build; drain: a host; clean: a returning
+# host; sync: an instance whose status differs from the report of its host.
 Kind = Literal[UserOperation, "build", "spawn", "drain", "clean", "sync"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -78,7 +78,7 @@ TASKS: Mapping[str, str] = {
     "reset": "resetting",
     "sync": "syncing",
 }
-# Tasks that read or write whole disks. To live-migrate copies memory.
+# Tasks that read or write whole disks. A live migration copies memory instead.
 IO_TASKS = frozenset(
     {
         "scheduling",
@@ -97,7 +97,8 @@ _WORDS: Mapping[UserOperation, str] = {"live_migrate": "live-migrate"}
 def may_begin(kind: UserOperation, status: StatusRow) -> str:
     """Return the reason why an operation may not begin on an instance; empty: it may.
 
-    An instance has at most one operation at a time. Only a delete may follow earlier; it cancels the other.
+    An instance has at most one operation at a time. Only a delete may begin during
+    another operation, and cancels it.
     """
     name = f"the instance {uuid_text(status.uuid)}"
     word = _WORDS.get(kind, kind)
@@ -129,13 +130,13 @@ class InstanceBuild(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     name: str
     needs: GuestNeeds  # in addition to amounts; limits are those of the picks
     picks: tuple[Pick, ...]  # the current host, then the remaining alternates
-    attempt: int  # number of the current one
-    attempts: tuple[Attempt, ...] = ()  # ended ones
+    attempt: int  # number of the current attempt
+    attempts: tuple[Attempt, ...] = ()  # ended attempts
     limit_at_s: float = 0.0  # deadline of the host
     lost: str = ""  # failure of this attempt, while the host cleans up
-    is_unshelved: bool = False  # whether it is shelved again if no host can build it
-    image_id: int = 0  # document of the original image of such an instance; 0: none
-    is_final: bool = False  # whether no other host is tried after this one
+    is_unshelved: bool = False  # whether it is an unshelve: without a host, the instance is shelved again
+    image_id: int = 0  # of an unshelve: document of the original image; 0: none
+    is_final: bool = False  # whether the current host is the last one to try
     problem: str = ""
 
 
@@ -165,9 +166,9 @@ class InstanceMove(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     name: str
     needs: GuestNeeds = GuestNeeds()  # in addition to amounts; limits are those of the picks
     picks: tuple[Pick, ...] = ()  # the target, then the remaining alternates
-    attempt: int = 0  # number of the current one
-    attempts: tuple[Attempt, ...] = ()  # ended ones
-    prepared: TransferTarget | None = None  # its destination
+    attempt: int = 0  # number of the current attempt
+    attempts: tuple[Attempt, ...] = ()  # ended attempts
+    prepared: TransferTarget | None = None  # the target, after its preparation
     limit_at_s: float = 0.0  # deadline of a host
     lost: str = ""  # failure of this attempt, while hosts clean up
     problem: str = ""
@@ -176,14 +177,13 @@ class InstanceMove(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class MoveSettlement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Confirmation or reversal of a move."""
 
-    is_on: bool = False  # whether the instance runs, from its host
+    is_on: bool = False  # whether the instance runs, as reported by its host
     of: str = ""  # mark of the guest: uuid of the operation of the move
     is_lost: bool = False  # whether its host will not return, according to the request
-    was_on: bool = True  # whether it ran at the move, if its host cannot report it
-    is_apart: bool = (
-        False  # whether it is on its old host already, with the lost host's allocations under another migration
-    )
-    limit_at_s: float = 0.0  # until then a host may take its time
+    was_on: bool = True  # whether the instance ran before the move; used if its host cannot report
+    # Whether the instance is on its old host already; another migration holds the allocations on the lost host.
+    is_apart: bool = False
+    limit_at_s: float = 0.0  # deadline of a host
     problem: str = ""
 
 
@@ -194,5 +194,5 @@ class HostCleanup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     fence: int  # of the registration
     guests: tuple[str, ...]  # uuids of the guests to check
     after: int = 0  # last order number of an earlier registration of the same run
-    again_at_s: float = 0.0  # time of the next orders for failed ones; 0: none
+    again_at_s: float = 0.0  # time to repeat the failed orders; 0: none
     problem: str = ""

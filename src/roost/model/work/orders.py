@@ -252,8 +252,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     outcome: Annotated[
         Literal["ok", "failed", "aborted", "stale"],
         Meta(
-            description="failed: another host may succeed; aborted: no host would; stale: a later operation of the "
-            "instance was here already."
+            description="failed: another host may succeed; aborted: no host would succeed; stale: the agent already "
+            "has a later operation of the instance."
         ),
     ]
     problem: Annotated[str, Meta(max_length=PROBLEM_MAX, description="Reason of a failure.")] = ""

@@ -1,4 +1,4 @@
-"""Standings of instances: lookups by agents that find remains of instances, or miss them."""
+"""Standings of instances. Agents look them up for saved images, and for allocations without a guest."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ _Uuid = Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """The standing of an instance, for an agent without it."""
+    """The standing of an instance: its host, and whether it is deleted or busy."""
 
     is_deleted: Annotated[bool, Meta(description="Whether the instance is deleted.")] = False
     host: Annotated[str, Meta(description="Service of its host; empty: none yet.")] = ""

@@ -20,13 +20,13 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     host: str  # name of the service in lower case; names never differ only in case
     name: str  # name in its original case
-    run: bytes  # one life of the agent's process
+    run: bytes  # uuid of the run of the agent's process
     cell: str = ""
     driver: str
     software: str = ""  # reported software and version
     state: Literal["arriving", "ready", "gone"]
     registered_at_s: float
-    heard_at_s: float  # also raised by ``Store.beat``, which leaves the version alone
+    heard_at_s: float  # ``Store.beat`` raises it, too, without a new version
     fence: int  # rises with each run
     version: int = 1
 
@@ -63,7 +63,7 @@ class OperationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     uuid: bytes
     kind: str
     instance_uuid: bytes | None = None  # None: several instances
-    turn: int = 0  # of the instance; 0: queued
+    turn: int = 0  # rises with each operation of the instance; 0: queued
     parent_id: int = 0  # parent operation; 0: none
     cell: str = ""  # cell of the responsible conductor; empty: no host chosen yet
     step: str
@@ -103,7 +103,7 @@ class MigrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     id: int
     instance_uuid: bytes
     kind: str  # resize, migrate, live, evacuate
-    status: str  # moving, finished, left (confirmed, and its old host is away), confirmed, reverting, reverted, failed
+    status: str  # moving, finished, left (confirmed while the old host is away), confirmed, reverting, reverted, failed
     source_host: str
     source_node: str
     target_host: str = ""  # empty: not chosen yet, like the node

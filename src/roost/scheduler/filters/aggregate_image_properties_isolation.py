@@ -19,7 +19,7 @@ class AggregateImagePropertiesIsolationOptions(msgspec.Struct, frozen=True, kw_o
     """Options of ``aggregate_image_properties_isolation``."""
 
     aggregate_image_properties_isolation_namespace: Annotated[
-        str, msgspec.Meta(description="Prefix of the metadata keys to read, followed by the separator; empty: all.")
+        str, msgspec.Meta(description="Prefix of the metadata keys to read, without the separator; empty: all keys.")
     ] = ""
     aggregate_image_properties_isolation_separator: Annotated[
         str, msgspec.Meta(description="Separator between the namespace and the rest of a key.")

@@ -23,7 +23,8 @@ class IoOpsOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``io_ops`` and ``aggregate_io_ops``."""
 
     max_io_ops_per_host: Annotated[
-        int, msgspec.Meta(ge=0, description="Hosts with this many I/O operations in flight accept no instance.")
+        int,
+        msgspec.Meta(ge=0, description="Hosts with this many I/O operations in flight, or more, accept no instance."),
     ] = 8
 
 
