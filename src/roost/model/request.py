@@ -140,7 +140,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         if self.instance_uuids and len(self.instance_uuids) != self.count:
             raise ValueError(f"{self.count} instances are requested, but with {len(self.instance_uuids)} uuids")
         if self.move is not None and (self.count != 1 or self.instance_uuids not in {(), (self.move.instance_uuid,)}):
-            raise ValueError("one instance moves at a time, the one named in move")
+            raise ValueError("one instance moves at a time: count must be 1, and instance_uuids the uuid in move")
 
     def body(self) -> bytes:
         """Return the stored form of the request: JSON without uuids, count and user."""

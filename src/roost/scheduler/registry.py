@@ -113,7 +113,7 @@ def build(settings: Settings, *, adapt: Adapt | None = None) -> Rules:
 
 def _create_rule(rule: RuleClass, settings: Settings) -> Any:
     options = options_of(rule, settings.tables)
-    # A rule with settings beyond its options gets all settings.
+    # A rule that needs settings beyond its options has the method ``of_settings``.
     of_settings = getattr(rule, "of_settings", None)
     try:
         return rule(options) if of_settings is None else of_settings(options, settings)

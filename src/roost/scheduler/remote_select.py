@@ -57,7 +57,7 @@ class RemoteSearch:
         """Delete the noted remote allocations.
 
         Raises:
-            PlacementGone: the remote Placement does not reply; the rest remains noted.
+            PlacementGone: the remote Placement does not reply; the remaining allocations stay noted.
         """
         for uuid in list(self._owed):
             self.remote.release(uuid)
@@ -100,7 +100,7 @@ class RemoteScheduler(Scheduler):
     def work(
         self, acts: Sequence[Request | NamedRequest | Departure], *, slice_s: float = math.inf
     ) -> list[Decision | RoostError | None]:
-        """Execute requests and departures in order, each after the ones before it; durable on return, here and there.
+        """Execute requests and departures in order, each after the ones before it; durable on return in both stores.
 
         Args:
             acts: requests and departures.
@@ -145,7 +145,7 @@ class RemoteScheduler(Scheduler):
         """Choose and claim for one request: all its instances, or none.
 
         Raises:
-            BadRequest: it is invalid, or a move.
+            BadRequest: the request is invalid, or a move.
             Conflict: an instance exists, or the request lost too many races.
             PlacementGone: the remote Placement does not reply.
         """
@@ -205,7 +205,7 @@ class RemoteScheduler(Scheduler):
             choice: gets one more host, or the refusal.
             instance_uuid: 16 bytes.
             seed: seed of the draw.
-            consumption: consumption of the previous instances; None: it is the only one.
+            consumption: consumption of the previous instances; None: the request has only one instance.
         """
         names = self._placement.state.hosts.names
         for _ in range(self._settings.claim_rounds):
@@ -232,7 +232,7 @@ class RemoteScheduler(Scheduler):
         raise Conflict(f"the request lost {len(pending.lost)} races against other processes; try again")
 
     def _claim(self, pending: PendingRequest, shape: Shape, choice: Choice, *, row: int, instance_uuid: bytes) -> bool:
-        """Place an instance on a host here, then claim its amounts there; return False if it loses a race."""
+        """Place an instance locally, then claim its amounts remotely; return False after a lost race."""
         state, request, uuid = self._placement.state, pending.request, uuid_text(instance_uuid)
         allocation = find_allocation(state, shape, row)
         assert allocation is not None, "a host that passes has a candidate"

@@ -122,9 +122,9 @@ class Scheduler:
         self._is_fresh = False  # whether this process has claimed and released nothing since the last refresh
         self._slice_end_s = math.inf  # deadline of the search, by ``clock.elapsed_s``
         self._refreshed_s = -math.inf  # time of the last refresh, by ``clock.elapsed_s``
-        # Called with a shape when its ranking becomes evidence, while the columns are as the ranking saw them.
+        # Called with a shape when its ranking becomes evidence, before the columns change.
         self.witness: Callable[[Shape], None] | None = None
-        # Whether what a request consumed stays in the columns afterwards; set in forks that count further instances.
+        # Whether the consumption of a request stays in the columns; set in forks, to examine further instances.
         self.keeps_consumed = False
 
     def work(
@@ -233,7 +233,7 @@ class Scheduler:
         """Commit staged items, and choose again for requests that lost a race, until none does.
 
         A refusal may depend on claims of the same commit, which can still fail, and other processes may have released
-        resources. So it becomes final only when those claims are durable and no other process has written since.
+        resources. So a refusal becomes final only when these claims are durable and no other process has written since.
         """
         while waiting or self._placement.staged_count:
             verdicts = self._placement.flush()
@@ -369,7 +369,7 @@ class Scheduler:
         seed: int,
         consumption: Consumption | None,
     ) -> None:
-        """Let each instance occupy a host while there is one, and record the evidence."""
+        """Let instances occupy hosts one by one until no host fits, and record the evidence."""
         ranking = shape.rank(self._depth, is_series=request.count >= _SERIES_MIN)
         choice.record_ranking(shape, ranking)
         if self.witness is not None:
@@ -402,7 +402,7 @@ class Scheduler:
     def _take(
         self, shape: Shape, request: Request, choice: Choice, *, rows: list[int], uuids: list[bytes]
     ) -> list[Mappings]:
-        """Let the next instances occupy hosts, one per row; return the providers of each one's request groups."""
+        """Let the next instances occupy hosts, one per row; return each instance's providers by request group."""
         state, new_id = self._placement.state, self._placement.new_id
         allocations: dict[int, HostAllocation] = {}
         claims = []
@@ -433,7 +433,7 @@ class Scheduler:
     def _claim_move(
         self, shape: Shape, move: Move, row: int, *, consumer: ConsumerRow, takes: Takes, choice: Choice
     ) -> list[Claim]:
-        """Remove a moving instance from its host; return the migration's claim and that on the new host."""
+        """Remove a moving instance from its host; return the claims of the migration and of the instance."""
         state, new_id = self._placement.state, self._placement.new_id
         choice.departed = departed = self._placement.leave(consumer.uuid)
         migration = move_claims.build_migration_claim(move, departed, new_id, state=state, host_id=state.hosts.ids[row])

@@ -72,7 +72,7 @@ def test_affinity_group_accepts_no_member_while_its_only_one_moves():
         run_agents_until_idle(app, hands)
         status, _, fault = instance_summary(app, "two")
         assert status == "ERROR"
-        assert "accept no member of the server group while its only one moves" in fault
+        assert "accept no member of the server group while its only member moves" in fault
         app.build("forced", key="forced", **on_host(1))
         run_agents_until_idle(app, hands)
         assert instance_summary(app, "forced")[0] == "ERROR"

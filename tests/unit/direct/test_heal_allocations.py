@@ -228,7 +228,7 @@ def test_healed_instance_in_verify_resize_closes_its_group_to_new_members(url):
             resize_agents(here, name)
         here.build("two", key="two", in_group="g")
         here.turn()
-        assert "accept no member of the server group while its only one moves" in instance_summary(here, "two")[2]
+        assert "accept no member of the server group while its only member moves" in instance_summary(here, "two")[2]
     assert (audit(url), orphans(url)) == ([], [])
 
 

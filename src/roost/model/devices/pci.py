@@ -109,4 +109,6 @@ def check_aliases(texts: tuple[str, ...]) -> None:
         earlier = first.setdefault(alias.name.strip(), alias)
         for key in ("device_type", "numa_policy"):
             if getattr(earlier, key) != getattr(alias, key):
-                raise ValueError(f"alias entry has another {key} than an earlier entry with its name, got {text!r}")
+                raise ValueError(
+                    f"alias entry has another {key} than an earlier entry with the same name, got {text!r}"
+                )

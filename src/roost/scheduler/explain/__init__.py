@@ -3,7 +3,7 @@
 ``explainer``: explanation of a decision in full.
 ``verdict_matrix``: verdicts of every check on every host.
 ``relaxations``: changes of a request that ask for less.
-``ranking_margins``: shares of weighers, and distances from other winners.
+``ranking_margins``: shares of weighers, and multipliers with another winner.
 ``capacity_count``: counts of further instances that fit.
 ``refusal_summary``: refusals by reason and request.
 ``rebuild_check``: check of a host for a rebuild.

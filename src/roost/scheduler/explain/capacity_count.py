@@ -56,10 +56,10 @@ class _PlacedCount(NamedTuple):
 
 
 class CapacityCounter:
-    """Counts on columns without other users.
+    """Counts instances on the columns of a fork, without other users.
 
     Args:
-        placement, scheduler: of a fork.
+        placement, scheduler: those of the fork, because counting changes the columns for a while.
         random: source of uuids for placed instances.
         default_zone: zone of hosts without a zone in their aggregates.
         limit: upper bound of the count, 1..HEADROOM_MAX; None: ``LIMIT``, or ``PLACED_LIMIT`` if instances are
@@ -177,9 +177,10 @@ class CapacityCounter:
     def _place_on(self, shape: Shape, row: int) -> tuple[int, int]:
         """Place instances on one host until it rejects one; return their number, and the rejecting check.
 
-        If placing ends early, no check rejects. A host that was not counted for this reason fits at least one instance.
-        Placing only takes resources, so the first candidate remains first while it fits. Therefore it is placed at once
-        as often as it fits; ``tests/reference/capacity.py`` counts one by one.
+        If placing ends early, no check rejects. If the budget ends before the first placement, the number is 1, because
+        the host has room for at least one instance. Placed instances only take resources, so the first candidate
+        remains first while it fits. Therefore all instances that it can serve are placed at once;
+        ``tests/reference/capacity.py`` places them one by one.
         """
         passing = shape.verdicts.passing
         claims: list[Claim] = []
@@ -196,7 +197,7 @@ class CapacityCounter:
                 count += times
                 self._state.check()
                 refusal = shape.verdicts.refusal(row)
-            if count == headroom:  # These rules judge the counted instances, not the placed ones.
+            if count == headroom:  # One claim may contain several instances, but these rules see only one.
                 refusal = min(refusal, fullest)
         except OverBudget:
             self._is_over, refusal = True, passing
@@ -243,7 +244,7 @@ class CapacityCounter:
         return self._place(shape)
 
     def _place(self, shape: Shape) -> _PlacedCount:
-        """Place instances in the order of decisions until one is refused."""
+        """Place instances one by one, as decisions would, until one is refused."""
         claims: list[Claim] = []
         is_full = False
         refusals: Amounts = np.full(len(self._state.hosts), shape.verdicts.passing, dtype=np.int64)
@@ -313,7 +314,7 @@ def _can_batch(shape: Shape) -> bool:
 
 
 def _hosts_to_fill(shape: Shape, takers: Mask) -> Mask:
-    """Return the hosts that need placing: bool, shape (hosts,)."""
+    """Return the hosts to count by placing instances on them: bool, shape (hosts,)."""
     if shape.fit.shares or not all(implements(rule, Countable) for _, rule in shape.verdicts.dynamic_filters):
         return takers
     return takers & shape.fit.undecided

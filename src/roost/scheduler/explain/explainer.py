@@ -37,7 +37,7 @@ _RELAXATIONS: tuple[tuple[Callable[[Request, State], Iterable[Relaxation]], froz
 )
 # Upper bound on attempts per kind of relaxation, for requests with hundreds of groups or traits.
 _RELAXATIONS_MAX = 64
-# Upper bound on attempted amounts, if the fitting one is found only by trying.
+# Upper bound on attempted amounts, if each amount must be tried.
 _ATTEMPTS_MAX = 64
 
 
@@ -45,7 +45,8 @@ class Explainer:
     """Explains requests on the current columns, without changes to them.
 
     Args:
-        placement, scheduler: the ones to explain.
+        placement: the columns.
+        scheduler: compiles, ranks and places the requests to explain.
     """
 
     def __init__(self, *, placement: Placement, scheduler: Scheduler) -> None:
@@ -98,7 +99,7 @@ class Explainer:
         )
 
     def changes(self, request: Request, *, seed: int) -> list[Change]:
-        """Return the smallest change of each kind with which all instances fit, ordered by the hosts it opens.
+        """Return the smallest change of each kind with which all instances fit, the change with the most hosts first.
 
         Args:
             request: for several instances.
@@ -125,7 +126,7 @@ class Explainer:
         return Never(could_fit=False, reason=shape.evidence.reason(stages))
 
     def _changes(self, request: Request, matrix: Matrix) -> list[Change]:
-        """Return the smallest change of each kind with which the request fits, ordered by the hosts it opens."""
+        """Return the smallest change of each kind with which the request fits, the change with the most hosts first."""
         changes: list[Change] = []
         query = matrix.shape.query
         if query is None:
@@ -158,7 +159,7 @@ class Explainer:
                 yield Change(kind=edit.kind, text=edit.text, hosts=hosts, request=edit.request)
 
     def _count_hosts(self, request: Request) -> int:
-        """Return the hosts for the first instance of a request, 0 unless all instances fit."""
+        """Return the number of hosts for the first instance of a request; 0 unless all instances fit."""
         try:
             shape = self._scheduler.compile_shape(request)
         except (BadRequest, NotFound):  # The reduced request is empty or invalid.
@@ -197,7 +198,7 @@ class Explainer:
     def _amounts(self, request: Request, requested: RequestedAmount, matrix: Matrix, *, class_id: int) -> Sequence[int]:
         """Return smaller amounts, ascending, including the largest one that fits.
 
-        On one host, an instance can have at most the inventory of one provider.
+        One provider must serve the whole amount.
         """
         state = self._state
         columns = state.inventory(class_id)
@@ -224,7 +225,7 @@ class Explainer:
 
     @staticmethod
     def _find_short_hosts(class_id: int, requested: RequestedAmount, matrix: Matrix) -> Mask:
-        """Return the hosts that less of a class may open: bool, shape (hosts,)."""
+        """Return the hosts that a smaller amount of a class may open: bool, shape (hosts,)."""
         mask: Mask = np.zeros(len(matrix.alive), dtype=np.bool_)
         fit, is_checked = matrix.shape.fit, False
         for at, check in enumerate(fit.checks):

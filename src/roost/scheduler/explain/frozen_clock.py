@@ -4,7 +4,7 @@ import hashlib
 
 
 class FixedClock:
-    """A clock that stands still."""
+    """A clock with a fixed time."""
 
     def __init__(self, now_s: float) -> None:
         self._now_s = now_s

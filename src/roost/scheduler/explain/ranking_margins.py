@@ -10,7 +10,7 @@ from roost.scheduler.explain.verdict_matrix import Matrix
 
 
 def explain_ranking(matrix: Matrix, count: int) -> tuple[list[RankedHost], list[Tip]]:
-    """Return the best hosts with each weigher's share, and the change of each weigher that lets another host win."""
+    """Return the best hosts with each weigher's share, and the multiplier of each weigher with another winner."""
     rows = matrix.passing()
     names = [matrix.state.hosts.names[row] for row in rows.tolist()]
     if len(rows) == 1:
@@ -45,7 +45,7 @@ def explain_ranking(matrix: Matrix, count: int) -> tuple[list[RankedHost], list[
 
 
 def _tip(name: str, multiplier: float, *, ahead: Scores, behind: Scores, names: Sequence[str]) -> Tip | None:
-    """Return the nearest multiplier of a weigher at which another host draws level with the winner.
+    """Return the nearest multiplier of a weigher at which another host ties with the winner.
 
     Args:
         name, multiplier: the weigher's name and present multiplier.

@@ -15,7 +15,7 @@ _HINT = "_nova_check_type"
 
 
 def mark_rebuild(request: Request) -> Request:
-    """Return a request for a check on its present host; pre-filters and rules that choose hosts ignore it."""
+    """Return a request marked as the check before a rebuild; pre-filters and rules that choose hosts ignore it."""
     return msgspec.structs.replace(request, hints={**request.hints, _HINT: ["rebuild"]})
 
 

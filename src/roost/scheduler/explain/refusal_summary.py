@@ -27,7 +27,7 @@ class _Tally:
         self.requests: dict[int, _Tally] = {}
 
     def add(self, row: EvidenceRow, count: int) -> None:
-        """Count one refusal; add the newest first."""
+        """Count one refusal; the caller must add the newest refusal first."""
         self.refusals += 1
         self.instances += count
         self.projects.add(row.project_id)

@@ -236,7 +236,7 @@ def without_named_hosts(request: Request, _: State) -> Iterator[Relaxation]:
         yield Relaxation(kind="named_hosts", text="on any host instead of those named", request=edited)
     if request.ignore_hosts:
         edited = _replace(request, ignore_hosts=())
-        yield Relaxation(kind="named_hosts", text="without hosts to be ignored", request=edited)
+        yield Relaxation(kind="named_hosts", text="including the ignored hosts", request=edited)
 
 
 def other_images(request: Request, _: State) -> Iterator[Relaxation]:

@@ -22,8 +22,8 @@ class Matrix:
 
     Args:
         shape: the pipeline of a request.
-        state: its columns, or other amounts on the same hosts.
-        spec: the request on that state; None: the shape's.
+        state: the columns of the shape, or columns with other amounts on the same hosts.
+        spec: the request on this state; None: the spec of the shape.
     """
 
     def __init__(self, shape: Shape, state: State, spec: Spec | None = None) -> None:
@@ -43,7 +43,7 @@ class Matrix:
 
     @cached_property
     def _refusing(self) -> list[int]:
-        """The distinct sets of subjects, as bits, that reject any host; 0: no rejection."""
+        """The distinct sets of subjects that reject a host, as bits; 0: no rejection."""
         bits = np.zeros(len(self.alive), dtype=np.int16)
         for subject, mask in zip(self.shape.verdicts.subjects(), self.masks, strict=True):
             bits |= ~mask * _BIT[subject]
@@ -106,7 +106,7 @@ def nearest_hosts(matrix: Matrix, count: int) -> list[NearMiss]:
     """Return the hosts with the fewest rejecting checks and, among these, the smallest shortfalls."""
     if not matrix.alive.any():
         return []
-    # All hosts with fewer than ``reach`` failures are among the nearest, and the first ones with exactly ``reach``.
+    # The nearest hosts: all with fewer than ``reach`` failures, and the best with exactly ``reach`` failures.
     reach = int(np.searchsorted(np.bincount(matrix.failures[matrix.alive]).cumsum(), count))
     rows = np.flatnonzero(matrix.alive & (matrix.failures <= reach))
     comparisons = [_compare(matrix, at, rows) for at in range(len(matrix.masks))]

@@ -20,8 +20,8 @@ _SCOPE = "aggregate_instance_extra_specs"
 class AggregateInstanceExtraSpecs(BaseFilter[NoOptions]):
     """Keep hosts if, for each extra spec, one of their aggregates has a matching value.
 
-    Only extra specs without a scope, or in the scope ``aggregate_instance_extra_specs``, count.
-    ``compute_capabilities`` reads those without a scope too. A host in no aggregate fails them here.
+    The filter reads extra specs in the scope ``aggregate_instance_extra_specs`` and those without a scope, which
+    ``compute_capabilities`` reads, too. This filter rejects hosts without an aggregate.
 
     Source:
         nova/scheduler/filters/aggregate_instance_extra_specs.py.
@@ -35,11 +35,11 @@ class AggregateInstanceExtraSpecs(BaseFilter[NoOptions]):
         return "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Return whether the flavor has such extra specs."""
+        """Return whether the flavor has extra specs for this filter."""
         return any(True for _ in _requirements(spec.flavor))
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return the verdict key: these extra specs."""
+        """Return the verdict key: the extra specs for this filter."""
         return tuple(sorted(_requirements(spec.flavor)))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:

@@ -94,7 +94,8 @@ class ComputeCapabilities(BaseFilter[NoOptions]):
 def _requirements(flavor: Flavor) -> list[tuple[list[str], str, bool]]:
     """Return path, requirement and whether the extra spec has a scope, for each capability.
 
-    Without a scope a requirement applies only to hosts with such a value, because other rules read those too.
+    A requirement without a scope applies only to hosts with a value of its name, because other rules also read extra
+    specs without a scope.
     """
     requirements: list[tuple[list[str], str, bool]] = []
     for key, value in _capability_specs(flavor):

@@ -29,7 +29,7 @@ class DifferentHost(BaseFilter[NoOptions]):
         return ~hosts.holds_any(spec.hint_list("different_host"))
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
-        """Return no limit for accepted hosts: a new instance is never one of those named."""
+        """Return no limit for accepted hosts: the hint never names a new instance."""
         return np.where(self.keep(hosts, spec), HEADROOM_MAX, 0)
 
     def is_independent(self, spec: Spec) -> bool:

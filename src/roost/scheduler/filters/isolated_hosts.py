@@ -61,7 +61,7 @@ class IsolatedHosts(BaseFilter[IsolatedHostsOptions]):
 
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""
-        return "are not isolated, as the image is" if self._is_isolated(spec) else "are isolated, as the image is not"
+        return "are not isolated, but the image is" if self._is_isolated(spec) else "are isolated, but the image is not"
 
     def _is_isolated(self, spec: Spec) -> bool:
         return spec.image is not None and spec.image.id in self._options.isolated_images

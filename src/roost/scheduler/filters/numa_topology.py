@@ -44,7 +44,7 @@ class NumaTopology(BaseFilter[NoOptions]):
     def reads(self, spec: Spec) -> Reads:
         """Return "facts", because hosts report the use of their cells themselves.
 
-        If Placement allocates the devices, claims change the providers that can serve a host: then return "use".
+        If Placement allocates the devices, claims change which providers have free devices: then return "use".
         """
         return "use" if spec.queries and spec.pci_requests else "facts"
 
@@ -53,7 +53,7 @@ class NumaTopology(BaseFilter[NoOptions]):
         return True
 
     def concerns(self, spec: Spec) -> bool:
-        """Return whether flavor and image define a topology, even an invalid one; ``check`` refuses the latter."""
+        """Return whether flavor and image define a topology, even an invalid one, which ``check`` refuses."""
         try:
             return self._topology(spec.request) is not None
         except BadRequest:
@@ -112,7 +112,7 @@ class NumaTopology(BaseFilter[NoOptions]):
         return topology is None or _place(hosts, at, topology, spec=spec, mappings=mappings) is not None
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
-        """Return each host's overcommit of cells, and the networks near the instance."""
+        """Return each host's overcommit of cells, and the required networks."""
         if self._topology(spec.request) is None:
             return [{} for _ in range(len(hosts))]
         needs = networks_of(spec.request)

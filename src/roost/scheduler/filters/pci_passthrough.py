@@ -22,7 +22,7 @@ class PciPassthrough(BaseFilter[NoOptions]):
     """Keep hosts whose free PCI devices serve all device requests of the instance.
 
     Free devices are facts: they stay as reported, except for devices taken by earlier instances of the same request.
-    If Placement allocates the devices, a host needs them for at least one of its candidates.
+    If Placement allocates the devices, at least one candidate on the host must provide them.
 
     Source:
         nova/scheduler/filters/pci_passthrough_filter.py.
@@ -70,7 +70,7 @@ class PciPassthrough(BaseFilter[NoOptions]):
         return supports(hosts.facts(at).pci_pools, spec.pci_requests, mappings=mappings)
 
     def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Return the first request with too few devices on each host; empty if only their sum is too large."""
+        """Return the first request with too few devices on each host; empty if each request alone has enough."""
         reasons = [""] * len(hosts)
         for request in reversed(spec.pci_requests):
             free = _free_devices(hosts, request)

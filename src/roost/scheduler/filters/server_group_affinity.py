@@ -12,7 +12,9 @@ from roost.scheduler.framework.spec import Spec
 
 
 class ServerGroupAffinity(BaseFilter[NoOptions]):
-    """Keep the hosts of the group's members. An empty group accepts any host; while its only member moves, none.
+    """Keep the hosts of the group's members; for an empty group, keep every host.
+
+    While the only member of the group moves and may return, the filter rejects every host.
 
     Source:
         nova/scheduler/filters/affinity_filter.py, ServerGroupAffinityFilter.
@@ -44,11 +46,11 @@ class ServerGroupAffinity(BaseFilter[NoOptions]):
         return np.where(self.keep(hosts, spec), HEADROOM_MAX, 0)
 
     def is_independent(self, spec: Spec) -> bool:
-        """Return False while the group is empty: its first member closes all other hosts."""
+        """Return False while the group is empty: its first member excludes all other hosts."""
         return spec.group is not None and bool(spec.group.members)
 
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""
         if spec.group is not None and is_closed(spec.group):
-            return "accept no member of the server group while its only one moves"
+            return "accept no member of the server group while its only member moves"
         return "hold no member of the server group"

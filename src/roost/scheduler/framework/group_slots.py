@@ -42,7 +42,7 @@ def is_outside(group: Group, instance: InstanceRow, *, host_id: int | None) -> b
 
     Args:
         group: the server group of its request.
-        instance: the instance, unchanged.
+        instance: the stored row of the instance.
         host_id: its present, previous or next host; None: this host was deleted.
     """
     holder, members = group.places.get(0, (0, 0))
@@ -63,13 +63,13 @@ def place_during_move(place: Place, *, number: int) -> Place:
 def return_place(
     group: Group | None, departed: InstanceRow, *, number: int, host_id: int
 ) -> tuple[InstanceRow, Place] | None:
-    """Return the row and slot that a migration keeps so that its instance can return; None if none is necessary.
+    """Return the row and slot that a migration keeps for the return of its instance; None: not necessary.
 
     Args:
         group: the instance's server group.
         departed: the instance on its previous host.
         number: number of the migration's consumer.
-        host_id: the next host; on the same host one slot serves both, and nothing is kept.
+        host_id: the new host; an anti-affinity group needs only one slot if it is the previous host.
     """
     if group is None or group.policy not in {"anti-affinity", "fault-domain"}:
         return None

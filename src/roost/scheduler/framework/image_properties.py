@@ -102,7 +102,7 @@ def _normalize(name: str | None, aliases: dict[str, str]) -> str | None:
 
 
 def matches_version(version: tuple[int, ...], predicates: str) -> bool:
-    """Return whether a version satisfies all predicates of a comma-separated list; an invalid one fails.
+    """Return whether a version satisfies all predicates of a comma-separated list; an invalid predicate fails.
 
     >>> matches_version((6, 2, 0), ">=6.0, <7"), matches_version((6, 2, 0), "6.2")
     (True, False)

@@ -118,7 +118,7 @@ def image_text(image: Image | None, name: str) -> str | None:
     """Return an image's property in the form used by aggregate metadata.
 
     Returns:
-        None if the image does not set it, if it is off or 0, or if the name is not an image property.
+        None if the image does not set the property, if the value is off or 0, or if the property is unknown.
 
     >>> image_text(Image(properties={"hw_boot_menu": "yes"}), "hw_boot_menu")
     'True'

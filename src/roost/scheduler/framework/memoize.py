@@ -21,7 +21,7 @@ class Latest(Generic[_Argument, _Result]):
         self._latest: tuple[_Argument, _Result] | None = None
 
     def __call__(self, argument: _Argument) -> _Result:
-        """Return the result."""
+        """Return the result for an argument."""
         latest = self._latest
         if latest is None or latest[0] is not argument:
             latest = self._latest = (argument, self._make(argument))

@@ -17,8 +17,8 @@ from roost.scheduler.framework.spec import Spec
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
-# The changes that invalidate a verdict. "facts": only changes of facts, inventories, labels or metadata of
-# aggregates. "use": also each claim and release on the host.
+# The changes that invalidate a verdict. "facts": only changes of facts, inventories, traits, aggregates or their
+# metadata. "use": also each claim and release on the host.
 Reads = Literal["facts", "use"]
 # Returns the problem of an extra spec's name or value in a sentence; "" if both are valid.
 ExtraSpecCheck = Callable[[str, str], str]
@@ -54,7 +54,7 @@ class Filter(Protocol):
     section: ClassVar[str]  # section of its options in the settings
     options: ClassVar[type[msgspec.Struct]]
     run_filter_once_per_request: ClassVar[bool]  # only for Nova's classes (roost.compat); see ``reads``
-    run_on_rebuild: ClassVar[bool]  # whether it judges the checks before rebuilds
+    run_on_rebuild: ClassVar[bool]  # whether it also judges the host before a rebuild
 
     def reads(self, spec: Spec) -> Reads:
         """Return which changes invalidate a verdict about this request."""
@@ -90,7 +90,7 @@ class Countable(Protocol):
     """A filter whose "use" verdicts can be predicted, to count how many more instances fit."""
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
-        """Return how many more instances each host may take if it takes all of them: int64, 0..HEADROOM_MAX."""
+        """Return how many more instances each host accepts if no other host gets one: int64, 0..HEADROOM_MAX."""
 
     def is_independent(self, spec: Spec) -> bool:
         """Return whether an instance on one host leaves the verdicts on all other hosts unchanged."""
@@ -144,7 +144,7 @@ class Fault:
     """An error of a rule in one pass over hosts."""
 
     hosts: Mask  # bool, shape (hosts,): hosts without a verdict
-    refuses: str  # "request": the whole request, if one of them passed all checks before; "host": these hosts
+    refuses: str  # "request": the whole request, if one of these hosts passed all earlier checks; "host": these hosts
     text: str  # the rule and its error: "acme raised ValueError: no number"
 
 
@@ -169,8 +169,8 @@ class Fallible(Protocol):
 class JudgesCandidates(Protocol):
     """A filter that also judges the providers of a candidate.
 
-    Its ``keep`` accepts a host if it accepts one of ``hosts.mappings``. The chosen host uses the first candidate that
-    all such filters accept.
+    Its ``keep`` accepts a host if ``accepts`` is true for one of ``hosts.mappings``. The instance gets the first
+    candidate of the chosen host that all such filters accept.
     """
 
     def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
@@ -183,10 +183,10 @@ class JudgesCandidates(Protocol):
 
 
 class ChangesPerInstance(Protocol):
-    """A rule that reads reported facts which each instance of the request changes too, such as free devices."""
+    """A rule on reported facts that each instance of the request changes, too, such as free devices."""
 
     def changes_per_instance(self, spec: Spec) -> bool:
-        """Return whether each instance of the request changes what the rule reads for later instances."""
+        """Return whether each instance of the request changes the input of the rule for later instances."""
 
 
 def changes_per_instance(rule: object, spec: Spec) -> bool:
@@ -239,7 +239,7 @@ class Weigher(Protocol):
     aggregate_key: ClassVar[str]  # metadata key of an aggregate for the multiplier of its hosts
     minval: ClassVar[float | None]  # lower end of the scale; None: minimum of the accepted hosts
     maxval: ClassVar[float | None]
-    sign: ClassVar[float]  # -1: negates the configured value of option or aggregate
+    sign: ClassVar[float]  # -1: negates the multiplier of the option or aggregate
 
     @property
     def multiplier(self) -> float:
@@ -272,7 +272,7 @@ class SupportsUnweighable(Protocol):
     """A weigher that cannot weigh every host: the raw weight of such hosts is NaN."""
 
     def unweighable(self, hosts: HostView, spec: Spec) -> RoostError:
-        """Return the error for the first of some hosts that it cannot weigh."""
+        """Return the error for the first of these unweighable hosts."""
 
 
 @contextmanager

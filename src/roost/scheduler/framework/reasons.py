@@ -18,7 +18,7 @@ def refusal_text(stages: Sequence[Stage], *, found: int = 0, requested: int = 1)
 
     Args:
         stages: one per check, in order.
-        found: instances with a host, before the first one without.
+        found: number of instances with a host, before the first instance without one.
         requested: requested instances.
 
     >>> refusal_text([Stage("search", 10, 4, "lack 2,048 MiB memory or more"), Stage("compute", 4, 0, "are down")])

@@ -76,7 +76,7 @@ def normalize_request(request: Request, key: bytes) -> Request:
     The original order of extra specs must not matter, because neither stored requests nor keys preserve it.
 
     Raises:
-        BadRequest: a value has the wrong type, which Python does not prevent.
+        BadRequest: a value has the wrong type; Python does not check types.
     """
     try:
         flavor, image, hints, *_, destination, groups, _, _, networks, required, forbidden, subtrees, devices, _ = (

@@ -52,7 +52,7 @@ def sandbox_weigher(rule: Weigher, *, limit_s: float, refuses: str) -> tuple[Wei
 
 
 class _Failure(Exception):
-    """A rule failed; the message follows its name."""
+    """The failure of a rule; its message completes a sentence after the name of the rule."""
 
 
 class _Abandoned(BaseException):
@@ -80,7 +80,7 @@ class _TimedCalls:
         """Call a function of the rule.
 
         Raises:
-            _Failure: it raised, exceeded its time, or an earlier call has not ended.
+            _Failure: the function raised an error or exceeded its time, or an earlier call has not ended.
         """
         if not self._limit_s:
             return self._catch(function)
@@ -150,7 +150,7 @@ class _Sandboxed:
         Args:
             hosts: the hosts.
             judge: judges some hosts; raises ``_Failure`` for a malformed result.
-            blank: result for hosts on which it fails: shape (len(hosts),).
+            blank: result for hosts on which the rule fails: shape (len(hosts),).
         """
         self.fault = None
         deadline_s = self._calls.deadline_s()
@@ -170,7 +170,7 @@ class _Sandboxed:
             except _Failure as failure:
                 first_failure = first_failure or str(failure)
                 failures[at] = True
-        if not failures.any():  # Each host works alone, but not all together: reject all.
+        if not failures.any():  # The rule judges each host alone, but not all together: reject all hosts.
             failures[:] = True
             results[:] = 0
         self.fault = Fault(hosts=failures, refuses=self._refuses, text=f"{self.name} {first_failure or view_failure}")
@@ -192,7 +192,7 @@ class SandboxedFilter(_Sandboxed):
                 setattr(self, method, partial(self._call_optional, method, default))
 
     def reads(self, spec: Spec) -> Reads:
-        """Call the rule; if it fails, return "use", which judges at each decision."""
+        """Call the rule; if it fails, return "use", so that each decision judges again."""
         verdict: Reads = "facts" if self._call("reads", "use", spec) == "facts" else "use"
         return verdict
 

@@ -40,7 +40,7 @@ class Spec:
 
     @property
     def is_multiple(self) -> bool:
-        """Whether it is for several instances; each of them sees the hosts after the instances before it."""
+        """Whether the request has several instances; each one sees the consumption of the previous ones."""
         return self.request.count > 1
 
     @property

@@ -26,8 +26,8 @@ _NODES_MAX = 64
 def topology_of(request: Request) -> InstanceTopology | None:
     """Return the NUMA cells of an instance; None: it has no NUMA topology.
 
-    An instance has cells if it sets their number, a page size, persistent memory or dedicated processors; the default
-    is one cell. Processors and memory are divided evenly, or as set for each cell.
+    An instance has cells if flavor or image sets their number, a page size, persistent memory or dedicated processors;
+    the default is one cell. Processors and memory are divided evenly, or as set for each cell.
 
     Raises:
         BadRequest: a value is invalid, values are incompatible, or flavor and image contradict each other.
@@ -125,7 +125,7 @@ def _page_size(request: Request) -> PageSize | None:
 
 
 def _read_page_size(text: str | None) -> PageSize | None:
-    """Parse a page size, in KiB, or its kind; an empty text and 0 are unset."""
+    """Parse a page size, in KiB, or a class of sizes; return None for an empty text and 0."""
     if not text:
         return None
     if text in ("small", "large", "any"):
@@ -134,7 +134,7 @@ def _read_page_size(text: str | None) -> PageSize | None:
     if match is None or (match[3] is None and "." in text):
         raise BadRequest(
             f"{text[:70]!r} is not a valid size of memory pages for hw:mem_page_size: "
-            "small, large, any, KiB, or such as 2MB and 1GiB"
+            "small, large, any, a number of KiB, or a size such as 2MB or 1GiB"
         )
     if match[3] is None:
         size = int(text)

@@ -1,4 +1,4 @@
-"""Groups hosts by the fit of an instance's cells on their cells, over columns.
+"""Groups hosts by the fit of an instance's cells on their cells.
 
 Pinned processors differ on nearly every host. But the fit of a cell depends on a few numbers, so cells with equal
 numbers are judged once.
@@ -27,16 +27,16 @@ _NUMBERS_MAX = 2**62
 
 
 class HostGroup(NamedTuple):
-    """Hosts on whose cells the same cells of the instance fit."""
+    """Hosts with equal verdicts: on their n-th cells, the same cells of the instance fit."""
 
     can: list[Verdicts]  # per cell of the host, in order: the instance cells that fit on it
     positions: Rows  # positions of the hosts
 
 
 class CellKind(NamedTuple):
-    """The numbers that decide what fits on a host cell."""
+    """The numbers that decide the fit on a host cell."""
 
-    free: tuple[int, ...]  # free threads of each core with any, most first
+    free: tuple[int, ...]  # free threads per core, largest first; cores without free threads are omitted
     width: int  # threads of the widest core
     pcpus: int  # dedicated processors
     free_pcpus: int
@@ -71,7 +71,7 @@ class CellKind(NamedTuple):
 
 
 def reduce_cell(cell: NumaCell) -> CellKind:
-    """Return the numbers that decide what fits on a cell; cores count by their free threads."""
+    """Return the numbers that decide the fit on a cell; of a core, only the number of free threads counts."""
     free, dedicated = cell.free_pcpus, set(cell.pcpus)
     core_of, width = _cores(cell.siblings or tuple((cpu,) for cpu in cell.pcpus))
     counts = Counter(core_of[cpu] for cpu in free if cpu in core_of)
@@ -127,7 +127,7 @@ def _cell(facts: HostFacts, *, at: int) -> CellKind | None:
 
 
 def _overcommit(topology: InstanceTopology, cpu: Scores, memory: Scores) -> tuple[list[Overcommit], Rows]:
-    """Return the distinct ratios, and each host's index; one placeholder if no ratio matters."""
+    """Return the distinct ratios, and each host's index into them; one placeholder if no ratio matters."""
     if all(cell.policy == "dedicated" for cell in topology.cells):
         return [Overcommit(cpu=1.0, memory=1.0)], np.zeros(len(cpu), dtype=np.intp)
     pairs, codes = np.unique(np.column_stack((cpu, memory)), axis=0, return_inverse=True)
@@ -139,7 +139,7 @@ def _overcommit(topology: InstanceTopology, cpu: Scores, memory: Scores) -> tupl
 def _judge_cells(
     kinds: InternedValues[CellKind | None], topology: InstanceTopology, overcommit: tuple[list[Overcommit], Rows]
 ) -> tuple[list[Verdicts | None], Rows]:
-    """Return the distinct verdicts on one cell of each host, None if it has no such cell, and each host's index."""
+    """Return the distinct verdicts on one cell of each host (None: no such cell), and each host's index into them."""
     (cells, numbers), (ratios, ratio_of) = kinds, overcommit
     pairs, codes = np.unique(numbers * len(ratios) + ratio_of, return_inverse=True)
     verdict_numbers: dict[Verdicts | None, int] = {}

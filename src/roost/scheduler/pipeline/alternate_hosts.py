@@ -20,10 +20,10 @@ def find_alternates(
 
     Args:
         state: the columns.
-        shape: of the request.
-        ranking: the best hosts of the ranking.
+        shape: the pipeline of the request.
+        ranking: the best hosts, in order.
         rows: the chosen hosts.
-        draw: orders further hosts, at random if the settings say so.
+        draw: orders all further hosts; with the chance driver, at random.
         seed: seed of the random order.
         per_cell: upper bound on alternates in each cell.
     """

@@ -8,7 +8,7 @@ from roost.engine.columns.state import State, allow_any_work
 from roost.errors import OverBudget
 from roost.ports import Clock
 
-# Seconds added per further instance of a request, and their upper bound.
+# Seconds added per further instance of a request, and the upper bound of their sum.
 _PER_INSTANCE_S = 0.001
 _EXTRA_MAX_S = 20.0
 # Minimum seconds for each decision of a group, even after the group's slice is used up.
@@ -24,7 +24,8 @@ def search_budget(
     Args:
         seconds: for the first instance.
         count: number of instances.
-        slice_end_s: when other requests get their turn, by ``clock.elapsed_s``; search results until then are cached.
+        slice_end_s: end of the time slice, by ``clock.elapsed_s``; then other requests get their turn. Search results
+            stay cached for the next slice.
 
     Raises:
         OverBudget: raised by ``state.check`` after the budget is used up.

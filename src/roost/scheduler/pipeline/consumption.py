@@ -95,7 +95,11 @@ class Consumption:
         self._demand = ReportedDemand(shape.spec.request, shape.spec.pci_requests, is_packing=is_packing)
 
     def take(self, picks: Iterable[tuple[int, Mappings, Pick]]) -> None:
-        """Subtract one instance from each host: row, providers that serve it there, and the pick with its limits."""
+        """Subtract one instance from each host.
+
+        Args:
+            picks: for each instance, the row of its host, the providers of its request groups, and its pick.
+        """
         hosts = self._state.hosts
         rows = []
         for row, mappings, pick in picks:
@@ -117,7 +121,7 @@ class Consumption:
     def restore(self) -> None:
         """Restore the reported facts of all hosts."""
         self._judge_again(self._state.hosts.restore())
-        if self._has_new_shape:  # Shapes compiled since then saw hosts with consumption.
+        if self._has_new_shape:  # Shapes compiled in the meantime include the consumption.
             self._state.changes.touch_all()
 
     def _judge_again(self, rows: list[int]) -> None:
@@ -131,4 +135,4 @@ def _find_topology(request: Request) -> InstanceTopology | None:
     try:
         return topology_of(request)
     except BadRequest:
-        return None  # No filter reads it, or the request would have been refused.
+        return None  # No enabled filter reads the topology; otherwise the request is refused earlier.

@@ -23,7 +23,7 @@ class Draw:
         self.is_random = self.is_chance_only or shuffles or subset > 1
 
     def draw_host(self, shape: Shape, ranking: Ranking, *, seed: int) -> int:
-        """Return the host to take: the best one or, by the settings, one of the best or any."""
+        """Return the best host or, depending on the settings, a random one of the best or of all hosts."""
         if not self.is_random:
             return ranking.rows[0]
         random = np.random.default_rng(seed)

@@ -28,7 +28,7 @@ class HostAllocation(NamedTuple):
 
 
 def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | None:
-    """Return what an instance of this shape takes on a host, from its first candidate; None if there is none."""
+    """Return the amounts of an instance on a host, from the host's first candidate; None: the host has no candidate."""
     if shape.fit.remote_allocations is not None:  # A remote Placement keeps the inventories: no takes here.
         remote = shape.fit.remote_allocations.get(row)
         return None if remote is None else HostAllocation([], remote)
@@ -110,7 +110,7 @@ def build_claim(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, 
 
 
 def find_lost_hosts(state: State, decision: Decision, refusal: Refusal) -> list[str]:
-    """Return the chosen host that other processes used up; all chosen hosts if the store's refusal does not tell."""
+    """Return the chosen host without enough resources after a lost race; all chosen hosts if it is unknown."""
     hosts = list(dict.fromkeys(pick.host for pick in decision.picks))
     provider_row = state.providers.row_of_id.get(refusal.key >> CLASS_BITS) if refusal.table == "inventory" else None
     if len(hosts) < 2 or provider_row is None:

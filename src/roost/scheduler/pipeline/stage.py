@@ -21,9 +21,9 @@ class PendingRequest:
     request: Request
     uuid: bytes | None = None  # of its decision; None: generate one
     work: tuple[Put, ...] = ()  # committed with the decision, granted or refused
-    lost: list[str] = field(default_factory=list)  # hosts that other processes used up first
-    races: int = 0  # lost races; one race may cost several hosts
-    item_position: int = -1  # of its item in the next commit; -1: an unconfirmed refusal
+    lost: list[str] = field(default_factory=list)  # hosts lost to other processes
+    races: int = 0  # number of lost races; one race may lose several hosts
+    item_position: int = -1  # position of its item in the next commit; -1: an unconfirmed refusal, without an item
     decision: Decision | None = None
     evidence: EvidenceRow | None = None
 
@@ -41,7 +41,7 @@ def choose_uuids(pending: PendingRequest, state: State, random: Random) -> tuple
     """Return the uuids of the decision and its instances: those of the request, or new ones.
 
     Raises:
-        BadRequest: one is not a valid UUID.
+        BadRequest: the uuid of an instance is invalid.
         Conflict: an instance exists already.
     """
     request = pending.request

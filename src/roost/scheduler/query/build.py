@@ -71,19 +71,19 @@ def build_query(
 
     Amounts come from the flavor; extra specs ``resources[S]:CLASS=N`` replace them, and 0 removes one. Traits come
     from ``trait[S]:NAME=required|forbidden``, the image, and device settings. The request may add groups. Then the
-    pre-filters add theirs. Invalid extra specs are ignored with a warning. An unknown trait is not an error here, but
-    no host has it.
+    pre-filters add traits and aggregates. Invalid extra specs are ignored with a warning. An unknown trait is not an
+    error here, but no host has it.
 
     Args:
         request: the request; a comma-separated list of zones means any of them.
-        state: its aggregates and hosts.
+        state: the columns, for aggregates and hosts.
         settings: options of pre-filters, and the limit of candidates.
         default_zone: the zone of hosts that are in no aggregate with a zone.
         has_fallback: whether hosts with VCPU only may serve instances with dedicated processors.
-        placed: the PCI devices that Placement allocates, without those of ports.
+        placed: the device requests of the flavor, if Placement allocates PCI devices; otherwise empty.
 
     Raises:
-        BadRequest: two groups have one suffix, a group or the whole request is empty, a trait is both
+        BadRequest: two groups have the same suffix, a group or the whole request is empty, a trait is both
             required and forbidden, two trees are required at once, flavor and image contradict each other, or a zone
             does not exist.
 
@@ -98,7 +98,7 @@ def build_query(
     if has_fallback and is_pinned(request):
         unpinned = _build_draft(request, placed, uses_pcpu=False)
         _finish(unpinned, request, state, effects=effects, settings=settings)
-        # Without PCPU nothing may be left to ask for.
+        # Without PCPU, the query may request no resources.
         fallback = unpinned.query() if unpinned.has_resources else None
     return BuiltQuery(
         query=query,
@@ -165,7 +165,7 @@ def _build_draft(request: Request, placed: Sequence[PciRequest], *, uses_pcpu: b
 def _run_prefilters(
     draft: Draft, request: Request, state: State, *, settings: SchedulerSettings, default_zone: str
 ) -> tuple[tuple[str, Effect], ...]:
-    """Run the pre-filters; a check before a rebuild stays on its host and runs none."""
+    """Run the pre-filters, except for the check before a rebuild: the instance stays on its host."""
     if request.hints.get("_nova_check_type") in ("rebuild", ["rebuild"]):
         return ()
     name_of = state.aggregates.name_of

@@ -19,9 +19,9 @@ def add_destination(draft: Draft, request: Request) -> None:
 def add_target(draft: Draft, request: Request, state: State, *, settings: SchedulerSettings) -> str:
     """Require the tree of a named host, and limit the number of candidates.
 
-    A single tree is searched directly. Several named hosts are filtered by name later. So are requests without an
-    unsuffixed group, because a tree without resources is no valid group. If a hint or several equal names need all
-    candidates, there is no limit.
+    The query requires the tree of a single host if the unsuffixed group has resources: a group with only a tree is
+    invalid. Otherwise the hosts are filtered by name after the search. Several named hosts and some hints need all
+    candidates, so the limit does not apply to them.
 
     Returns:
         The reason if the host does not exist, else "".
@@ -48,7 +48,7 @@ def add_target(draft: Draft, request: Request, state: State, *, settings: Schedu
 
 
 def _target_names(request: Request) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of services and nodes that a request is restricted to; a destination precedes forced hosts."""
+    """Return the names of services and nodes that a request is restricted to; a destination overrides forced hosts."""
     destination = request.destination
     if destination is None or not (destination.host or destination.node):
         return request.force_hosts, request.force_nodes

@@ -78,7 +78,7 @@ def add_request_groups(draft: Draft, request: Request) -> None:
     """Add the request's own groups.
 
     Raises:
-        BadRequest: a group is empty, or two have one suffix.
+        BadRequest: a group is empty, or two groups have the same suffix.
     """
     has_main = False
     for group in request.groups:

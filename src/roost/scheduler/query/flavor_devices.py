@@ -55,7 +55,7 @@ def tpm_version(request: Request) -> str | None:
     """Return the TPM version that flavor or image requires, if any.
 
     Raises:
-        BadRequest: they contradict each other, or the version does not exist.
+        BadRequest: flavor and image contradict each other, or the version does not exist.
     """
     return resolve_value(request, "tpm_version", allowed=_TPM_VERSIONS)
 

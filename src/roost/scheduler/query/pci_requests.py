@@ -40,8 +40,8 @@ class PciAliases:
     def requests(self, request: Request) -> tuple[PciRequest, ...]:
         """Return the device requests of a request: those of its flavor, then its own.
 
-        The n-th request of a flavor has the identity ``pci<n>``. A NUMA policy of flavor or image replaces those of the
-        aliases.
+        The n-th request of a flavor, from 0, has the identity ``pci<n>``. A NUMA policy of flavor or image replaces
+        those of the aliases.
 
         Raises:
             BadRequest: an alias is unknown, a count is invalid, or flavor and image contradict each other.
@@ -68,7 +68,7 @@ def numa_policy(request: Request) -> PciNumaPolicy | None:
     """Return the required NUMA affinity of devices in flavor or image, if any.
 
     Raises:
-        BadRequest: the policy does not exist, or they contradict each other.
+        BadRequest: the policy does not exist, or flavor and image contradict each other.
     """
     policy = resolve_value(request, "pci_numa_affinity_policy", allowed=_POLICIES)
     return None if policy is None else _POLICIES[policy]

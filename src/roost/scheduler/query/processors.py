@@ -109,7 +109,7 @@ def find_dedicated_cpus(request: Request) -> frozenset[int]:
     """Return the dedicated processors of a mixed instance: those of its mask, or the real-time ones.
 
     Raises:
-        BadRequest: the mask names no processor, all, or unknown ones.
+        BadRequest: the mask is empty, or names all or unknown processors.
     """
     mask = request.flavor.extra_specs.get("hw:cpu_dedicated_mask")
     if mask:
@@ -121,7 +121,7 @@ def realtime_cpus(request: Request) -> frozenset[int]:
     """Return the real-time processors of an instance.
 
     Raises:
-        BadRequest: the mask names no or unknown processors, or leaves none for the emulator.
+        BadRequest: the mask is empty, names unknown processors, or leaves none for the emulator.
     """
     specs, vcpus = request.flavor.extra_specs, request.flavor.vcpus
     flavor, image = read_values(request, "cpu_realtime_mask")

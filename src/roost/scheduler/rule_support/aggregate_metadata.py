@@ -48,7 +48,7 @@ def split_values(value: str) -> list[str]:
 
 
 def lowest_value(hosts: HostView, key: str, *, default: float, cast: Callable[[str], float]) -> Scores:
-    """Return the lowest number of each host's aggregates; the default if there is none or one is invalid.
+    """Return the lowest number of each host's aggregates; the default if no value exists or a value is invalid.
 
     Args:
         cast: parses a value; raises ValueError if it is invalid.

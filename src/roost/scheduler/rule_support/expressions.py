@@ -220,7 +220,7 @@ def _verdicts(hosts: HostView, operation: Operation) -> _Verdicts:
 
 
 def _value(hosts: HostView, node: Node, broken: Mask) -> _Value:
-    """Return an operand's value on each host; mark the hosts on which it has none."""
+    """Return an operand's value on each host; add the hosts with a broken comparison in it to ``broken``."""
     if isinstance(node, Constant):
         return _constant(node.value, len(hosts))
     if isinstance(node, Path):
@@ -258,7 +258,7 @@ def _encode_objects(values: list[object]) -> _Objects:
 
 
 def _negations(operands: list[_Value], count: int) -> _Objects:
-    """Return the list of negations of each host: one per operand it has."""
+    """Return the list of negations on each host: one per present operand."""
     if not operands:
         return _Objects(objects=[[]], codes=np.zeros(count, dtype=np.intp))
     table = np.array([np.where(each.is_present(), ~each.truth(), _ABSENT) for each in operands], dtype=np.int8)

@@ -35,7 +35,7 @@ class BelowLimit(NumberFilter):
     noun: ClassVar[str]  # name of the quantity in reasons
 
     def host_limits(self, hosts: HostView) -> float | Scores:
-        """Return the limit of all hosts, or of each: float64, shape (hosts,)."""
+        """Return one limit for all hosts, or one per host: float64, shape (hosts,)."""
         return self.number
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:

@@ -11,7 +11,7 @@ from roost.scheduler.framework.base_rule import BaseFilter
 class NumberFilter(BaseFilter[msgspec.Struct]):
     """A filter by one number, such as a limit or a ratio.
 
-    The key in the metadata of aggregates is the option's name.
+    The aggregate filters read metadata with the option's name as key.
     """
 
     number_option: ClassVar[str]
@@ -19,7 +19,7 @@ class NumberFilter(BaseFilter[msgspec.Struct]):
     def __init__(self, options: msgspec.Struct) -> None:
         super().__init__(options)
         self.default: float = getattr(options, self.number_option)
-        self.number: float | Scores = self.default  # of all hosts, or of each: float64, shape (hosts,)
+        self.number: float | Scores = self.default  # one for all hosts, or one per host: float64, shape (hosts,)
 
     @classmethod
     def of_hosts(cls, numbers: Scores) -> Self:

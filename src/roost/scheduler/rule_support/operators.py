@@ -47,7 +47,7 @@ def match(value: str | None, requirement: str) -> bool:
         ValueError: the operator is numeric, and an operand is not a number.
 
     Source:
-        nova/scheduler/filters/extra_specs_ops.py, match. A bare ``<or>`` is False here and an error there.
+        nova/scheduler/filters/extra_specs_ops.py, match. A bare ``<or>`` is False here, and an error in Nova.
 
     >>> match("12", ">= 8"), match("8", "< 9"), match("avx sse", "<all-in> avx sse"), match("b", "<or> a <or> b")
     (True, False, True, True)
@@ -111,7 +111,7 @@ def match_numbers(values: Scores, requirement: str, *, are_whole: bool = True) -
     Args:
         values: float64, shape (values,).
         requirement: as for ``match``.
-        are_whole: whether the text of the numbers has no fraction.
+        are_whole: whether to write the numbers without a fraction.
 
     Returns:
         bool, shape (values,).

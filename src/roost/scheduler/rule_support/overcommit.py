@@ -1,6 +1,6 @@
 """Shared parts of the filters by free virtual CPUs, memory and disk, including overcommit.
 
-Today Placement's inventories cover them. Nova removed these filters in 20.0.0, those of aggregates in 22.0.0.
+Placement's inventories replace them. Nova removed these filters in 20.0.0, and their aggregate variants in 22.0.0.
 """
 
 from abc import ABC, abstractmethod
@@ -48,7 +48,7 @@ class OvercommitFilter(NumberFilter, ABC):
     limit: ClassVar[str]  # Nova's name of the limit for the chosen host
 
     def ratios(self, hosts: HostView) -> float | Scores:
-        """Return the allocation ratio of all hosts, or of each: float64, shape (hosts,)."""
+        """Return one allocation ratio for all hosts, or one per host: float64, shape (hosts,)."""
         return self.number
 
     @abstractmethod

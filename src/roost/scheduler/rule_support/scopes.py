@@ -37,7 +37,7 @@ def aggregates_by_zone(state: State) -> dict[str, set[int]]:
 def zones(state: State, *, default_zone: str) -> list[Scope]:
     """Return the zones ordered by name; hosts without a zone belong to the default zone.
 
-    If an aggregate defines a zone with the default zone's name, only its hosts belong to it, as for requests.
+    If an aggregate defines the default zone, only hosts of such aggregates belong to it. Requests use the same rule.
     """
     roots, alive = state.hosts.provider_row.view, state.hosts.alive.view
     scopes = [

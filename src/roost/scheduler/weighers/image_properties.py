@@ -44,11 +44,11 @@ class ImageProperties(BaseWeigher[ImagePropertiesWeights]):
         self._weights, self._bad_pairs = _parse_weights(options)
 
     def concerns(self, spec: Spec) -> bool:
-        """Return whether the option is not 0, regardless of aggregates, and any property has a weight."""
+        """Return whether any property has a weight and the configured multiplier is not 0; aggregates do not matter."""
         return self.multiplier != 0.0 and any(weight for _, _, weight in self._property_weights(spec))
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Return, summed over the properties, weight times instances whose images have the same value."""
+        """Return the sum over all properties: weight times number of instances with the same value in their image."""
         sums: Scores = np.zeros(len(hosts))
         for name, text, weight in self._property_weights(spec):
             sums += hosts.image_counts(name, text) * weight

@@ -25,8 +25,8 @@ class PciOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Pci(BaseWeigher[PciOptions]):
     """Prefer hosts without PCI devices, then hosts with the fewest free devices, for every request.
 
-    A request for devices passes no host without devices, so it takes the host with the fewest; all other requests
-    avoid hosts with devices.
+    Hosts without devices cannot serve a request for devices, so the request gets the host with the fewest free devices.
+    All other requests avoid hosts with devices.
 
     Source:
         nova/scheduler/weights/pci.py.

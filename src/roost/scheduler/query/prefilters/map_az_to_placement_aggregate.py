@@ -6,7 +6,7 @@ from roost.scheduler.rule_support.scopes import ZONE, split_names
 
 
 def map_az_to_placement_aggregate(context: PrefilterContext) -> Effect:
-    """Require an aggregate of the request's zones; of several zones, any one.
+    """Require an aggregate of one of the request's zones.
 
     If no aggregate defines the default zone, it consists of all hosts without another zone.
 
@@ -14,8 +14,8 @@ def map_az_to_placement_aggregate(context: PrefilterContext) -> Effect:
         BadRequest: none of the zones exists.
 
     Source:
-        nova/scheduler/request_filter.py, map_az_to_placement_aggregate. It does not split a list of zones, and accepts
-        every host for a zone without aggregates.
+        nova/scheduler/request_filter.py, map_az_to_placement_aggregate. Nova does not split a list of zones, and
+        accepts every host for a zone without aggregates.
     """
     zones = split_names(context.request.availability_zone or "")
     if not zones:

@@ -4,11 +4,11 @@ from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext
 
 
 def routed_networks_filter(context: PrefilterContext) -> Effect:
-    """Require, for each network with segments, the aggregate of one of them.
+    """Require, for each network with segments, the aggregate of one segment.
 
     Source:
-        nova/scheduler/request_filter.py, routed_networks_filter. It queries the network service; here the request
-        contains the segments of each network, and their aggregates.
+        nova/scheduler/request_filter.py, routed_networks_filter. Nova queries the network service; here the
+        request contains the segments of each network, and their aggregates.
     """
     if not context.settings.query_placement_for_routed_network_aggregates:
         return NOTHING

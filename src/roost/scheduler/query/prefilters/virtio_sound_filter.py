@@ -5,7 +5,7 @@ from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, r
 
 
 def virtio_sound_filter(context: PrefilterContext) -> Effect:
-    """Require ``COMPUTE_SOUND_MODEL_VIRTIO`` if flavor or image sets this model; other models need nothing.
+    """Require ``COMPUTE_SOUND_MODEL_VIRTIO`` if flavor or image sets the model virtio; other models need no trait.
 
     Raises:
         BadRequest: flavor and image contradict each other.
