@@ -17,7 +17,7 @@ class Stage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Scale(msgspec.Struct, frozen=True, array_like=True):
-    """How one weigher's raw weights become contributions to the scores; the same for all hosts of a decision.
+    """The scale from one weigher's raw weights to contributions; equal for all hosts of a decision.
 
     ``contribution = (raw - low) / (high - low) * multiplier``, 0 where ``high`` equals ``low``.
     """
@@ -60,7 +60,7 @@ Limits = dict[str, float | dict[str, float | dict[str, bool | list[str]]]]
 
 
 class Pick(msgspec.Struct, frozen=True, array_like=True):
-    """A host for one instance, with the instance's allocations there; those of an alternate are only planned."""
+    """A host for one instance, with the instance's allocations; the allocations of an alternate are only planned."""
 
     host: str
     node: str

@@ -21,8 +21,8 @@ class RefusalReason(msgspec.Struct, frozen=True, kw_only=True):
     projects: int
     first_at_s: float
     last_at_s: float
-    newest: str  # uuid of the newest of these decisions
-    requests: list[RefusedRequests]  # those refused most often first
+    newest: str  # uuid of the newest decision
+    requests: list[RefusedRequests]  # most refusals first
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

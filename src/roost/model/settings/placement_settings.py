@@ -109,20 +109,28 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     cors_allowed_origin: Annotated[
         tuple[str, ...], Meta(description="Allowed origins of web pages, or *; empty: no CORS headers.")
     ] = ()
-    cors_allow_credentials: Annotated[bool, Meta(description="Whether these pages may send credentials.")] = True
-    cors_expose_headers: Annotated[tuple[str, ...], Meta(description="Response headers for these pages.")] = (
+    cors_allow_credentials: Annotated[
+        bool, Meta(description="Whether web pages of the allowed origins may send credentials.")
+    ] = True
+    cors_expose_headers: Annotated[
+        tuple[str, ...], Meta(description="Response headers that web pages of the allowed origins may read.")
+    ] = (
         "x-openstack-request-id",
         "openstack-api-version",
     )
-    cors_max_age: Annotated[int, Meta(description="Seconds that browsers cache the permission.")] = 3600
-    cors_allow_methods: Annotated[tuple[str, ...], Meta(description="Methods for these pages.")] = (
+    cors_max_age: Annotated[int, Meta(description="Seconds for browsers to cache the CORS permissions.")] = 3600
+    cors_allow_methods: Annotated[
+        tuple[str, ...], Meta(description="Methods that web pages of the allowed origins may use.")
+    ] = (
         "GET",
         "PUT",
         "POST",
         "DELETE",
         "PATCH",
     )
-    cors_allow_headers: Annotated[tuple[str, ...], Meta(description="Request headers for these pages.")] = (
+    cors_allow_headers: Annotated[
+        tuple[str, ...], Meta(description="Request headers that web pages of the allowed origins may send.")
+    ] = (
         "x-auth-token",
         "openstack-api-version",
         "content-type",

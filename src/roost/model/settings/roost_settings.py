@@ -107,7 +107,7 @@ class Compute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     packing_host_numa_cells_allocation_strategy: Annotated[
         bool,
-        Meta(description="Whether to use the NUMA cells with least free resources first, not those with most."),
+        Meta(description="Whether to use the NUMA cells with the least free resources first, instead of the most."),
     ] = False
 
 

@@ -120,7 +120,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     request: Request  # with the uuids of its instances
     decision_uuid: str
     sent: int = 0  # number of instances with an order to their cell
-    problem: str = ""  # reason of failure, as in all kinds
+    problem: str = ""  # reason of failure; all kinds have this field
 
 
 class InstanceBuild(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -128,7 +128,7 @@ class InstanceBuild(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     request: Request  # without uuids
     name: str
-    needs: GuestNeeds  # in addition to amounts; limits are those of the picks
+    needs: GuestNeeds  # in addition to allocations; the limits come from the picks
     picks: tuple[Pick, ...]  # the current host, then the remaining alternates
     attempt: int  # number of the current attempt
     attempts: tuple[Attempt, ...] = ()  # ended attempts
@@ -164,7 +164,7 @@ class InstanceMove(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     is_on: bool  # whether it ran at the request
     is_verified: bool = False  # whether the move awaits confirmation
     name: str
-    needs: GuestNeeds = GuestNeeds()  # in addition to amounts; limits are those of the picks
+    needs: GuestNeeds = GuestNeeds()  # in addition to allocations; the limits come from the picks
     picks: tuple[Pick, ...] = ()  # the target, then the remaining alternates
     attempt: int = 0  # number of the current attempt
     attempts: tuple[Attempt, ...] = ()  # ended attempts

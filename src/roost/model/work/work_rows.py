@@ -11,7 +11,7 @@ import msgspec
 MigrationKind = Literal["resize", "migrate", "live", "evacuate"]
 MigrationStatus = Literal["moving", "finished", "left", "confirmed", "reverting", "reverted", "failed"]
 
-# Due time of work that waits for another event: a time that never comes.
+# Due time of work that waits for an event, without a deadline: a time in the far future.
 NEVER_S = 9e15
 
 

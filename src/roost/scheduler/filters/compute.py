@@ -26,7 +26,7 @@ class ComputeOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Compute(BaseFilter[ComputeOptions]):
     """Keep hosts whose service is enabled, not forced down, and reported recently or never.
 
-    A host without any report counts as up. A report from the future counts like a past one of the same distance.
+    A host without any report counts as up. A report time in the future counts like a past time at the same distance.
 
     Source:
         nova/scheduler/filters/compute_filter.py and nova/servicegroup/drivers/db.py, is_up.

@@ -25,7 +25,7 @@ class DifferentHost(BaseFilter[NoOptions]):
         return bool(spec.hint_list("different_host"))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts with none of these instances."""
+        """Keep hosts without the named instances."""
         return ~hosts.holds_any(spec.hint_list("different_host"))
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:

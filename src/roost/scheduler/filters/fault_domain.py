@@ -20,7 +20,7 @@ class FaultDomain(BaseFilter[NoOptions]):
     nova_name = ""
 
     def concerns(self, spec: Spec) -> bool:
-        """Return whether the server group has this policy."""
+        """Return whether the request has a server group of policy ``fault-domain``."""
         return spec.policy == "fault-domain"
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
@@ -38,7 +38,7 @@ class FaultDomain(BaseFilter[NoOptions]):
         return np.where(self.keep(hosts, spec), HEADROOM_MAX, 0)
 
     def is_independent(self, spec: Spec) -> bool:
-        """Return True: a new member closes no rack to its own domain."""
+        """Return True: a new member excludes only other domains from its rack."""
         return True
 
     def reason(self, spec: Spec) -> str:

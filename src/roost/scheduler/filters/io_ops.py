@@ -4,7 +4,7 @@ from roost.scheduler.rule_support.limits import IoOpsLimit
 
 
 class IoOps(IoOpsLimit):
-    """Keep hosts with fewer I/O operations in flight than the limit, such as builds, resizes and snapshots.
+    """Keep hosts with fewer I/O operations in flight (such as builds, resizes and snapshots) than the limit.
 
     Source:
         nova/scheduler/filters/io_ops_filter.py.

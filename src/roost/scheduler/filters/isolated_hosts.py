@@ -26,7 +26,7 @@ class IsolatedHostsOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IsolatedHosts(BaseFilter[IsolatedHostsOptions]):
-    """Keep isolated images on isolated hosts and, if the settings restrict these hosts, other images off them.
+    """Keep isolated hosts for isolated images; reject them for other images if the settings restrict isolated hosts.
 
     Source:
         nova/scheduler/filters/isolated_hosts_filter.py.

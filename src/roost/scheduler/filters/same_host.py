@@ -25,7 +25,7 @@ class SameHost(BaseFilter[NoOptions]):
         return bool(spec.hint_list("same_host"))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts with at least one of these instances."""
+        """Keep hosts with at least one named instance."""
         return hosts.holds_any(spec.hint_list("same_host"))
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:

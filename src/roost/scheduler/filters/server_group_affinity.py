@@ -23,7 +23,7 @@ class ServerGroupAffinity(BaseFilter[NoOptions]):
     nova_name = "ServerGroupAffinityFilter"
 
     def concerns(self, spec: Spec) -> bool:
-        """Return whether the server group has this policy."""
+        """Return whether the request has a server group of policy ``affinity``."""
         return spec.policy == "affinity"
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:

@@ -23,7 +23,7 @@ class ServerGroupAntiAffinity(BaseFilter[NoOptions]):
     nova_name = "ServerGroupAntiAffinityFilter"
 
     def concerns(self, spec: Spec) -> bool:
-        """Return whether the server group has this policy."""
+        """Return whether the request has a server group of policy ``anti-affinity``."""
         return spec.policy == "anti-affinity"
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:

@@ -210,7 +210,7 @@ def _verdicts(hosts: HostView, operation: Operation) -> _Verdicts:
     broken = np.zeros(len(hosts), dtype=np.bool_)
     operands = [_value(hosts, each, broken) for each in operation.operands]
     if operation.operator == "not":
-        # A list of negations is true if any of them is.
+        # A list of negations is true if any negation is true.
         lists = _negations(operands, len(hosts))
         verdicts = np.array([any(each) for each in lists.objects], dtype=np.int8)[lists.codes]
     else:

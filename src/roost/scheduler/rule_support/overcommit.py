@@ -61,7 +61,7 @@ class OvercommitFilter(NumberFilter, ABC):
 
     @abstractmethod
     def amount(self, flavor: Flavor) -> int:
-        """Return the amount for one instance, in the same unit."""
+        """Return the amount for one instance, in the unit of ``total``."""
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts whose total, and whose free capacity, is at least the amount."""

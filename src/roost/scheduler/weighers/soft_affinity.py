@@ -31,7 +31,7 @@ class SoftAffinity(BaseWeigher[SoftAffinityOptions]):
     multiplier_option = "soft_affinity_weight_multiplier"
 
     def concerns(self, spec: Spec) -> bool:
-        """Return whether the server group has this policy."""
+        """Return whether the request has a server group of policy ``soft-affinity``."""
         return spec.policy == "soft-affinity"
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:

@@ -31,7 +31,7 @@ class SoftAntiAffinity(BaseWeigher[SoftAntiAffinityOptions]):
     multiplier_option = "soft_anti_affinity_weight_multiplier"
 
     def concerns(self, spec: Spec) -> bool:
-        """Return whether the server group has this policy."""
+        """Return whether the request has a server group of policy ``soft-anti-affinity``."""
         return spec.policy == "soft-anti-affinity"
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
