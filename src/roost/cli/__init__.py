@@ -1,4 +1,4 @@
-"""The ``roost`` command and its relatives. A command's module is imported on first use.
+"""The ``roost`` command, and replacements of upstream commands. A command's module is imported on first use.
 
 ``commands``: the commands, one file per noun.
 ``instance``: ``roost instance``, one file per group of actions.
@@ -13,7 +13,7 @@
 ``manage``: ``roost-manage``, for scripts that call ``nova-manage placement``.
 ``placement_manage``: ``roost-placement-manage``, for ``placement-manage``.
 ``placement_status``: ``roost-placement-status``, for ``placement-status``.
-``placement_options``: parts that these three share.
+``placement_options``: the common code of these three commands.
 """
 
 import importlib
@@ -35,7 +35,7 @@ EXIT_CODE_FAULT = 70
 
 
 class _OutputClosed(Exception):
-    """The reader of the output closed it. Not a failure, unlike click's own handling."""
+    """The reader of the output closed the pipe. The exit code is then 0; with click it would be 1."""
 
 
 class _LazyGroup(click.Group):
@@ -85,7 +85,7 @@ class _LazyGroup(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        with _flush_output():  # This prints help texts.
+        with _flush_output():  # The parser of the arguments prints help texts.
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> object:
@@ -95,7 +95,7 @@ class _LazyGroup(click.Group):
 
 @contextmanager
 def _flush_output() -> Iterator[None]:
-    """Flush standard output at the end, and report write errors as errors of the environment."""
+    """Flush standard output at the end, and raise a write error as a ``RoostError``."""
     try:
         try:
             yield
@@ -103,10 +103,10 @@ def _flush_output() -> Iterator[None]:
             if sys.stdout is not None:  # The parent process may have closed it.
                 sys.stdout.flush()
     except BrokenPipeError:
-        sys.stdout = None  # Otherwise the interpreter flushes into it again at exit.
+        sys.stdout = None  # Otherwise the interpreter flushes the closed pipe again at exit.
         raise _OutputClosed from None
     except OSError as error:
-        if error.filename is not None:  # Errors of open streams, such as standard output, carry no file name.
+        if error.filename is not None:  # Errors of open streams, such as standard output, have no file name.
             raise
         sys.stdout = None
         raise RoostError(f"the output cannot be written: {error.strerror}") from None
@@ -132,7 +132,7 @@ def main() -> None:
         _print_error(str(error))
         code = error.exit_code
     except _OutputClosed:
-        code = 0  # The reader has seen enough.
+        code = 0  # The reader, such as ``head``, needs no more output.
     except Exception:  # noqa: BLE001  # the exit code must mark every unexpected exception as a bug
         traceback.print_exc()
         click.echo("roost: this is a bug in roost; please report it with the lines above", err=True)

@@ -1,4 +1,4 @@
-"""The backend of the noun commands: a server, or a database opened in this process. Both speak the ``/v1`` API."""
+"""The backend of commands such as ``roost host``: a server or a database, both used through the ``/v1`` API."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -57,7 +57,7 @@ class Api:
             query: query parameters.
 
         Raises:
-            BadRequest, NotFound, Conflict, Unavailable: by the status; BadRequest also for an empty name.
+            BadRequest, NotFound, Conflict, Unavailable: by the status; BadRequest also if a segment is empty.
         """
         _check_nonempty(("a name", segment) for segment in segments)
         parameters = {name: _query_text(value) for name, value in (query or {}).items()}
@@ -108,7 +108,7 @@ class Api:
 
 
 def backend_options(command: Command) -> Command:
-    """Add the options that select the backend, as one argument ``backend``. Apply it below all other options."""
+    """Add the options that select the backend, as one argument ``backend``. Put it below all other options."""
 
     def run(url: str | None, token: str, config: Path | None, *, data: Path | None, **more: Any) -> Any:
         return command(backend=BackendOptions(url=url, token=token, config=config, data=data), **more)
@@ -132,7 +132,7 @@ def open_api(backend: BackendOptions, *, is_read_only: bool) -> Iterator[Api]:
     """Open the API on the database that ``--config`` or ``--data`` names, else on a server.
 
     Args:
-        is_read_only: whether the command only reads, so that a server may use the database meanwhile.
+        is_read_only: whether the command only reads; if so, a server may use the database at the same time.
 
     Raises:
         click.UsageError: the options name both a server and a database.
@@ -183,7 +183,7 @@ def parse_pairs(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _check_nonempty(values: Iterable[tuple[str, str]]) -> None:
-    """Refuse empty values, such as an unset variable of a script: a server would treat one as "all"."""
+    """Refuse empty values, such as an unset shell variable: a server would take an empty value for "all"."""
     for name, value in values:
         if not value:
             raise BadRequest(f"{name} must not be empty")

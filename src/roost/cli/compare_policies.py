@@ -69,7 +69,7 @@ def check_plots(folder: Path) -> None:
 
 
 def draw_plots(reports: Mapping[str, Sequence[ReplayReport]], folder: Path, *, title: str) -> None:
-    """Draw the plots of some policies, and print their folder."""
+    """Draw the plots of several policies, and print the folder of the plots."""
     from roost.simulator.plots import draw
 
     paths = draw(reports, folder, title=title)

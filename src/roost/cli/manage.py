@@ -46,7 +46,10 @@ def _main(environ: Mapping[str, str]) -> int:
 
 
 def _parse_arguments() -> argparse.Namespace | None:
-    """Parse the command line; None: it is wrong, and argparse has printed why. Its exit code 2 is taken here."""
+    """Parse the command line; return None after an error, which argparse prints.
+
+    argparse would exit with code 2, which has another meaning here.
+    """
     try:
         return _build_parser().parse_args()
     except SystemExit as end:
@@ -79,7 +82,7 @@ def _build_parser() -> argparse.ArgumentParser:
 
     audit = acts.add_parser("audit", help="find orphaned allocations")
     audit.set_defaults(act=_audit)
-    audit.add_argument("--delete", action="store_true", help="delete them")
+    audit.add_argument("--delete", action="store_true", help="delete the orphaned allocations")
     audit.add_argument("--resource_provider", metavar="<uuid>", help="only allocations on this provider")
 
     sync_aggregates = acts.add_parser("sync_aggregates", help="add providers to the aggregates of their hosts")
@@ -92,7 +95,7 @@ def _build_parser() -> argparse.ArgumentParser:
         "--option", metavar="KEY=VALUE", action="append", default=[], help="option of the driver; repeatable"
     )
     migrate_inventory.add_argument(
-        "--term", metavar="KEY=VALUE", action="append", default=[], help="term of the host; repeatable"
+        "--term", metavar="KEY=VALUE", action="append", default=[], help="term of the host's inventory; repeatable"
     )
     migrate_inventory.add_argument(
         "--host", metavar="<name>", default=socket.gethostname(), help="service (default: this machine's name)"

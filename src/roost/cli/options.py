@@ -39,7 +39,7 @@ conf = click.option("--conf", type=PATH, help="Existing placement.conf; override
 
 
 def _read_nova_conf(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
-    """Pass the file on in the environment, where this process and its children look for it."""
+    """Set ``$ROOST_NOVA_CONF`` to the file: this process and its children read the variable."""
     if path is None or context.resilient_parsing:
         return
     from roost.app import nova_conf_notes

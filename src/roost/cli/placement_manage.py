@@ -8,7 +8,7 @@ from roost.cli.placement_options import build_parser, find_database, run
 from roost.errors import RoostError
 
 _PROGRAM = "roost-placement-manage"
-# Upstream's data migrations. Here every provider has its root and every allocation its consumer, so they do nothing.
+# Upstream's data migrations. They do nothing in Roost: every provider has a root, and every allocation a consumer.
 _MIGRATIONS = ("set_root_provider_ids", "create_incomplete_consumers")
 _HEAD = ("Migration", "Total Found", "Completed")
 _EXIT_FAILED = 2

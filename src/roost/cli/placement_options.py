@@ -1,4 +1,4 @@
-"""Shared parts of the replacements of upstream commands: configuration options, and the database they name."""
+"""Common code of the replacements of upstream commands: the configuration options, and the database they select."""
 
 import argparse
 import os
@@ -62,7 +62,7 @@ def find_database(arguments: argparse.Namespace, environ: Mapping[str, str]) -> 
     """Return the database URL of the configuration.
 
     Raises:
-        BadSettings: the configuration has no URL, or one of an unsupported database.
+        BadSettings: the configuration has no URL, or the URL of an unsupported database.
     """
     from roost.compat.placement_conf import database_of_files, database_url
     from roost.store.backends import backend_of
@@ -89,7 +89,7 @@ def run(program: str, main: Callable[[Mapping[str, str]], int], *, failure: int)
     except RoostError as error:
         print(f"{program}: {escape_text(str(error))}", file=sys.stderr)
         code = failure
-    except Exception:  # noqa: BLE001  # Python's own exit code, 1, may mean something else.
+    except Exception:  # noqa: BLE001  # Python would exit with 1, which can have another meaning here.
         traceback.print_exc()
         code = failure
     sys.exit(code)

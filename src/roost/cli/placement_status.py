@@ -9,7 +9,7 @@ from typing import NamedTuple
 from roost.cli.placement_options import build_parser, configuration_files, find_database, run
 
 _PROGRAM = "roost-placement-status"
-_SUCCESS, _WARNING, _FAILURE = range(3)  # also exit codes: the command exits with the highest of its checks
+_SUCCESS, _WARNING, _FAILURE = range(3)  # the exit code is the highest result of the checks
 _EXIT_ERROR = 255
 _WORDS = ("Success", "Warning", "Failure")
 _TITLE = "Upgrade Check Results"

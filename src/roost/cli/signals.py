@@ -1,22 +1,23 @@
 """Termination by Ctrl-C, a closed terminal, or SIGTERM.
 
-Python raises ``KeyboardInterrupt`` wherever the program is, and drops it where exceptions cannot propagate, such as
-garbage-collector callbacks. The signal is therefore recorded too, and long loops call ``check``.
+The handler raises ``KeyboardInterrupt`` at any point of the program. Python drops this exception where exceptions
+cannot propagate, such as in garbage-collector callbacks. Therefore the handler also records the signal, and long loops
+call ``check``.
 """
 
 import signal
 import types
 
-# Added to the signal number: the exit code that shells expect after a signal.
+# Shells expect this number plus the signal number as the exit code.
 EXIT_CODE_BASE = 128
 _received: list[int] = []
 
 
 def watch() -> None:
-    """Raise ``KeyboardInterrupt`` at each of these signals, so that files are closed and temporary ones removed."""
+    """Raise ``KeyboardInterrupt`` at these signals, so that open files are closed and temporary files removed."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _on_signal)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it: the terminal may close.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ``nohup`` ignores SIGHUP: the terminal may close.
         signal.signal(signal.SIGHUP, _on_signal)
 
 

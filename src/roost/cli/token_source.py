@@ -27,8 +27,8 @@ def token_options(
     """Add ``--token`` and ``--token-file``, as one argument ``token``.
 
     Args:
-        variable: environment variable for the token, used without either option and before ``$ROOST_TOKEN_FILE``.
-        default: the token if the environment has none either.
+        variable: environment variable for the token. Both options override it; it overrides ``$ROOST_TOKEN_FILE``.
+        default: the token if neither the options nor the environment have a token.
         about: help text of ``--token``.
     """
 

@@ -134,8 +134,8 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
 def adopt(*, name: str, state_dir: Path | None, is_json: bool, backend: BackendOptions) -> None:
     """Create a journal for an agent that lost its own, with the nodes that the server knows.
 
-    Run it on that host before you start the agent. HOST is the name of the service. The server must report the agent
-    as gone. The command prints the path of the journal and the nodes.
+    Run this command on the host of the agent, before you start the agent. HOST is the name of the service. The server
+    must report the agent as gone. The command prints the path of the journal and the nodes.
     """
     from roost.app.adopt_host import adopt as write_journal
     from roost.app.agent_process import journal_path

@@ -31,8 +31,8 @@ _RECIPE = Recipe()
 def demo(*, host_count: int, requests: int, seed: int) -> None:
     """Place a generated workload with the real scheduler, in a temporary SQLite database.
 
-    Every claim is durable before it counts. Print a report, one granted and one refused decision, and the result of an
-    audit of the database.
+    A request counts as placed after the commit of its claim. Print a report, one granted and one refused decision, and
+    the result of an audit of the database.
     """
     from roost.app import audit_path, open_roost
 
@@ -74,7 +74,7 @@ class _SampleRecorder:
         return self._target.utilisation()
 
     def free_by_provider(self, resource_class: str) -> Amounts:
-        """Return the free amounts of a class: int64, shape (providers with inventory of it,)."""
+        """Return the free amounts of a class: int64, shape (providers with inventory of the class,)."""
         return self._target.free_by_provider(resource_class)
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | None]:

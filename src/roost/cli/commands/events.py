@@ -54,7 +54,7 @@ def _uuid(instance: str, *, url: str, token: str) -> str:
 
 def _is_match(event: Event, *, types: tuple[str, ...], instance: str | None) -> bool:
     if event.event_type == _LOST:
-        click.echo("roost: events were lost: the server no longer has them, or another process had them", err=True)
+        click.echo("roost: events were lost: the server dropped them, or another process answers now", err=True)
         return False
     if types and not event.event_type.startswith(types):
         return False

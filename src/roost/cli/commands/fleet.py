@@ -20,7 +20,7 @@ def fleet() -> None:
 @options.data
 @click.option("-o", "--output", metavar="FILE", help="Output file.  [standard output]")
 def export(*, config: Path | None, data: Path | None, output: str | None) -> None:
-    """Write the current fleet as a JSON document, on which `roost decide` decides as a live server does.
+    """Write the current fleet as a JSON document. With it, `roost decide` decides as a live server does.
 
     Read the database only; servers can keep running.
     """

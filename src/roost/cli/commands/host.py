@@ -56,7 +56,12 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
 @click.argument("name", metavar="HOST")
 @click.option("--disable/--enable", "disabled", default=None, help="Stop or resume new placements.")
 @click.option("--reason", metavar="TEXT", help="Reason for disabling, up to 255 characters.")
-@click.option("--force-down/--no-force-down", "forced_down", default=None, help="Force the service down, or end that.")
+@click.option(
+    "--force-down/--no-force-down",
+    "forced_down",
+    default=None,
+    help="Report the service as down, whatever its agent reports; or stop that.",
+)
 @json_option
 @backend_options
 def set_(
@@ -113,8 +118,9 @@ def migrate_inventory(
 ) -> None:
     """Move inventories and their allocations to the providers that the driver of a host requires.
 
-    This is the reshape of an agent's start, without the agent. Stop all services but the database first. Print one
-    line per node. Change nothing if no inventory has to move. End with exit code 9 if one cannot move.
+    An agent makes the same reshape at its start; this command needs no agent. Stop all services but the database first.
+    Print one line per node. Change nothing if no inventory has to move. End with exit code 9 if an inventory cannot
+    move.
     """
     from roost.app import database_of_settings, settings_of
     from roost.direct import migrate_inventory as direct_migrate_inventory
@@ -135,7 +141,7 @@ def migrate_inventory(
         url, request, warn=lambda problem: click.echo(f"roost: {problem}", err=True)
     ):
         results.append({"node": each.node, "is_reshaped": each.is_reshaped})
-        if not is_json:  # Print each node at once, since a later one may fail.
+        if not is_json:  # Print each node at once, since a later node may fail.
             click.echo(f"{each.node}: {'moved' if each.is_reshaped else 'nothing to move'}")
     if is_json:
         print_result(results, is_json=True, lines=list)

@@ -21,8 +21,8 @@ from roost.errors import RoostError
 def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json: bool, backend: BackendOptions) -> None:
     """Move all instances off a host, and wait until all moves end. HOST is the name of a service.
 
-    Running instances migrate live, or stopped if they cannot. Shelved instances are offloaded. Print the result of each
-    instance. End with exit code 1 if one remains. After Ctrl-C the server continues.
+    Running instances migrate live if possible, else they are stopped first. Shelved instances are offloaded. Print the
+    result of each instance. End with exit code 1 if an instance remains. After Ctrl-C the server continues the drain.
     """
     check_served(backend, is_waiting=not is_dry)
     body = {"dry_run": is_dry, "at_once": at_once, "disable": is_disabling}

@@ -31,13 +31,13 @@ def import_() -> None:
     "source",
     required=True,
     metavar="URL",
-    help="Source: URL of its database or API, or path of its placement.conf.",
+    help="The Placement: URL of its database or API, or path of its placement.conf.",
 )
 @click.option("--database", metavar="URL", help="Target: PostgreSQL URL, or path of a SQLite file.")
 @options.config
 @options.data
-@token_options(variable="OS_TOKEN", default=None, about="Token for its API.  [$OS_TOKEN]")
-@click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header for its API; repeatable.")
+@token_options(variable="OS_TOKEN", default=None, about="Token for the API of the source.  [$OS_TOKEN]")
+@click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header for the API; repeatable.")
 @click.option("--dry-run", "is_dry_run", is_flag=True, help="Print the changes, and make none.")
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
 def placement(
@@ -51,9 +51,9 @@ def placement(
     is_dry_run: bool,
     is_json: bool,
 ) -> None:
-    """Import all data of an OpenStack Placement, with uuids and generations, and compare it afterwards.
+    """Import all data of an OpenStack Placement, with uuids and generations, and compare both afterwards.
 
-    The source is only read, and can keep running. The import is one commit. Repeating it imports later changes. Print
+    The source is only read, and can keep running. The import is one commit. A repeated import adds later changes. Print
     the number of changes and the comparison. End with exit code 5 if the same data changed on both sides, and 8 if the
     comparison finds a difference.
     """

@@ -33,14 +33,14 @@ TRACE are the files of one trace, in any order, recognised by their headers:
 
 Without --data or --memory the database is store.url of the settings given with --config, else a temporary one.
 
-Several --config, --seeds or --results compare policies. Each run then has a database of its own, in memory or below
---data. Print one table with the figures of all policies.
+To compare policies, repeat --config, or give --seeds or --results. Each run then has a database of its own, in memory
+or below --data. Print one table with the figures of all policies.
 """
 
 
 @click.command("replay", help=_HELP, short_help="Replay a trace with the real scheduler.")
 @click.argument("trace", nargs=-1, type=PATH)
-@click.option("--hosts", multiple=True, help=f"Hosts, for traces without any (cospot): {HOSTS_SYNTAX}.")
+@click.option("--hosts", multiple=True, help=f"Hosts, for traces without hosts (cospot): {HOSTS_SYNTAX}.")
 @click.option("--generate", "is_generated", is_flag=True, help="Generate a workload instead of reading a trace.")
 @click.option("--host-count", default=_DEFAULTS.hosts, show_default=True, help="Number of hosts.")
 @click.option("--requests", default=_DEFAULTS.requests, show_default=True, help="Number of requests.")
@@ -52,7 +52,7 @@ Several --config, --seeds or --results compare policies. Each run then has a dat
 @click.option("--config", "configs", type=PATH, multiple=True, help="Settings file, TOML; repeat it to compare.")
 @nova_conf
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of concurrent runs.  [default: one per CPU]")
-@click.option("--results", type=PATH, help="Compare, and keep the results here; finished runs are not repeated.")
+@click.option("--results", type=PATH, help="Compare, with results in this folder; finished runs are not repeated.")
 @click.option("--plot", type=PATH, metavar="FOLDER", help="Draw plots into this folder, as PNG.")
 @click.option("--data", type=PATH, help="Folder of the database, kept afterwards.  [temporary]")
 @click.option("--memory", "is_in_memory", is_flag=True, help="Keep the database in memory; claims are not durable.")
@@ -131,7 +131,7 @@ def _open_target(config: Path | None, data: Path | None, *, is_in_memory: bool) 
         with open_roost(config, data, environ=os.environ, is_scratch=True) as roost:
             yield roost
         return
-    # A settings file in a usual place may name a production database: never replay a trace there.
+    # A settings file in a usual place may name a production database: never replay a trace on it.
     is_scratch = config is None
     with (
         tempfile.TemporaryDirectory(prefix="roost-replay-") as folder,

@@ -21,9 +21,7 @@ def token() -> None:
 @token.command("create", short_help="Create a token and print it once.")
 @click.argument("name", required=False)
 @click.option("--role", "roles", multiple=True, help="Role of the token, like reader; repeatable.")
-@click.option(
-    "--host", "hosts", multiple=True, help="Host whose agent uses the token; it may access no other; repeatable."
-)
+@click.option("--host", "hosts", multiple=True, help="Limit the token to the agent of this host; repeatable.")
 @click.option("--project", default="", help="Project of the token.  [NAME]")
 @click.option("--file", "path", type=options.PATH, help="Token file for the new entry, created if absent.")
 @click.option("--token-file", type=options.PATH, help="New file for the token, instead of printing it.")
@@ -54,7 +52,7 @@ def create(
         write_token(token_file, text)
     if path is not None:
         try:
-            add_token(path, entry)  # Before it is printed: a token without an entry is useless.
+            add_token(path, entry)  # Before the token is printed: a token without an entry is useless.
         except BaseException:
             if token_file is not None:
                 token_file.unlink()

@@ -22,11 +22,11 @@ _NEWEST = ("last", "last-refused")
 _SPAN = re.compile(r"([0-9]{1,9})([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
-_HELP = """Explain a stored decision, on the state at its time. ID is a uuid, `last`, or `last-refused`.
+_HELP = """Explain a stored decision, on the state at the time of the decision. ID is a uuid, `last`, or `last-refused`.
 
 For a refusal, print the effect of each rule, the nearest hosts, the changes that would fit, and whether the request
-could ever fit. For a placement, print the ranking and the multipliers that would change it. Read the database only;
-servers can keep running.
+could ever fit. For a granted decision, print the ranking and the multipliers that would change it. Read the database
+only; servers can keep running.
 """
 
 
@@ -83,7 +83,7 @@ def why(
         replayed = roost.replay(uuid, None if is_own else settings_of(config, os.environ))
     _print(replayed, why_text.replay_text(replayed, top=top), style=style)
     if is_own and not replayed.is_same:
-        raise AuditFailed(f"decision {uuid} does not replay to itself: {', '.join(replayed.fields)} differ")
+        raise AuditFailed(f"the replay of decision {uuid} differs in: {', '.join(replayed.fields)}")
 
 
 def _print(result: msgspec.Struct, text: str, *, style: str) -> None:

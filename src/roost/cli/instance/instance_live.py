@@ -18,7 +18,7 @@ from roost.errors import RoostError
 @json_option
 @backend_options
 def live_migrate(*, name: str, host: str | None, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Migrate a running instance to another host. After a failure it stays, with the reason in its fault."""
+    """Migrate a running instance to another host. After a failure, the instance stays and its fault has the reason."""
     run_action("live-migrate", name, body={"host": host}, is_waiting=is_waiting, is_json=is_json, backend=backend)
 
 
@@ -34,10 +34,10 @@ def live_migrate(*, name: str, host: str | None, is_waiting: bool, is_json: bool
 def evacuate(
     *, name: str | None, host: str | None, target: str | None, is_waiting: bool, is_json: bool, backend: BackendOptions
 ) -> None:
-    """Rebuild an instance on another host because its own has failed; with --host, all instances of a host.
+    """Rebuild an instance of a failed host on another host; with --host, all instances of the failed host.
 
-    The failed host destroys its guests when it returns. With --host, print one line per instance, and end with exit
-    code 1 if one is refused, or with --wait fails.
+    The failed host destroys its guests when it returns. With --host, print one line per instance. End with exit code 1
+    if an evacuation is refused or, with --wait, fails.
     """
     if (name is None) is (host is None):
         raise click.UsageError("give either INSTANCE or --host")

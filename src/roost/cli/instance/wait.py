@@ -71,7 +71,7 @@ def print_operation(api: Api, accepted: dict[str, Any], *, is_waiting: bool, is_
 
 
 def get_operation(api: Api, uuid: str, *, wait_s: str = "") -> dict[str, Any]:
-    """Return an operation, with ``wait_s`` after its next change or that time.
+    """Return an operation. With ``wait_s``, first wait for its next change, at most that many seconds.
 
     Raises:
         Unavailable: the server does not answer; the message adds that the operation continues.
@@ -88,7 +88,7 @@ def get_operation(api: Api, uuid: str, *, wait_s: str = "") -> dict[str, Any]:
 
 
 def wait_for_operation(api: Api, uuid: str) -> dict[str, Any]:
-    """Return an operation when it has ended. Show progress if it has several instances."""
+    """Wait until an operation ends, and return it. Show progress if it has several instances."""
     answer = get_operation(api, uuid)
     if len(answer["instances"]) > 1:
         return watch_operation(
@@ -105,7 +105,7 @@ def wait_for_operation(api: Api, uuid: str) -> dict[str, Any]:
 def watch_operation(
     api: Api, operation: dict[str, Any], *, title: str, count_done: Callable[[dict[str, Any]], int]
 ) -> dict[str, Any]:
-    """Return an operation on several instances when it has ended, and show progress meanwhile.
+    """Wait until an operation on several instances ends, show its progress, and return it.
 
     Args:
         operation: its current state.
@@ -127,7 +127,7 @@ def find_instance(api: Api, name: str) -> str:
 
     Raises:
         NotFound: no instance has the name.
-        BadRequest: several have it, or it is empty.
+        BadRequest: several instances have the name, or the name is empty.
     """
     if uuid_bytes(name) is not None:
         return name
@@ -140,7 +140,7 @@ def find_instance(api: Api, name: str) -> str:
 
 
 def parse_flavor(text: str) -> str | dict[str, Any]:
-    """Return a flavor for a request body: parsed amounts like ``vcpus=2,memory_mb=2048``, or its name."""
+    """Return a flavor for a request body: parsed amounts like ``vcpus=2,memory_mb=2048``, or a name."""
     if "=" not in text:
         return text
     from roost.cli.capacity_request import parse_flavors

@@ -17,7 +17,7 @@ def print_findings(findings: "Sequence[Finding]", *, is_json: bool, check: str, 
     """Print findings and their number.
 
     Args:
-        check: the command, as the error names it.
+        check: name of the check in the error.
         success: printed if nothing is wrong.
 
     Raises:

@@ -15,7 +15,7 @@ def to_text(answer: Answer) -> str:
     """Return an answer as text, with a final newline."""
     parts = [*_outcome(answer), "", answer.scope]
     parts += [f"warning: {warning}" for warning in answer.warnings]
-    parts += ["", "stages", *(stage_lines(answer.stages) or ["  none: nothing refuses a host"])]
+    parts += ["", "stages", *(stage_lines(answer.stages) or ["  none: no rule refuses a host"])]
     for stage in answer.stages:
         parts += _refusal_lines(stage)
     if answer.ranking:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-# All but printable ASCII, and line ends, which formatted JSON has.
+# Any character except printable ASCII and line ends. Formatted JSON has line ends.
 _NOT_ASCII = re.compile(r"[^\n -~]")
 
 

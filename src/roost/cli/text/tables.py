@@ -15,8 +15,8 @@ def align(table: Sequence[tuple[str, ...]], *, indent: int = 2, right: Collectio
     Args:
         table: rows of equal length.
         indent: spaces before each line.
-        right: indices of the right-aligned columns; None: all columns but the first whose cells below the head are
-            numbers.
+        right: indices of the right-aligned columns; None: each column after the first with only numbers below its
+            head.
     """
     if not table:
         return []

@@ -11,7 +11,7 @@ from roost.model.evidence.summary import RefusedRequests, Summary
 from roost.model.names import amount_text
 from roost.model.request import Request
 
-# Difference of two multipliers that count as equal.
+# Two multipliers count as equal if they differ by less.
 _TIE_TOLERANCE = 1e-9
 _REQUESTS_SHOWN = 3
 
