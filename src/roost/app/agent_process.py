@@ -39,11 +39,11 @@ from roost.model.settings.agent_settings import Agent as AgentSettings
 from roost.observe import log
 from roost.ports import Clock
 
-_PLACEMENT = "/placement"  # of a server, below its address
-# Only servers with noauth2 read it. Reshapes need the role service.
+_PLACEMENT = "/placement"  # path of the Placement API on the server
+# Only servers with noauth2 read this header. Reshapes need the role service.
 _ROLES = "admin,service"
-_FLEET_NAMESPACE = uuid.UUID("5b1f7d0a-6f0e-4d7c-9a55-1c1c6a4f0c11")  # of the node uuids of a fleet
-_SPREAD = (0.75, 1.25)  # range of the factor on periods, so that agents do not act in step
+_FLEET_NAMESPACE = uuid.UUID("5b1f7d0a-6f0e-4d7c-9a55-1c1c6a4f0c11")  # namespace of the node uuids of a fleet
+_SPREAD = (0.75, 1.25)  # range of a random factor on periods, so that agents act at different times
 
 
 class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,7 +201,7 @@ def _build_agent(
 
 
 def report_client(placement: Http, settings: AgentSettings, *, clock: Clock) -> ReportClient:
-    """Return an agent's client of a Placement, configured by its settings."""
+    """Return an agent's client of a Placement, with the terms of the agent's settings."""
     return ReportClient(
         placement,
         clock=clock,

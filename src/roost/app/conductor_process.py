@@ -55,7 +55,7 @@ def run_conductor(
 ) -> None:
     """Advance the operations of some cells, and run periodic jobs, until a signal stops the process.
 
-    Only servers record the liveness of agents, since agents poll servers.
+    Only servers record the liveness of agents, since agents do not poll conductors.
 
     Args:
         listener: socket of /healthz and /metrics.

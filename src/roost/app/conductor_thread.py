@@ -100,7 +100,7 @@ class ConductorThread:
                     step_count = conductor.turn()
                 except Unavailable:  # The committing thread logs it.
                     step_count = 0
-                except Exception as error:  # noqa: BLE001  # the thread must live on
+                except Exception as error:  # noqa: BLE001  # the thread must keep running
                     log.fault("conductor", error)
                     step_count = 0
                 if not step_count:
@@ -110,7 +110,7 @@ class ConductorThread:
 
 
 def operation_terms(settings: Settings) -> Terms:
-    """Return the terms of operations from the settings."""
+    """Return the limits of operations from the settings."""
     section = settings.conductor
     return Terms(
         attempts_max=settings.scheduler.max_attempts,

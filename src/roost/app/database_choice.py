@@ -94,7 +94,7 @@ def database_of_settings(settings: Settings, data: Path | None, environ: Mapping
 
 
 def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> list[Finding]:
-    """Audit the database of a command, reading only its tables."""
+    """Audit the database of a command. Read only the tables."""
     return audit(database_of(config, data, environ))
 
 

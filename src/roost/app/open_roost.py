@@ -28,7 +28,7 @@ def open_roost(
 
     Args:
         config: the settings file; None: from ``$ROOST_CONFIG`` or the usual places, else defaults.
-        data: folder of the database; None: a database in memory. ``store.url`` of the settings overrides both.
+        data: folder of the database; None: a database in memory. Setting ``store.url`` overrides this argument.
         environ: the environment; None: empty.
         is_scratch: whether to ignore ``store.url``, to protect production databases.
 

@@ -1,4 +1,4 @@
-"""The Placement API on a database: as a server, in this process, and the import from another Placement."""
+"""The Placement API on a database, as a server or in this process; and the import from another Placement."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -105,7 +105,7 @@ def placement_settings(
     conf: Path | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> PlacementSettings:
-    """Return section ``placement`` of what ``resolve_server_config`` returns."""
+    """Return section ``placement`` of the settings, merged as in ``resolve_server_config``."""
     placement_conf = None if conf is None else read_placement_conf(conf)
     return _merge_settings(settings_of(config, environ), placement_conf, overrides)
 
@@ -214,11 +214,11 @@ def open_in_process(url: str, settings: Settings) -> InProcess:
 def import_placement(
     source: str, database: str, *, headers: Mapping[str, str], is_dry_run: bool, progress: Progress
 ) -> "import_run.ImportReport":
-    """Import all data of another Placement into a database, which is created if absent, and compare it.
+    """Import all data of another Placement into a database, created if absent, and compare both afterwards.
 
     Args:
-        source: URL of its database or API.
-        headers: headers of requests to its API.
+        source: URL of the other Placement's database or API.
+        headers: headers of requests to that API.
         is_dry_run: whether to write nothing.
 
     Raises:

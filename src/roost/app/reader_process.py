@@ -5,8 +5,9 @@
     server ──Ask──▶ reader ─▶ refresh the columns ─▶ fork ─▶ child: one question, on the columns as they are
            ◀─────────────────────── Answer ◀──────── pipe ◀─┘
 
-A child works within its budget. It is killed when the budget is used up or its client has left, so it costs the server
-neither time nor memory. The reader has one thread and no open SQLite file when it forks.
+A child works within its budget. The reader kills it when the budget is used up or the client has disconnected. Slow
+questions therefore use neither time nor memory of the server. When the reader forks, it has one thread and no open
+SQLite file, so forks are safe.
 """
 
 import gc
@@ -56,14 +57,14 @@ from roost.product import Roost
 from roost.store.backends import open_follower, open_reader
 from roost.store.reader import ReadingStore
 
-# Seconds after the end of its budget until a child is killed.
+# Seconds from the end of a child's budget until the reader kills it.
 _GRACE_S = 0.5
-# Seconds between reads of changes while idle, so that the next question has few to read.
+# Seconds between reads of changes while idle, so that few changes are left to read for the next question.
 _IDLE_S = 5.0
 _CHUNK = 1 << 20  # bytes of one read
 # Decisions have priority over questions on busy processors.
 _NICENESS = 10
-# Share of the budget for the search; the rest is for encoding its result.
+# Share of the budget for the search; the remainder is for encoding the result.
 _WORK_PART = 0.8
 _PAGE = resource.getpagesize()
 
@@ -82,7 +83,7 @@ class _Child:
 
 
 class _Columns:
-    """The columns of this process, and the APIs over them."""
+    """The columns of this process, and the APIs that read them."""
 
     def __init__(self, start: Start) -> None:
         install_aliases()
@@ -117,7 +118,7 @@ class _Columns:
             self._roost.use(settings.settings)
 
     def leave_parent(self) -> None:
-        """Replace the connection of the parent process, in a child."""
+        """In a child, replace the database connection of the parent process."""
         self.store.fix(lambda: open_reader(self._url, settings=self.settings.store))
 
 
@@ -152,7 +153,7 @@ class Reader:
         channel = self._channel.fileno()
         ready, _, _ = select.select([channel, *self._children], [], [], timeout_s)
         if not ready and not self._children and self._columns is not None:
-            with suppress(RoostError):  # The next question reports it.
+            with suppress(RoostError):  # The next question reports the error.
                 self._columns.current.refresh()
         for ready_fd in ready:
             if ready_fd == channel:
@@ -241,12 +242,12 @@ class Reader:
 
 
 def _no_identity(_headers: Mapping[str, str]) -> Identity | None:
-    """Identify no client: the server has done so."""
+    """Return no identity: the server has authenticated the request."""
     return None
 
 
 def _run_child(columns: _Columns, question: Ask, pipe: int) -> None:
-    """Answer one question in a forked child, then end it."""
+    """Answer one question in a forked child, then end the child."""
     status = 1
     try:
         memory_max = columns.settings.placement.question_memory_mib * 2**20
@@ -314,7 +315,7 @@ def _response(columns: _Columns, api: Api, request: Request, *, budget_s: float)
 def main() -> None:
     """Answer questions on the socket whose file descriptor is the first argument."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # The server ends it by closing the socket.
+        signal.signal(number, signal.SIG_IGN)  # The server ends this process by closing the socket.
     os.nice(_NICENESS)
     with socket.socket(fileno=int(sys.argv[1])) as channel:
         Reader(channel).run()

@@ -14,15 +14,15 @@ from roost.model.settings.roost_settings import Settings
 from roost.observe import log
 from roost.product import Roost
 
-# Sections that only a restart applies: the database and sockets stay open.
+# Sections whose changes need a restart, since the database and sockets stay open.
 _FIXED = ("store", "placement", "notifications")
 
 
 class Reloader:
     """Reloads the settings of a running Roost, in the thread that uses it.
 
-    A signal can arrive at any point, so it only requests a reload. The owner of the Roost calls
-    ``reload_if_requested`` between two acts.
+    A signal can arrive at any point, so its handler only requests a reload. The owner of the Roost calls
+    ``reload_if_requested`` between two items of work.
 
     Args:
         roost: the product to reconfigure.
@@ -40,7 +40,7 @@ class Reloader:
         self._requested = Event()
 
     def watch(self) -> None:
-        """Request a reload at SIGHUP. Call it in the main thread."""
+        """Install the handler of SIGHUP, which requests a reload. Call this method in the main thread."""
         signal.signal(signal.SIGHUP, self._on_signal)
 
     def request_reload(self) -> None:

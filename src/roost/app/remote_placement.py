@@ -1,4 +1,4 @@
-"""A remote Placement behind a server: one thread claims there, another follows its hosts."""
+"""A remote Placement behind a server: one thread claims resources, another copies its hosts."""
 
 from collections.abc import Mapping
 from threading import Event, Thread
@@ -18,8 +18,8 @@ def connect_remote(settings: Settings, environ: Mapping[str, str]) -> "RemoteFol
     """Connect to the remote Placement of the settings, with the token of the environment.
 
     Raises:
-        BadSettings: the URL is no Placement, or one that is too old.
-        PlacementGone: it does not answer.
+        BadSettings: the server at the URL has no Placement API, or its version is too old.
+        PlacementGone: the remote Placement does not answer.
     """
     section = settings.placement
     connections = [
@@ -49,7 +49,7 @@ class RemoteFollower:
         """Copy the hosts once, before the server starts.
 
         Raises:
-            PlacementGone: it does not answer.
+            PlacementGone: the remote Placement does not answer.
         """
         host_mirror.write(current, self._mirror.read())
 
@@ -68,7 +68,7 @@ class RemoteFollower:
         """Copy the hosts once, beside a running server.
 
         Raises:
-            RoostError: the Placement does not answer, or its hosts cannot be written.
+            RoostError: the remote Placement does not answer, or its hosts cannot be stored.
         """
         specs = self._mirror.read()
         try:

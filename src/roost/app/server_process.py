@@ -105,9 +105,9 @@ def serve_sites(
     on_tick: Callable[[], None] = lambda: None,
     on_stop: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until a signal stops the process, then stop the thread.
+    """Serve until a signal stops the process, then stop the deciding thread.
 
-    If the thread has ended by itself, end too, so that the supervisor can restart the process.
+    If the deciding thread ends by itself, raise an error, so that the supervisor can restart the process.
 
     Args:
         sites: creates the applications.
@@ -117,7 +117,7 @@ def serve_sites(
         on_stop: called when no more requests are accepted.
 
     Raises:
-        RoostError: the thread has ended by itself.
+        RoostError: the deciding thread has ended by itself.
     """
     from roost.api.probes import HealthCheck
     from roost.api.server.connection_limit import Connections, fit_connections

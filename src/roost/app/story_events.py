@@ -18,7 +18,7 @@ from roost.ports import WorkReader
 
 # Seconds between polls for commits of any process.
 _POLL_S = 1.0
-# Operations with a cached uuid.
+# Maximum number of operations with a cached uuid.
 _OPERATIONS_MAX = 10_000
 
 
@@ -34,7 +34,7 @@ class StoryPublisher:
         self._events, self._poll_s = events, poll_s
         self._is_stopped = Event()
         self._thread: Thread | None = None
-        self._operations: dict[int, str | None] = {0: None}  # uuids by their ids
+        self._operations: dict[int, str | None] = {0: None}  # uuids of operations, by their ids
         self._pending: deque[EventRow] = deque()
 
     def start(self, serving: Serving) -> None:
@@ -63,13 +63,13 @@ class StoryPublisher:
                     self._publish_all(reader)
                 except Unavailable:  # Retry at the next poll; the committing thread logs it.
                     continue
-                except Exception as error:  # noqa: BLE001  # the thread must live on
+                except Exception as error:  # noqa: BLE001  # the thread must keep running
                     log.fault("stories", error)
         finally:
             reader.close()
 
     def _publish_all(self, reader: WorkReader) -> None:
-        """Publish the pending rows. Skip rows that cannot be decoded; keep the rest while the database is away."""
+        """Publish the pending rows. Skip rows with decode errors; keep the others during an outage of the database."""
         while self._pending:
             try:
                 self._publish(self._pending[0], reader)
@@ -87,7 +87,7 @@ class StoryPublisher:
             operation_uuid=self._operation(row.operation_id, reader),
             told=msgspec.json.decode(row.body, type=dict[str, str]) if row.body else {},
         )
-        # Every process publishes the row, so the webhook must not get it from each.
+        # Do not send the row to the webhook: every process publishes it, so the webhook would receive duplicates.
         self._events.publish(event_type_of(row), payload, time_s=row.at_s, is_sent=False)
 
     def _operation(self, number: int, reader: WorkReader) -> str | None:

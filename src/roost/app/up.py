@@ -53,7 +53,7 @@ def serve_product(
     """Serve Roost's own API, the Placement API, /healthz and /metrics until a signal stops the process.
 
     Args:
-        listener: socket of all of them.
+        listener: the socket for all of these paths.
         parent: supervisor of this process, if it is one of several.
         on_ready: called when the server accepts connections.
 
@@ -237,7 +237,7 @@ def open_product(
         if remote is not None:
             remote.load_hosts(current)
         roost = Roost(store, settings, current=current, remote=None if remote is None else remote.placement)
-        # Not ``Roost.outcomes``, which prunes between decisions: the thread prunes after each group.
+        # Do not use ``Roost.outcomes``, which prunes between decisions: this thread prunes after each group.
 
         def decide(deeds: Sequence[Deed]) -> Sequence[Result]:
             # Look up the scheduler each time: a reload replaces it.
@@ -254,7 +254,7 @@ def open_own_api(url: str, settings: Settings, *, is_read_only: bool) -> "InProc
 
     Args:
         url: PostgreSQL URL, or path of a SQLite file.
-        is_read_only: whether it is only read, beside its servers.
+        is_read_only: whether the database is only read; if so, its servers can keep running.
 
     Raises:
         BadSettings: a rule or its option is unknown or wrong.
