@@ -25,14 +25,14 @@ from roost.model.work.standing import STANDINGS_MAX, Holders, Standing, Standing
 from roost.observe import log
 
 SETTING = "agent.server"
-# Pause before a retry, in seconds: doubled each time, and randomly varied by half.
+# First and longest pause before a retry, in seconds. Each retry doubles the pause; a random factor is 0.5 to 1.5.
 _PAUSE_FIRST_S, _PAUSE_LAST_S = 0.5, 15.0
 # Timeout of an answer in seconds, in addition to the wait of a poll.
 _ANSWER_S = 30.0
 
 # Statuses of refusals by the server; other errors come from a proxy, or are temporary.
 _REFUSALS = frozenset({400, 401, 403, 404, 409, 413, 422})
-_TERMINAL = frozenset({401, 403, 404})  # They end or restart an agent; a proxy may send them while the server is away.
+_TERMINAL = frozenset({401, 403, 404})  # These end or restart an agent; a proxy may send them while the server is away.
 
 Result = TypeVar("Result")
 _decode_registration_answer = msgspec.json.Decoder(RegistrationAnswer).decode
@@ -45,10 +45,10 @@ class HttpServer:
     """The agent's client of Roost's own API: a ``roost.compute.agent.server_port.Server`` with persistent connections.
 
     Args:
-        url: below which ``/v1`` is.
+        url: URL of the server, without ``/v1``.
         token: of the agent; None: no token.
         draw: returns a random number, 0 <= number < 1.
-        pause: waits some seconds; returns whether to continue, or else to stop the agent.
+        pause: waits the given seconds; returns false to stop the agent.
 
     Raises:
         BadSettings: the URL is invalid.
@@ -63,7 +63,7 @@ class HttpServer:
         self._idle = [self._wire()]
         self._is_closed = False
         self._runs: dict[str, str] = {}  # registered run, by host
-        self._failing_count = 0  # requests in retries
+        self._failing_count = 0  # requests that are being retried
 
     def register(self, host: str, registration: Registration) -> RegistrationAnswer:
         """See ``Server``."""
@@ -94,7 +94,7 @@ class HttpServer:
         except Conflict as error:
             raise BadSettings(self._url, str(error)) from None
         if not acknowledgement.is_wanted:
-            raise Conflict(f"the order {order_id} was withdrawn: undo what was done for it")
+            raise Conflict(f"the order {order_id} was withdrawn: undo its work")
 
     def deregister(self, host: str) -> None:
         """See ``Server``."""
@@ -129,7 +129,7 @@ class HttpServer:
     def _request(
         self, method: str, path: str, body: msgspec.Struct | None = None, *, decode: Callable[[bytes], Result]
     ) -> Result:
-        """Send a request until there is an answer, and return the decoded answer.
+        """Send a request until the server answers; return the decoded answer.
 
         Raises:
             BadSettings, NotFound, Conflict, BadRequest: the server refuses.
@@ -156,9 +156,9 @@ class HttpServer:
 
     @contextmanager
     def _log_outage(self) -> Iterator[Callable[[str], None]]:
-        """Yield a function that records a failed try; log the first failure of many requests, and the end of outages.
+        """Yield a function that records a failed try of a request; log the start and the end of an outage.
 
-        The outage ends when the last of them gets an answer, even a refusal.
+        An outage starts with the first failed request. It ends when all failed requests have answers, even refusals.
         """
         is_counted = False
 
@@ -192,7 +192,7 @@ class HttpServer:
         return status in _REFUSALS and (status not in _TERMINAL or not self._runs or is_explained(text))
 
     def _send(self, method: str, path: str, body: object) -> tuple[int, bytes]:
-        """Send a request, twice if the server had closed the idle connection.
+        """Send a request; send it again if the server had closed the idle connection.
 
         Raises:
             LOST: no answer.

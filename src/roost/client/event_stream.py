@@ -29,9 +29,9 @@ class EventFollower:
     """Follows the events of a server.
 
     Args:
-        url: below which ``/v1`` is.
+        url: URL of the server, without ``/v1``.
         token: of the client.
-        last_id: of the newest known event; empty: begin with the next event.
+        last_id: id of the newest known event; empty: begin with the next event.
         pause: waits a moment before a new connection.
         warn: receives a sentence when the server is away.
 
@@ -74,7 +74,7 @@ class EventFollower:
             self._pause()
 
     def _stream(self) -> Iterator[Event | None]:
-        """Yield the events of one connection; None for its begin and for heartbeats."""
+        """Yield the events of one connection; None for its start and for heartbeats."""
         connection = self._connect()
         try:
             more = {"last-event-id": self._last_id} if self._last_id else {}

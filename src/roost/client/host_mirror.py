@@ -53,7 +53,7 @@ class Mirror:
         return specs
 
     def forget(self) -> None:
-        """Read everything again the next time, after a failed write."""
+        """After a failed write, make the next call of ``read`` return all providers."""
         self._generations.clear()
 
     def _spec(self, record: dict[str, Any]) -> ProviderSpec | None:
@@ -81,14 +81,14 @@ def write(current: Current, specs: Sequence[ProviderSpec]) -> None:
         specs: parents before children.
 
     Raises:
-        BadRequest: something cannot be stored here.
+        BadRequest: a provider cannot be stored in the columns.
         Unavailable: the store failed.
     """
     placement, providers = Placement(current), current.state.providers
     new = [spec for spec in specs if spec.uuid not in providers.row_of_uuid]
     placement.create_providers(
         [
-            # A provider that was deleted and created again there still has its name here.
+            # If the remote Placement replaced a provider by another of the same name, the name is still in use here.
             msgspec.structs.replace(
                 spec, aggregates=frozenset(), name=spec.uuid if spec.name in providers.row_of_name else spec.name
             )

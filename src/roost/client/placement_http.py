@@ -11,8 +11,8 @@ from roost.model.placement.placement_api import Answer, newest_minor
 
 SETTING = "placement.remote_url"
 TOKEN_VARIABLE = "ROOST_PLACEMENT_TOKEN"  # noqa: S105  # the name of the variable, not a token
-OLDEST = SAME_SUBTREE.minor  # microversion 1.x; queries are written for it
-# Pauses before retries of an unanswered request, or after a 503.
+OLDEST = SAME_SUBTREE.minor  # minor version; the queries need it
+# Seconds before each retry, after no answer or a 503.
 _PAUSES_S = (0.1, 0.4, 1.0)
 
 
@@ -20,10 +20,10 @@ class Connection:
     """A connection to a Placement API, for one thread at a time.
 
     Args:
-        url: below which ``/allocation_candidates`` is.
+        url: URL of the API, without ``/allocation_candidates``.
         token: of the client; None: no token.
         timeout_s: timeout of an answer, > 0.
-        pause: waits some seconds.
+        pause: waits the given seconds.
 
     Raises:
         BadSettings: the URL is invalid, or the versions of the server are too old.
@@ -99,7 +99,7 @@ def part(record: Mapping[str, Any] | None, name: str) -> Any:
     """Return a member of a response.
 
     Raises:
-        PlacementGone: it is missing.
+        PlacementGone: the member is missing.
     """
     try:
         return (record or {})[name]

@@ -21,8 +21,8 @@ class RemotePlacement:
     """Candidates and claims of a remote Placement.
 
     Args:
-        connection: to its server.
-        is_dry: write nothing: grant every claim, and accept every release.
+        connection: connection to the remote Placement.
+        is_dry: whether to write nothing; then every claim and every release succeeds.
     """
 
     def __init__(self, connection: Connection, *, is_dry: bool = False) -> None:
@@ -98,9 +98,9 @@ class RemotePlacement:
         answer = self._connection.request("PUT", f"/allocations/{consumer_uuid}", body)
         if answer.status == 204:
             return True
-        if answer.status not in {400, 409}:  # A provider that is gone is a 400.
+        if answer.status not in {400, 409}:  # The status is 400 if a provider no longer exists.
             raise PlacementGone(f"it answers PUT /allocations with {answer.problem}")
-        # After an unanswered success, the retry conflicts with itself.
+        # If the first try succeeded without an answer, the retry conflicts with it.
         return answer.is_repeated and self._holds(consumer_uuid, allocations)
 
     def _holds(self, consumer_uuid: str, allocations: Amounts) -> bool:

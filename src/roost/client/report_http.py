@@ -12,7 +12,7 @@ class ReportHttp:
     """A Placement API over HTTP, OpenStack's or Roost's, for one thread at a time.
 
     Args:
-        url: below which ``/resource_providers`` is.
+        url: URL of the API, without ``/resource_providers``.
         headers: of every request, such as ``x-auth-token``; reshapes need the role ``service`` on most servers.
         timeout_s: timeout of an answer, > 0.
         setting: name of the setting with the URL, for errors.
@@ -27,7 +27,7 @@ class ReportHttp:
         self._wire = Wire(url, headers=headers, timeout_s=timeout_s, setting=setting)
 
     def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
-        """Send a request, twice if the server may have closed the idle connection.
+        """Send a request; send it again if the server may have closed the idle connection.
 
         Raises:
             PlacementGone: no answer; the request may have been carried out.

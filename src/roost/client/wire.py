@@ -12,8 +12,8 @@ from roost.errors import BadRequest, BadSettings
 
 # Errors of a request without an answer.
 LOST = (OSError, http.client.HTTPException)
-_PROBLEM_MAX = 500  # characters of a foreign error
-# Maximum size of an answer; candidates of 100,000 hosts take a quarter of it.
+_PROBLEM_MAX = 500  # characters of an error message of the server
+# Maximum size of an answer; candidates of 100,000 hosts need a quarter of it.
 _ANSWER_MAX_BYTES = 512 * 2**20
 _CHUNK_BYTES = 2**20  # maximum size of one read
 
@@ -37,7 +37,7 @@ def address_of(url: str) -> Address:
     host, port = parts.hostname, parts.port
     if host is None or parts.scheme not in {"http", "https"} or parts.username is not None:
         raise ValueError("it has no server")
-    host.encode("idna")  # As for the lookup of the name.
+    host.encode("idna")  # Raises for names that the name lookup would refuse.
     if not _is_one_word(host) or not (_is_one_word(parts.path) and parts.path.isascii()):
         raise ValueError("it has characters that a request cannot contain")
     return Address(host, port, parts.path.rstrip("/"), parts.scheme == "https")
@@ -63,7 +63,7 @@ def parse_url_option(url: str, *, token: str) -> Address:
 
 
 def check_header_text(option: str, text: str) -> None:
-    """Refuse the value of an option that a header cannot contain; the error does not show it, as it may be a token.
+    """Refuse the value of an option that a header cannot contain; the error omits the value, which may be a token.
 
     Raises:
         BadRequest: the value is invalid.
@@ -93,7 +93,7 @@ class Wire:
                 setting, "must be http://HOST:PORT/PATH or https://…, without name and password"
             ) from None
         for name, value in headers.items():
-            if not is_header_text(value):  # The error does not show it, as it may be a token.
+            if not is_header_text(value):  # The error does not show the value, which may be a token.
                 raise BadSettings(name, "has a character that a header cannot contain, such as a line break")
         self._tls = ssl.create_default_context() if is_tls else None
         self._timeout_s = timeout_s
@@ -148,7 +148,7 @@ class Wire:
                 raise TimeoutError(f"its answer did not end in {self._timeout_s:g} s")
         if answer.length:  # Unlike ``read``, ``read1`` does not report a truncated body.
             raise http.client.IncompleteRead(bytes(body), answer.length)
-        answer.read()  # Nor does it end the answer, which the next request requires.
+        answer.read()  # ``read1`` does not end the answer; only then can the connection send the next request.
         return bytes(body)
 
     def close(self) -> None:

@@ -52,7 +52,7 @@ def answer(process: Process, order_id: int, reply: OrderAnswer) -> None:
     except Conflict as error:
         raise BadSettings("the server", str(error)) from None
     if not is_wanted:
-        raise Conflict(f"the order {order_id} was withdrawn: undo what was done for it")
+        raise Conflict(f"the order {order_id} was withdrawn: undo its work")
 
 
 def report(process: Process, host: str, facts: HostFacts) -> None:
