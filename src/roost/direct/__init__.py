@@ -1,7 +1,7 @@
 """The Placement API in the caller's process, and repairs of a stopped deployment. Read ``context`` first.
 
 ``context``: ``roost.PlacementDirect``, a client within a ``with`` block.
-``database_config``: the database and settings of its argument.
+``database_config``: the database and settings of the argument of ``roost.PlacementDirect``.
 ``direct_client``: the client without keystoneauth1.
 ``keystone_adapter``: the client as a keystoneauth adapter.
 ``direct_report``: transport of a report client.

@@ -1,4 +1,4 @@
-"""The database and settings of a configuration of any kind."""
+"""Resolves a configuration, of any supported kind, to a database and settings."""
 
 import os
 from pathlib import Path
@@ -28,7 +28,7 @@ def resolve_config(config: object) -> DatabaseConfig:
         config: see ``roost.PlacementDirect``.
 
     Raises:
-        BadSettings: it determines no database, or a setting is invalid.
+        BadSettings: the configuration determines no database, or a setting is invalid.
         BadFile: a file cannot be read or parsed.
     """
     if isinstance(config, Settings):

@@ -10,12 +10,12 @@ from roost.store.orphans import Orphan
 
 
 def find(url: str, *, provider: str | None, is_audited: Callable[[str], bool]) -> list[Orphan]:
-    """Find allocations without a current instance or migration, or on other hosts than theirs.
+    """Find allocations without a current instance or migration, or on another host than theirs.
 
     Args:
-        url: of the database.
+        url: URL of the database.
         provider: uuid of the provider to check; None: all.
-        is_audited: returns whether a resource class is audited; consumers without audited ones are skipped.
+        is_audited: returns whether a resource class is audited; consumers without an audited class are skipped.
 
     Raises:
         NotFound: the provider does not exist.
@@ -36,7 +36,7 @@ def find(url: str, *, provider: str | None, is_audited: Callable[[str], bool]) -
 
 
 def delete(url: str, orphan_rows: Sequence[Orphan]) -> str:
-    """Delete orphaned allocations; return the first problem, or nothing.
+    """Delete orphaned allocations; return the first problem; empty: none.
 
     An unknown consumer loses all its allocations; an instance or a migration loses only the orphaned ones.
     """

@@ -48,7 +48,7 @@ class Answer:
         """Return the decoded body.
 
         Raises:
-            ValueError: it is not JSON.
+            ValueError: the body is not JSON.
         """
         return msgspec.json.decode(self.content)
 
@@ -58,7 +58,7 @@ class Client:
 
     Args:
         api: the API in process.
-        microversion: default of requests, such as ``1.39`` or ``latest``; None: the oldest.
+        microversion: default microversion of requests, such as ``1.39`` or ``latest``; None: the oldest.
     """
 
     def __init__(self, api: InProcess, *, microversion: str | None = None) -> None:
@@ -84,7 +84,7 @@ class Client:
             params: additional query parameters.
 
         Raises:
-            Unavailable: the context has ended.
+            Unavailable: the ``with`` block has ended.
         """
         body = data.encode() if isinstance(data, str) else data
         sent = {"x-auth-token": _TOKEN, "accept": JSON, "content-length": str(len(body))}

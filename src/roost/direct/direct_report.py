@@ -5,7 +5,7 @@ from typing import Any
 from roost.errors import PlacementGone, Unavailable
 from roost.model.placement.placement_api import Answer
 
-# Administrators may do everything but reshape, a right of services.
+# Reshapes need the role ``service``; ``admin`` allows all other requests.
 _ROLES = {"x-roles": "admin,service"}
 
 
@@ -23,7 +23,7 @@ class DirectHttp:
         """Send one request.
 
         Raises:
-            PlacementGone: the context has ended.
+            PlacementGone: the ``with`` block has ended.
         """
         try:
             answer = self._client.request(path, method, json=body, microversion=version, headers=_ROLES)

@@ -46,7 +46,7 @@ class HealResult(NamedTuple):
 
     verdict: Verdict
     healed: int  # healed instances; of a dry run, instances to heal
-    problem: str = ""  # of the instance at the stop
+    problem: str = ""  # of the instance at which healing stopped
     unchecked: int = 0  # later instances that were not checked
 
 
@@ -63,8 +63,8 @@ def heal(url: str, settings: Settings, options: HealOptions, *, echo: Echo) -> H
     allocations stay, under the instance's own project and user.
 
     Args:
-        url: of the database.
-        settings: of the scheduler.
+        url: URL of the database.
+        settings: settings of the scheduler.
         echo: called with one sentence per instance.
 
     Raises:
@@ -129,7 +129,7 @@ class _Healer:
             return _Stop("device", f"instance {uuid} has {device}, and only its host knows the device")
         allocations = self._planner.find_allocations(shape, status, row)
         if isinstance(allocations, str):
-            return _Stop("refused", f"instance {uuid} cannot hold what it requests: {allocations}")
+            return _Stop("refused", f"instance {uuid} cannot hold its requested amounts: {allocations}")
         if allocations == held and is_complete:
             return False
         return self._put(shape, status, row, allocations=allocations)

@@ -1,4 +1,4 @@
-"""A keystoneauth adapter that answers requests in process, by a transport of ``requests``."""
+"""A keystoneauth adapter for the API in this process. A transport of ``requests`` replaces the network."""
 
 import io
 import uuid
@@ -27,7 +27,7 @@ class AdapterSession(NamedTuple):
 
 
 class _Transport(HTTPAdapter):
-    """A transport of ``requests`` into the application instead of a socket."""
+    """A transport of ``requests`` to the application, without a socket."""
 
     def __init__(self, api: InProcess) -> None:
         super().__init__()
@@ -70,11 +70,11 @@ def open_adapter(api: InProcess, *, microversion: str | None) -> AdapterSession:
     """Open an adapter with a random address for this API only.
 
     Args:
-        microversion: of requests without one.
+        microversion: default microversion of requests.
     """
     address = f"http://{uuid.uuid4()}"
     requests_session = requests.Session()
-    requests_session.trust_env = False  # No proxy stands in between.
+    requests_session.trust_env = False  # Use no proxy.
     requests_session.mount(address, _Transport(api))
     adapter = Adapter(
         Session(session=requests_session),

@@ -20,7 +20,7 @@ from roost.model.settings.agent_settings import Agent as AgentSettings
 from roost.model.work.agent_terms import HostTerms, ReshapeTerms
 from roost.observe import log
 
-_BARE_METAL = "ironic"  # its nodes are not hosts; their own service reports them
+_BARE_METAL = "ironic"  # its nodes are not hosts; another service reports them
 
 
 class MigrateOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +56,8 @@ def read_options(
 
     Args:
         settings: of the agent.
-        options: of the driver, ``KEY=VALUE`` each.
-        terms: likewise, overriding the settings.
+        options: options of the driver, ``KEY=VALUE`` each.
+        terms: terms of the host, ``KEY=VALUE`` each; they override the settings.
         provider_config: folder; empty: that of the settings.
         nodes: empty: all nodes of the host.
 
@@ -78,10 +78,10 @@ def read_options(
 
 
 def migrate_inventory(url: str, options: MigrateOptions, *, warn: Callable[[str], None]) -> Iterator[NodeResult]:
-    """Reshape the nodes of a host as its agent would at the start, one after the other; others stay untouched.
+    """Reshape the nodes of a host one after the other, as the host's agent would at its start.
 
     Args:
-        url: of the database.
+        url: URL of the database.
         warn: called for providers in provider config files that do not exist.
 
     Raises:
@@ -121,7 +121,7 @@ def _report_driver_error(subject: str) -> Iterator[None]:
     """Convert unexpected errors of a driver to one sentence, with the traceback in the log.
 
     Raises:
-        Unavailable: the driver raised.
+        Unavailable: the driver raised an unexpected error.
     """
     try:
         yield
@@ -148,7 +148,7 @@ def _read_pairs(option: str, pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _read_terms(pairs: Mapping[str, str], *, otherwise: HostTerms) -> HostTerms:
-    """Read the terms of a host, with overrides from texts.
+    """Return the terms of a host: the pairs, and those of ``otherwise`` for missing keys.
 
     Raises:
         BadSettings: a term is unknown, or its value is invalid.

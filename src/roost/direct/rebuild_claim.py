@@ -26,7 +26,7 @@ class PlannedClaim(NamedTuple):
 
     item: Item  # one commit, on condition that the instance is unchanged
     allocations: Allocations
-    outside: str = ""  # reason to leave its server group; empty: it stays, or has none
+    outside: str = ""  # why the instance leaves its server group; empty: it stays, or has no group
 
 
 class ClaimPlanner:
@@ -71,10 +71,10 @@ class ClaimPlanner:
         return allocations
 
     def find_allocations(self, shape: Shape, status: StatusRow, row: int) -> Allocations | str:
-        """Find the allocations of an instance on a host in place of its current ones, or the reason for failure.
+        """Find allocations on a host to replace an instance's current ones; return them, or the reason for a failure.
 
-        If the host has no candidate, a request with only the unsuffixed group is placed on the root, for a precise
-        refusal.
+        If the host has no candidate, a request with only the unsuffixed group gets allocations on the root. ``plan``
+        then refuses them with a precise reason.
         """
         state, placement = self.state, self._placement
         released = placement.leave(status.uuid) if status.uuid in state.holders else None
@@ -89,7 +89,7 @@ class ClaimPlanner:
         if [group.suffix for group in groups] == [""]:
             return {state.providers.uuids[state.hosts.provider_row.each[row]]: dict(groups[0].resources)}
         first = shape.fit.judge_host(state, row)
-        reason = shape.fit.reasons[first] if first < len(shape.fit) else "have no way that all filters accept"
+        reason = shape.fit.reasons[first] if first < len(shape.fit) else "have no candidate that all filters accept"
         return f"{status.node} is among the hosts that {reason}"
 
     def plan(self, shape: Shape, status: StatusRow, row: int, *, allocations: Allocations) -> PlannedClaim | str:

@@ -27,7 +27,7 @@ def sync_aggregates(url: str, *, echo: Callable[[str], None]) -> SyncResult:
     """Add the provider of each host to the host's aggregates, and remove none.
 
     Args:
-        url: of the database.
+        url: URL of the database.
         echo: called with one sentence per host.
 
     Raises:
@@ -59,7 +59,7 @@ def add_hosts(
 
     Args:
         nodes_by_aggregate: names of nodes by the uuid of their aggregate.
-        report: client of their Placement.
+        report: client of the nodes' Placement.
         echo: called with one sentence per node.
     """
     count = 0

@@ -319,7 +319,7 @@ def test_heal_refuses_groups_that_the_host_cannot_serve(url):
     result, _ = run_heal(url)
     assert (result.verdict, result.healed) == ("refused", 0)
     assert result.problem == (
-        f"instance {uuid_named('one')} cannot hold what it requests: "
+        f"instance {uuid_named('one')} cannot hold its requested amounts: "
         "h0 is among the hosts that lack 1 CUSTOM_CARD or more on 2 providers"
     )
     assert allocations(url) is None
