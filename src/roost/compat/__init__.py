@@ -1,13 +1,13 @@
 """Compatibility with existing deployments: Nova's classes over Roost's rules, configuration files, and imports.
 
-Counterparts of Nova's modules have their paths: ``nova.scheduler.filters`` is ``roost.compat.scheduler.filters``.
+The counterpart of a module of Nova has the same path: ``nova.scheduler.filters`` is ``roost.compat.scheduler.filters``.
 ``docs/compat.md`` lists the supported classes.
 
 Entrance and adapters:
 
-``adapter``: the entrance; imports the rest late.
+``adapter``: the entrance; imports the other modules on first use.
 ``adapted_rules``: rules that run filters and weighers of plug-ins.
-``host_rows``: hosts of the columns, with the attributes of HostState.
+``host_rows``: rows of the columns, with the attributes of HostState.
 ``aliases``: Nova's module names without an installed Nova.
 ``installed_nova``: an installed Nova's objects, with look-ups in the columns.
 ``plugin_log``: the log of plug-ins.

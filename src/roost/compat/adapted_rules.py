@@ -1,4 +1,4 @@
-"""Rule classes that run filters and weighers written for Nova: they see each host as a host state."""
+"""Rules that run Nova's classes of filters and weighers, with each host as a host state."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -56,21 +56,21 @@ class _AdaptedRule:
         use_settings(settings)
         if settings is not None:
             forward_log(self.kind.__module__, settings.scheduler.plugin_log_level)
-        installed_nova.objects()  # Import an installed Nova now, because it is too slow for the first decision.
+        installed_nova.objects()  # Import an installed Nova now, because the import would delay the first decision.
         self._foreign = self.kind()
 
     @classmethod
     def of_settings(cls, options: NoOptions, settings: Settings) -> "_AdaptedRule":
-        """Make the rule; CONF shows these settings while it runs."""
+        """Make the rule. While the rule runs, CONF shows these settings."""
         return cls(options, settings)
 
     def concerns(self, spec: Spec) -> bool:
-        """Return True, because a foreign class does not declare this."""
+        """Return True, because a foreign class does not declare its requests."""
         return True
 
     @contextmanager
     def _enter_decision(self, hosts: HostView, spec: Spec) -> Iterator[None]:
-        """Make CONF and look-ups answer for the current decision."""
+        """Set CONF and the look-ups to the current decision."""
         use_settings(self._settings)
         with use_fleet(Fleet(hosts, spec, rows_of)):
             yield
@@ -185,7 +185,7 @@ class _AdaptedWeigher(_AdaptedRule):
         elif hasattr(foreign, "weigh_objects"):
             scores = foreign.weigh_objects(weighed, spec_obj)
         else:
-            weigh = foreign._weigh_object if hasattr(foreign, "_weigh_object") else foreign._weight_object  # noqa: SLF001  # Their contract.
+            weigh = foreign._weigh_object if hasattr(foreign, "_weigh_object") else foreign._weight_object  # noqa: SLF001  # Nova's contract.
             scores = [weigh(each.obj, spec_obj) for each in weighed]
         return scores
 

@@ -1,12 +1,12 @@
-"""The entrance to the compatibility with Nova, for processes that may never need it: both functions import it late."""
+"""The entrance to the compatibility with Nova. Many processes never need it, so its modules are imported on use."""
 
 from roost.scheduler.registry import RuleClass
 
 
 def adapt(kind: type) -> RuleClass | None:
-    """Return a rule class that runs a class written for Nova; None for a class that is no filter or weigher.
+    """Return a rule class that runs a class written for Nova; None for other classes.
 
-    Such a rule judges hosts one by one, so it is far slower than one over columns.
+    Such a rule judges hosts one by one, so it is far slower than a rule over columns.
     """
     is_filter = hasattr(kind, "host_passes") or hasattr(kind, "filter_all")
     is_weigher = any(hasattr(kind, name) for name in ("_weigh_object", "_weight_object", "weigh_objects"))
@@ -18,7 +18,7 @@ def adapt(kind: type) -> RuleClass | None:
 
 
 def extra_spec_problem(name: str, value: str) -> str:
-    """Return the problem of an extra spec by the built-in and installed validators; empty: it is valid."""
+    """Check an extra spec with the built-in and installed validators; return the problem; empty: it is valid."""
     from roost.compat.api.validation.extra_specs.validators import problem_of
 
     return problem_of(name, value)

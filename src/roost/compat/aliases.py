@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 _PACKAGE = "roost.compat"
-# Packages that plug-ins import, with the stand-in for each that is not installed.
+# Packages imported by plug-ins: name -> stand-in, used if the package is not installed.
 _STAND_INS = {"nova": _PACKAGE} | {
     name: f"{_PACKAGE}.{name}" for name in ("netaddr", "oslo_config", "oslo_log", "oslo_serialization", "oslo_utils")
 }
@@ -27,12 +27,12 @@ _MOVED = {
 
 
 def install_aliases() -> None:
-    """Make later imports of ``nova`` and its libraries find the modules here.
+    """Make later imports of ``nova`` and its libraries find the stand-ins.
 
     Installed packages take precedence, both Nova and the libraries of its plug-ins.
     """
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        # First, or else Python would also find our modules by Nova's names and load them twice.
+        # Put the finder first. Otherwise Python would also find our modules by Nova's names, and load them twice.
         sys.meta_path.insert(0, _Finder())
 
 

@@ -1,7 +1,7 @@
 """Roost's settings as Nova's CONF, and the options registered by plug-ins.
 
-A process has one CONF. It shows the settings of the running rule: in a replay, rules with different settings share
-the process, and each puts its settings there before it runs.
+A process has one CONF. It shows the settings of the running rule. In a replay, rules with different settings share
+the process; each rule puts its settings into CONF before it runs.
 """
 
 import contextlib
@@ -17,9 +17,9 @@ from roost.errors import BadSettings
 from roost.model.settings.roost_settings import Settings
 from roost.scheduler import registry
 
-# The library, or its stand-in, which has its own module name if a plug-in imports it from its package.
+# The library, or its stand-in. A plug-in can also import the stand-in by the name in its own package.
 _MODULES = ("oslo_config.cfg", "roost.compat.oslo_config.cfg")
-# Sections of Nova with the fields of ``Settings``.
+# Sections of Nova, and their fields in ``Settings``.
 _PARTS = {
     "DEFAULT": "default",
     "scheduler": "scheduler",
@@ -36,16 +36,16 @@ _KINDS: Mapping[str, type] = {
     "List": list,
     "Dict": dict,
 }
-# Sections with another meaning here; plug-ins see only their defaults.
+# Sections with another meaning in Roost. Options of plug-ins in them always have their defaults.
 _RESERVED = ("store", "placement", "conductor", "notifications", "agent")
 # Sections of Nova that may also have options of plug-ins.
 _SHARED = ("DEFAULT", "filter_scheduler", "scheduler", "metrics", "pci", "compute", "workarounds")
 _current: list[Settings] = [Settings()]
-_of_plug_ins: set[tuple[str, str]] = set()  # section and name of their options
+_of_plug_ins: set[tuple[str, str]] = set()  # section and name of each option of plug-ins
 
 
 def use_settings(settings: Settings | None) -> None:
-    """Make CONF show some settings; None: do nothing."""
+    """Make CONF show the given settings; None: do nothing."""
     if settings is None or settings is _current[0]:
         return
     _current[0] = settings
@@ -60,7 +60,7 @@ def options_of(rule: registry.RuleClass) -> msgspec.Struct:
 
 
 def down_time_s() -> float:
-    """Return the silence after which a service counts as down, from the settings in CONF."""
+    """Return the seconds without a report after which a service counts as down, from the settings in CONF."""
     return float(_values(_current[0])["DEFAULT"]["service_down_time"])
 
 
@@ -75,7 +75,7 @@ def fill(conf: Any) -> None:
         conf.settings = values
         return
     if is_installed("nova"):
-        # First, because it cannot register existing options again.
+        # Import Nova first, because it cannot register existing options again.
         import nova.conf  # type: ignore[import-not-found,unused-ignore]  # noqa: F401
     for group, table in values.items():
         for name, value in table.items():
@@ -84,7 +84,7 @@ def fill(conf: Any) -> None:
 
 @contextlib.contextmanager
 def track_plugin_options() -> Iterator[None]:
-    """Record the options registered in the block as those of plug-ins, unlike those of other libraries."""
+    """Record the options registered in the block as options of plug-ins, not of other libraries."""
     before = _places()
     yield
     _of_plug_ins.update(_places() - before)
@@ -151,11 +151,13 @@ def _values(settings: Settings) -> dict[str, dict[str, Any]]:
         values.setdefault(group, {}).update(msgspec.structs.asdict(getattr(settings, part)))
     for group, table in settings.tables.items():
         values.setdefault(group, {}).update(table)
-    if not is_installed("nova"):  # It has only the current names, and would refuse other options with old ones.
+    if not is_installed(
+        "nova"
+    ):  # An installed Nova has only the current names. It would refuse options with the old names.
         for name, value in values["filter_scheduler"].items():
             values["DEFAULT"].setdefault(name, value)  # their section in Icehouse
         values["DEFAULT"]["scheduler_host_subset_size"] = values["filter_scheduler"]["host_subset_size"]
-    # A text with an empty default is unset, which is None in Nova.
+    # An empty text means unset if the default is empty. Nova has None for it.
     unset = {(group, name) for group, table in _defaults().items() for name, value in table.items() if value == ""}
     return {
         group: {
@@ -241,7 +243,7 @@ def _override(conf: Any, group: str, name: str, value: Any) -> None:
         if value is not None:
             conf.set_override(name, value, section)
     except ValueError as error:
-        # An empty value is unset there.
+        # An empty value means unset.
         if value:
             raise BadSettings(f"{group}.{name}", f"is invalid: {error}") from None
         conf.clear_override(name, section)

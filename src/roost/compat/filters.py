@@ -32,7 +32,7 @@ class BaseFilterHandler:
     def get_filtered_objects(
         self, filters: Iterable[Any], objs: Iterable[Any], spec_obj: Any, index: int = 0
     ) -> list[Any] | None:
-        """Return the objects that pass all filters of this index.
+        """Return the objects that pass all filters for the instance with this index.
 
         Returns:
             In the order of ``objs``; None if a filter stopped the filtering.
@@ -51,7 +51,7 @@ class BaseFilterHandler:
             remaining = list(passed)
             survivors.append((name, len(remaining)))
             if not remaining:
-                _log.info("filter %s returned 0 hosts; of %d, in order: %s", name, start, survivors)
+                _log.info("filter %s returned 0 hosts; hosts left of %d after each filter: %s", name, start, survivors)
                 break
             _log.debug("filter %s returned %d host(s)", name, len(remaining))
         return remaining

@@ -43,7 +43,7 @@ class HostRow:
 
 
 class _Table:
-    """The attributes of all hosts of a view, built at first use."""
+    """The attributes of all hosts of a view, each built at first use."""
 
     def __init__(self, hosts: HostView, spec: Spec) -> None:
         self._hosts = hosts

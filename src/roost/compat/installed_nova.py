@@ -1,4 +1,4 @@
-"""Support of an installed Nova: its own objects for its filters, with look-ups in Roost's columns.
+"""Support of an installed Nova: Nova's own objects for its filters, with look-ups in Roost's columns.
 
 Without an installed Nova, these functions import nothing.
 """
@@ -19,7 +19,7 @@ from roost.model.host import HostFacts
 
 @functools.cache
 def objects() -> Any:
-    """Return the prepared ``nova.objects`` of an installed Nova; None: not installed."""
+    """Return ``nova.objects`` of an installed Nova, with redirected look-ups; None: not installed."""
     if not is_installed("nova"):
         return None
     with warnings.catch_warnings():
@@ -32,7 +32,7 @@ def objects() -> Any:
 
 
 def _redirect_lookups(nova_objects: Any, context: Any) -> None:
-    """Redirect the look-ups of Nova's classes to Roost's columns, because Nova has no database here."""
+    """Redirect the look-ups of Nova's classes to Roost's columns, because this process has no database of Nova."""
     for kind, names in (
         ("AggregateList", ("get_all", "get_by_host", "get_by_metadata_key", "get_by_metadata")),
         ("InstanceList", ("get_by_host", "get_by_host_and_node", "get_uuids_by_host", "get_all")),
@@ -117,7 +117,7 @@ def numa_topology_of(spec: Any) -> Any:
     """Return the requested NUMA cells as Nova's object; None: none.
 
     Raises:
-        Exception: from Nova; flavor and image conflict.
+        Exception: an error of Nova, if flavor and image conflict.
     """
     from nova.virt import hardware  # type: ignore[import-not-found,unused-ignore]
 

@@ -8,7 +8,7 @@ from typing import Any
 from roost.compat.ini import Ini, read_ini, split_list
 from roost.errors import BadFile, BadSettings, quote_value
 
-# Older or Nova's places of options, by setting; names such as "scheduler_driver" are from Icehouse.
+# Other sections and names of options in Nova's files, by setting. Names such as "scheduler_driver" are from Icehouse.
 _RENAMED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("filter_scheduler", "enabled_filters"): ("DEFAULT", "scheduler_default_filters"),
     ("filter_scheduler", "available_filters"): ("DEFAULT", "scheduler_available_filters"),
@@ -33,7 +33,7 @@ _DEFAULTS: Mapping[tuple[str, str], Any] = {
 }
 # Sections with another meaning in the file: their settings are read only from the places in ``_RENAMED``.
 _OTHER_MEANING = ("conductor",)
-# Options with one value per line; of others the last line counts.
+# Options with one value per line. Of any other option only the last line counts.
 _REPEATED = {("filter_scheduler", "available_filters"), ("pci", "alias"), ("agent", "device_spec")}
 # Sections with a note for each option without effect; other sections have one note.
 _RELATED = ("filter_scheduler", "scheduler", "metrics", "pci", "workarounds", "compute")
@@ -45,9 +45,9 @@ _REASONS: Mapping[tuple[str, str], str] = {
     ("DEFAULT", "scheduler_tracks_instance_changes"): "the instances of a host are always known",
     ("scheduler", "discover_hosts_in_cells_interval"): "a host is known once it is registered",
     ("scheduler", "workers"): "start several processes, on PostgreSQL",
-    ("scheduler", "host_manager"): "there is only one",
-    ("DEFAULT", "scheduler_host_manager"): "there is only one",
-    ("DEFAULT", "scheduler_manager"): "there is only one",
+    ("scheduler", "host_manager"): "Roost has only one host manager",
+    ("DEFAULT", "scheduler_host_manager"): "Roost has only one host manager",
+    ("DEFAULT", "scheduler_manager"): "Roost has only one scheduler manager",
     ("DEFAULT", "scheduler_json_config_location"): "options come from the settings alone",
 }
 _DRIVERS: Mapping[str, str] = {
@@ -69,18 +69,18 @@ class NovaConf:
         self._repeated = set(_REPEATED)
 
     def repeat(self, places: Iterable[tuple[str, str]]) -> None:
-        """Treat every line of some options, by section and key, as a value."""
+        """Treat every line of the given options, by section and key, as a value."""
         self._repeated.update(places)
 
     def values(self, section: str, kinds: Mapping[str, str]) -> dict[str, Any]:
         """Return the file's values for the settings of a section.
 
         Args:
-            section: of the settings.
+            section: section of the settings.
             kinds: kind of each setting, as in ``roost.settings.Setting.kind``.
 
         Raises:
-            BadSettings: a value is not of its kind, or refers to a missing option.
+            BadSettings: a value has the wrong kind, or refers to a missing option.
         """
         values = {}
         for key, kind in kinds.items():
@@ -94,7 +94,7 @@ class NovaConf:
         return {key: value for (of, key), value in _DEFAULTS.items() if of == section}
 
     def full_name(self, section: str, key: str) -> str | None:
-        """Return the source of a setting with its section and option in the file; None: not in the file."""
+        """Return the file, line, section and option of a setting; None: not in the file."""
         place = self._place(section, key)
         return None if place is None else self._format_place(place)
 
@@ -109,7 +109,7 @@ class NovaConf:
         return f"{self._ini.path}, by default"
 
     def notes(self, keys_by_section: Mapping[str, Iterable[str]]) -> Iterator[str]:
-        """Yield sentences on options without effect: one each in related sections, then one for each other group.
+        """Yield sentences on options without effect: one per option in related sections, then one for each other part.
 
         Args:
             keys_by_section: the settings of each section.
@@ -139,7 +139,7 @@ class NovaConf:
         if (section, key) in _RENAMED:
             places.append(_RENAMED[section, key])
         if section == "filter_scheduler":
-            places.append(("DEFAULT", key))  # Their section in Icehouse.
+            places.append(("DEFAULT", key))  # The section in Icehouse.
         if section == "agent":
             places += [("DEFAULT", key), ("compute", key)]  # Nova has them in these sections.
         return next((place for place in places if place[1] in self._ini.sections.get(place[0], {})), None)
@@ -196,7 +196,7 @@ def _truth(text: str) -> bool:
 
 
 def _period_s(interval_s: float) -> float:
-    """Return the seconds between updates; below 0: no updates; 0: the default interval of periodic tasks."""
+    """Convert Nova's interval to ``update_s``: 0 becomes 60 seconds; a negative value, for no updates, becomes 0."""
     return 60.0 if interval_s == 0 else max(interval_s, 0.0)
 
 

@@ -9,7 +9,7 @@ from roost.model.host import HostFacts
 
 
 def topology_from(topology: Any) -> NumaTopology | None:
-    """Return a topology as Roost's rules read it.
+    """Convert a topology from Nova's names to Roost's.
 
     Args:
         topology: an object with ``cells`` under Nova's names; None: no topology.

@@ -56,7 +56,7 @@ def read_placement_conf(path: Path) -> PlacementConf:
 
 
 def database_of_files(paths: Sequence[Path]) -> str:
-    """Return the database URL of some ``placement.conf``; later files override earlier ones.
+    """Return the database URL in ``placement.conf`` files; later files override earlier ones.
 
     Raises:
         BadSettings: no file has a database.
@@ -66,7 +66,7 @@ def database_of_files(paths: Sequence[Path]) -> str:
 
 
 def connection_of_files(paths: Sequence[Path]) -> str:
-    """Return the connection of some ``placement.conf`` in SQLAlchemy's form; see ``database_of_files``."""
+    """Return the connection in ``placement.conf`` files, in SQLAlchemy's form; see ``database_of_files``."""
     connection = _last(paths, "placement_database", "connection")
     if not connection:
         place = str(paths[-1]) if paths else "placement.conf"
@@ -75,7 +75,7 @@ def connection_of_files(paths: Sequence[Path]) -> str:
 
 
 def policy_file_of(paths: Sequence[Path]) -> Path | None:
-    """Return the policy file of some ``placement.conf``; None: it does not exist."""
+    """Return the policy file of ``placement.conf`` files; None: it does not exist."""
     if not paths:
         return None
     path = _policy_beside(paths[-1], _last(paths, "oslo_policy", "policy_file"))
@@ -109,14 +109,14 @@ def _policy_beside(path: Path, name: str | None) -> Path:
 
 
 def _connection(url: str) -> tuple[str | None, str | None]:
-    """Return a URL in Roost's form, or else a problem."""
+    """Return a URL in Roost's form, or a problem."""
     kind, separator, rest = database_url(url).partition("://")
     if separator and kind in _POSTGRESQL:
         return f"postgresql://{rest}", None
     if separator and kind == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return f"sqlite://{rest.partition('?')[0]}", None
     return None, (
-        f"a database of the kind {kind or 'none'} cannot be served: name Roost's own with --database (a PostgreSQL "
+        f"a database of the kind {kind or 'none'} cannot be served: give one of Roost with --database (a PostgreSQL "
         "URL, or the path of a SQLite file), and import the data with `roost import placement --from URL`"
     )
 

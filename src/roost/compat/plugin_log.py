@@ -19,7 +19,7 @@ class _Lines(logging.Handler):
 
 
 def forward_log(module: str, level: str) -> None:
-    """Forward the log of a module's package from a level on, unless the program has configured that logger."""
+    """Forward the log of a module's package, at ``level`` and above, unless the program configured that logger."""
     package = module.partition(".")[0]
     logger = logging.getLogger(package)
     if package not in _attached:

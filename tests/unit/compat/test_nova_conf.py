@@ -233,7 +233,7 @@ shutdown_retry_interval = 10
 """)
     conf, near = f"{tmp_path}/nova.conf", "the nearest known name is ram_weight_multiplier"
     assert list(result.notes) == [
-        f"{conf}:4: [DEFAULT] scheduler_host_manager has no effect: there is only one",
+        f"{conf}:4: [DEFAULT] scheduler_host_manager has no effect: Roost has only one host manager",
         f"{conf}:6: [filter_scheduler] ram_weight_multiplyer has no effect: {near}",
         f"{conf}:7: [filter_scheduler] track_instance_changes has no effect: the instances of a host are always known",
         f"{conf}:9: [scheduler] workers has no effect: start several processes, on PostgreSQL",

@@ -8,7 +8,7 @@ from roost.compat.scheduler.host_state import HostState
 
 
 class CachingScheduler(FilterScheduler):
-    """Caches the hosts; its choices are counted in the cache until the next refresh."""
+    """Caches the hosts, and counts its choices in the cache until the next refresh."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -57,7 +57,7 @@ class ChanceScheduler(Scheduler):
         filter_properties: dict[str, Any],
         legacy_bdm_in_spec: object = None,
     ) -> None:
-        """Build each instance on a random host; without a host, an instance goes to error.
+        """Build each instance on a random host. Set an instance without a host to error.
 
         Raises:
             BadRequest: the request has no instances.

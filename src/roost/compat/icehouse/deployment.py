@@ -1,4 +1,4 @@
-"""The neighbours of a scheduler: compute services, instance records, notifications and quotas."""
+"""The services around a scheduler: compute services, instance records, notifications and quotas."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -104,12 +104,12 @@ class Quotas(Protocol):
 
 
 class Deployment:
-    """The neighbours of a scheduler.
+    """The services around a scheduler.
 
     Errors of notifications, and of recording a failure, are logged and otherwise ignored.
 
     Args:
-        notifier: None: no notifications.
+        notifier: publishes notifications; None: no notifications.
         quotas: needed only for the reservations of ``prep_resize``.
     """
 
@@ -183,5 +183,5 @@ class Deployment:
 def _log_failure(text: str, *args: str) -> Iterator[None]:
     try:
         yield
-    except Exception:  # noqa: BLE001  # it must not hide the original error, or stop work for other instances
+    except Exception:  # noqa: BLE001  # this error must not hide the original error, or stop work for other instances
         _log.exception(text, *args)

@@ -42,7 +42,7 @@ class Scheduler:
 
     @property
     def deployment(self) -> Deployment:
-        """The neighbours of the scheduler."""
+        """The services around the scheduler."""
         assert self._deployment is not None, "a scheduler needs a deployment to send messages"
         return self._deployment
 
@@ -72,7 +72,7 @@ class Scheduler:
     def select_destinations(
         self, context: object, request_spec: Mapping[str, Any], filter_properties: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
-        """Choose a host for each instance: tables with host, nodename and limits; override this."""
+        """Choose a host for each instance: dicts with host, nodename and limits; override this."""
         raise NotImplementedError("Driver must implement select_destinations")
 
     def _run_each(
@@ -81,11 +81,11 @@ class Scheduler:
         """Run instances one after the other; a failure of one does not affect the others.
 
         Args:
-            request_spec: loses its ``instance_uuids``.
+            request_spec: its ``instance_uuids`` are removed.
             run: called with an instance uuid, and the request for its host, with its ``launch_index``.
         """
         for number, instance_uuid in enumerate(request_spec.pop("instance_uuids")):
-            # A new table for each message: the previous one may still be in use.
+            # A new dict for each message: the previous message may still be in use.
             properties = {**(request_spec.get("instance_properties") or {}), "launch_index": number}
             host_spec = {**request_spec, "instance_properties": properties}
             try:
@@ -155,7 +155,7 @@ def run_payload(request_spec: Mapping[str, Any]) -> dict[str, Any]:
 def populate_filter_properties(
     filter_properties: dict[str, Any], *, host: str, node: str | None, limits: Mapping[str, Any] | None
 ) -> None:
-    """Add the host to the tried hosts of a request, and its limits.
+    """Add a host to the tried hosts of a request, and set the request's limits to those of the host.
 
     Forced hosts and nodes are not added, because they are never retried; hosts forced by name have no limits.
     """

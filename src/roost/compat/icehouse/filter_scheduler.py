@@ -76,9 +76,9 @@ class FilterScheduler(Scheduler):
         filter_properties: dict[str, Any],
         legacy_bdm_in_spec: object = None,
     ) -> None:
-        """Choose all hosts, then build each instance on its host; without a host, an instance goes to error.
+        """Choose all hosts, then build each instance on its host. Set an instance without a host to error.
 
-        ``request_spec`` loses its ``instance_uuids``, and ``filter_properties`` the hosts tried so far.
+        Remove ``instance_uuids`` from ``request_spec``, and the tried hosts from ``filter_properties``.
 
         Raises:
             BadRequest: the request has no instances; nothing has changed.
@@ -87,7 +87,7 @@ class FilterScheduler(Scheduler):
         payload = run_payload(request_spec)
         self.deployment.notify(context, "scheduler.run_instance.start", payload)
         weighed_hosts = self._schedule(context, request_spec, filter_properties)
-        # A message cannot contain it.
+        # A message cannot contain the context.
         filter_properties.pop("context", None)
 
         def run(instance_uuid: str, host_spec: dict[str, Any]) -> None:
@@ -127,7 +127,7 @@ class FilterScheduler(Scheduler):
         instance_uuid: str,
         legacy_bdm_in_spec: object = None,
     ) -> None:
-        """Build an instance on its host; the host state counts it since the choice."""
+        """Build an instance on its host. The host state has counted the instance since the choice."""
         host = weighed_host.obj
         populate_filter_properties(filter_properties, host=host.host, node=host.nodename, limits=host.limits)
         self._send_run_instance(
@@ -152,7 +152,7 @@ class FilterScheduler(Scheduler):
         return {}
 
     def _populate_retry(self, properties: dict[str, Any]) -> None:
-        """Count the attempt, unless a retry is impossible: one attempt, or forced hosts."""
+        """Count the attempt, unless a retry is impossible: with one attempt, or with forced hosts."""
         if self.max_attempts < 1:
             raise BadSettings("scheduler.max_attempts", "must be 1 or more")
         if self.max_attempts == 1 or properties.get("force_hosts") or properties.get("force_nodes"):

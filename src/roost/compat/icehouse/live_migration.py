@@ -78,7 +78,7 @@ def _find_destination(
     block_migration: object,
     disk_over_commit: object,
 ) -> tuple[str, object]:
-    """Return the first chosen host that can receive an instance, and its data for the current host."""
+    """Return the first chosen host that can receive an instance, and the migration data for the current host."""
     request_spec = {
         "instance_properties": instance,
         "instance_type": instance["instance_type"],

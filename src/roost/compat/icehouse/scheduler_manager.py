@@ -40,7 +40,7 @@ class SchedulerManager:
     ) -> None:
         """Choose a host for each instance, and build it there.
 
-        A failure of the whole request puts all its instances in error. It is raised, unless it is NoValidHost.
+        If the whole request fails, all its instances are set to error. The error is raised, except NoValidHost.
         """
         instance_uuids = list(request_spec.get("instance_uuids") or ())
         try:
@@ -69,13 +69,13 @@ class SchedulerManager:
         instance_type: Mapping[str, Any],
         reservations: object,
     ) -> None:
-        """Choose a host for an instance with a new size, and prepare it.
+        """Choose a host for an instance with a new size, and prepare the host.
 
-        Without a valid host the instance keeps its state; any other failure puts it in error and is raised. Both
-        release the quota reservations.
+        Without a valid host, the instance keeps its state. Any other error sets the instance to error, and is raised.
+        In both cases the quota reservations are released.
         """
         deployment = self.driver.deployment
-        # The scheduler counts the attempt here, unless a retry is impossible.
+        # The scheduler counts the attempt in this dict, unless a retry is impossible.
         retry = filter_properties.get("retry") or {"num_attempts": 0, "hosts": []}
         properties = {**filter_properties, "instance_type": instance_type, "retry": retry}
         try:
@@ -115,7 +115,7 @@ class SchedulerManager:
         """Migrate a running instance to a given host, or to a chosen one.
 
         Raises:
-            RoostError: from ``live_migrate``; the instance keeps running in its state.
+            RoostError: from ``live_migrate``; the instance keeps its state.
             Exception: any other error; the instance is in error.
         """
         try:

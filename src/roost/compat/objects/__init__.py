@@ -1,7 +1,7 @@
 """Counterpart of ``nova.objects``: the records for filters and weighers.
 
 ``request_spec``: requests.
-``filter_properties``: requests as tables of Icehouse.
+``filter_properties``: requests as dicts, for filters of Icehouse.
 ``flavor_view``: flavors.
 ``image_meta``: images.
 ``numa_topology``: requested NUMA cells, and their fit.
@@ -10,7 +10,7 @@
 ``server_group``: server groups.
 ``host_records``: instances, aggregates, metrics and devices of a host.
 ``current_fleet``: the fleet of the current decision.
-``lookups``: look-ups in it, under Nova's names.
+``lookups``: look-ups in this fleet, under Nova's names.
 ``selection``: chosen hosts, for Nova's conductor.
 ``fields``: names of architectures and policies.
 ``record``: the base of these objects.

@@ -84,7 +84,7 @@ def read_devices(shown: Any) -> tuple[PciRequest, ...]:
     """Convert Nova's PCI requests to Roost's, for rules.
 
     Args:
-        shown: the requests, or an object with them as ``requests``.
+        shown: the requests, or an object with an attribute ``requests``.
     """
     requests: Iterable[Any] = getattr(shown, "requests", shown) or ()
     return tuple(map(read_device, requests))

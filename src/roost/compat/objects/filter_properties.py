@@ -6,7 +6,7 @@ from roost.compat.objects.image_meta import all_properties
 
 
 def filter_property(spec: Any, key: str) -> Any:
-    """Return an entry of the table; None: missing.
+    """Return an entry of ``filter_properties``; None: missing.
 
     Source:
         nova/scheduler/filter_scheduler.py of Icehouse, FilterScheduler.populate_filter_properties.

@@ -8,11 +8,11 @@ from roost.model.flavor import Flavor as ModelFlavor
 
 
 class Flavor(ModelFlavor, frozen=True, kw_only=True):
-    """A flavor, also usable as a table by filters of Icehouse."""
+    """A flavor. Filters of Icehouse can use it as a dict."""
 
     @property
     def flavorid(self) -> str:
-        """The name, the only identity of a flavor here."""
+        """The name, because flavors of Roost have no other id."""
         return self.name
 
     def __contains__(self, key: object) -> bool:

@@ -77,12 +77,12 @@ class MonitorMetric:
 
 
 class CpuInfo(str):
-    """Facts about the processor as JSON text; some filters of Nova read it as a table."""
+    """Facts about the processor as JSON text; some filters of Nova read the text as a dict."""
 
     __slots__ = ()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return an entry of the table."""
+        """Return an entry of the dict."""
         return json.loads(self).get(name, default)
 
 
@@ -120,7 +120,7 @@ def service_of(host: str, facts: HostFacts, *, now_s: float) -> dict[str, Any]:
 
 
 def read_moment(moment: Any) -> float | None:
-    """Return a moment in seconds since the epoch, from seconds or from a time in UTC."""
+    """Convert a moment, given in seconds or as a time in UTC, to seconds since the epoch."""
     if not isinstance(moment, dt.datetime):
         return None if moment is None else float(moment)
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()
@@ -131,7 +131,7 @@ def _moment(seconds: float) -> dt.datetime:
 
 
 class Metrics(list[MonitorMetric]):
-    """The metrics of a host: a list for current filters, and a table by name for those of Icehouse."""
+    """The metrics of a host: a list for current filters, and a dict by name for filters of Icehouse."""
 
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, str):

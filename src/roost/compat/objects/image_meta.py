@@ -10,8 +10,8 @@ from roost.scheduler.framework.image_text import is_image_property, normalize_pr
 class ImageMetaProps(dict[str, Any]):
     """The properties of an image, by their current names, also as attributes; None: not set.
 
-    Numbers and switches are converted; all others are texts in canonical spelling. As in Nova, only properties
-    defined by Nova are included; ``others`` has the rest.
+    Numbers and switches are converted; other values are strings in canonical spelling. As in Nova, only properties
+    defined by Nova are included; ``others`` has the other properties.
     """
 
     def __init__(self, known: Mapping[str, Any] | None = None, *, others: Mapping[str, str] | None = None) -> None:
@@ -24,7 +24,7 @@ class ImageMetaProps(dict[str, Any]):
         return self.get(name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the properties as a plain table."""
+        """Return the properties as a plain dict."""
         return dict(self)
 
     def obj_attr_is_set(self, attrname: str) -> bool:
@@ -37,7 +37,7 @@ class ImageMeta(Image, frozen=True, kw_only=True):
 
     @classmethod
     def from_dict(cls, image_meta: dict[str, Any]) -> "ImageMeta":
-        """Build an image from the table of an image service."""
+        """Build an image from the dict of an image service."""
         properties = {name: str(value) for name, value in (image_meta.get("properties") or {}).items()}
         return cls(
             id=image_meta.get("id"),
@@ -58,7 +58,7 @@ def show_image(image: Image | None) -> ImageMeta:
 
 
 def read_image_meta(shown: Image | None) -> Image | None:
-    """Return an image as Roost's rules read it."""
+    """Convert an image for plug-ins to Roost's image."""
     if not isinstance(shown, ImageMeta):
         return shown
     properties = all_properties(shown)

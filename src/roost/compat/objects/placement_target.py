@@ -47,7 +47,7 @@ def show_destination(destination: ModelDestination | None) -> Destination | None
 
 
 def read_destination(shown: Any) -> ModelDestination | None:
-    """Return a destination as Roost's rules read it."""
+    """Convert a destination under Nova's names to Roost's."""
     if shown is None or isinstance(shown, ModelDestination):
         return shown
     cell = getattr(shown, "cell", None)

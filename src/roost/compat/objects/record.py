@@ -27,7 +27,7 @@ class Record:
         return default if value is None else value
 
     def obj_clone(self) -> Self:
-        """Return a copy with tables and lists of its own."""
+        """Return a copy, with copies of its dicts, lists and sets."""
         clone = copy.copy(self)
         for name in getattr(type(self), "__dataclass_fields__", ()):
             value = getattr(clone, name)

@@ -27,7 +27,7 @@ from roost.scheduler.numa.constraints import networks_of, topology_of
 class RequestSpec(Record):
     """A request, as filters and weighers read it.
 
-    It is also the table of properties for filters of Icehouse: ``filter_properties["instance_type"]``.
+    Filters of Icehouse use it as the dict ``filter_properties``, as in ``filter_properties["instance_type"]``.
     """
 
     flavor: Flavor
@@ -46,7 +46,7 @@ class RequestSpec(Record):
     retry: dict[str, Any] | None = None
     limits: dict[str, Any] = field(default_factory=dict)
     network_metadata: Any = None  # an object with ``physnets`` and ``tunneled``
-    pci_requests: Any = None  # requests for devices, or an object with them as ``requests``
+    pci_requests: Any = None  # requests for devices, or an object with an attribute ``requests``
     is_bfv: bool = False  # boots from a volume
     requested_networks: Any = None
     requested_resources: list[Any] = field(default_factory=list)
@@ -104,7 +104,7 @@ class RequestSpec(Record):
         return isinstance(name, str) and self.get(name) is not None
 
     def get_scheduler_hint(self, hint_name: str, default: Any = None) -> Any:
-        """Return a hint; a list of one value is returned as the value."""
+        """Return a hint; for a list of one value, return that value."""
         if hint_name not in self.scheduler_hints:
             return default
         value = self.scheduler_hints[hint_name]
@@ -112,7 +112,7 @@ class RequestSpec(Record):
 
     @property
     def is_rebuild_check(self) -> bool:
-        """Whether the request only checks for a rebuild on the current host."""
+        """Whether the request only checks a rebuild on the current host."""
         return bool(self.scheduler_hints.get("_nova_check_type") == ["rebuild"])
 
     @property
@@ -130,7 +130,7 @@ class RequestSpec(Record):
     def from_primitives(
         cls, context: object, request_spec: Mapping[str, Any], filter_properties: Mapping[str, Any]
     ) -> "RequestSpec":
-        """Build a request from the two tables of older schedulers."""
+        """Build a request from the two dicts of older schedulers."""
         flavor = filter_properties.get("instance_type") or request_spec.get("instance_type") or {"name": ""}
         fields = {key: value for key, value in dict(flavor).items() if key in Flavor.__struct_fields__}
         image = request_spec.get("image") or None
@@ -158,7 +158,7 @@ class RequestSpec(Record):
         """Build a request spec from a ``Request``.
 
         Args:
-            pci_requests: all requested devices; None: those that do not come from the flavor.
+            pci_requests: all requested devices; None: the devices of the request, without those of the flavor.
         """
         return cls(
             flavor=show_flavor(request.flavor),
@@ -195,7 +195,7 @@ class RequestSpec(Record):
         )
 
     def to_request(self) -> Request:
-        """Return the request as Roost's rules read it."""
+        """Convert to Roost's ``Request``."""
         return Request(
             flavor=self.flavor,
             image=read_image_meta(self.image),
@@ -213,7 +213,7 @@ class RequestSpec(Record):
 
 
 def as_request_spec(spec: Any) -> RequestSpec:
-    """Return a request spec, from itself or from the ``filter_properties`` of Icehouse."""
+    """Return a request spec unchanged, or build one from the ``filter_properties`` of Icehouse."""
     if isinstance(spec, RequestSpec):
         return spec
     return RequestSpec.from_primitives(None, spec.get("request_spec") or {}, spec)

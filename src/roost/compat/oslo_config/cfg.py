@@ -69,7 +69,7 @@ class Opt:
         return self.__class__, self.name, self.dest, self.default, tuple(self.choices), self.min, self.max
 
     def check(self, value: Any) -> str:
-        """Return what is wrong with a value of the right type; empty if it is valid."""
+        """Return the problem of a value of the right type; empty: it is valid."""
         if self.choices and value not in self.choices:
             return f"must be one of {', '.join(map(str, self.choices))}"
         if self.min is not None and value < self.min:

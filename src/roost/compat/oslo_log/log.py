@@ -16,7 +16,7 @@ TRACE = 5  # below DEBUG, as in oslo.log
 
 
 class KeywordArgumentAdapter(logging.LoggerAdapter[logging.Logger]):
-    """A logger with context in keywords, such as ``instance_uuid``, which precedes the message."""
+    """A logger with keywords for the context, such as ``instance_uuid``; the uuid is put before the message."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         """Remove the keywords that Python's loggers do not have."""

@@ -10,7 +10,7 @@ def loads(text: str | bytes, encoding: str = "utf-8", **options: Any) -> Any:
 
 
 def dumps(value: Any, default: Any = str, **options: Any) -> str:
-    """Return a value as JSON text; values without a JSON form become texts."""
+    """Return a value as JSON text; values without a JSON form become strings."""
     return json.dumps(value, default=default, **options)
 
 
@@ -20,5 +20,5 @@ def dump_as_bytes(value: Any, default: Any = str, encoding: str = "utf-8", **opt
 
 
 def to_primitive(value: Any, **_options: Any) -> Any:
-    """Convert a value to tables, lists, texts and numbers."""
+    """Convert a value to dicts, lists, strings and numbers."""
     return json.loads(dumps(value))

@@ -12,14 +12,14 @@ _Number = TypeVar("_Number", int, float)
 
 
 def aggregate_values_from_key(host_state: HostState, key_name: str) -> set[str]:
-    """Return the values of a metadata key in a host's aggregates, unchanged."""
+    """Return the values of a metadata key in a host's aggregates, not split at commas."""
     return {each.metadata[key_name] for each in host_state.aggregates if key_name in each.metadata}
 
 
 def aggregate_metadata_get_by_host(host_state: HostState, key: str | None = None) -> dict[str, set[str]]:
     """Return all metadata of a host's aggregates, with every value split at commas.
 
-    With a key, only aggregates with that key count, but with all their metadata.
+    With a key, return all metadata of the aggregates with that key, and ignore the other aggregates.
     """
     metadata: dict[str, set[str]] = {}
     for each in host_state.aggregates:
@@ -46,7 +46,7 @@ def validate_num_values(
     if any(math.isnan(number) for number in numbers):
         raise ValueError("a value is not a number")
     if len(numbers) > 1:
-        _log.info("%d values are set, one of them is taken", len(numbers))
+        _log.info("%d values are set, one of them is used", len(numbers))
     return based_on(numbers)
 
 

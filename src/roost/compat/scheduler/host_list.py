@@ -1,4 +1,4 @@
-"""A list of host states as a ``HostView``, so that Roost's rules can judge it."""
+"""A list of host states as a ``HostView``, so that Roost's rules can judge the hosts."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -179,7 +179,7 @@ class HostList(HostView):
 
 
 def spec_for(spec_obj: RequestSpec, states: Sequence[HostState]) -> Spec:
-    """Return a request as Roost's rules read it, with its group members counted over these hosts."""
+    """Return a request for Roost's rules, with the members of its group counted on these hosts."""
     group = None if spec_obj.instance_group is None else _group_over(spec_obj.instance_group, states)
     request = spec_obj.to_request()
     return Spec(

@@ -24,7 +24,7 @@ class HostManager:
 
     Args:
         hosts: returns all current hosts, as ``host_states_of`` does for a state.
-        settings: enable filters and weighers; default: the default settings.
+        settings: select the enabled filters and weighers; default: the default settings.
         filters, weighers: instances or classes, in place of those of the settings.
     """
 

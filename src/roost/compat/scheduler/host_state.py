@@ -19,7 +19,7 @@ HostAggregate = Aggregate
 
 @dataclass(slots=True)
 class HostState:
-    """The state of one host (one node), updated by choices during a request.
+    """The state of one host (one node), updated after each choice during a request.
 
     Memory and disk amounts are in MiB, except for names ending in ``_gb``.
     """
@@ -48,7 +48,7 @@ class HostState:
     num_io_ops: int = 0
     failed_builds: int = 0
     stats: dict[str, str] = field(default_factory=dict)
-    # Numbers or objects with a value, by name; or a list of objects with name and value, or its JSON text.
+    # A dict of numbers, or of objects with a value; or a list of objects with name and value; or JSON text of these.
     metrics: Any = field(default_factory=dict)
     pci_stats: Any = None  # pools of devices, or an object with ``pools``
     numa_topology: Any = None  # an object with ``cells``, under Nova's names
@@ -189,7 +189,7 @@ def pools_of(facts: HostFacts) -> list[dict[str, Any]]:
 
 
 def facts_of(host: HostState) -> HostFacts:
-    """Return the facts of a host state as Roost's rules read them; a row of columns has them already."""
+    """Return the facts of a host state for Roost's rules; a ``HostRow`` has them already."""
     facts: HostFacts | None = getattr(host, "facts", None)
     if facts is not None:
         return facts
@@ -221,7 +221,7 @@ _POOL_KEYS = frozenset(PciPool.__struct_fields__) - {"tags", "rp_uuids"}
 
 
 def _pool_of(pool: Mapping[str, Any]) -> PciPool:
-    """Return a pool of devices as Roost's rules read it; unknown entries become tags."""
+    """Return a pool of devices for Roost's rules; unknown entries become tags."""
     fields = {key: pool[key] for key in _POOL_KEYS if pool.get(key) is not None}
     nodes = pool.get("rp_uuids") or filter(None, [pool.get("rp_uuid")])
     rest = pool.keys() - _POOL_KEYS - {"tags", "rp_uuids", "rp_uuid"}

@@ -36,7 +36,7 @@ def get_weight_multiplier(host_state: Any, multiplier_name: str, multiplier_conf
 
 
 def request_is_rebuild(spec_obj: Any) -> bool:
-    """Return whether a request only checks for a rebuild on the current host."""
+    """Return whether a request only checks a rebuild on the current host."""
     if not spec_obj or "scheduler_hints" not in spec_obj:
         return False
     return bool(spec_obj.scheduler_hints.get("_nova_check_type") == ["rebuild"])

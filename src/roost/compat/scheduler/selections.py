@@ -19,7 +19,7 @@ def selections_of(decision: Decision, state: State, *, default_zone: str = "nova
     """Return, for each instance, the chosen host and the alternates in its cell, best first; empty if refused.
 
     Args:
-        state: with the hosts of the decision.
+        state: columns with the hosts of the decision.
         default_zone: zone of hosts without a zone.
     """
     tables = _Tables(state, default_zone)
@@ -28,7 +28,7 @@ def selections_of(decision: Decision, state: State, *, default_zone: str = "nova
 
 
 def as_dicts(selections: Sequence[Sequence[Selection]]) -> list[dict[str, Any]]:
-    """Return only the chosen hosts, as tables."""
+    """Return only the chosen hosts, as dicts."""
     return [
         {"host": first.service_host, "nodename": first.nodename, "limits": first.limits} for first, *_ in selections
     ]

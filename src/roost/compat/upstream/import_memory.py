@@ -1,6 +1,7 @@
 """The memory of earlier imports: for each provider and consumer, digests of its source and of its copy.
 
-By these a later import detects changes on either side. They are stored as documents, in the commit of the import.
+A later import compares the digests to detect changes on either side. They are stored as documents, in the commit of
+the import.
 """
 
 import hashlib
@@ -40,7 +41,7 @@ class Memory(NamedTuple):
 
 
 def read_memory(current: Current, source: str) -> Memory:
-    """Return the newest digests of everything copied from a source."""
+    """Return the newest digests of all providers and consumers copied from a source."""
     memory = Memory({}, {})
     numbers = sorted(number for (kind, _), number in current.state.documents.items() if kind == KIND)
     for number in numbers:

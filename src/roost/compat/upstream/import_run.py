@@ -88,8 +88,8 @@ def _commit(current: Current, plan: ImportPlan, there: World, *, source: str, fi
     refusal = current.commit([Item(writes=writes)])[0]
     if refusal is not None:
         raise Conflict(
-            f"nothing was imported: the database refused {refusal.table or 'it'} {refusal.key} ({refusal.kind}). "
-            "Another process writes at the same time, or it conflicts with the data here; try again"
+            f"nothing was imported: the database refused {refusal.table or 'a write'} {refusal.key} ({refusal.kind}). "
+            "Another process writes at the same time, or the import conflicts with the local data; try again"
         )
 
 

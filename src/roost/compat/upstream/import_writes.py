@@ -29,7 +29,7 @@ from roost.placement.current import Current
 from roost.placement.writes.claims import release_of
 from roost.ports import IdKind
 
-# An unlimited inventory, in effect while consumers with too much are imported.
+# An unlimited inventory, used until all consumers are imported, if the final inventory is too small for them.
 _WIDE = Offer(names.AMOUNT_MAX, 0, 1, names.AMOUNT_MAX, 1, float(names.AMOUNT_MAX))
 _NAME_MAX = 200
 _TEXT_MAX = 255
@@ -51,7 +51,7 @@ def writes_of(
 
 
 class _WriteBuilder:
-    """Builds the writes; tracks identities and generations during that."""
+    """Builds the writes, and tracks their identities and generations."""
 
     def __init__(self, current: Current, plan: ImportPlan, there: World, *, new_id: Callable[[IdKind], int]) -> None:
         self._current, self._state, self._new_id = current, current.state, new_id
@@ -62,7 +62,7 @@ class _WriteBuilder:
         providers = self._state.providers
         self._ids = {uuid: providers.ids[row] for uuid, row in providers.row_of_uuid.items()}
         self._generations = {uuid: providers.generation.each[row] for uuid, row in providers.row_of_uuid.items()}
-        self._later: list[Provider] = []  # with interim inventories until all claims are written
+        self._later: list[Provider] = []  # have interim inventories until all claims are written
         self._used = there.use()
         self._takes: dict[str, dict[str, list[int]]] = {}  # by provider and class
         for consumer in self._consumers:
@@ -100,7 +100,7 @@ class _WriteBuilder:
                     )
 
     def _names(self) -> Iterator[Write]:
-        """Yield writes of new names: those used by other writes, and unused ones of the source."""
+        """Yield writes of new names: names in other writes, and unused names of the source."""
         for kind, known_names in (("resource_class", self._there.classes), ("trait", self._there.traits)):
             for name in known_names:
                 self._number(kind, name)
@@ -151,7 +151,7 @@ class _WriteBuilder:
         return providers.names[row], parent_id, providers.ids[providers.root.each[row]]
 
     def _offers(self) -> Iterator[Write]:
-        """Yield writes of inventories (maybe interim ones), traits and aggregates."""
+        """Yield writes of inventories, final or interim, and of traits and aggregates."""
         for provider in self._put:
             before = self._before.get(provider.uuid)
             current = {} if before is None else before.inventories

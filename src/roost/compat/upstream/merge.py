@@ -15,10 +15,10 @@ class Work(Generic[Record]):
     def __init__(self) -> None:
         self.create: list[Record] = []
         self.change: list[tuple[Record, Record]] = []  # here, there
-        self.remove: list[Record] = []  # as here
+        self.remove: list[Record] = []  # the local records
         self.same = 0
         self.ahead: list[str] = []  # uuids of records changed or deleted only here
-        self.known: DigestsByUuid = {}  # new digests of records equal without a copy, or deleted on both sides
+        self.known: DigestsByUuid = {}  # digests to store: of records equal without an import, or deleted on both sides
 
 
 class ImportPlan(NamedTuple):
@@ -32,7 +32,7 @@ class ImportPlan(NamedTuple):
 def merge(there: World, here: World, memory: Memory) -> ImportPlan:
     """Plan the changes that bring the local data up to date with the source, and collect conflicts.
 
-    A provider or consumer is imported if its copy did not change here. Those that exist only here stay.
+    A provider or consumer is imported if its copy did not change here. Records that exist only here stay.
     """
     conflicts: list[str] = []
     providers = _compare(there.providers, here.providers, memory.providers, _format_provider, conflicts)
@@ -124,7 +124,7 @@ def _problems(here: World, providers: Work[Provider], consumers: Work[Consumer])
     for consumer in here.consumers.values():
         if consumer.uuid not in released:
             problems += [
-                f"provider {uuid} was deleted in the source, and consumer {consumer.uuid} holds some of it here"
+                f"provider {uuid} was deleted in the source, and consumer {consumer.uuid} has allocations on it here"
                 for uuid in gone.intersection(consumer.amounts)
             ]
     for consumer in (*consumers.create, *(new for _, new in consumers.change)):

@@ -28,12 +28,12 @@ R = TypeVar("R")
 def read_http(url: str, *, headers: Mapping[str, str], progress: Progress) -> World:
     """Read all data of a Placement.
 
-    Others may write during the read, so the list of providers is compared at the end, and everything is read again
-    if it changed. The API does not list unused aggregates, projects and users.
+    Other clients may write during the read. If the list of providers has changed at the end, everything is read again.
+    The API does not list unused aggregates, projects and users.
 
     Args:
-        url: parent of ``/resource_providers``.
-        headers: for authentication.
+        url: URL of the API, without ``/resource_providers``.
+        headers: headers for authentication.
 
     Raises:
         BadRequest: the URL is not a Placement or its version is too old, or access is denied.
@@ -128,7 +128,7 @@ def _decode(path: str, status: int, body: bytes) -> Any:
     return content
 
 
-class _SourceChanged(Exception):  # never leaves this file
+class _SourceChanged(Exception):  # caught in this file
     """The source changed since the providers were listed."""
 
 

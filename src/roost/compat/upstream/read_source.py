@@ -14,10 +14,10 @@ def reader_of(source: str, *, headers: Mapping[str, str], progress: Progress) ->
 
     Args:
         source: URL of a database or of an API.
-        headers: for requests to an API.
+        headers: headers of requests to an API.
 
     Raises:
-        BadRequest: the source is neither.
+        BadRequest: the source is another kind of URL.
     """
     if is_sql(source):
         return partial(read_sql, source, progress=progress)

@@ -25,7 +25,7 @@ class ClassCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CountCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """A count in the source, and the number of these found here."""
+    """The number of items of one kind in the source, and the number of these items found here."""
 
     what: str
     there: int

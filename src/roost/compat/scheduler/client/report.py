@@ -1,4 +1,4 @@
-"""Counterpart of ``nova.scheduler.client.report``: the report client; calls take a context first."""
+"""Counterpart of ``nova.scheduler.client.report``: the report client, with a context in each call."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,10 +7,10 @@ from roost.compute.report.report_client import ReportClient
 
 
 class SchedulerReportClient:
-    """A ``ReportClient`` with the context of Nova's callers as an additional first argument, without effect.
+    """A ``ReportClient`` for callers from Nova: each method accepts a context as first argument, and ignores it.
 
     Args:
-        client: of a Placement, as from ``roost.client.report_http`` or ``roost.direct.direct_report``.
+        client: client of a Placement, as from ``roost.client.report_http`` or ``roost.direct.direct_report``.
     """
 
     def __init__(self, client: ReportClient) -> None:

@@ -45,7 +45,7 @@ class BaseHostFilter(filters.BaseFilter):
     RUN_ON_REBUILD = False
 
     def _filter_one(self, obj: Any, spec_obj: Any) -> bool:
-        """Return whether a host passes; most filters skip the check for a rebuild."""
+        """Return whether a host passes. For a rebuild check, only filters with ``RUN_ON_REBUILD`` run."""
         is_rebuild_check = as_request_spec(spec_obj).is_rebuild_check
         return (is_rebuild_check and not self.RUN_ON_REBUILD) or bool(self.host_passes(obj, spec_obj))
 
@@ -120,9 +120,9 @@ class RuleFilter(BaseHostFilter):
 
 
 class HookedFilter(RuleFilter):
-    """A filter of Roost with a number per host from a method that may be overridden."""
+    """A filter of Roost with an overridable method for the number of each host."""
 
-    rule_name = ""  # of the filter; empty in a base
+    rule_name = ""  # name of Roost's filter; empty in a base class
     judge_class: type[BelowLimit] | type[OvercommitFilter]  # judges hosts by one number each
     hook: str  # name of the method: host state, request -> number
 
@@ -191,12 +191,12 @@ def filter_for(rule: RuleClass) -> type[RuleFilter]:
 
 
 def all_filters() -> list[type[BaseHostFilter]]:
-    """Return every filter of this package, including those that Nova has removed."""
+    """Return every filter of this package, including filters that Nova has removed."""
     return list(_classes().values())
 
 
 def _classes() -> dict[RuleClass, type[RuleFilter]]:
-    """Return the class of each filter, preferably one with a method to override."""
+    """Return the class of each filter, preferably a ``HookedFilter``."""
     from roost.compat.scheduler.filters import core_filter, disk_filter, num_instances_filter, ram_filter
 
     hooked = {

@@ -15,7 +15,7 @@ __all__ = [
 
 
 def instance_uuids_overlap(host_state: Any, uuids: str | Iterable[str]) -> bool:
-    """Return whether a host has one of some instances."""
+    """Return whether a host has any of the given instances."""
     instance_uuids = [uuids] if isinstance(uuids, str) else uuids
     return any(each in host_state.instances for each in instance_uuids)
 

@@ -1,4 +1,4 @@
-"""Filters of hosts with enough virtual CPUs; today Placement's inventories serve this purpose."""
+"""Nova's former filters by free virtual CPUs, now superseded by Placement's inventories."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class BaseCoreFilter(HookedFilter):
 
 
 class CoreFilter(BaseCoreFilter):
-    """The same overcommit for all hosts."""
+    """Allow the same overcommit on all hosts."""
 
     rule_name = "core"
     cpu_allocation_ratio = 16.0
@@ -29,7 +29,7 @@ class CoreFilter(BaseCoreFilter):
 
 
 class AggregateCoreFilter(CoreFilter):
-    """An overcommit set by aggregates."""
+    """Read the overcommit from the metadata of aggregates."""
 
     rule_name = "aggregate_core"
 

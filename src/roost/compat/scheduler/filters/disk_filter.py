@@ -1,4 +1,4 @@
-"""Filters of hosts with enough free disk; today Placement's inventories serve this purpose."""
+"""Nova's former filters by free disk, now superseded by Placement's inventories."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class BaseDiskFilter(HookedFilter):
 
 
 class DiskFilter(BaseDiskFilter):
-    """The same overcommit for all hosts."""
+    """Allow the same overcommit on all hosts."""
 
     rule_name = "disk"
     disk_allocation_ratio = 1.0
@@ -29,7 +29,7 @@ class DiskFilter(BaseDiskFilter):
 
 
 class AggregateDiskFilter(DiskFilter):
-    """An overcommit set by aggregates."""
+    """Read the overcommit from the metadata of aggregates."""
 
     rule_name = "aggregate_disk"
 

@@ -16,7 +16,7 @@ class NumInstancesFilter(HookedFilter):
     max_instances_per_host = 50
 
     def _get_max_instances_per_host(self, host_state: Any, spec_obj: Any) -> int:
-        """Return the limit of a host; override this to set another."""
+        """Return the limit of a host; override this to set another limit."""
         return self.max_instances_per_host
 
 

@@ -19,7 +19,7 @@ class ExtraSpecValidator:
         name: with its namespace; ``{parameter}`` matches the pattern of the parameter.
         description: help text.
         value: ``type`` is int, str or bool; an int may have ``min`` and ``max``, a str ``pattern`` or ``enum``.
-        deprecated: whether users should stop setting it.
+        deprecated: whether users should no longer set this extra spec.
         parameters: each with ``name`` and ``pattern``.
 
     Raises:
@@ -51,7 +51,7 @@ class ExtraSpecValidator:
         """Return whether this validator matches a name."""
         if self.name_regex is None:
             return name == self.name
-        # Most names differ in the prefix, and comparing it is faster than the pattern.
+        # Most names have another prefix. Comparing the prefix is faster than matching the pattern.
         return name.startswith(self._prefix) and self.name_regex.fullmatch(name) is not None
 
     def validate(self, name: str, value: str) -> None:

@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 def validate(name: str, value: str) -> None:
-    """Check an extra spec. Names without a namespace, or in an unknown one, are accepted.
+    """Check an extra spec. Names without a namespace, or in an unknown namespace, are accepted.
 
     Raises:
         ValidationError: the name is unknown in its namespace, or the value is invalid.
@@ -93,7 +93,7 @@ def _load_all() -> _Validators:
     by_name = {each.name: each for module in _BUILT_IN for each in module.register()}
     for entry in sorted(entry_points(group=NAMESPACE), key=lambda entry: entry.name):
         if entry.value.startswith("nova."):
-            continue  # The namespaces of an installed Nova are built in here.
+            continue  # Roost has its own validators for the namespaces of an installed Nova.
         try:
             by_name.update({each.name: _convert(each) for each in entry.load().register()})
         except (Exception, SystemExit) as error:  # noqa: BLE001  # A plug-in may fail in any way.
@@ -108,7 +108,7 @@ def _load_all() -> _Validators:
 
 
 def _convert(validator: Any) -> ExtraSpecValidator:
-    """Convert a validator of an installed Nova to the class here."""
+    """Convert a validator of an installed Nova to Roost's class."""
     if isinstance(validator, ExtraSpecValidator):
         return validator
     return ExtraSpecValidator(
