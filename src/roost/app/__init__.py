@@ -1,7 +1,7 @@
 """The composition root: chooses implementations by settings and environment. The entry point of the library.
 
 ``database_choice``: the settings of a command, and the database they select.
-``open_roost``: opens the product, to serve, to read, offline or for a trial.
+``open_roost``: opens the product for a server, a reader, an offline command or a trial.
 ``up``: serves the whole product on one port.
 ``placement_server``: serves the Placement API; merges server settings; imports.
 ``server_process``: what all servers share: store, deciding thread, serving loop.

@@ -1,4 +1,4 @@
-"""Opens the product: to serve, to read beside a server, offline, for a trial, or without a database."""
+"""Opens the product for a server, a reader beside a server, an offline command or a trial, or without a database."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +28,7 @@ def open_roost(
 
     Args:
         config: the settings file; None: from ``$ROOST_CONFIG`` or the usual places, else defaults.
-        data: folder of the database; None: a database in memory. Setting ``store.url`` overrides this argument.
+        data: folder of the database; None: a database in memory. The setting ``store.url`` overrides it.
         environ: the environment; None: empty.
         is_scratch: whether to ignore ``store.url``, to protect production databases.
 

@@ -108,7 +108,7 @@ class Api:
 
 
 def backend_options(command: Command) -> Command:
-    """Add the options that select the backend, as one argument ``backend``. Put it below all other options."""
+    """Add the options that select the backend, as one argument ``backend``. Put this decorator last."""
 
     def run(url: str | None, token: str, config: Path | None, *, data: Path | None, **more: Any) -> Any:
         return command(backend=BackendOptions(url=url, token=token, config=config, data=data), **more)

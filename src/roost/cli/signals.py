@@ -14,10 +14,10 @@ _received: list[int] = []
 
 
 def watch() -> None:
-    """Raise ``KeyboardInterrupt`` at these signals, so that open files are closed and temporary files removed."""
+    """Raise ``KeyboardInterrupt`` at SIGINT, SIGTERM and SIGHUP, to close files and remove temporary files."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _on_signal)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ``nohup`` ignores SIGHUP: the terminal may close.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ``nohup`` ignores SIGHUP; keep that.
         signal.signal(signal.SIGHUP, _on_signal)
 
 

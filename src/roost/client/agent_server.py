@@ -25,7 +25,7 @@ from roost.model.work.standing import STANDINGS_MAX, Holders, Standing, Standing
 from roost.observe import log
 
 SETTING = "agent.server"
-# First and longest pause before a retry, in seconds. Each retry doubles the pause; a random factor is 0.5 to 1.5.
+# First and longest pause before a retry, in seconds. Each retry doubles the pause, times a random 0.5 to 1.5.
 _PAUSE_FIRST_S, _PAUSE_LAST_S = 0.5, 15.0
 # Timeout of an answer in seconds, in addition to the wait of a poll.
 _ANSWER_S = 30.0

@@ -148,7 +148,7 @@ class Wire:
                 raise TimeoutError(f"its answer did not end in {self._timeout_s:g} s")
         if answer.length:  # Unlike ``read``, ``read1`` does not report a truncated body.
             raise http.client.IncompleteRead(bytes(body), answer.length)
-        answer.read()  # ``read1`` does not end the answer; only then can the connection send the next request.
+        answer.read()  # Unlike ``read1``, this ends the answer. The next request requires that.
         return bytes(body)
 
     def close(self) -> None:

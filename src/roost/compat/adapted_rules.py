@@ -65,7 +65,7 @@ class _AdaptedRule:
         return cls(options, settings)
 
     def concerns(self, spec: Spec) -> bool:
-        """Return True, because a foreign class does not declare its requests."""
+        """Return True, because foreign classes have no such method."""
         return True
 
     @contextmanager

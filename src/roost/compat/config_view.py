@@ -17,7 +17,7 @@ from roost.errors import BadSettings
 from roost.model.settings.roost_settings import Settings
 from roost.scheduler import registry
 
-# The library, or its stand-in. A plug-in can also import the stand-in by the name in its own package.
+# The library or its stand-in, and the stand-in under its own name, for plug-ins that import this name.
 _MODULES = ("oslo_config.cfg", "roost.compat.oslo_config.cfg")
 # Sections of Nova, and their fields in ``Settings``.
 _PARTS = {
@@ -151,9 +151,8 @@ def _values(settings: Settings) -> dict[str, dict[str, Any]]:
         values.setdefault(group, {}).update(msgspec.structs.asdict(getattr(settings, part)))
     for group, table in settings.tables.items():
         values.setdefault(group, {}).update(table)
-    if not is_installed(
-        "nova"
-    ):  # An installed Nova has only the current names. It would refuse options with the old names.
+    # An installed Nova has only the current names. It would refuse options with the old names.
+    if not is_installed("nova"):
         for name, value in values["filter_scheduler"].items():
             values["DEFAULT"].setdefault(name, value)  # their section in Icehouse
         values["DEFAULT"]["scheduler_host_subset_size"] = values["filter_scheduler"]["host_subset_size"]

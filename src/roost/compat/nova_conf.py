@@ -109,7 +109,7 @@ class NovaConf:
         return f"{self._ini.path}, by default"
 
     def notes(self, keys_by_section: Mapping[str, Iterable[str]]) -> Iterator[str]:
-        """Yield sentences on options without effect: one per option in related sections, then one for each other part.
+        """Yield sentences on options without effect: one per option of related sections, then one for other sections.
 
         Args:
             keys_by_section: the settings of each section.

@@ -116,8 +116,8 @@ def _connection(url: str) -> tuple[str | None, str | None]:
     if separator and kind == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return f"sqlite://{rest.partition('?')[0]}", None
     return None, (
-        f"a database of the kind {kind or 'none'} cannot be served: give one of Roost with --database (a PostgreSQL "
-        "URL, or the path of a SQLite file), and import the data with `roost import placement --from URL`"
+        f"a database of the kind {kind or 'none'} cannot be served: give Roost's database with --database (a "
+        "PostgreSQL URL, or the path of a SQLite file), and import the data with `roost import placement --from URL`"
     )
 
 

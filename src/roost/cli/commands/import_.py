@@ -51,7 +51,7 @@ def placement(
     is_dry_run: bool,
     is_json: bool,
 ) -> None:
-    """Import all data of an OpenStack Placement, with uuids and generations, and compare both afterwards.
+    """Import all data of an OpenStack Placement, with uuids and generations, and compare the result with the source.
 
     The source is only read, and can keep running. The import is one commit. A repeated import adds later changes. Print
     the number of changes and the comparison. End with exit code 5 if the same data changed on both sides, and 8 if the

@@ -31,7 +31,7 @@ def instance() -> None:
 @click.option("--host", metavar="NAME", help="Service to use; filters are skipped.")
 @click.option("--project", metavar="ID", help="Project of the instances.")
 @click.option("--user", metavar="ID", help="User of the instances.")
-@click.option("--request", metavar="FILE", help="Other fields of the request, as JSON as for `roost decide`.")
+@click.option("--request", metavar="FILE", help="JSON file with other fields of the request, as for `roost decide`.")
 @wait_option
 @json_option
 @backend_options

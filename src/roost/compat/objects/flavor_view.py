@@ -12,7 +12,7 @@ class Flavor(ModelFlavor, frozen=True, kw_only=True):
 
     @property
     def flavorid(self) -> str:
-        """The name, because flavors of Roost have no other id."""
+        """The name: flavors of Roost have no other id."""
         return self.name
 
     def __contains__(self, key: object) -> bool:

@@ -24,7 +24,7 @@ class InstanceGroup(Record):
         return [self.policy]
 
     def get_hosts(self, exclude: Iterable[str] = ()) -> list[str]:
-        """Return the hosts of the members, without the members in ``exclude``."""
+        """Return the hosts of the members that are not in ``exclude``."""
         members = set(self.members) - set(exclude)
         return current_fleet.hosts_with(members) if exclude else list(self.hosts)
 

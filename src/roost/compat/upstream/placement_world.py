@@ -42,8 +42,8 @@ class Offer(msgspec.Struct, frozen=True, array_like=True):
 def offer_of(fields: Sequence[Any]) -> Offer:
     """Build an inventory from its fields in order, converted from the source's number types.
 
-    A reshape in the source may have left a reserved amount above the total, which Roost does not allow. It is lowered
-    to the total, with the same effect.
+    A reshape in the source may have left a reserved amount above the total, which Roost does not allow. Then
+    the reserved amount is lowered to the total, with the same effect.
     """
     total, reserved, min_unit, max_unit, step_size = map(int, fields[:5])
     return Offer(total, min(reserved, total), min_unit, max_unit, step_size, float(fields[5]))
