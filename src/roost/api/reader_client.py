@@ -72,9 +72,11 @@ class Turns:
         if self._free:
             self._free -= 1
             return
-        own = self._waiting.get(owner, ())
-        if len(own) >= self._each_max or sum(map(len, self._waiting.values())) >= self._waiting_max:
-            raise Unavailable(f"{len(own)} long questions of this identity are waiting; try again")
+        own, total = len(self._waiting.get(owner, ())), sum(map(len, self._waiting.values()))
+        if own >= self._each_max:
+            raise Unavailable(f"{own} long questions of this identity are waiting; try again")
+        if total >= self._waiting_max:
+            raise Unavailable(f"{total} long questions are waiting; try again")
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(owner, deque()).append(turn)
         try:

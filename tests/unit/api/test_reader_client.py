@@ -43,8 +43,14 @@ def test_cancelled_waiter_is_skipped_and_holds_no_slot():
 def test_waiters_beyond_the_limit_are_refused():
     order, results = play_turns("abbb", each_max=2)
     assert order == list("abb")
+    assert [str(each) for each in results if each] == ["2 long questions of this identity are waiting; try again"]
     assert isinstance(results[3], Unavailable)
-    assert [type(each) for each in play_turns("abcd", waiting_max=2)[1]][3] is Unavailable
+
+
+def test_waiters_beyond_the_limit_of_all_identities_are_refused():
+    order, results = play_turns("abcd", waiting_max=2)
+    assert order == list("abc")
+    assert [str(each) for each in results if each] == ["2 long questions are waiting; try again"]
 
 
 @pytest.mark.parametrize("at_once", [1, 2])

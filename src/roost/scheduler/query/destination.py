@@ -20,7 +20,7 @@ def add_target(draft: Draft, request: Request, state: State, *, settings: Schedu
     """Require the tree of a named host, and limit the number of candidates.
 
     The query requires the tree of a single host if the unsuffixed group has resources: a group with only a tree is
-    invalid. Otherwise the hosts are filtered by name after the search. Several named hosts and some hints need all
+    invalid. Otherwise the hosts are filtered by name after the search. Such a request, and some hints, need all
     candidates, so the limit does not apply to them.
 
     Returns:
@@ -40,10 +40,10 @@ def add_target(draft: Draft, request: Request, state: State, *, settings: Schedu
     if not alive_rows:
         host, node = (names[0] if names else None for names in (hosts, nodes))
         return f"No such host - host: {host} node: {node}"
-    if len(alive_rows) > 1:
-        draft.limit = None
-    elif any(draft.main.resources.values()):
+    if len(alive_rows) == 1 and any(draft.main.resources.values()):
         draft.main.require_tree(state.providers.uuids[table.provider_row.view[alive_rows[0]]])
+    else:
+        draft.limit = None  # The query finds other hosts too; a limit could cut off the named ones.
     return ""
 
 

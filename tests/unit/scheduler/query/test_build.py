@@ -217,6 +217,18 @@ def test_candidates_are_limited_unless_all_may_be_needed(request_, limit):
     assert translate(**request_).query.limit == limit
 
 
+def test_candidates_are_not_limited_if_the_tree_of_a_named_host_cannot_be_required():
+    only_a_device = {
+        "resources:VCPU": "0",
+        "resources:MEMORY_MB": "0",
+        "resources:DISK_GB": "0",
+        "resources1:VGPU": "1",
+    }
+    query = translate(only_a_device, force_hosts=("host-1",)).query
+    assert [(group.suffix, group.in_tree) for group in query.groups if group.resources] == [("1", None)]
+    assert query.limit is None
+
+
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [
