@@ -22,8 +22,8 @@
     │   ├── StoreOutdated run the command in the message
     │   ├── StoreBroken   the database is corrupt, read-only, full or missing
     │   ├── OverBudget    request less at once, or raise the limit in the message
-    │   ├── PlacementGone the remote Placement does not answer, or with invalid data
-    │   ├── SyncFailed    Placement has only a part of a host's inventory: the next update continues
+    │   ├── PlacementGone the remote Placement does not answer, or its answer is invalid
+    │   ├── SyncFailed    Placement accepted only a part of a host's inventory: the next update continues
     │   ├── JournalLost   an agent cannot use its journal: repair its disk, then restart it
     │   └── DriverNotReady   retry the driver later
     ├── AuditFailed       do not trust the database until the cause is clear
@@ -40,12 +40,12 @@ _QUOTED_MAX = 200  # characters of a value
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of the message of a foreign error."""
+    """Return the first line of an error's message, or "no answer" if the message is empty."""
     return (str(error).splitlines() or ["no answer"])[0]
 
 
 def error_text(error: BaseException) -> str:
-    """Describe an error in one line; a foreign one with the name of its class."""
+    """Describe an error in one line, with the name of its class unless it is a ``RoostError``."""
     return str(error) if isinstance(error, RoostError) else f"{type(error).__name__}: {first_line(error)}"
 
 
@@ -163,11 +163,11 @@ class MaxRetriesExceeded(NoValidHost):
 
 
 class BuildFailed(RoostError):
-    """A build failed on a host, and may succeed on another; the host has no remains of it."""
+    """A build failed on one host and may succeed on another; nothing of the guest remains."""
 
 
 class BuildAborted(RoostError):
-    """A build failed, and would fail on any host; the host has no remains of it."""
+    """A build failed, and would fail on any host; nothing of the guest remains."""
 
 
 class Unavailable(RoostError):
@@ -205,7 +205,7 @@ class StoreBroken(Unavailable):
 
 
 class PlacementGone(Unavailable):
-    """The remote Placement does not answer, or with invalid data."""
+    """The remote Placement does not answer, or its answer is invalid."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"the remote Placement cannot be used: {problem}")
@@ -240,7 +240,7 @@ class ReshapeNeeded(RoostError):
 
 
 class ReshapeFailed(RoostError):
-    """Inventories of a node could not move with their allocations; the message has any partial result."""
+    """Inventories of a node could not move with their allocations; the message names any partial result."""
 
     exit_code = 9
 
@@ -251,10 +251,10 @@ class ReshapeFailed(RoostError):
 
 @contextmanager
 def report_corruption(subject: str) -> Iterator[None]:
-    """Report stored data that cannot be decoded as corruption of the database.
+    """Raise ``StoreBroken`` if the block cannot decode stored data.
 
     Args:
-        subject: the data, as the message names it.
+        subject: name of the data, for the message.
 
     Raises:
         StoreBroken: the data cannot be decoded, or its parts do not fit together.

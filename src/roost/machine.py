@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 _RANDOM_BLOCK = 512
-# Public resolvers, for their routes only: connecting a datagram socket sends nothing.
+# Public resolvers, used only to look up a route: connecting a datagram socket sends no packet.
 _FAR_AWAY = ((socket.AF_INET, "8.8.8.8"), (socket.AF_INET6, "2001:4860:4860::8888"))
 _LOOPBACK = "127.0.0.1"
 _PORT = 53
@@ -77,7 +77,7 @@ def find_address(destinations: Sequence[tuple[socket.AddressFamily, str]] = _FAR
             address, so the default route decides.
 
     Source:
-        nova/conf/netconf.py, default of ``my_ip``, without IPv6.
+        nova/conf/netconf.py, default of ``my_ip``; Nova tries only IPv4.
     """
     for family, destination in destinations:
         try:

@@ -35,8 +35,8 @@ IdKind = Literal[
 class DepartedInstance(msgspec.Struct, frozen=True):
     """The release of an instance in the columns, before its claim on another host."""
 
-    release: Release  # the same release for the database
-    held: Claim  # restores the allocations
+    release: Release  # the write for the database
+    held: Claim  # the claim to restore the allocations
 
 
 class Clock(Protocol):
@@ -62,7 +62,7 @@ class Random(Protocol):
 class LoadedDatabase(msgspec.Struct, frozen=True):
     """The content of a database at one moment."""
 
-    position: int  # of the newest change in it
+    position: int  # of the newest change in the content
     writes: Iterator[Write]  # in a valid order of application; read it to its end, once
 
 
@@ -77,7 +77,7 @@ class Past(msgspec.Struct, frozen=True):
     """The content of a database at the time of a decision, and the change of the decision's own group."""
 
     writes: Iterator[Write]  # in a valid order of application; read it to its end, once
-    own: list[Write]  # of the next change of the same process; None if there is none
+    own: list[Write]  # of the next change of the same process; empty if there is none
 
 
 class Store(Protocol):
@@ -96,12 +96,12 @@ class Store(Protocol):
     def commit(self, items: Sequence[Item]) -> CommitResult:
         """Write items in one transaction, durable on return.
 
-        Each item is accepted or refused as a whole, judged in order against the current rows: capacity and unit bounds
-        of every claimed inventory, places, generations, uniqueness. An error leaves nothing behind.
+        Each item is accepted or refused as a whole. The store checks the items in order against the current rows:
+        capacity and unit bounds of every claimed inventory, places, generations, uniqueness.
 
         Raises:
-            StoreBroken: the database is read-only, full or corrupt.
-            StoreBusy: another program has locked it.
+            StoreBroken: the database is read-only, full or corrupt; nothing was written.
+            StoreBusy: another program has locked the database; nothing was written.
             Unavailable: the server is gone. It is unknown whether the items are durable: load again before the next
                 answer.
         """
@@ -114,12 +114,12 @@ class Store(Protocol):
 
     @property
     def visible_changes(self) -> str:
-        """The exact set of changes that this process has read or made, as text; empty: the position defines it."""
+        """The exact set of changes read or made by this process, as text; empty if the position alone defines it."""
 
     def order_creations(self) -> AbstractContextManager[None]:
-        """Exclude other processes from creating providers or hosts meanwhile.
+        """Keep other processes from creating providers or hosts within the block.
 
-        So their identities rise in the order of the feed, and every process has them in the same order.
+        The identities of providers and hosts then rise in the order of the feed, so all processes have the same order.
         """
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
@@ -135,15 +135,15 @@ class Store(Protocol):
         """Return the body of a stored document, or None if there is none of that number."""
 
     def beat(self, hosts: Iterable[str], now_s: float) -> None:
-        """Record the time of the last contact with agents: a hint, not a change, that may be lost.
+        """Record the time of the last contact with agents; it is not part of the feed, and may be lost.
 
         Args:
-            hosts: as in ``AgentRow``; unknown ones are ignored.
+            hosts: names as in ``AgentRow``; unknown ones are ignored.
             now_s: the time of contact; a later recorded time stays.
         """
 
     def work_reader(self, clock: Clock) -> "WorkReader":
-        """Return a reader of work; callable from any thread, for use in one thread.
+        """Return a reader of work for one thread; any thread may call this.
 
         Args:
             clock: the source of time if the database has none.
@@ -181,10 +181,10 @@ class Store(Protocol):
         """
 
     def past(self, position: int, visible_changes: str) -> Past | None:
-        """Return the content of the database at a decision; None: it was deleted.
+        """Return the content of the database at the time of a decision; None: it was deleted.
 
         Args:
-            position: of the newest change at that time.
+            position: position of the newest change at that time.
             visible_changes: ``visible_changes`` of the deciding process at that time.
         """
 
@@ -195,8 +195,9 @@ class Store(Protocol):
 class WorkReader(Protocol):
     """Committed work; one thread uses it at a time.
 
-    Its answers may be outdated at once, so a commit names the versions that it read, and is refused if these have
-    changed. Lists are sorted by id, ascending, unless stated otherwise. ``limit`` and ``newest`` bound their length.
+    Rows may change right after they are read. So a commit names the versions of the rows it depends on, and is refused
+    if one has changed. Lists are sorted by id, ascending, unless stated otherwise. ``limit`` and ``newest`` bound their
+    length.
     """
 
     def now_s(self) -> float:
@@ -210,7 +211,7 @@ class WorkReader(Protocol):
         """Return due open operations without an owner in some cells, by due time.
 
         Args:
-            cells: None: all cells; then all open operations are read.
+            cells: names of the cells; None: all cells, with a scan of all open operations.
         """
 
     def operation(self, number: int) -> OperationRow | None:
@@ -332,7 +333,7 @@ class FleetLedger(Ledger, Protocol):
     """Commits of changes to the fleet, for the fleet service."""
 
     def reserve_in_order(self, kind: IdKind, count: int) -> AbstractContextManager[int]:
-        """Reserve identities higher than all before, and yield the first; no other process creates any meanwhile."""
+        """Reserve identities above all earlier ones, and yield the first; see ``Store.order_creations``."""
 
     def write(self, writes: Sequence[Write]) -> None:
         """Commit writes, all or nothing."""
@@ -364,7 +365,7 @@ class Placement(Ledger, Protocol):
         """Claim the amounts of one instance in the columns, visible to later picks."""
 
     def withdraw(self, claims: Sequence[Claim], left: DepartedInstance | None = None) -> None:
-        """Undo claims of ``occupy`` that are not staged, and the departure of ``left``."""
+        """Undo unstaged claims of ``occupy``, and restore the released instance ``left``."""
 
     def leave(self, instance: bytes) -> DepartedInstance:
         """Release an instance in the columns, before its claim on another host."""
@@ -393,16 +394,18 @@ class Builder(Protocol):
     """Builds instances on hosts."""
 
     def build(self, instance: Instance, *, host: str, node: str, limits: Limits) -> None:
-        """Build an instance; it runs on return.
+        """Build an instance; on return the instance runs.
+
+        After an error nothing of the instance remains on the host.
 
         Args:
             instance: the instance, with its allocations on the host.
             host, node: the service and its node.
-            limits: upper bounds of use on the host, with the instance; empty if the host was forced.
+            limits: upper bounds of the use of the host, including the instance; empty if the host was forced.
 
         Raises:
-            BuildFailed: another host may succeed; nothing is left on this one, after any of these errors.
-            BuildAborted: no other host can succeed.
+            BuildFailed: the build failed here, but may succeed on another host.
+            BuildAborted: the build would fail on any host.
         """
 
 
@@ -416,7 +419,7 @@ class RemotePlacement(Protocol):
         """Return the hosts that can satisfy a query.
 
         Raises:
-            PlacementGone: it does not answer; also from all methods below.
+            PlacementGone: the remote Placement does not answer; also from all methods below.
         """
 
     def claim(self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str) -> bool:

@@ -104,9 +104,9 @@ class Roost:
         self._store.close()
 
     def use(self, settings: Settings, *, rules: Rules | None = None) -> None:
-        """Apply settings to further decisions. If they are wrong, change nothing.
+        """Use settings for later decisions. If the settings are wrong, change nothing.
 
-        The sections of the store and of the server have no effect here.
+        Settings of the database connection, the server and the agents have no effect here.
 
         Args:
             settings: rules, options and limits.
@@ -157,7 +157,7 @@ class Roost:
         return self._current.state
 
     def install(self, fleet: Fleet) -> None:
-        """Create a fleet: aggregates, providers, hosts and server groups, in commits of 1,000.
+        """Create a fleet: aggregates, providers, hosts and server groups, in commits of at most 1,000 of them.
 
         Raises:
             BadRequest: a part is malformed, or exists already.
@@ -216,7 +216,7 @@ class Roost:
     def explain(self, request: Request) -> Explanation:
         """Explain a request on the current fleet, and change nothing.
 
-        With several instances, explain the first one, or the first without a host. Ignore instance uuids.
+        Of several instances, explain the first one if all fit, else the first one without a host. Ignore their uuids.
 
         Raises:
             BadRequest: the request is invalid.
@@ -256,7 +256,7 @@ class Roost:
         Raises:
             BadRequest: the request is invalid.
             NotFound: it refers to a missing object.
-            Conflict: an instance of it exists, or too many claims lost to concurrent ones.
+            Conflict: an instance of the request exists already, or too many claims lost to concurrent ones.
             Unavailable: the store failed; the decision may not be durable.
         """
         decision = self.work([request], dry_run=dry_run)[0]
@@ -266,7 +266,7 @@ class Roost:
     def work(
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
     ) -> list[Decision | None]:
-        """Do acts in order, each on the result of those before; durable on return.
+        """Execute requests and departures in order, each on the result of the earlier ones; durable on return.
 
         Args:
             acts: requests and departures.
@@ -288,7 +288,7 @@ class Roost:
     def outcomes(
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
     ) -> list[Decision | RoostError | None]:
-        """Do acts in order, and return the error of a failed act as its entry; see ``work``."""
+        """Execute acts as ``work`` does, but return the error of a failed act as its entry."""
         if dry_run:
             return self.fork().outcomes(acts)
         results = self.scheduler.work(acts)
@@ -323,7 +323,7 @@ class Roost:
         limit: int | None = None,
         progress: Progress | None = None,
     ) -> Iterator[Capacity]:
-        """Count for several requests, each on its own; see ``capacity``. ``progress`` restarts for each."""
+        """Count the capacity for each of several requests; see ``capacity``. ``progress`` restarts for each."""
         if limit is not None and not 1 <= limit <= LIMIT:
             raise BadRequest(f"the limit must be 1..{LIMIT:,} instances, got {limit}")
         if self.remote is not None:
@@ -341,7 +341,7 @@ class Roost:
             yield counter.count(request, by=by)
 
     def flavors(self) -> list[Flavor]:
-        """Return all stored and previously requested flavors, by name. A stored flavor hides others of its name."""
+        """Return all stored and previously requested flavors, by name; a stored one hides requested ones of its name."""
         return find_flavors(self.state, self._store.document)
 
     @staticmethod
@@ -359,7 +359,7 @@ class Roost:
         """Return a stored decision with its evidence.
 
         Raises:
-            NotFound: it does not exist, or was deleted.
+            NotFound: the decision does not exist, or was deleted.
         """
         return decision_rows.unpack_row(decision_rows.find_row(uuid, self._store), self._store)
 
@@ -375,7 +375,7 @@ class Roost:
         """Return the request of a stored decision.
 
         Raises:
-            StateLost: it was deleted, or cannot be read.
+            StateLost: the request was deleted, or cannot be read.
         """
         return decision_replay.request_of(decision, self._store)
 
@@ -412,8 +412,8 @@ class Roost:
     def as_of(self, uuid: str, *, settings: Settings | None = None) -> "Roost":
         """Return an independent Roost on the state of a stored decision, without a database.
 
-        Its clock stands still at the time of the decision, and random draws repeat. It is for other questions about
-        that state; ``replay`` repeats the decision itself.
+        Its clock is fixed at the time of the decision, and its random draws repeat those of the decision. Use it for
+        other requests on this state; ``replay`` repeats the decision itself.
 
         Args:
             uuid: uuid of the decision.
@@ -440,7 +440,7 @@ class Roost:
         except BadSettings as error:
             if settings is not None:
                 raise
-            # Name the stored settings, so that users do not search the current ones.
+            # Name the stored settings, since users would look for the error in the current ones.
             raise BadSettings(f"the settings of decision {decision.uuid}", str(error)) from None
 
     def replay(self, uuid: str, settings: Settings | None = None) -> ReplayResult:
@@ -483,8 +483,8 @@ class Roost:
         """Return the free amounts of a class.
 
         Returns:
-            int64, shape (providers with inventory of the class,), in order of creation; negative if a capacity shrank
-            below its use.
+            int64, shape (providers with inventory of the class,), in order of creation; negative if a capacity is
+            below the used amount.
 
         Raises:
             BadRequest: no provider has inventory of the class.

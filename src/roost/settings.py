@@ -101,7 +101,7 @@ def data_folder(argument: str | None, environ: Mapping[str, str], *, is_root: bo
     """Return the data folder: ``--data``, ``$ROOST_DATA``, ``/var/lib/roost`` as root, else one in the home folder.
 
     Raises:
-        BadSettings: none of these is set, nor is ``$HOME``.
+        BadSettings: neither a folder nor ``$HOME`` is set.
     """
     folder = argument or environ.get("ROOST_DATA")
     if folder:
@@ -344,7 +344,7 @@ class _Reader:
         return document
 
     def _rules(self, settings: FilterScheduler) -> registry.Catalogue:
-        """Return the available rules. After an error in one setting that names rules, check the others too."""
+        """Return the available rules. Check each setting with names of rules, even after an error in another one."""
         default, valid = FilterScheduler(), {}
         for name in _CODE_SETTINGS:
             candidate = msgspec.structs.replace(default, **{name: getattr(settings, name)})
@@ -358,7 +358,7 @@ class _Reader:
         return catalogue
 
     def _part(self, section: str, kind: type[Struct]) -> Struct:
-        """Return a struct's part of a section; wrong values get their defaults."""
+        """Return the fields of a struct from a section; wrong values get their defaults."""
         table = dict(self._document.get(section, {}))
         if self._nova is not None and section not in _ROOST_SECTIONS:
             table = self._nova.defaults(section) | table
@@ -415,7 +415,7 @@ def _check_pci(pci: Pci, *, is_placed: bool) -> None:
 
 
 def _convert(section: str, kind: type[Struct], table: Mapping[str, Any], *, wrong: list[str]) -> Struct:
-    """Return a struct's part of a section; add the key of a wrong value to ``wrong``."""
+    """Return the fields of a struct from a section; add the key of a wrong value to ``wrong``."""
     try:
         return read_section(section, kind, table)
     except BadSettings as error:

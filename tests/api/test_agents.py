@@ -123,7 +123,7 @@ def test_node_of_another_host_or_provider_is_refused(own):
         return response.status, response.json.get("detail")
 
     root, stranger = uuid_of("host", "0"), uuid_of("stranger")
-    assert register("other", "host-0", root) == (409, "the node host-0 is of the host host-0, not of other")
+    assert register("other", "host-0", root) == (409, "the node host-0 belongs to the host host-0, not to other")
     text = (
         f"the provider of the node host-0 is {root}, and not {stranger} as host-0 reports; "
         "start its agent with the folder of its journal, or, if that is lost, after `roost agent adopt host-0`; give "

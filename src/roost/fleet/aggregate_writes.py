@@ -1,7 +1,7 @@
-"""Aggregates: the writes that create, change and delete them, and those of their members.
+"""Writes that create, change and delete aggregates, and change their members.
 
-A deleted aggregate loses its name and metadata once it is empty. Its number and version stay, so that concurrent
-changes by processes unaware of the deletion are refused.
+An aggregate can be deleted only without members. The deletion clears its name and metadata. Its number and version
+stay, so that concurrent changes by processes unaware of the deletion are refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _PAIRS_MAX = 1000
 
 
 def is_named(state: State, uuid: str) -> bool:
-    """Return whether an aggregate has a name; one created by the membership of a provider has none."""
+    """Return whether an aggregate has a name; an aggregate created by the membership of a provider has none."""
     number = state.aggregates.id_of(uuid)
     return number is not None and bool(state.aggregate_names[number])
 
@@ -51,7 +51,7 @@ def check_metadata(metadata: Mapping[str, str]) -> None:
     """Refuse metadata that some database cannot store.
 
     Raises:
-        BadRequest: there is too much, or a key or value is too long or not text.
+        BadRequest: there are too many pairs, a key is empty, or a key or value is too long or not text.
     """
     if len(metadata) > _PAIRS_MAX:
         raise BadRequest(f"metadata must be {_PAIRS_MAX:,} pairs at most, got {len(metadata):,}")
@@ -63,13 +63,13 @@ def check_metadata(metadata: Mapping[str, str]) -> None:
 
 
 def creation(journal: FleetLedger, aggregate: Aggregate) -> PutAggregate:
-    """Plan the creation of an aggregate, or the name of one created by the membership of a provider.
+    """Plan the creation of an aggregate, or name an aggregate created by the membership of a provider.
 
     Args:
-        aggregate: its uuid is not that of one with a name.
+        aggregate: the aggregate; no named aggregate has its uuid.
 
     Raises:
-        BadRequest: its uuid or name is malformed.
+        BadRequest: the uuid or the name is malformed.
     """
     check_name(aggregate.name, f"aggregate {aggregate.uuid}")
     state = journal.state
@@ -84,7 +84,7 @@ def check_name_free(state: State, name: str) -> None:
     """Refuse the name of another aggregate.
 
     Raises:
-        Conflict: it is in use.
+        Conflict: the name is in use.
     """
     for number, each in state.aggregate_names.items():
         if each == name:
@@ -94,11 +94,11 @@ def check_name_free(state: State, name: str) -> None:
 def change(
     state: State, number: int, *, name: str | None, metadata: Mapping[str, str | None] | None
 ) -> PutAggregate | None:
-    """Plan another name or other metadata; None: nothing changes.
+    """Plan a change of name or metadata; return None if nothing changes.
 
     Args:
-        name: None: unchanged.
-        metadata: keys to set, or with None to delete; others stay.
+        name: the new name; None: unchanged.
+        metadata: new values by key; the value None deletes the key, and other keys stay.
 
     Raises:
         BadRequest: name or metadata cannot be stored.
@@ -129,7 +129,7 @@ def end(state: State, number: int) -> tuple[Write, ...]:
 
 
 def join(state: State, number: int, host_rows: Sequence[int]) -> tuple[Write, ...]:
-    """Plan that hosts join an aggregate; members stay."""
+    """Plan the addition of hosts to an aggregate; skip hosts already in it."""
     rows = [int(state.hosts.provider_row.each[row]) for row in host_rows]
     return tuple(
         _membership(state, row, state.membership.labels_of(row) | {number})
@@ -139,10 +139,10 @@ def join(state: State, number: int, host_rows: Sequence[int]) -> tuple[Write, ..
 
 
 def leave(state: State, number: int, host_rows: Sequence[int]) -> tuple[Write, ...]:
-    """Plan that hosts leave an aggregate.
+    """Plan the removal of hosts from an aggregate; skip hosts outside it.
 
     Raises:
-        NotFound: none of them is a member.
+        NotFound: none of the hosts is a member.
     """
     rows = [int(state.hosts.provider_row.each[row]) for row in host_rows]
     inside = [row for row in rows if number in state.membership.labels_of(row)]
@@ -153,7 +153,7 @@ def leave(state: State, number: int, host_rows: Sequence[int]) -> tuple[Write, .
 
 
 def _membership(state: State, row: int, labels: frozenset[int]) -> PutMembership:
-    # Its generation rises, so that one of two concurrent changes is refused and planned again.
+    # The write raises the provider's generation, so one of two concurrent changes is refused and planned again.
     return PutMembership(state.providers.ids[row], state.providers.generation.each[row], sorted(labels))
 
 

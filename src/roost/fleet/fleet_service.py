@@ -1,4 +1,4 @@
-"""The fleet service: hosts on providers, aggregates, server groups, and the documents that requests name."""
+"""The fleet service: hosts, aggregates, server groups, and documents (flavors, images, requests and settings)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ _BATCH = 1000
 
 
 class Fleet:
-    """The fleet, and the acts that change it."""
+    """The fleet, and its changes."""
 
     def __init__(self, journal: FleetLedger) -> None:
         self._journal = journal
@@ -31,9 +31,9 @@ class Fleet:
         return self._journal.state
 
     def create_aggregates(self, aggregates: Sequence[Aggregate]) -> None:
-        """Create aggregates, or name those created by the membership of a provider.
+        """Create aggregates, or name aggregates created by the membership of a provider.
 
-        Hosts join by the ``aggregates`` of their root provider.
+        The ``aggregates`` of a root provider determine the membership of its host.
 
         Raises:
             BadRequest: a uuid or name is malformed, or a uuid is in use.
@@ -41,7 +41,7 @@ class Fleet:
         self._write(self._aggregates(aggregates))
 
     def check_new(self, fleet: FleetValue) -> None:
-        """Check all of a fleet but its providers before its creation; raise the errors of the creation."""
+        """Check the aggregates, hosts and groups of a new fleet before its creation, with the same errors."""
         self._aggregates(fleet.aggregates)
         self._check_hosts(fleet.hosts, {uuid_form(each.uuid): each.parent_uuid is None for each in fleet.providers})
         self._groups(fleet.groups)
@@ -75,7 +75,7 @@ class Fleet:
             self._write(writes)
 
     def _check_hosts(self, specs: Sequence[HostSpec], new: Mapping[str, bool]) -> None:
-        """Check hosts on existing or new providers; ``new`` has for each new one whether it is a root."""
+        """Check hosts on existing or new providers; ``new``: uuid of a new provider -> whether it is a root."""
         providers, hosts = self.state.providers, self.state.hosts
         taken: set[str] = set()
         for spec in specs:
@@ -116,7 +116,7 @@ class Fleet:
             self._journal.write(writes[start : start + _BATCH])
 
     def document(self, kind: str, body: bytes) -> int:
-        """Return the number of a flavor, image, request or settings; a new one is stored with the next commit.
+        """Return the number of a document; store a new document with the next commit.
 
         The number is a digest of kind and body, so it is equal in all processes.
         """

@@ -11,10 +11,10 @@ def group_creation(journal: FleetLedger, group: ServerGroup) -> PutGroup:
     """Plan the creation of a server group.
 
     Args:
-        group: its uuid is not in use.
+        group: the group, with an unused uuid.
 
     Raises:
-        BadRequest: its uuid or name is malformed, or its policy is unknown.
+        BadRequest: the uuid or name is malformed, or the policy is unknown.
     """
     check_name(group.name, f"server group {group.uuid}")
     if group.policy not in GROUP_POLICIES:

@@ -1,4 +1,4 @@
-"""The writes of agents' reports on their nodes; the facts of operators and conductors stay."""
+"""Writes of the nodes' facts from agents' reports; facts set by operators and conductors stay."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ def check_node(state: State, *, host: str, node: str, uuid: str | None = None) -
         uuid: reported uuid of the provider; None: not reported.
 
     Raises:
-        Conflict: the node belongs to another service, or the provider is another one, or has a parent.
+        Conflict: the node belongs to another service, or its provider has another uuid or a parent.
     """
     providers, hosts = state.providers, state.hosts
     row = providers.row_of_name.get(node)
@@ -39,7 +39,7 @@ def check_node(state: State, *, host: str, node: str, uuid: str | None = None) -
         raise Conflict(f"the provider {node} has a parent, so it cannot be a node of {host}")
     host_row = hosts.row_of_root.get(row)
     if host_row is not None and hosts.names[host_row].lower() != host.lower():
-        raise Conflict(f"the node {node} is of the host {hosts.names[host_row]}, not of {host}")
+        raise Conflict(f"the node {node} belongs to the host {hosts.names[host_row]}, not to {host}")
     return row
 
 
@@ -56,7 +56,7 @@ def facts_of_node(state: State, provider_row: int, reported: HostFacts) -> tuple
 def registration_of_node(
     state: State, provider_row: int, *, host: str, reported: HostFacts, initial: HostFacts
 ) -> Callable[[int], tuple[Write, ...]]:
-    """Plan a node on a root provider; return the function from the id of the new host to its writes.
+    """Plan a new host on a root provider; return a function from the id of the host to its writes.
 
     Args:
         initial: facts that agents cannot change.

@@ -14,7 +14,7 @@ from roost.model.settings.notification_settings import Notifications
 from roost.model.work.notification import VERSION, HostSelection, Notification, StoryEvent
 from roost.observe import metrics
 
-# Upper bound of events passed to a connection at once; the others stay in the buffer, which is bounded.
+# Bytes of events passed to a connection at once; further events stay in the bounded buffer.
 _BATCH_BYTES = 64 * 2**10
 
 
@@ -25,12 +25,12 @@ class ReaderTooSlow(Exception):
 class Events:
     """The newest events of this process.
 
-    Events come from any thread; readers live on one loop.
+    Any thread may publish; all readers run on one event loop.
 
     Args:
         limits: bounds of buffered events and of readers.
         run: prefix of event ids, without a hyphen; unique for each start of a process.
-        publisher: machine and process of the decisions.
+        publisher: machine and process of the decisions and stories.
         sink: also receives the JSON of each event; must not block.
     """
 
@@ -79,7 +79,7 @@ class Events:
         return event.id
 
     def open(self, last_id: str, *, owner: str = "") -> "Reader":
-        """Return a new reader, on the loop.
+        """Return a new reader; call this on the event loop.
 
         Args:
             last_id: id of the last event that the client received; empty: start with the next event.
@@ -105,12 +105,12 @@ class Events:
         return reader
 
     def leave(self, reader: "Reader") -> None:
-        """Remove a reader, on the loop."""
+        """Remove a reader; call this on the event loop."""
         self._readers.discard(reader)
         metrics.EVENT_READERS.set(len(self._readers))
 
     def close(self) -> None:
-        """End all readers, on the loop."""
+        """End all readers; call this on the event loop."""
         self.is_closed = True
         self._wake_readers()
 
@@ -143,7 +143,7 @@ class Events:
         return Reader(self, after=oldest, has_gap=True)
 
     def _wake(self) -> None:
-        """Wake the readers, once for all events that are published before they run."""
+        """Schedule a wake-up of the readers; one wake-up serves all events published before it runs."""
         if self._readers and not self._is_woken and self._loop is not None:
             self._is_woken = True
             with suppress(RuntimeError):  # The loop and its readers have ended.
@@ -173,7 +173,7 @@ class Reader:
         self.awake = asyncio.Event()
 
     async def next(self) -> bytes | None:
-        """Wait for events, and return some of them, encoded: empty after a long pause, None at the end.
+        """Wait for events and return some of them, encoded; empty after a pause without events, None at the end.
 
         Raises:
             ReaderTooSlow: the next event was dropped.

@@ -11,7 +11,7 @@ import msgspec
 from roost.errors import BuildAborted, BuildFailed, Unavailable
 
 Sink = Callable[[dict[str, object]], None]
-# Errors with a self-explanatory message: their place of origin is irrelevant.
+# Errors with a self-explanatory message, which need no traceback.
 _SELF_EXPLANATORY = (Unavailable, BuildFailed, BuildAborted)
 _sinks: list[Sink] = []
 

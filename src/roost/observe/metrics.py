@@ -1,7 +1,7 @@
 """All metrics, each declared once, with unit and labels.
 
-If several processes serve one database, each writes its metrics into files of one folder. The process that started
-them adds them up.
+If several processes serve one database, each process writes its metrics into files of a common folder. Their parent
+process serves the sums.
 """
 
 import functools
@@ -53,7 +53,7 @@ def count_response(route: str, method: str, status: int, *, elapsed_s: float) ->
 
     Args:
         route: the path with the names of its parameters; empty: unknown path.
-        method, status: of HTTP.
+        method, status: HTTP method and status.
         elapsed_s: duration of the request.
     """
     counter, histogram = _children(route or "none", method if method in _METHODS else "other", status)
@@ -73,7 +73,7 @@ def forget(process: int) -> None:
 
 
 def text() -> bytes:
-    """Return the metrics of this process, or of all processes of a folder, in the format of Prometheus."""
+    """Return the metrics of this process, or of all processes with a common folder, in the format of Prometheus."""
     folder = os.environ.get(FOLDER_VARIABLE)
     if not folder or not Path(folder).is_dir():
         return generate_latest(REGISTRY)

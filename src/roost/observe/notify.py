@@ -33,7 +33,7 @@ class DecisionNotifier:
         self._names = _NAMES + (_OLDER_NAMES if events.limits.run_instance else ())
 
     def __call__(self, acts: Sequence[Act]) -> Sequence[Result]:
-        """Execute requests and departures in order; publish a request that fails as failed."""
+        """Execute requests and departures in order; publish the start and end of each request, including failures."""
         started = [self._publish_start(act) for act in acts]
         try:
             results = self._decide(acts)

@@ -23,8 +23,8 @@ _STALE = (ConnectionError, http.client.RemoteDisconnected)
 class Webhook:
     """Threads that send the events of a bounded queue.
 
-    A failed event is sent again, with growing pauses, until the response has a status 2xx. Events that find the queue
-    full, are refused, or run out of attempts are dropped and counted. Events in flight may overtake each other.
+    A thread sends an event until the response has a status 2xx, with growing pauses. An event is dropped and counted if
+    the queue is full, if the receiver refuses the event, or after the last attempt. Events may arrive out of order.
 
     Args:
         limits: URL, number of threads, and attempts per event.
@@ -34,7 +34,7 @@ class Webhook:
         self._limits = limits
         self._queue: queue.Queue[bytes | None] = queue.Queue(limits.webhook_queue_max)
         self._is_stopping = threading.Event()
-        self._is_failing = False  # as logged
+        self._is_failing = False  # as last logged
         self._lock = threading.Lock()
         self._threads = [
             threading.Thread(target=self._work, name="webhook", daemon=True) for _ in range(limits.webhook_in_flight)

@@ -51,9 +51,9 @@ def decide(
     Args:
         fleet, request: the documents.
         settings: rules and options.
-        seed: of the draw among the best hosts, 0..2**62 - 1.
-        now_s: the moment, in seconds since the epoch; None: that of the fleet.
-        fleet_name, request_name: of the documents, in errors.
+        seed: seed of the draw among the best hosts, 0..2**62 - 1.
+        now_s: the moment, in seconds since the epoch; None: the moment of the fleet.
+        fleet_name, request_name: names of the documents in errors.
 
     Raises:
         BadFile: a document has an unknown or duplicate name, or an invalid request.
@@ -77,7 +77,7 @@ def decide(
 
 
 class _Evidence:
-    """Collects the evidence of a decision while the columns are unchanged since its ranking."""
+    """Collects the evidence of a decision after its ranking, before its claims change the columns."""
 
     def __init__(self, roost: Roost) -> None:
         self._roost = roost
@@ -98,7 +98,7 @@ class _Evidence:
         )
 
     def _weights(self, shape: Shape, ranked: Ranking) -> list[tuple[Contribution, ...]]:
-        """Return the weights of every ranked host, one per weigher of the settings; empty for a single host."""
+        """Return the weights of each ranked host, one per enabled weigher; no weights if there is a single host."""
         if len(ranked.rows) < 2:
             return [()] * len(ranked.rows)
         scales = shape.evidence.scales(ranked)

@@ -49,9 +49,9 @@ class PartIndex(Generic[_Part]):
         """Find a part by its name or uuid.
 
         Args:
-            name: in the document.
-            at: path of the name.
-            file: document of the name; None: that of the parts.
+            name: the name or uuid, as in a document.
+            at: path of the name in its document, for errors.
+            file: name of this document in errors; None: the document of the parts.
 
         Raises:
             BadFile: no part matches, or more than one.

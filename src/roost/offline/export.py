@@ -31,8 +31,8 @@ from roost.scheduler.framework.host_view import HostView
 def export_fleet(state: State, *, now_s: float) -> FleetDocument:
     """Export a state to a document, with providers and their use.
 
-    Hosts and providers keep their order, the tie-breaker between equal ones. Allocations by consumer are omitted; the
-    document has only sums, and the instances of each host.
+    Hosts and providers keep their order, since it breaks ties. The document has no allocations of consumers: only the
+    used amount of each inventory, and the instances of each host.
 
     Args:
         state: the fleet.
@@ -54,7 +54,7 @@ class _Export:
             self._host_names.add(row, self._uuids[row], [hosts.nodes[row], hosts.names[row]], at="$")
         self._instances_by_host: dict[int, list[UUID]] = {}  # by host row
         self._members_by_group: dict[int, dict[int, list[UUID]]] = {}  # by group id and host row
-        self._instances_by_image: dict[int, list[UUID]] = {}  # by image
+        self._instances_by_image: dict[int, list[UUID]] = {}  # by number of the image
         for holder in state.holders.values():
             if holder.instance is not None:
                 row, uuid = hosts.row_of_id[holder.instance.host_id], UUID(bytes=holder.uuid)
@@ -158,7 +158,7 @@ class _Export:
         state = self._state
         providers = state.providers
         parent = int(providers.parent.view[row])
-        # The aggregates list the hosts of root providers.
+        # For the root provider of a host, the aggregates list the host instead.
         labels = () if row in state.hosts.row_of_root else sorted(state.membership.labels_of(row))
         return ProviderEntry(
             name=providers.names[row],

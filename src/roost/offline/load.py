@@ -34,8 +34,8 @@ class DocumentFleet:
 
     Args:
         document: the fleet.
-        file: its name in errors.
-        settings, clock, random: of the Roost.
+        file: name of the document in errors.
+        settings, clock, random: for the Roost.
 
     Raises:
         BadFile: a part is duplicate, or a name is unknown.
@@ -44,7 +44,7 @@ class DocumentFleet:
     def __init__(self, document: FleetDocument, *, file: str, settings: Settings, clock: Clock, random: Random) -> None:
         self._document = document
         self._file = file
-        self.hosts: PartIndex[int] = PartIndex("host", file=file)  # positions, which are the rows too
+        self.hosts: PartIndex[int] = PartIndex("host", file=file)  # positions in the document, equal to host rows
         self.aggregates: PartIndex[str] = PartIndex("aggregate", file=file)  # uuids
         self.groups: PartIndex[str] = PartIndex("server group", file=file)  # uuids
         self._providers: PartIndex[int] = PartIndex("provider", file=file)  # positions
@@ -55,7 +55,7 @@ class DocumentFleet:
         self._check_names(document.resource_classes, document.traits, at="$")
         try:
             ensure_names = self.roost.placement.ensure_names
-            for name in document.resource_classes:  # one by one, since their order counts
+            for name in document.resource_classes:  # one by one, so that their numbers rise in this order
                 ensure_names(resource_classes=(name,))
             ensure_names(traits=document.traits)
             self.roost.install(fleet)
@@ -71,7 +71,7 @@ class DocumentFleet:
     # --- names -------------------------------------------------------------------------------------------------------
 
     def _name_hosts(self) -> list[str]:
-        """Register the names of hosts; return the uuid of each host's root provider."""
+        """Register the names of providers and hosts; return the uuid of each host's root provider."""
         for row, provider in enumerate(self._document.providers or ()):
             uuid = str(provider.uuid or uuid_for("provider", provider.name))
             self._providers.add(row, uuid, [provider.name], at=f"$.providers[{row}]")
@@ -125,7 +125,7 @@ class DocumentFleet:
         return Fleet(providers=providers, hosts=hosts, aggregates=aggregates, groups=groups)
 
     def _aggregates(self) -> tuple[list[Aggregate], dict[str, set[str]]]:
-        """Return the aggregates, and those of each host: uuid of its root provider -> uuids."""
+        """Return the aggregates, and the memberships of hosts: uuid of the root provider -> uuids of its aggregates."""
         entries: list[tuple[str, AggregateEntry, str]] = [
             (f"$.aggregates[{at}]", each, "aggregate") for at, each in enumerate(self._document.aggregates)
         ]
@@ -242,7 +242,7 @@ class DocumentFleet:
     # --- use ---------------------------------------------------------------------------------------------------------
 
     def _use_providers(self) -> None:
-        """Assign all use to one consumer; the actual consumers do not matter here."""
+        """Claim all used amounts for a single consumer; decisions do not depend on the actual consumers."""
         state, takes = self.roost.state, []
         consumer = ConsumerRow(self.roost.placement.new_id("consumer"), uuid_for("use").bytes, "", "")
         for entry in self._document.providers or ():
@@ -358,7 +358,7 @@ def _number(name: str | int) -> int:
 
 
 def _host_columns(entry: HostEntry, current: Mapping[str, float]) -> dict[str, float]:
-    """Return the columns of a host: values of the document, else current ones; free amounts follow if missing."""
+    """Return the columns of a host from the document, else the current values; compute free amounts it lacks."""
     columns = dict(current)
     values = {
         "vcpus_total": entry.vcpus_total,

@@ -10,7 +10,7 @@ import msgspec
 from roost.errors import BadFile
 from roost.model.documents.error_places import locate_error
 
-# Bytes of a document; a fleet of 100,000 hosts with providers takes about a tenth.
+# Upper bound in bytes of a document; a fleet of 100,000 hosts with providers needs about a tenth.
 BYTES_MAX = 2**30
 STDIN = "-"
 _Document = TypeVar("_Document")
@@ -34,12 +34,13 @@ def read_document(path: str, kind: type[_Document], *, bytes_max: int = BYTES_MA
     """Read a document of one kind.
 
     Args:
-        path: of a JSON file; ``-`` is standard input.
+        path: path of a JSON file; ``-`` is standard input.
         kind: the struct of the document.
-        bytes_max: upper bound of its length.
+        bytes_max: upper bound of the length.
 
     Raises:
-        BadFile: it cannot be read, is not JSON, or does not match the struct; with line and column, or the path.
+        BadFile: the document cannot be read, is not JSON, or does not match the struct. The error names line and
+            column, or the path in the document.
     """
     name = display_name(path)
     return parse_document(read_bytes(path, bytes_max=bytes_max), kind, name=name)
@@ -61,7 +62,7 @@ def read_bytes(path: str, *, bytes_max: int = BYTES_MAX) -> bytes:
         if path == STDIN:
             body = b"" if sys.stdin is None else sys.stdin.buffer.read(bytes_max + 1)
         else:
-            with open(path, "rb") as file:  # noqa: PTH123  # also names that no path can have
+            with open(path, "rb") as file:  # noqa: PTH123  # also for names that are not valid paths
                 body = file.read(bytes_max + 1)
     except OSError as error:
         raise BadFile(name, f"cannot be read: {error.strerror or error}") from None
@@ -83,7 +84,7 @@ def parse_document(body: bytes, kind: type[_Document], *, name: str) -> _Documen
         match = _BYTE.search(problem)
         if match is not None:
             problem, at = problem[: match.start()], int(match[1])
-            at -= problem == "trailing characters"  # msgspec reports the position after the first.
+            at -= problem == "trailing characters"  # msgspec reports the position after the first of them.
         elif problem == "Input data was truncated":
             problem = "it ends too early"
         raise _json_error(body, at, name=name, problem=f"is not JSON: {problem}") from None

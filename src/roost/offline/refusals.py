@@ -36,7 +36,7 @@ def find_stages(state: State, shape: Shape) -> tuple[AnswerStage, ...]:
 
 
 def _describe_shortfalls(state: State, check: Check | None, rows: Rows) -> list[str]:
-    """Describe the amounts that refused hosts have, without a subject; empty for checks without an amount."""
+    """Describe the free amounts of refused hosts, such as "has 2 of 4 VCPU"; empty for checks without an amount."""
     name_of = state.class_ids.name_of
     if isinstance(check, AmountCheck):
         return [
