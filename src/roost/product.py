@@ -341,7 +341,7 @@ class Roost:
             yield counter.count(request, by=by)
 
     def flavors(self) -> list[Flavor]:
-        """Return all stored and previously requested flavors, by name; a stored one hides requested ones of its name."""
+        """Return all stored and previously requested flavors, by name; a stored one hides requested namesakes."""
         return find_flavors(self.state, self._store.document)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The contract between an agent and the drivers that run guests on its host; drivers are found by name."""
+"""The interface between an agent and the drivers of its host's guests, and the loading of drivers by name."""
 
 import inspect
 from asyncio import CancelledError
@@ -15,7 +15,7 @@ from roost.errors import BadRequest, BadSettings, RoostError, quote_value
 from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
 from roost.model.work.guest import GuestReport, GuestSpec, TransferTarget
 
-# All errors that a driver may raise, itself or through its libraries. A simulation ends processes by others.
+# All errors of a driver or its libraries. Other exceptions must pass: a simulation ends processes with them.
 DRIVER_ERRORS = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit, CancelledError)
 GROUP = "roost.drivers"  # entry points: functions or classes called with options and terms
 _BUILT_IN = {"fake": "roost.compute.drivers.fake.driver:make", "libvirt": "roost.compute.drivers.libvirt.driver:make"}
@@ -23,11 +23,11 @@ _Options = TypeVar("_Options", bound=msgspec.Struct)
 
 
 class Driver(Protocol):
-    """Runs guests on the nodes of one host. Threads may call it concurrently, for each guest one at a time.
+    """Runs guests on the nodes of one host. Several threads may call it at once, but only one per guest.
 
-    Changes of guests may be repeated: with the same guest and operation, the second call does nothing. Besides the
-    errors below, methods on a guest raise NotFound if the host does not have it, and Conflict if it runs and must not,
-    or the reverse.
+    Agents may repeat a change of a guest: a second call with the same guest and operation does nothing. Besides the
+    errors below, methods on a guest raise NotFound if the host lacks the guest, and Conflict if a guest runs that must
+    be stopped, or the reverse.
     """
 
     @property
@@ -35,22 +35,22 @@ class Driver(Protocol):
         """Its capabilities."""
 
     def start(self, host: str) -> None:
-        """Begin to work for a host; called before everything else.
+        """Begin to work for a host; called before all other methods.
 
         Raises:
             DriverNotReady: the hypervisor does not answer yet; try again.
-            BadSettings: it can never work with these settings.
+            BadSettings: the driver can never work with these settings.
         """
 
     def nodes(self) -> list[str]:
         """Return the names of its nodes.
 
         Raises:
-            DriverNotReady: also from all methods on nodes.
+            DriverNotReady: the hypervisor does not answer; also from all methods on nodes.
         """
 
     def is_node_gone(self, node: str) -> bool:
-        """Return whether a former node of its own is permanently gone."""
+        """Return whether a former node of the host is permanently gone."""
 
     def resources(self, node: str) -> NodeResources:
         """Return the resources of a node and their use."""
@@ -58,60 +58,61 @@ class Driver(Protocol):
     def update_provider_tree(self, tree: ProviderTree, node: str, allocations: Allocations | None = None) -> None:
         """Write the inventories of a node into a provider tree.
 
-        It owns all inventories of the root and of its own providers. Of traits and of other providers, it changes only
-        its own additions.
+        The driver owns all inventories of the root, and its own child providers. Operators and other clients may add
+        traits and further providers; the driver leaves these unchanged.
 
         Args:
-            tree: edited in place; it has the root of the node, with the node's name.
+            tree: edited in place; it contains the root provider of the node, named like the node.
             node: name of the node.
-            allocations: of all consumers in the tree, edited in place if inventories move; None: nothing may move.
+            allocations: allocations of all consumers in the tree, edited in place if inventories move; None:
+                inventories must not move.
 
         Raises:
             ReshapeNeeded: inventories must move, and ``allocations`` is None; the tree is unchanged.
-            ReshapeFailed: the allocations contradict the guests' use; both are unchanged.
+            ReshapeFailed: the allocations contradict the guests' use; tree and allocations are unchanged.
         """
 
     def metrics(self, node: str) -> dict[str, float]:
-        """Return the measurements of a node, by the names of ``monitors``; times since its start, in ns."""
+        """Return the measurements of a node, by name as in ``monitors``; times are totals since its start, in ns."""
 
     def spawn(self, spec: GuestSpec, operation: str) -> None:
-        """Build and start a guest, in place of an incomplete one, or of one by another operation.
+        """Build and start a guest; replace a guest of another operation, or an incomplete one.
 
         Raises:
-            BuildFailed: another host may succeed; nothing of the guest is left. Also from all methods that build or
-                move.
-            BuildAborted: no other host can succeed; nothing of the guest is left.
+            BuildFailed: another host may succeed; nothing of the guest remains. Also from all methods for builds and
+                moves.
+            BuildAborted: no host can succeed; nothing of the guest remains. Also from these methods.
         """
 
     def destroy(self, uuid: str, operation: str) -> None:
         """Remove a guest completely, if it exists."""
 
     def power(self, uuid: str, *, is_on: bool) -> None:
-        """Start a guest, or stop and keep it."""
+        """Start a guest, or stop it without removing it."""
 
     def rebuild(self, spec: GuestSpec, operation: str) -> None:
         """Replace the disk of a guest by a new one from an image."""
 
     def prepare(self, spec: GuestSpec, operation: str) -> TransferTarget:
-        """Reserve resources for a guest from another host, or from this one; return the address of its arrival."""
+        """Reserve resources for a guest from another host, or from this one; return its transfer target."""
 
     def send_disk(self, uuid: str, to: TransferTarget) -> None:
-        """Send the disk of a stopped guest to such an address, and keep it here."""
+        """Send the disk of a stopped guest to its transfer target; the guest and its disk stay here, too."""
 
     def finish(self, spec: GuestSpec, operation: str) -> None:
-        """Complete an arrived guest; start it if its specification says so."""
+        """Complete an arrived guest; start it if ``spec.is_on``."""
 
     def discard(self, uuid: str, operation: str) -> None:
-        """Undo ``prepare`` and ``finish`` of an operation here; a guest of the same uuid is restored."""
+        """Undo ``prepare`` and ``finish`` of an operation on this host; restore the guest replaced by ``finish``."""
 
     def settle(self, uuid: str, operation: str) -> None:
-        """Make ``finish`` of an operation final: delete what it kept for ``discard``, if anything."""
+        """Make ``finish`` of an operation final: delete the data kept for ``discard``, if any."""
 
     def live_migrate(self, uuid: str, to: TransferTarget) -> None:
-        """Move a running guest to its prepared address; on return it runs there, and nothing of it is here."""
+        """Move a running guest to its transfer target; on return it runs there, and nothing of it remains here."""
 
     def abort_migration(self, uuid: str) -> None:
-        """Let a ``live_migrate`` in progress fail, if there is one."""
+        """Make a ``live_migrate`` in progress fail, if there is one."""
 
     def save(self, uuid: str) -> str:
         """Save the disk of a stopped guest as an image, and return the image's id."""
@@ -119,7 +120,7 @@ class Driver(Protocol):
     def saved_images(self) -> list[str]:
         """Return the uuids of the guests with images, or parts of images, from ``save``.
 
-        Hosts with a shared storage return all of them. A driver without images returns none.
+        A host with shared storage returns the guests of all hosts that share it. A driver without images returns none.
         """
 
     def drop_saved_image(self, uuid: str) -> None:
@@ -143,7 +144,7 @@ def drivers() -> Mapping[str, EntryPoint]:
     """Return the available drivers by name: built-in ones, then those of entry points.
 
     Raises:
-        BadSettings: two have the same name.
+        BadSettings: two drivers have the same name.
     """
     found = {name: EntryPoint(name=name, value=value, group=GROUP) for name, value in _BUILT_IN.items()}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
@@ -157,12 +158,12 @@ def load(name: str, options: Mapping[str, str], terms: HostTerms | None = None) 
     """Create the driver with a name.
 
     Args:
-        name: of an entry point.
-        options: its options, which it defines itself.
+        name: name of a built-in driver or an entry point.
+        options: options of the driver, by name.
         terms: overcommit and reserves of the host; None: the defaults.
 
     Raises:
-        BadSettings: there is no such driver, it cannot be imported or created, or it lacks a part of the contract.
+        BadSettings: there is no such driver, it cannot be imported or created, or it does not implement ``Driver``.
     """
     available = drivers()
     subject = f"driver {name}"

@@ -52,10 +52,10 @@ def check_guest(value: object) -> GuestReport | None:
 
 
 def check_prepared(value: object, guest: GuestSpec) -> TransferTarget:
-    """Return the address of a guest's arrival, as a driver prepared it.
+    """Return the transfer target from a driver's ``prepare``.
 
     Raises:
-        TypeError: the value is not ``TransferTarget``, or for another guest or node.
+        TypeError: the value is not a ``TransferTarget``, or belongs to another guest or node.
     """
     prepared = _check(value, TransferTarget, of="prepare")
     if (prepared.uuid, prepared.node) != (guest.uuid, guest.node):
@@ -64,10 +64,10 @@ def check_prepared(value: object, guest: GuestSpec) -> TransferTarget:
 
 
 def _check(value: object, kind: type[T], *, of: str) -> T:
-    """Return a value of a driver if it can be encoded as its type.
+    """Return a value of a driver, encoded as JSON and decoded again.
 
     Raises:
-        TypeError: it cannot.
+        TypeError: the value has another type, or fields of wrong types.
     """
     if not isinstance(value, kind):
         raise TypeError(f"{of} of the driver returned {type(value).__name__}, not {kind.__name__}")

@@ -6,7 +6,7 @@
 ``guest_scans``: schedule of guest scans.
 ``runtime``: threads, time and polls.
 ``worker_pool``: threads for calls that may hang.
-``execute_order``: orders and their undoing, on the driver.
+``execute_order``: execution and undoing of orders with the driver.
 ``agent_journal``: durable orders, resources and nodes.
 ``journal_port``: the journal's interface for the state machine.
 ``server_port``: the interface of the server.

@@ -14,7 +14,7 @@ from roost.errors import JournalLost, first_line
 from roost.model.work.guest_use import GuestUse
 from roost.model.work.orders import Order, OrderAnswer
 
-# The newest answered orders, and marks, are kept in case orders are delivered again.
+# Numbers of answered orders and of marks to keep, in case orders are delivered again.
 TAKEN_MAX, MARKS_MAX = 1_000, 20_000
 _SURPLUS = 100  # entries above these limits before the oldest are deleted together
 _VERSION = 1
@@ -32,7 +32,7 @@ _TABLES = """
 """
 
 Key = tuple[str, int]  # operation and number; they identify an order
-Mark = tuple[int, int]  # turn and number; they rise for each instance
+Mark = tuple[int, int]  # turn and number of an order; later orders of an instance have higher marks
 Row = TypeVar("Row")
 
 
@@ -41,7 +41,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     order: Order
     state: Literal["begun", "done", "taken"]
-    answer: OrderAnswer | None = None  # None: it has begun, and not ended
+    answer: OrderAnswer | None = None  # None: the order has not ended
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     holder: str  # uuid of the instance, or of the operation
     instance: str
-    operation: str  # that gave it to the instance
+    operation: str  # the operation that assigned the resources to the instance
     use: GuestUse
 
 
@@ -67,7 +67,8 @@ class Journal:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._lock = threading.RLock()
-        self._entries: dict[Key, Entry] = {}  # in the order of their last change; marks, too
+        # Entries and marks are in the order of their last change.
+        self._entries: dict[Key, Entry] = {}
         self._marks: dict[str, Mark] = {}
         self._holdings: dict[tuple[str, str], Holding] = {}
         self._paused: set[str] = set()
@@ -93,7 +94,7 @@ class Journal:
         return self._entries.get(key)
 
     def mark(self, instance: str) -> Mark:
-        """Return the highest turn and number of an instance; orders below are out of date."""
+        """Return the highest turn and number of an instance's orders; orders with lower ones are stale."""
         return self._marks.get(instance, (-1, -1))
 
     def begin(self, orders: Sequence[Order]) -> None:
@@ -238,7 +239,7 @@ class Journal:
 
     @contextmanager
     def _writing(self) -> Iterator["_Write"]:
-        """Write an entry, all or nothing; it is durable at the end."""
+        """Collect the changes of the block, and write them together; they are durable at its end."""
         with self._lock:
             write = _Write(self._file)
             with explain_file_errors(self._path):
@@ -290,7 +291,7 @@ class Journal:
 
 
 def _rows(file: sqlite3.Connection, query: str, row: type[Row]) -> list[Row]:
-    """Return rows of a file that may be damaged; msgspec raises on a value of another type."""
+    """Return rows of a possibly damaged file; msgspec raises an error for a value of another type."""
     return msgspec.convert(file.execute(query).fetchall(), list[row])  # type: ignore[valid-type]  # It is a type.
 
 
@@ -305,7 +306,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def _check(path: Path, version: int) -> None:
     if version not in (0, _VERSION):
-        raise JournalLost(f"the agent's journal {path} is of version {version}, this agent knows {_VERSION}")
+        raise JournalLost(f"the agent's journal {path} has version {version}; this agent supports {_VERSION}")
 
 
 class _Write:

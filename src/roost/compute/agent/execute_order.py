@@ -42,14 +42,14 @@ T = TypeVar("T", GuestReport, TransferTarget)
 
 
 class OrderExecutor:
-    """Carries out tasks on one host. Threads share it, one at a time for each instance.
+    """Carries out tasks on one host. Several threads may use it at once, but only one per instance.
 
     Args:
         host: name of the service.
-        run: of the agent.
-        driver: it has started.
-        journal: keeps the resources of guests.
-        use_of: node -> its resources and their users; raises KeyError for an unknown node.
+        run: uuid of the agent's run.
+        driver: a started driver.
+        journal: records the resources of guests.
+        use_of: returns the use of a node by its name; raises KeyError for an unknown node.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class OrderExecutor:
                     return self._carry_out_order(order, is_resumed=is_resumed)
                 case Undo(order):
                     if isinstance(order.act, Discard) and order.instance is not None:
-                        self._perform(order, order.instance)  # The failed order itself undoes another one.
+                        self._perform(order, order.instance)  # It failed, so try again to undo the other order.
                     self._undo(order)
                 case Clean(instance, action):
                     self._clean(instance, action)
@@ -102,9 +102,9 @@ class OrderExecutor:
         return OrderAnswer(run=self._run, outcome="ok", found=found, prepared=prepared, saved=saved)
 
     def _is_completed(self, order: Order, instance: str) -> bool:
-        """Return whether an order of an earlier process was completed there."""
+        """Return whether an earlier process completed an order."""
         if not isinstance(order.act, (Spawn, Rebuild, Finish)):
-            return False  # Guests have no mark of other orders; these can be repeated.
+            return False  # Other orders leave no mark on the guest; repeating them does no harm.
         found = self._inspect(instance)
         return found is not None and found.operation == order.operation and found.state in ("running", "stopped")
 
@@ -163,7 +163,7 @@ class OrderExecutor:
         except DRIVER_ERRORS:
             if is_required:
                 raise
-            return None  # The order is carried out anyway.
+            return None  # The order has succeeded; its answer can do without a report.
 
     def _fail(self, order: Order, error: BaseException) -> OrderAnswer:
         """Undo a failed order, and return its error as an answer."""
@@ -185,7 +185,7 @@ class OrderExecutor:
         """Undo the effects of an order, unless a later order has taken them over.
 
         Args:
-            order: the one to undo.
+            order: the order to undo.
             may_remain: whether the driver may have left a guest.
         """
         instance = order.instance
@@ -234,21 +234,21 @@ class OrderExecutor:
     # --- resources of guests ---
 
     def _admit(self, guest: GuestSpec, operation: str, *, is_move: bool = False, is_rebuild: bool = False) -> GuestSpec:
-        """Give a guest the resources that it needs of its node, and return it with them.
+        """Assign the needed resources of a node to a guest, and return the guest with its resources.
 
         Args:
-            is_move: whether the operation keeps the guest's present resources there.
+            is_move: whether the operation keeps the guest's present resources on the node, for an undo.
             is_rebuild: whether the guest keeps its devices and pieces.
 
         Raises:
-            BuildFailed: the node lacks them, or does not belong to the host.
+            BuildFailed: the node lacks resources, or does not belong to the host.
         """
         size = Size(flavor=guest.flavor, allocations=guest.allocations)
         with self._lock:
             use, known = self._use_on(guest.node), self._journal.holdings(guest.uuid)
             mappings = {suffix: tuple(uuids) for suffix, uuids in use.mappings(guest).items()}
             needs = GuestNeeds(topology=guest.topology, pci=guest.pci, limits=guest.limits, mappings=mappings)
-            # It cannot return to resources that an earlier process gave it for the same move.
+            # Resources assigned earlier by this operation are not kept: an undo must not restore them.
             is_first = not any((each.holder, each.operation) == (guest.uuid, operation) for each in known)
             rebuilding = operation if is_rebuild else ""
             if is_move and is_first:
@@ -274,7 +274,7 @@ class OrderExecutor:
         return _with_resources(guest, admission.use)
 
     def _readmit(self, guest: GuestSpec, operation: str) -> GuestSpec:
-        """Keep the resources of a guest during a rebuild, beside new cells if it needs others.
+        """Keep the resources of a guest during a rebuild; if it needs other cells, assign these in addition.
 
         Raises:
             BuildFailed: as for ``_admit``.
@@ -285,7 +285,7 @@ class OrderExecutor:
         return _with_resources(guest, own.use)
 
     def _check_pages(self, instance: str, to: TransferTarget) -> None:
-        """Refuse a live migration to memory pages of another size, if the present size is known.
+        """Refuse a live migration to memory pages of another size, if both sizes are known.
 
         Raises:
             BuildFailed: the page sizes differ.
@@ -317,7 +317,7 @@ class OrderExecutor:
                 self._release_on_node(each)
 
     def _revert(self, instance: str, operation: str) -> None:
-        """Release the resources that an operation gave to an instance, and return those that it kept."""
+        """Release the resources assigned to an instance by an operation, and restore those that it kept."""
         with self._lock:
             known = self._journal.holdings(instance)
             remaining: list[Holding] = []
@@ -326,7 +326,7 @@ class OrderExecutor:
                     if (use := self._find_use(each.node)) is not None:
                         use.hand_over(operation, instance)
                     remaining.append(msgspec.structs.replace(each, holder=instance))
-                elif each.operation == operation:  # A later move that found the guest there may keep them.
+                elif each.operation == operation:  # Held by the instance, or kept by a later move.
                     if not any(other.holder == operation and other.node == each.node for other in known):
                         self._release_on_node(each)
                 else:
@@ -335,7 +335,7 @@ class OrderExecutor:
                 self._journal.hold(instance, remaining)
 
     def _settle(self, instance: str, operation: str) -> None:
-        """Release the resources that an operation kept in order to be undone."""
+        """Release the resources that an operation kept for an undo."""
         with self._lock:
             known = self._journal.holdings(instance)
             remaining = [each for each in known if each.holder != operation]
@@ -346,7 +346,7 @@ class OrderExecutor:
                 self._journal.hold(instance, remaining)
 
     def _release_on_node(self, holding: Holding) -> None:
-        """Release resources of a node, if this process counts them."""
+        """Release resources of a node, if the node was updated in this process."""
         use = self._find_use(holding.node)
         if use is not None:
             use.release(holding.holder)

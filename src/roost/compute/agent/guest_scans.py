@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from roost.compute.agent.queues import Lane
 from roost.model.work.guest import GuestReport
 
-# Seconds from a failed or withdrawn order to the scan, so that the server has its answer first.
+# Seconds from a failed or undone order to the scan, so that the server receives the order's answer first.
 _RETRY_S = 5.0
 
 
@@ -13,7 +13,7 @@ class GuestScans:
     """Schedules the repeated scans of one agent, one at a time.
 
     Args:
-        every_s: seconds between scans; <= 0: only at the start, and when one is requested.
+        every_s: seconds between scans; <= 0: only at the start and on request.
         spread: factor of all pauses, > 0.
     """
 
@@ -21,30 +21,30 @@ class GuestScans:
         self._every_s, self._spread = every_s * spread, spread
         self.is_running = False
         self.due_at_s = float("inf")  # the next scan of a ready agent
-        # By lane that existed since the last scan began: the guest that its work may have created.
+        # Each lane that has existed since the last scan began -> the guest possibly created by its work.
         self._new_guests: dict[str, GuestReport | None] = {}
 
     @property
     def lane_names(self) -> frozenset[str]:
-        """The lanes that existed since the last scan began."""
+        """The lanes that have existed at any time since the last scan began."""
         return frozenset(self._new_guests)
 
     def begin(self, lanes: Mapping[str, Lane], *, now_s: float) -> None:
-        """Begin a scan; these lanes exist."""
+        """Begin a scan, and record the existing lanes."""
         self.is_running, self.due_at_s = True, self._next_s(now_s)
         self._new_guests = {name: lane.new_guest for name, lane in lanes.items()}
 
     def end(self) -> None:
-        """End a scan, with any result."""
+        """End a scan, successful or failed."""
         self.is_running = False
 
     def note(self, name: str) -> None:
-        """Note that a lane exists."""
+        """Record a lane."""
         self._new_guests.setdefault(name, None)
 
     def note_work(self, name: str, lane: Lane) -> None:
-        """Note that work begins in a lane; it ends before any scan that begins later."""
-        # The note stays, whatever follows: reporting a guest that is not there does no harm.
+        """Record the guest of new work in a lane, if a scan is running; ``begin`` records it for later scans."""
+        # The record stays even if the work fails: reporting a guest that does not exist does no harm.
         if self.is_running and lane.new_guest is not None:
             self._new_guests[name] = lane.new_guest
 
@@ -57,7 +57,7 @@ class GuestScans:
         self.due_at_s = min(self.due_at_s, now_s + _RETRY_S * self._spread)
 
     def add_new_guests(self, guests: Sequence[GuestReport]) -> tuple[GuestReport, ...]:
-        """Return the scanned guests, and those that may have been created meanwhile: none may be missing."""
+        """Return the scanned guests, and those possibly created during the scan: no guest may be missing."""
         scanned = {guest.uuid for guest in guests}
         return (*guests, *(new for new in self._new_guests.values() if new is not None and new.uuid not in scanned))
 

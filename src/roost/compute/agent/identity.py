@@ -8,6 +8,6 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
     host: str  # name of the service
     run: str  # uuid of this process
-    driver: str  # of its guests
+    driver: str  # name of its driver
     software: str = ""
     cell: str = ""

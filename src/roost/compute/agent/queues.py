@@ -1,4 +1,4 @@
-"""Open orders between an agent and its server, and the lane of each instance in which they wait."""
+"""Open orders between an agent and its server, and lanes: the queues of work, one per instance."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -32,11 +32,11 @@ class OpenOrder:
 
 @dataclass(slots=True)
 class Lane:
-    """The work on one instance, one item at a time; only the abort of a move overtakes the move."""
+    """The queue of work on one instance, one item at a time; only the abort of a move runs beside the move."""
 
     cleans: list[Clean] = field(default_factory=list)
     undos: list[Undo] = field(default_factory=list)
-    undo_at_s: float = 0.0  # time of the next attempt after a failure; orders go on meanwhile
+    undo_at_s: float = 0.0  # time of the next undo after a failed one; orders may begin before that
     waiting: list[OpenOrder] = field(default_factory=list)
     current: Task | None = None
 
@@ -56,7 +56,7 @@ class Lane:
 
 
 def is_cleaning(lane: Lane) -> bool:
-    """Return whether the server's instruction for the guest is not carried out yet."""
+    """Return whether an instruction of the server for the guest is waiting or under way."""
     return bool(lane.cleans) or isinstance(lane.current, Clean)
 
 
@@ -66,7 +66,7 @@ def is_building(order: Order) -> bool:
 
 
 def may_be_left(order: Order, answer: OrderAnswer) -> bool:
-    """Return whether a failed order may have left a guest that it built, or was to discard."""
+    """Return whether an order to build or discard a guest has failed, and may have left the guest."""
     may_fail_partly = isinstance(order.act, Discard) or (is_building(order) and answer.found is not None)
     return may_fail_partly and answer.outcome in ("failed", "aborted")
 
@@ -106,12 +106,12 @@ def key_of(order: Order) -> Key:
 
 
 def lane_of(order: Order) -> str:
-    """Return the name of the lane of an order: its instance, or its own."""
+    """Return the name of an order's lane: the instance, or a name of its own without an instance."""
     return order.instance or f"{order.operation} {order.number}"
 
 
 def refusal(order: Order, lane: Lane, *, hung: Collection[Order], host: str) -> str:
-    """Return why an order may not begin yet; empty: it may.
+    """Return the reason to refuse an order now; empty if it may begin.
 
     Args:
         hung: orders whose driver calls hang.
@@ -119,7 +119,7 @@ def refusal(order: Order, lane: Lane, *, hung: Collection[Order], host: str) -> 
     """
     if hung and isinstance(order.act, (Spawn, Prepare)):
         return f"the driver on host {host} hangs in {order_name(next(iter(hung)))}"
-    # The report would include a guest that is about to be destroyed, and a new build would be destroyed, too.
+    # An inspection would report a guest about to be destroyed, and the undo would destroy a new build, too.
     if lane.undos and (isinstance(order.act, Inspect) or any(_undo_affects(each.order, order) for each in lane.undos)):
         return f"host {host} could not undo {order_name(lane.undos[0].order)} yet"
     return ""

@@ -34,8 +34,8 @@ from roost.observe import log
 from roost.ports import Clock
 
 _TICK_S = 0.5  # seconds between checks for due work
-_SHORT_WAIT_S = 1.0  # seconds of a poll that not all agents take part in yet
-_POLLS_MIN = 4  # polls within the time after which a silent host counts as down
+_SHORT_WAIT_S = 1.0  # maximum wait of a poll while some agents do not take part yet
+_POLLS_MIN = 4  # minimum number of polls before a silent host counts as down
 _REPLY_THREADS, _TRACK_THREADS = 4, 2
 _THREADS_MAX = 256
 
@@ -52,11 +52,11 @@ class Tracker(Protocol):
     """Keeps the inventories of a host's nodes in Placement up to date."""
 
     def update(self, node: str, *, is_startup: bool, is_disabled: bool | None = None) -> Tracked | None:
-        """Write a node to Placement, and return the facts for the server; None: not this time.
+        """Write a node to Placement, and return the facts for the server; None: the update failed, try again.
 
         Args:
             node: its name.
-            is_startup: whether inventories may be reshaped: until the first success.
+            is_startup: whether inventories may be reshaped; true until the first successful update.
             is_disabled: whether the service is disabled; None: unknown.
 
         Raises:
@@ -64,7 +64,7 @@ class Tracker(Protocol):
         """
 
     def drop_gone_nodes(self) -> object:
-        """Delete nodes from Placement that will not return, if they have no allocations.
+        """Delete the permanently removed nodes without allocations from Placement.
 
         Raises:
             JournalLost: a node cannot be deleted from the journal. Errors of the driver are not raised.
@@ -118,7 +118,7 @@ class RunningAgent:
     images: Images | None = None  # None: the agent has no look-up of instances
     has_started: bool = False  # whether the driver has started
     nodes: Sequence[str] = ()
-    started_nodes: set[str] = field(default_factory=set)  # with a successful update
+    started_nodes: set[str] = field(default_factory=set)  # nodes with a successful update
     is_tracking: bool = False
     track_at_s: float = 0.0
     is_checking_images: bool = False
@@ -132,8 +132,8 @@ class AgentRuntime:
 
     Args:
         agents: the agents.
-        server: of all agents.
-        clock: of the machine.
+        server: the server of all agents.
+        clock: the clock of the machine.
         pace: limits and intervals.
     """
 
@@ -142,7 +142,7 @@ class AgentRuntime:
     ) -> None:
         self._agents = {each.agent.host: each for each in agents}
         self._server, self._clock, self._pace = server, clock, pace or Pace()
-        self._changed = threading.Condition(threading.RLock())  # of all agents
+        self._changed = threading.Condition(threading.RLock())  # guards all agents, and signals their changes
         self._broken: BaseException | None = None
         pool = partial(
             WorkerPool, threads_max=_THREADS_MAX, now_s=clock.elapsed_s, on_error=self._break, on_hang=_log_hang
@@ -151,7 +151,7 @@ class AgentRuntime:
         self._work_pool = pool("work", count=self._pace.work_threads, hang_after_s=hang_after_s)
         self._reply_pool = pool("reply", count=_REPLY_THREADS, hang_after_s=hang_after_s)
         self._track_pool = pool("track", count=_TRACK_THREADS, hang_after_s=hang_after_s)
-        # A hanging folder of images delays nothing else.
+        # A pool of its own, so that a hanging image folder delays nothing else.
         self._image_pool = pool("images", count=1, hang_after_s=hang_after_s)
         self._pools = (self._work_pool, self._reply_pool, self._track_pool, self._image_pool)
 
@@ -391,7 +391,7 @@ class AgentRuntime:
             self._break(error)
 
     def _wait_s(self, agents: Sequence[RunningAgent], polling: Sequence[PollingAgent]) -> float:
-        """Return the seconds that a poll may wait: fewer while agents are about to join, none if work waits."""
+        """Return the maximum wait of a poll, s: short while agents are about to join, 0 for a prompt answer."""
         if any(self._agents[each.host].agent.needs_prompt_poll for each in polling):
             return 0.0
         live = [each.agent for each in agents if each.agent.end is None]

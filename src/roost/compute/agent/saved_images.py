@@ -17,7 +17,7 @@ class SavedImages:
 
     Args:
         host: name of the service.
-        driver: it has started.
+        driver: a started driver.
         instances: look-up of instances.
     """
 
@@ -26,7 +26,7 @@ class SavedImages:
         self._logged_problem = ""  # of the last attempt; empty: none
 
     def drop_deleted(self) -> list[str]:
-        """Drop the images of deleted instances; return the uuids of these.
+        """Drop the images of deleted instances; return the uuids of the instances.
 
         An image that cannot be dropped stays until the next call. The reason is logged once.
         """
@@ -60,7 +60,7 @@ class SavedImages:
 def find_deleted(uuids: Collection[str], standings: Mapping[str, Standing]) -> list[str]:
     """Return the instances that are known to be deleted, in order.
 
-    Unknown instances do not count: the database may be older than their images, or another one.
+    Unknown instances do not count: the database may be older than their images, or a different one.
     """
     return [uuid for uuid in uuids if uuid in standings and standings[uuid].is_deleted]
 

@@ -9,11 +9,11 @@ from roost.model.work.orders import OrderAnswer, Poll, PollAnswer, Registration,
 class Server(Protocol):
     """The server of agents. Threads may share it.
 
-    A request is repeated until the server answers. So a call that raises no error took effect once or more often. All
-    methods raise these errors.
+    Each method repeats its request until the server answers, so a request may take effect more than once. All methods
+    raise these errors.
 
     Raises:
-        BadSettings: the agent is not authorized, may not touch the host, or another run does; it must stop.
+        BadSettings: the agent is not authorized for the host, or another run of it serves the host; it must stop.
         NotFound: the host or the order is unknown; the agent registers again.
         BadRequest: the request is invalid; repeating it does not help.
         Unavailable: the agent is stopping, and the server has not answered.
@@ -23,7 +23,7 @@ class Server(Protocol):
         """Register an agent and the guests of its host.
 
         Raises:
-            Conflict: another agent is registered there; this one must stop.
+            Conflict: another agent is registered for the host; this agent must stop.
         """
 
     def report(self, host: str, node: str, facts: HostFacts) -> None:
@@ -34,10 +34,10 @@ class Server(Protocol):
         """
 
     def poll(self, poll: Poll) -> PollAnswer:
-        """Report that agents are alive, and return their orders; wait for some as long as the poll allows."""
+        """Report the agents of a poll as alive, and return their orders; without orders, wait up to ``poll.wait_s``."""
 
     def answer(self, order_id: int, answer: OrderAnswer) -> None:
-        """Send the answer to an order; the first one counts.
+        """Send the answer to an order; only the first answer counts.
 
         Raises:
             Conflict: the order was withdrawn; the agent undoes it.

@@ -1,6 +1,6 @@
 """The host agent as a pure state machine: events in, tasks out.
 
-It has no thread, socket, clock or chance. The runtime runs the tasks that are ``due`` and reports their results.
+It has no thread, socket, clock or randomness. The runtime runs the tasks that are ``due`` and reports their results.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -34,7 +34,7 @@ from roost.model.work.orders import (
     RegistrationAnswer,
 )
 
-_RETRY_S, _RETRY_MAX_S = 0.5, 15.0  # seconds between requests to the server: doubling, from the first to the last
+_RETRY_S, _RETRY_MAX_S = 0.5, 15.0  # first and longest pause between requests to the server, s
 _UNDO_RETRY_S = 5.0  # seconds between two attempts to undo
 
 
@@ -42,8 +42,8 @@ class Agent:
     """The agent of one host.
 
     Args:
-        identity: of the agent.
-        memory: its journal.
+        identity: identity of the agent.
+        memory: journal of the agent.
         driver_timeout_s: seconds after which an order under way counts as failed.
         sync_s: seconds between reports of its guests; <= 0: only at the start.
         spread: factor of all pauses, so that many agents do not act at the same moment, > 0.
@@ -130,7 +130,7 @@ class Agent:
         """Return its part of a poll; None: it takes no part now."""
         if self._phase != "ready" or self._registered is None or self._is_stopping or self.end is not None:
             return None
-        # The server need not repeat what it has withdrawn.
+        # Without withdrawn and settled orders: the server need not report these again.
         held = sorted(each.order.id for each in self._orders.values() if not (each.is_unwanted or each.is_settled))
         return PollingAgent(
             host=self.host, run=self._identity.run, fence=self._registered.fence, held=tuple(held[:HELD_MAX])
@@ -146,7 +146,7 @@ class Agent:
         """Take the result of a scan."""
         self._scans.end()
         if self._phase not in ("scanning", "ready"):
-            return  # It must register again, and scan before that.
+            return  # The agent must register again, after a new scan.
         self._registration = Registration(
             run=self._identity.run,
             driver=self._identity.driver,
@@ -206,9 +206,9 @@ class Agent:
         """Take the answer to a poll.
 
         Args:
-            fence: of the poll.
-            now_s: of its arrival.
-            orders, withdrawn, settled, is_unknown, is_superseded, is_disabled: its part of ``PollAnswer``.
+            fence: fence in the poll.
+            now_s: time of the answer's arrival.
+            orders, withdrawn, settled, is_unknown, is_superseded, is_disabled: the agent's part of ``PollAnswer``.
         """
         if self._registered is None or fence != self._registered.fence or self.end is not None:
             return
@@ -228,7 +228,7 @@ class Agent:
             self._receive(order)
 
     def has_polled_state(self, *, is_disabled: bool) -> bool:
-        """Return whether an answer without orders would change nothing."""
+        """Return whether an answer to a poll, without orders, would change nothing."""
         return self._was_polled and self.is_disabled is is_disabled
 
     def on_unknown(self, now_s: float) -> None:
@@ -241,7 +241,7 @@ class Agent:
         self._is_tracked = True
 
     def on_worked(self, task: Work | Undo | Clean, answer: OrderAnswer, now_s: float) -> None:
-        """Take the result of a task of the driver."""
+        """Take the result of a task for the driver."""
         is_state_unclear = isinstance(task, Undo) or answer.outcome != "ok"
         if not isinstance(task, Clean) and isinstance(task.order.act, (Power, Reboot)) and is_state_unclear:
             self._scans.schedule_soon(now_s)
@@ -276,14 +276,14 @@ class Agent:
             case Conflict():
                 self._withdraw(each)
             case NotFound() | BadRequest() if each.refusals:
-                self._settle(key_of(order))  # Do not repeat it forever.
+                self._settle(key_of(order))  # Do not send it forever.
             case NotFound():
                 each.refusals += 1
                 self.on_unknown(now_s)
             case BadRequest():
                 each.refusals += 1
                 if each.answer.outcome == "ok" and queues.is_building(order):
-                    self._lane(lane_of(order)).undos.append(Undo(order))  # The server does not know of it.
+                    self._lane(lane_of(order)).undos.append(Undo(order))  # The server does not know the guest.
                 problem = f"the server does not understand the answer: {error}"[:PROBLEM_MAX]
                 each.answer = OrderAnswer(run=self._identity.run, outcome="aborted", problem=problem)
             case _:
@@ -316,7 +316,7 @@ class Agent:
             self._lane(lane_of(order)).waiting.append(each)
 
     def _withdraw(self, each: OpenOrder) -> None:
-        """Drop an order, or undo it; if it is under way, once it has ended."""
+        """Drop or undo an order; an order under way is undone after its end."""
         if each.is_unwanted:
             return
         key, lane = key_of(each.order), self._lane(lane_of(each.order))
@@ -341,7 +341,7 @@ class Agent:
         if each.answer is not None or each.begun_at_s is None:
             self._settle(key_of(each.order))
         else:
-            each.is_settled = True  # It ends, and its effects stay.
+            each.is_settled = True  # Let it end, and keep its effects.
 
     def _finish(self, order: Order, answer: OrderAnswer) -> None:
         key = key_of(order)
@@ -349,7 +349,7 @@ class Agent:
         if queues.may_be_left(order, answer):
             self._lane(lane_of(order)).undos.append(Undo(order))
         if self._overdue.pop(key, None) is not None and (each is None or each.answer is not None):
-            # It was reported as failed, and the server has acted on that.
+            # The order was reported as failed before its end, and the server has acted on the report.
             if answer.outcome == "ok":
                 self._lane(lane_of(order)).undos.append(Undo(order))
             if each is not None and each.is_unwanted:
@@ -374,7 +374,7 @@ class Agent:
         if each is None or each.is_unwanted:
             self._settle(key_of(undo.order))
         elif each.answer is not None and queues.may_be_left(each.order, each.answer):
-            self._answer(each, queues.answer_after_undo(each.order, each.answer))  # so that no later process repeats it
+            self._answer(each, queues.answer_after_undo(each.order, each.answer))  # for later processes
         self._drop_empty_lane(lane_of(undo.order))
 
     def _answer(self, each: OpenOrder, answer: OrderAnswer) -> None:
@@ -383,7 +383,7 @@ class Agent:
         self._undelivered[key_of(each.order)] = each
 
     def _settle(self, key: Key) -> None:
-        """Settle an order: nothing more is sent about it."""
+        """Settle an order: send nothing more, and forget it unless it must still be undone."""
         self._undelivered.pop(key, None)
         each = self._orders.get(key)
         if each is None:
@@ -416,7 +416,7 @@ class Agent:
         for each in self._undelivered.values():
             if not each.is_being_sent and each.answer is not None:
                 each.is_being_sent = True
-                # This process answers an order that an earlier one took.
+                # An earlier process may have taken the order, but this one answers.
                 yield Reply(each.order, msgspec.structs.replace(each.answer, run=self._identity.run))
 
     # --- lanes ---
@@ -442,22 +442,22 @@ class Agent:
                 self._scans.note_work(name, lane)
             self._drop_empty_lane(name)
         if fresh := [each.order for each in begun if not each.is_resumed]:
-            self._memory.begin(fresh)  # Before any of them begins, so that they are known after a crash.
+            self._memory.begin(fresh)  # Before any of them begins, so that a later process knows them after a crash.
         for each in begun:
             each.begun_at_s = now_s
             tasks.append(Work(each.order, each.is_resumed))
         return tasks
 
     def _next_order(self, name: str, lane: Lane) -> OpenOrder | None:
-        """Take the next order of an instance; answer those that are out of date."""
+        """Take the next order of an instance; answer stale orders."""
         lane.waiting.sort(key=lambda each: (not each.is_resumed, each.mark))
         newest, hung = max((each.order.turn for each in lane.waiting), default=0), self._overdue.values()
         while lane.waiting:
             each = lane.waiting.pop(0)
-            # Undo first: the next order may fail, and then does not replace this one.
+            # An overtaken Destroy or Discard begins too: the later order may fail, and then does not replace it.
             is_overtaken = each.order.turn < newest and not isinstance(each.order.act, (Destroy, Discard))
             if not each.is_resumed and (is_overtaken or each.mark < self._memory.mark(name)):
-                self._answer(each, self._fail("stale", f"a later order of instance {name} was here before it"))
+                self._answer(each, self._fail("stale", f"a later order of instance {name} arrived before it"))
             elif problem := queues.refusal(each.order, lane, hung=() if each.is_resumed else hung, host=self.host):
                 self._answer(each, self._fail("failed", problem))
             else:

@@ -38,7 +38,7 @@ class Undo(msgspec.Struct, frozen=True):
 
 
 class Clean(msgspec.Struct, frozen=True):
-    """Carry out the server's instruction for a guest: part of the answer to a registration."""
+    """Carry out an instruction for a guest from the server's answer to a registration."""
 
     instance: str
     action: Literal["destroy", "pause", "resume"]

@@ -16,7 +16,7 @@ class _Job(NamedTuple):
 class WorkerPool:
     """A few threads that run jobs in order of arrival.
 
-    A thread with a hanging job gets another thread beside it. An exception of a job ends no thread.
+    If a job hangs while others wait, another thread is started. A thread continues after an exception of a job.
 
     Args:
         name: prefix of the names of threads.
@@ -59,7 +59,7 @@ class WorkerPool:
             self._changed.notify()
 
     def check_hangs(self) -> None:
-        """Report hanging jobs, and start threads beside theirs."""
+        """Report hanging jobs, and start another thread if jobs wait."""
         with self._changed:
             late = self._now_s() - self._hang_after_s
             hanging = [thread for thread, since in self._since.items() if since <= late]

@@ -12,7 +12,7 @@ class Holding(TypedDict):
     """A consumer's allocations on one provider."""
 
     resources: dict[str, int]  # by resource class
-    generation: NotRequired[int]  # of the provider, at its reading
+    generation: NotRequired[int]  # of the provider when it was read
 
 
 class ConsumerRecord(TypedDict):
@@ -50,7 +50,7 @@ def merge_ends(old: Amounts, new: Amounts) -> dict[str, dict[str, int]]:
 
 
 def add(old: Amounts, amounts: Amounts) -> dict[str, dict[str, int]]:
-    """Return the sums.
+    """Return the sums of two sets of amounts.
 
     >>> add({"a": {"VCPU": 1}}, {"a": {"VCPU": 2}, "b": {"VCPU": 4}})
     {'a': {'VCPU': 3}, 'b': {'VCPU': 4}}
@@ -64,7 +64,7 @@ def add(old: Amounts, amounts: Amounts) -> dict[str, dict[str, int]]:
 
 
 def subtract(old: Amounts, amounts: Amounts) -> dict[str, dict[str, int]]:
-    """Return the differences, without empty ones.
+    """Return the differences of two sets of amounts, without zeros.
 
     Raises:
         BadRequest: a difference would be negative.

@@ -87,14 +87,14 @@ class Forest:
         return provider.uuid
 
     def add(self, provider: ProviderData) -> None:
-        """Add a provider, last among its siblings; its uuid is new, and its parent may come after it."""
+        """Add a provider as the last of its siblings. Its uuid must be new; its parent may be added later."""
         assert provider.uuid not in self.providers, provider.uuid
         self.providers[provider.uuid] = provider
         self._children.setdefault(provider.parent_uuid, {})[provider.uuid] = None
         self._named.setdefault(provider.name, {})[provider.uuid] = None
 
     def put(self, provider: ProviderData) -> None:
-        """Replace the data of a provider; name and parent are the same."""
+        """Replace the data of a provider; name and parent must stay the same."""
         self.providers[provider.uuid] = provider
 
     def drop(self, uuid: str) -> None:
@@ -108,13 +108,13 @@ class Forest:
                 del self._named[provider.name]
 
     def populate(self, providers: Mapping[str, ProviderData]) -> None:
-        """Add providers; each replaces the one with its uuid and that one's subtree.
+        """Add providers; each replaces an existing provider of the same uuid, with its subtree.
 
         Args:
             providers: by uuid, parents and children in any order.
 
         Raises:
-            ValueError: a parent is unknown, or a provider is below itself; nothing was changed.
+            ValueError: a parent is unknown, or a provider is its own ancestor; nothing was changed.
         """
         replaced = [uuid for uuid in providers if uuid in self.providers]
         dropped = {each for uuid in replaced for each in self.below(uuid)}
@@ -127,7 +127,7 @@ class Forest:
 
 
 def read(records: Iterable[ProviderRecord]) -> dict[str, ProviderData]:
-    """Return listed providers by uuid; of several records with one uuid the last counts.
+    """Return the providers of records, by uuid; of several records of one uuid the last counts.
 
     Raises:
         ValueError: a record lacks a field.
@@ -156,7 +156,7 @@ def has_changed(old: Mapping[str, Mapping[str, float]], new: Mapping[str, Mappin
 
 
 def _check_parents(providers: Mapping[str, ProviderData], remaining: set[str]) -> None:
-    """Raise ValueError unless every new provider is below a root, through new and remaining ones."""
+    """Raise ValueError unless all ancestors of each new provider are new or remaining ones, without a cycle."""
     sound = set(remaining)
     for start in providers.values():
         path, child = {start.uuid}, start

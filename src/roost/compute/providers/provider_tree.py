@@ -11,7 +11,7 @@ from roost.compute.providers.provider_forest import Forest, Inventories, Provide
 from roost.errors import quote_value
 from roost.model.names import SHARING_TRAIT
 
-# One for all trees, so that no copy carries a lock. No foreign code runs while it is held.
+# One lock for all trees, since a lock cannot be copied with its tree. No code of drivers runs while it is held.
 TREES_LOCK = threading.Lock()
 
 
@@ -22,11 +22,11 @@ def _random_uuid() -> str:
 class ProviderTree:
     """Provider trees with their inventories; threads may share it, and ``copy.deepcopy`` returns an independent one.
 
-    Methods take a uuid or a name, and raise ValueError for an unknown provider, except ``exists``. They return
-    snapshots, which never change the tree. An error leaves the tree unchanged.
+    Methods take a uuid or a name, and raise ValueError for an unknown provider, except ``exists``. They return copies;
+    edits of a copy do not change the tree. An error leaves the tree unchanged.
 
     Args:
-        new_uuid: returns the uuid of a child without one.
+        new_uuid: returns a uuid for a child created without one.
     """
 
     def __init__(self, *, new_uuid: Callable[[], str] = _random_uuid) -> None:
@@ -69,12 +69,12 @@ class ProviderTree:
             return _snapshot(self._forest.find(name_or_uuid))
 
     def populate_from_iterable(self, provider_dicts: Iterable[ProviderRecord]) -> None:
-        """Add listed providers, or replace those with the same uuid; others stay.
+        """Add the providers of records; each replaces an existing provider of the same uuid, and others stay.
 
-        A replaced provider loses its children, unless they are listed too, and its inventories.
+        A replaced provider loses its inventories, and its children without records.
 
         Raises:
-            ValueError: a record lacks a field, a parent is unknown, or a provider is below itself.
+            ValueError: a record lacks a field, a parent is unknown, or a provider is its own ancestor.
         """
         providers = provider_forest.read(provider_dicts)
         with TREES_LOCK:
@@ -92,13 +92,13 @@ class ProviderTree:
     def new_child(  # noqa: PLR0917  # Third-party drivers call it like Nova's.
         self, name: str, parent: str, uuid: str | None = None, generation: int | None = None
     ) -> str:
-        """Add a child provider, and return its uuid, a new one if none is given.
+        """Add a child provider, with a new uuid if none is given; return the uuid.
 
         Args:
             parent: name or uuid.
 
         Raises:
-            ValueError: the uuid exists or, without a uuid, the name; or the parent does not.
+            ValueError: the uuid exists, the name exists and no uuid is given, or the parent is unknown.
         """
         fresh = self._new_uuid() if uuid is None else uuid
         with TREES_LOCK:
@@ -119,7 +119,7 @@ class ProviderTree:
         return bool(self._find(name_or_uuid).inventory)
 
     def has_inventory_changed(self, name_or_uuid: str, inventory: Mapping[str, Mapping[str, float]]) -> bool:
-        """Return whether inventories differ from a provider's: in classes, or in a field of the new record."""
+        """Return whether inventories differ from those of a provider, in their classes or in a given field."""
         return provider_forest.has_changed(self._find(name_or_uuid).inventory, _inventories(inventory))
 
     def update_inventory(
@@ -129,7 +129,7 @@ class ProviderTree:
 
         Args:
             inventory: records of the Placement API by resource class.
-            generation: set even if the inventories are equal; None: unchanged.
+            generation: generation of the provider, set even if the inventories are equal; None: unchanged.
         """
         replacement = _inventories(inventory)
         with TREES_LOCK:
@@ -148,7 +148,7 @@ class ProviderTree:
             )
 
     def update_resources(self, name_or_uuid: str, resources: Mapping[str, Iterable[Hashable]]) -> bool:
-        """Replace the pieces of a provider, sets by resource class; return whether they differed."""
+        """Replace the pieces (single resources) of a provider, by resource class; return whether they differed."""
         replacement = {resource_class: frozenset(pieces) for resource_class, pieces in resources.items()}
         with TREES_LOCK:
             old = self._forest.find(name_or_uuid)
@@ -162,11 +162,11 @@ class ProviderTree:
         return _names("traits", traits) <= self._find(name_or_uuid).traits
 
     def have_traits_changed(self, name_or_uuid: str, traits: Iterable[str]) -> bool:
-        """Return whether a provider has other traits than exactly these."""
+        """Return whether the traits of a provider differ from these."""
         return _names("traits", traits) != self._find(name_or_uuid).traits
 
     def update_traits(self, name_or_uuid: str, traits: Iterable[str], generation: int | None = None) -> bool:
-        """Replace all traits of a provider; return whether they differed. The generation is set in any case."""
+        """Replace all traits of a provider; return whether they differed. Set a given generation in any case."""
         replacement = _names("traits", traits)
         with TREES_LOCK:
             old = self._forest.find(name_or_uuid)
@@ -192,11 +192,11 @@ class ProviderTree:
         return _names("aggregates", aggregates) <= self._find(name_or_uuid).aggregates
 
     def have_aggregates_changed(self, name_or_uuid: str, aggregates: Iterable[str]) -> bool:
-        """Return whether a provider is in other aggregates than exactly these."""
+        """Return whether the aggregates of a provider differ from these."""
         return _names("aggregates", aggregates) != self._find(name_or_uuid).aggregates
 
     def update_aggregates(self, name_or_uuid: str, aggregates: Iterable[str], generation: int | None = None) -> bool:
-        """Replace all aggregates of a provider; return whether they differed. The generation is set in any case."""
+        """Replace all aggregates of a provider; return whether they differed. Set a given generation in any case."""
         replacement = _names("aggregates", aggregates)
         with TREES_LOCK:
             old = self._forest.find(name_or_uuid)
@@ -246,7 +246,7 @@ def _inventories(inventory: Mapping[str, Mapping[str, float]]) -> Inventories:
 
 
 def _names(what: str, names: Iterable[str]) -> frozenset[str]:
-    """Return names as a set; a single text would become a set of its letters."""
+    """Return names as a set; refuse a single text, since it would become a set of letters."""
     if isinstance(names, str):
         raise ValueError(f"{what} must be a collection of names, got the text {quote_value(names)}")  # noqa: TRY004  # the tree's one error
     return frozenset(names)

@@ -168,7 +168,7 @@ def test_a_journal_of_another_version_is_refused(tmp_path):
     with sqlite3.connect(tmp_path / "journal") as file:
         file.execute("PRAGMA user_version = 9")
     file.close()
-    with pytest.raises(JournalLost, match="is of version 9, this agent knows 1"):
+    with pytest.raises(JournalLost, match="has version 9; this agent supports 1"):
         Journal(tmp_path / "journal")
 
 
