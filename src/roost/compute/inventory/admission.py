@@ -56,7 +56,7 @@ def admit(
 
 
 def _place(facts: HostFacts, needs: GuestNeeds, *, is_packing: bool) -> tuple[PlacedCell, ...] | None:
-    """Return the cells of a guest, empty if it or the host has none; None if they do not fit."""
+    """Return the cells of a guest, empty if the guest or the host has none; None if they do not fit."""
     overcommit, networks = read_overcommit(needs.limits), read_networks(needs.limits)
     if needs.topology is None or facts.numa is None:
         return ()
@@ -85,7 +85,7 @@ def _lack_of_devices(facts: HostFacts, needs: GuestNeeds) -> str:
 
 
 def change_of_pages(now: Sequence[int | None], then: Sequence[int | None]) -> str:
-    """Describe the pages of a live-migrating guest that would change their size; empty: none.
+    """Describe the change of page sizes by a live migration; empty: no change.
 
     Args:
         now, then: page size of each cell on source and target, KiB; None: no particular size, as without cells.

@@ -1,4 +1,4 @@
-"""PCI devices in Placement: a provider each below their node, and the guests' allocations on them."""
+"""PCI devices in Placement: their providers below the node, and the guests' allocations on these."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -56,11 +56,11 @@ class DeviceProviders:
         Args:
             tree: the tree from the driver.
             node: name of the root.
-            devices: of the node, with their holders.
-            held: the tree's allocations if they are about to be replaced; edited in place.
+            devices: devices of the node, with their holders.
+            held: the new allocations of a reshape, edited in place; None: no reshape so far.
 
         Returns:
-            The new allocations, if they are to be replaced.
+            The new allocations, if a reshape is needed; else None.
 
         Raises:
             BadSettings: another provider has the name of a device's provider, or devices are in Placement although the
@@ -93,7 +93,7 @@ class DeviceProviders:
         return held
 
     def providers(self, tree: ProviderTree, node: str, devices: OfferedDevices) -> dict[str, str]:
-        """Return the provider of each device, uuids by address; empty if Placement does not count them."""
+        """Return the uuid of each device's provider, by address; empty if devices are not in Placement."""
         found: dict[str, str] = {}
         for slot in devices.slots if self.is_on else ():
             uuid = tree.data(provider_name(node, slot.address)).uuid
@@ -113,7 +113,7 @@ class DeviceProviders:
         return max(used - claimed, 0)
 
     def _drop(self, tree: ProviderTree, name: str) -> None:
-        """Remove the provider of a missing device, or reserve it while it has allocations."""
+        """Remove the provider of a missing device; while it has allocations, reserve its inventory instead."""
         provider = tree.data(name)
         holders = self._report.get_allocations_for_resource_provider(provider.uuid)
         if not holders:
@@ -125,14 +125,14 @@ class DeviceProviders:
 
 
 def _present(tree: ProviderTree, node: str) -> list[str]:
-    """Return the names of the providers of present devices."""
+    """Return the names of the device providers in the tree of a node."""
     root = tree.data(node).uuid
     below = map(tree.data, tree.get_provider_uuids(root)[1:])
     return [each.name for each in below if each.parent_uuid == root and DEVICE_TRAIT in each.traits]
 
 
 def _check_free(tree: ProviderTree, node: str, *, name: str, slot: Slot) -> None:
-    """Refuse a foreign provider with the name of a device's; a new one of ours may lack its traits."""
+    """Refuse a foreign provider with the name of a device's provider; our own new provider may lack its traits."""
     if not tree.exists(name):
         return
     provider = tree.data(name)
@@ -153,13 +153,13 @@ def _count(slot: Slot, addresses: Iterable[str]) -> int:
 
 
 def _claim_missing(held: Allocations, uuid: str, below: Mapping[str, Slot], *, holders: Holders, missing: int) -> int:
-    """Claim a slot's devices for the guests that use them, if they have other allocations; return the remaining number.
+    """Claim a slot's devices for their guests with other allocations; return the number still without allocation.
 
-    In return they release unused devices of the same class.
+    In return, the guests release unused devices of the same class.
 
     Args:
-        held: of the tree; edited in place.
-        uuid: uuid of the provider.
+        held: allocations of the tree; edited in place.
+        uuid: uuid of the slot's provider.
         below: slots of this and all other device providers, by uuid.
         holders: guests and their devices.
         missing: number of devices without an allocation.

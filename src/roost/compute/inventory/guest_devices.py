@@ -31,8 +31,8 @@ def add_addresses(
             devices = f"{count} PCI device{'s' if count > 1 else ''} of node {node}"
             raise BadSettings(
                 "agent.pci_in_placement",
-                f"cannot be switched on: {holder} has {devices}, and the driver does not say which; delete or move "
-                "away what has them, and settle moves, while it is off",
+                f"cannot be switched on: {holder} has {devices}, and the driver does not say which; switch it off, "
+                "delete or move such guests, and confirm or revert their moves",
             )
         found[holder] = msgspec.structs.replace(use, addresses=addresses)
     return found

@@ -7,7 +7,7 @@ from roost.model.evidence.decision import Limits
 from roost.model.flavor import Flavor
 from roost.model.work.guest_use import GuestAmounts
 
-# By Nova's name of the limit, which is also that of a field: its classes, and its name in reasons.
+# Nova's name of a limit, also a field of ``GuestAmounts`` -> its resource classes, and its name in messages.
 _COUNTED: Mapping[str, tuple[tuple[str, ...], str]] = {
     "vcpu": (("VCPU", "PCPU"), "virtual CPUs"),
     "memory_mb": (("MEMORY_MB",), "MiB memory"),
@@ -48,8 +48,8 @@ def find_shortfalls(limits: Limits, amounts: GuestAmounts, *, used: GuestAmounts
 
     Args:
         limits: upper bounds of use on the host; missing ones are not checked.
-        amounts: of the guest.
-        used: of all other guests.
+        amounts: amounts of the guest.
+        used: sum of the amounts of all other guests.
 
     Raises:
         BadRequest: a limit is not a number.

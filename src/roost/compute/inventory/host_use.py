@@ -41,12 +41,12 @@ class HostUse:
     The total is always recomputed from the individual uses, so a release leaves the others unchanged.
 
     Args:
-        facts: of the host without guests, from its driver.
-        devices: the same devices one by one, to be assigned by address; empty: drivers choose among equal ones.
+        facts: facts of the host without guests, from its driver.
+        devices: its devices by address, to assign them one by one; empty: the driver chooses among equal devices.
         instances: uses of guests, by uuid of the instance.
         migrations: uses that moving instances may return to, by uuid of the migration.
         is_packing: whether to prefer the fullest cells to the emptiest.
-        providers: the host's own, with their pieces; without sharing ones.
+        providers: the host's own providers with their pieces, without sharing providers.
     """
 
     def __init__(
@@ -98,9 +98,8 @@ class HostUse:
 
         Args:
             holder: uuid of the instance.
-            needs: of the guest.
-            size: of the guest.
-            rebuilding: the operation that rebuilds it, and keeps its previous use; empty: none.
+            needs, size: those of the guest.
+            rebuilding: the operation that rebuilds the guest, and keeps its previous use; empty: none.
 
         Raises:
             BadRequest: the limits are invalid; nothing has changed.
@@ -110,10 +109,10 @@ class HostUse:
     def claim_move(
         self, holder: str, needs: GuestNeeds, *, migration: str, size: Size = _NO_SIZE, rebuilding: str = ""
     ) -> Admission:
-        """Set the use of a moving instance here; its migration keeps its previous use here, if any.
+        """Set the use of a moving instance; its migration keeps the instance's previous use of this host, if any.
 
-        Only a resize on the same host has a previous use, and both stay claimed until it is confirmed or reverted. A
-        repeated call leaves the migration's use unchanged.
+        Only a resize on the same host has a previous use. Both uses stay claimed until the resize is confirmed or
+        reverted. A repeated call leaves the migration's use unchanged.
 
         Args:
             holder, needs, size, rebuilding: as for ``claim``.
@@ -126,7 +125,7 @@ class HostUse:
         return self._claim(uses, holder, needs, size=size, rebuilding=rebuilding)
 
     def is_served(self, holder: str, topology: InstanceTopology | None) -> bool:
-        """Return whether a guest has exactly the cells that it needs; a host without cells provides none."""
+        """Return whether a guest has exactly its needed cells; True on a host without cells."""
         if self._facts.numa is None:
             return True
         use, needed = self._uses.get(holder, GuestUse()), () if topology is None else topology.cells
@@ -136,7 +135,7 @@ class HostUse:
         )
 
     def hand_over(self, holder: str, successor: str) -> None:
-        """Give the use of one holder to another, in place of the latter's; without use of the former, do nothing.
+        """Move the use of one holder to another, and replace its use; do nothing if the first has none.
 
         A departing instance hands over to its migration, and a reverted migration to its instance.
         """
@@ -149,7 +148,7 @@ class HostUse:
     def _claim(
         self, uses: Mapping[str, GuestUse], holder: str, needs: GuestNeeds, *, size: Size, rebuilding: str
     ) -> Admission:
-        """Set the use of a guest besides others; if it is refused, change nothing.
+        """Set the use of a guest, beside other uses; if it is refused, change nothing.
 
         Args:
             rebuilding: holder of the guest's previous use, whose devices, pieces and amounts are the guest's own.
@@ -163,7 +162,7 @@ class HostUse:
             used = sum_of(each.amounts for each in other_uses)
             shortfalls += find_shortfalls(needs.limits, flavor_amounts(size.flavor), used=used)
         left = _without_devices(others, rebuilding)
-        facts, devices = self._facts, self._devices  # Another thread may replace them.
+        facts, devices = self._facts, self._devices  # Another thread may replace these attributes meanwhile.
         admission = admit(_with_uses(facts, devices, left), needs, shortfalls=shortfalls, is_packing=self._is_packing)
         if admission.use is None:
             return admission
@@ -197,13 +196,13 @@ def _addresses(uses: Mapping[str, GuestUse]) -> frozenset[str]:
 def _addresses_of(
     use: GuestUse, devices: Pooled, others: Mapping[str, GuestUse], *, before: GuestUse | None
 ) -> tuple[str, ...]:
-    """Return the addresses of a guest's devices, if they are assigned here.
+    """Return the addresses of devices for a guest; empty if the driver chooses them.
 
     Args:
-        use: the guest's number of devices per pool.
-        devices: the pools.
-        others: uses of all others.
-        before: previous use, whose devices are preferred.
+        use: the use of the guest, with its number of devices per pool.
+        devices: the pools of the host.
+        others: uses of all other holders.
+        before: the previous use, for which devices are preferred.
     """
     taken = _addresses(others)
     previous = () if before is None else before.addresses

@@ -15,10 +15,10 @@ def allocation_ratio(
     """Return the allocation ratio of a class: from the settings, else from Placement, else the initial one.
 
     Args:
-        terms: of the host; a ratio of 0 counts as none.
+        terms: terms of the host; a ratio of 0 counts as not set.
         resource_class: any class; without settings its ratio is 1, whatever Placement has.
-        present: inventories in Placement by class: of the provider itself first, then of those from which the class
-            moves to it with its ratio.
+        present: inventories in Placement by class: those of the provider itself first, then those of providers from
+            which the class moves here, with its ratio.
     """
     prefix = _CONFIGURED.get(resource_class)
     if prefix is None:

@@ -20,7 +20,7 @@ class Monitors:
     driver's own shares are kept as they are; values that the server would refuse are left out.
 
     Args:
-        names: of the enabled monitors, as in the setting ``compute_monitors``.
+        names: names of the enabled monitors, as in the setting ``compute_monitors``.
 
     Raises:
         BadSettings: a monitor does not exist.

@@ -13,7 +13,7 @@ _NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 
 class Pooled(NamedTuple):
-    """The devices of a host, pooled by equality."""
+    """The devices of a host, in pools of equal devices."""
 
     pools: tuple[PciPool, ...] = ()
     addresses: tuple[tuple[str, ...], ...] = ()  # the devices of each pool
@@ -64,11 +64,11 @@ def pools_of(devices: Sequence[PciDevice]) -> tuple[PciPool, ...]:
 
 
 def pool_devices(devices: Sequence[PciDevice], *, providers: Mapping[str, str] = _NOWHERE) -> Pooled:
-    """Return the pools and the devices of each; devices of different providers are not equal.
+    """Return the pools of equal devices, with their devices; devices of different providers are not equal.
 
     Args:
-        devices: of a host.
-        providers: the devices' providers, uuids by address; devices without one are left out.
+        devices: the devices of a host.
+        providers: address of a device -> uuid of its provider, for devices with a provider.
     """
     alike: dict[tuple[bytes, str], list[PciDevice]] = {}
     for device in devices:

@@ -11,13 +11,13 @@ from roost.model.work.agent_terms import PciDevice
 from roost.model.work.device_spec import DeviceSpec
 
 SETTING = "agent.device_spec"
-DEVICE_TRAIT = "COMPUTE_MANAGED_PCI_DEVICE"  # part of their providers' names
+DEVICE_TRAIT = "COMPUTE_MANAGED_PCI_DEVICE"  # marks the providers of devices
 _FUNCTIONS = frozenset({"type-VF", "vdpa"})
 _ANY_DEVICE = (DeviceSpec(),)
 
 
 class Slot(msgspec.Struct, frozen=True, kw_only=True):
-    """The devices of one provider: one device, or the virtual functions of one."""
+    """The devices of one provider: one device, or the virtual functions of one device."""
 
     address: str  # of the device, or of the functions' parent
     resource_class: str
@@ -28,12 +28,12 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
 class OfferedDevices(msgspec.Struct, frozen=True, kw_only=True):
     """The devices of a node for instances."""
 
-    devices: tuple[PciDevice, ...] = ()  # with the fields of their spec
+    devices: tuple[PciDevice, ...] = ()  # with the tags of their spec
     slots: tuple[Slot, ...] = ()  # in the order of the devices, without those of physical networks
 
 
 def match_devices(devices: Iterable[PciDevice], specs: Sequence[DeviceSpec]) -> OfferedDevices:
-    """Return the devices of a node that match a spec, with the fields of the first matching one.
+    """Return the devices of a node that match a spec, with the tags of the first matching spec.
 
     Devices of a physical network belong to ports, and are not requested from Placement.
 

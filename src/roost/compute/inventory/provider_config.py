@@ -108,7 +108,7 @@ class ProviderConfigs:
     def merge(self, tree: ProviderTree) -> None:
         """Add inventories and traits to a complete tree of the driver, all or nothing.
 
-        An entry for a uuid or a name takes precedence over that for all compute nodes. Unchanged values stay.
+        An entry for a uuid or a name takes precedence over the entry for all compute nodes. Equal values stay.
 
         Raises:
             ValueError: a provider already has the resource class or a standard trait, or two entries match one

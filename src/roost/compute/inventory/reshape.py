@@ -86,7 +86,7 @@ class Reshaper:
     ) -> WrittenTree:
         """Write the provider tree of a node; write nothing that is unchanged.
 
-        After a concurrent change, repeat it with a new tree and new allocations.
+        After a concurrent change, repeat the write with a new tree and new allocations.
 
         Args:
             node: name of the node.
@@ -97,8 +97,8 @@ class Reshaper:
 
         Raises:
             ReshapeNeeded: inventories must move, and may not now; nothing was written.
-            ReshapeFailed: they cannot move, or every attempt met a concurrent change. Placement is unchanged, unless
-                the message says otherwise.
+            ReshapeFailed: inventories cannot move, or every attempt met a concurrent change. Placement is unchanged,
+                except for remains in the message.
             Conflict: every attempt met a concurrent change, and inventories need not move any more.
             ValueError: the operators' additions conflict with the driver's inventories.
             BadSettings: its devices conflict with the settings.
@@ -160,13 +160,13 @@ class Reshaper:
             self._begin(node, error.moved)
         else:
             return tree, None
-        tree = self._read_tree(node)  # The state before the driver's error does not matter.
+        tree = self._read_tree(node)  # The driver may have edited the first tree before its error.
         held = self._report.get_allocations_for_provider_tree(node.uuid)
         self._driver.update_provider_tree(tree, node.name, held)
         return tree, held
 
     def _edit_with_allocations(self, node: _Node, tree: ProviderTree) -> Allocations | None:
-        """Let the driver edit tree and allocations; return the allocations if they or inventories moved."""
+        """Let the driver edit tree and allocations; return the allocations if allocations or inventories moved."""
         held = self._report.get_allocations_for_provider_tree(node.uuid)
         held_before, tree_before = copy.deepcopy(held), copy.deepcopy(tree)
         self._driver.update_provider_tree(tree, node.name, held)
@@ -220,11 +220,11 @@ class Reshaper:
         return False
 
     def _give_up(self, node: _Node, conflict: Conflict) -> ReshapeFailed:
-        """Delete the unused providers of failed attempts, and raise the reason."""
+        """Delete the unused providers of failed attempts, and return the error."""
         problem = f"each of {self._tries} attempts met a concurrent change, the last time: {conflict}"
         try:
             tree = self._report.get_provider_tree_and_ensure_root(node.uuid, node.name)
-            # Those that a completed reshape has filled stay.
+            # Providers with inventories from a completed reshape stay.
             empty = [each for each in tree.get_provider_uuids(node.uuid) if not tree.has_inventory(each)]
             left = [
                 name

@@ -76,11 +76,11 @@ class Tracker:
         host: name of the service.
         driver: the initialised driver of the host.
         report: the report client of the host.
-        reshaper: with the same driver and report client.
+        reshaper: a reshaper with the same driver and report client.
         journal: durable records of nodes and guests.
         monitors: measurements.
-        instances: returns the state of instances; None: leave their allocations alone.
-        devices: writes PCI devices to Placement, as ``reshaper`` does; None: none are written.
+        instances: look-up of instances; None: release no allocations of deleted or moved instances.
+        devices: PCI devices in Placement, the same object as in ``reshaper``; None: no devices in Placement.
         periodic_reshape: see ``ReshapeTerms``.
         is_packing: whether to prefer the fullest memory nodes to the emptiest.
         host_ip: address for guests; empty: unknown.
@@ -119,11 +119,11 @@ class Tracker:
 
         Args:
             node: name of the node.
-            is_startup: whether the agent is starting, so that inventories may move: until the first report.
+            is_startup: whether the agent is starting, so that inventories may move; true until the first report.
             is_disabled: whether an operator has disabled the service; None: unknown.
 
         Returns:
-            None: it failed this time, and the log has the reason.
+            None: the update failed, and the log has the reason.
 
         Raises:
             ReshapeFailed: inventories must move and cannot; after any of these errors the agent must end.
@@ -148,24 +148,24 @@ class Tracker:
         """Return the use of a node after its update.
 
         Raises:
-            KeyError: it was not updated.
+            KeyError: the node was not updated.
         """
         return self._uses[node]
 
     def node_uuid(self, node: str, reported: str | None = None) -> str:
-        """Return the uuid of a node, and record it; a new node gets a new one.
+        """Return the uuid of a node, and record it; a new node gets a new uuid.
 
         Args:
-            reported: uuid from its driver; None: it reports none.
+            reported: uuid from its driver; None: the driver reports none.
 
         Raises:
-            BadSettings: it differs from the record, or is malformed.
+            BadSettings: the reported uuid differs from the record, or is malformed.
         """
         known = self._journal.node_uuids().get(node)
         if reported is not None and uuid_bytes(reported) is None:
             raise BadSettings(f"node {node}", f"its driver reports {quote_value(reported)}, which is not a UUID")
         if known is not None and reported is not None and reported != known:
-            raise BadSettings(f"node {node}", f"its driver reports uuid {reported}, and it was {known}")
+            raise BadSettings(f"node {node}", f"its driver reports uuid {reported}, but its recorded uuid is {known}")
         found = known or reported or self._new_uuid()
         if known is None:
             self._journal.keep_node(node, found)
@@ -174,7 +174,7 @@ class Tracker:
     def drop_gone_nodes(self) -> list[str]:
         """Delete the providers of permanently removed nodes without allocations; return the names of these nodes.
 
-        Other providers stay for a later call, and the reason is logged.
+        Nodes with allocations stay until a later call, and the reason is logged.
 
         Raises:
             JournalLost: the record of a node cannot be deleted.
@@ -246,10 +246,10 @@ class Tracker:
         return NodeReport(node=node, uuid=uuid, facts=use.facts, is_reshaped=written.is_reshaped, released=released)
 
     def _count_devices(self, node: str, resources: NodeResources) -> CountedDevices:
-        """Return the devices of a node in Placement's inventories with their holders; empty if there are none.
+        """Return the devices of a node for Placement, with their holders; empty if devices are not in Placement.
 
         Raises:
-            BadSettings: they conflict with the settings, or the devices of a guest are unknown.
+            BadSettings: the devices conflict with the settings, or the devices of a guest are unknown.
         """
         if self._devices is None:
             return CountedDevices()
@@ -263,7 +263,7 @@ class Tracker:
     def _clean(self, node: str, uuid: str, written: WrittenTree) -> tuple[str, ...]:
         """Release the allocations of deleted and moved instances on a node; return their uuids.
 
-        If their state is unknown, leave them for later.
+        If the state of instances is unknown, leave all allocations for a later update.
         """
         if self._instances is None:
             return ()
@@ -276,7 +276,7 @@ class Tracker:
 
     def _release_untracked(self, instances: Instances, node: str, below: Sequence[str]) -> tuple[str, ...]:
         holders = {each for one in below for each in self._report.get_allocations_for_resource_provider(one)}
-        # A guest to destroy uses its resources until then.
+        # A guest uses its resources until it is destroyed.
         guests = (each.uuid for each in check_guests(self._driver.guests()))
         tracked = {*self._journal.instances(node), *self._journal.migrations(node), *guests}
         others = sorted(holders - tracked)
@@ -296,7 +296,8 @@ class Tracker:
     ) -> list[str]:
         """Release the allocations that moved instances have on a node; return their uuids."""
         known = {each: self._report.get_allocs_for_consumer(each) for each in moved}
-        # Read again: one that returned meanwhile is busy now, and a later operation changes its status.
+        # Read the standings again after the allocations: an instance on its way back here is busy by now. If it starts
+        # later, its allocations change, and the release conflicts.
         standings = instances.standings(moved) if moved else {}
         left = []
         for each in judge(moved, tracked=(), standings=standings, host=self._host).moved:
@@ -314,7 +315,7 @@ class Tracker:
         """Call the release of a consumer; return whether it succeeded."""
         try:
             release()
-        except Conflict as error:  # It changed a moment ago; the next update looks again.
+        except Conflict as error:  # The consumer has just changed; the next update tries again.
             log.event("allocation_kept", node=node, consumer=consumer, problem=str(error))
             return False
         log.event("allocation_released", node=node, consumer=consumer, problem="its instance is deleted or has moved")
@@ -343,6 +344,6 @@ class Tracker:
 
 
 def _check_pieces(node: str, use: HostUse) -> None:
-    """Refuse a node that lacks single resources of its guests, since another guest could get them."""
+    """Refuse a node without a piece of its guests: another guest could get the same piece under a new name."""
     for holder, names in use.missing_pieces.items():
         raise BadSettings(f"node {node}", f"{holder} has {', '.join(names)}, which is missing now")

@@ -1,4 +1,4 @@
-"""Single resources of a host, such as persistent memory: the driver names each, and one guest at a time has it."""
+"""Pieces: single resources of a host, such as persistent memory, named by the driver, each for one guest."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -42,11 +42,11 @@ def pieces_in(tree: ProviderTree, root: str) -> dict[str, dict[str, frozenset[st
 def choose(
     allocations: Mapping[str, Mapping[str, int]], providers: Providers, *, taken: Collection[str], own: Collection[str]
 ) -> Chosen:
-    """Choose the pieces of a guest: as many as it holds of each class with pieces, its present ones first.
+    """Choose as many pieces of each class for a guest as it has allocated, its present pieces first.
 
     Args:
         allocations: provider uuid -> resource class -> amount.
-        providers: of the host; allocations on other providers are ignored.
+        providers: the pieces of the host by provider; allocations on other providers are ignored.
         taken: names of the pieces of other guests.
         own: names of the guest's present pieces.
     """

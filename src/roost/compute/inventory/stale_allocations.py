@@ -1,4 +1,4 @@
-"""Finds allocations on a node of instances that are deleted or have moved."""
+"""Finds the allocations of deleted and moved instances on a node."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
@@ -13,7 +13,7 @@ class Instances(Protocol):
         """Return the standings of instances, without unknown ones.
 
         Raises:
-            Unavailable: they are not available now.
+            Unavailable: the server does not answer now.
         """
 
 
@@ -28,7 +28,7 @@ class Judgment(NamedTuple):
 def judge(
     consumers: Iterable[str], *, tracked: Collection[str], standings: Mapping[str, Standing], host: str
 ) -> Judgment:
-    """Return the consumers that release their allocations on a node.
+    """Find the consumers to release on a node.
 
     Args:
         consumers: uuids of those with allocations on the node.
@@ -48,7 +48,7 @@ def judge(
         if standing.is_deleted:
             released.append(consumer)
         elif standing.is_busy:
-            continue  # Its operation releases the rest, or moves it here.
+            continue  # Its operation releases these allocations, or moves the instance to this host.
         elif standing.host.lower() != host.lower():
             moved.append(consumer)
         else:

@@ -43,7 +43,7 @@ class Consumers:
         """Return all allocations of the consumers of some providers, including those on other providers."""
         consumers = sorted({consumer for uuid in uuids for consumer in self.of_provider(uuid)})
         records = ((consumer, self.answer_of(consumer)) for consumer in consumers)
-        # Some may have been released meanwhile.
+        # Some consumers may have released their allocations meanwhile.
         return {consumer: _record(found) for consumer, found in records if part(found, "allocations")}
 
     # --- write ---
@@ -83,11 +83,11 @@ class Consumers:
         return False
 
     def change(self, consumer_uuid: str, edit: Callable[[Amounts], dict[str, dict[str, int]]]) -> bool:
-        """Change the allocations of a consumer by a function; return whether they differ.
+        """Change the allocations of a consumer with a function; return whether it changed them.
 
         Raises:
-            NotFound: it has no allocations.
-            Conflict: every attempt met a concurrent change of it or its providers.
+            NotFound: the consumer has no allocations.
+            Conflict: every attempt met a concurrent change of the consumer or its providers.
         """
         path = f"/allocations/{consumer_uuid}"
         for _ in self._session.retries.attempts():
@@ -133,7 +133,7 @@ class Consumers:
         return False
 
     def release(self, consumer_uuid: str) -> bool:
-        """Release all allocations of a consumer, unless it changes meanwhile; return whether there were any."""
+        """Release all allocations of a consumer, unless it changes concurrently; return whether there were any."""
         found = self.answer_of(consumer_uuid)
         if not part(found, "allocations"):
             return False  # Some servers would keep a consumer after an empty release.
@@ -143,7 +143,7 @@ class Consumers:
         return True
 
     def release_on(self, consumer_uuid: str, known: Mapping[str, Any], uuids: Collection[str]) -> bool:
-        """Release the allocations of a consumer on some providers, unless it changed since its reading."""
+        """Release the allocations of a consumer on some providers, if it is unchanged since it was read."""
         held = amounts_of(part(known, "allocations"))
         remaining = {uuid: each for uuid, each in held.items() if uuid not in uuids}
         if remaining == held:
@@ -182,7 +182,7 @@ class Consumers:
         return None
 
     def _send(self, consumer_uuid: str, amounts: Amounts, body: Mapping[str, Any], *, version: str) -> Answer:
-        """Replace the allocations of a consumer, and return the answer; that of an earlier attempt if it succeeded."""
+        """Replace the allocations of a consumer; return the answer, or 204 if an unanswered attempt succeeded."""
         body = {**body, "allocations": holdings_of(amounts)}
         answer = self._session.request("PUT", f"/allocations/{consumer_uuid}", body, version=version)
         if answer.status == 409 and answer.is_repeated and self._holds(consumer_uuid, amounts):

@@ -69,7 +69,7 @@ class TreeFlush:
             with self._syncing(tree, uuid):
                 if self._providers.create(uuid, name=edited.name, parent_uuid=edited.parent_uuid):
                     created.append(uuid)
-            # The editor's generation stays, so that no later change is overwritten.
+            # Keep the editor's generation, so that no later change is overwritten.
             if edited.generation is None or uuid in created:
                 _set_generation(tree, uuid, self._cache.tree.data(uuid).generation)
         self._cache.note_flushed(tree)
@@ -95,7 +95,7 @@ class TreeFlush:
         try:
             answer = self._session.request("POST", _RESHAPER, body, version=RESHAPE_VERSION)
         except PlacementGone as error:
-            # It may have succeeded, so nothing is undone.
+            # The request may have succeeded, so nothing is undone.
             self._cache.forget_trees(tree.get_provider_uuids())
             problem = f"the reshape was not answered, and may have been carried out: {error}"
             raise ReshapeFailed(_node_of(tree), problem) from error
@@ -124,13 +124,13 @@ class TreeFlush:
         is_race = answer.status == 409 and answer.code == GENERATION_CODE
         problem = f"the reshape is refused: {answer.problem}"
         refused = Conflict(problem, code=answer.code) if is_race else ReshapeFailed(_node_of(tree), problem)
-        # An attempt that succeeded without an answer conflicts with its repetition; then nothing may be undone.
+        # If an unanswered attempt succeeded, its repetition conflicts with it; then nothing may be undone.
         if not (is_race and answer.is_repeated):
             self._undo(created, refused)
         raise refused
 
     def _is_unchanged_shared(self, tree: ProviderTree, uuid: str) -> bool:
-        """Return whether a provider that other hosts write too is unchanged; then there is no conflict."""
+        """Return whether a provider is sharing and unchanged; other hosts write it, too, so it is left out."""
         return self._cache.is_shared(uuid) and not self._cache.tree.has_inventory_changed(
             uuid, tree.data(uuid).inventory
         )
@@ -141,7 +141,7 @@ class TreeFlush:
         return {"inventories": edited.inventory, "resource_provider_generation": generation}
 
     def _undo(self, created: Sequence[str], error: RoostError) -> None:
-        """Delete the new providers of a failed reshape, and name those that remain."""
+        """Delete the new providers of a failed reshape; add remaining ones to the message of the error."""
         remaining = []
         for uuid in reversed(created):
             try:
@@ -153,7 +153,7 @@ class TreeFlush:
 
     @contextmanager
     def _syncing(self, tree: ProviderTree, *uuids: str) -> Iterator[None]:
-        """After an error, drop the providers' trees from the cache; raise SyncFailed for unspecific errors."""
+        """After an error, drop the providers' trees from the cache; turn it into SyncFailed unless it is specific."""
         try:
             yield
         except RoostError as error:
@@ -169,7 +169,7 @@ def _set_generation(tree: ProviderTree, uuid: str, generation: int | None) -> No
 
 
 def _allocations_body(allocations: Allocations) -> dict[str, Any]:
-    """Return allocations in the form of the reshaper: without generations of providers, and without empty ones."""
+    """Return allocations in the form of the reshaper: without provider generations and empty allocations."""
     return {
         consumer: {
             "allocations": holdings_of(amounts_of(record["allocations"])),
@@ -182,5 +182,5 @@ def _allocations_body(allocations: Allocations) -> dict[str, Any]:
 
 
 def _node_of(tree: ProviderTree) -> str:
-    """Return the name of the node: its root is the first; sharing providers follow."""
+    """Return the name of the node, which is the first root of the tree; sharing providers follow."""
     return tree.data(tree.get_provider_uuids()[0]).name

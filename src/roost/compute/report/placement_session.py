@@ -26,13 +26,13 @@ class Http(Protocol):
 
 
 class RetryPolicy:
-    """The number of attempts, and the pauses between them: a random part of 2 s, then of 4 s, and so on.
+    """The number of attempts, and the random pauses between them: up to 2 s, then up to 4 s, and so on.
 
     Args:
         sleep: waits a number of seconds.
-        uniform: returns a random number between two.
-        tries: >= 1.
-        step_s: increment of the longest pause.
+        uniform: returns a random number between two numbers.
+        tries: number of attempts, >= 1.
+        step_s: increment of the longest pause, in seconds.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class PlacementSession:
 
     Args:
         http: the transport.
-        retries: of a request; callers use it too.
+        retries: policy for the repetition of a request; callers use it, too.
     """
 
     def __init__(self, http: Http, retries: RetryPolicy) -> None:
@@ -91,8 +91,9 @@ class PlacementSession:
         """Return the body of a resource.
 
         Raises:
-            NotFound: it does not exist.
-            PlacementGone: there is no answer, or not one of a Placement; and the errors of ``refusal``.
+            NotFound: the resource does not exist.
+            PlacementGone: there is no answer, or not an answer of a Placement.
+            RoostError: the other errors of ``refusal``.
         """
         answer = self.request("GET", path, version=version)
         if answer.status != 200:
@@ -119,7 +120,7 @@ def part(record: Any, name: str) -> Any:
     """Return a member of an answer.
 
     Raises:
-        PlacementGone: it is missing.
+        PlacementGone: the member is missing.
     """
     try:
         return record[name]

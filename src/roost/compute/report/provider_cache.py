@@ -13,7 +13,7 @@ class Cache:
 
     Args:
         elapsed_s: returns the seconds of a monotonic clock.
-        refresh_s: age at which the data of a provider is stale; 0: never.
+        refresh_s: age in seconds at which the data of a provider is stale; 0: never.
     """
 
     def __init__(self, *, elapsed_s: Callable[[], float], refresh_s: float) -> None:
@@ -24,20 +24,20 @@ class Cache:
         self._copies: WeakKeyDictionary[ProviderTree, frozenset[str]] = WeakKeyDictionary()
 
     def copy_tree(self) -> ProviderTree:
-        """Return a copy to edit; providers missing from it later were removed by its editor."""
+        """Return a copy to edit, and record its providers, so that ``find_removed`` finds removals by its editor."""
         twin = copy.deepcopy(self.tree)
         self._copies[twin] = frozenset(twin.get_provider_uuids())
         return twin
 
     def note_flushed(self, edited: ProviderTree) -> None:
-        """Record that an edited tree is complete; providers missing from it later were removed by its editor."""
+        """Record the providers of an edited tree, so that ``find_removed`` finds later removals by its editor."""
         self._copies[edited] = self._copies.get(edited, frozenset()) | frozenset(edited.get_provider_uuids())
 
     def find_removed(self, edited: ProviderTree) -> list[str]:
         """Return the known providers that an edited tree lacks, each after its parent.
 
-        Providers read after its copy were not removed by its editor. A tree that is not such a copy may lack roots.
-        Sharing providers are never removed.
+        For a copy from ``copy_tree``, ignore providers read after the copy. For another tree, compare only the trees of
+        its roots. Sharing providers are never removed.
         """
         left = set(edited.get_provider_uuids())
         known = self.tree.get_provider_uuids()

@@ -1,4 +1,4 @@
-"""Inventories, traits and aggregates of a provider, written if they differ."""
+"""Writes of a provider's inventories, traits and aggregates, if they differ from the cache."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -17,8 +17,9 @@ _CUSTOM = "CUSTOM_"
 class Offers:
     """Inventories and labels of the providers of a Placement.
 
-    Each ``set_…`` writes only a difference from the cache, at the given generation, else at that of the cache, and
-    returns the provider's new generation. A lost race raises Conflict, and drops the tree from the cache.
+    Each ``set_…`` method writes only if the cache differs, at the given or else the cached generation. It returns the
+    new generation of the provider, or the given one if it wrote nothing. After a lost race it drops the tree from the
+    cache, and raises Conflict.
     """
 
     def __init__(self, session: PlacementSession, cache: Cache, *, names_max: int) -> None:
@@ -61,7 +62,7 @@ class Offers:
         """Replace all aggregates of a provider.
 
         Args:
-            use_cache: whether to write nothing if the cache has no difference.
+            use_cache: whether to write nothing if the cached aggregates are equal.
 
         Raises:
             ValueError: there is no generation, and the cache must not be used.

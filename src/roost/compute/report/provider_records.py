@@ -1,4 +1,4 @@
-"""Reads, creates and deletes providers, and reads their data."""
+"""Reads, creates and deletes providers, and reads their inventories, aggregates and traits."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -55,7 +55,7 @@ class Providers:
             self.refresh(record["uuid"])
 
     def create(self, uuid: str, *, name: str, parent_uuid: str | None) -> bool:
-        """Create a provider; return whether it is new, and not another client's with the same uuid."""
+        """Create a provider; return whether it is new: False if a provider has the uuid already."""
         body = {"name": name, "uuid": uuid} | ({} if parent_uuid is None else {"parent_provider_uuid": parent_uuid})
         answer = self._session.request("POST", "/resource_providers", body, version=_CREATE_VERSION)
         if answer.status == 200:
@@ -78,7 +78,7 @@ class Providers:
         """Delete a provider, if it exists, and drop it from the cache.
 
         Raises:
-            InUse: it has allocations or children.
+            InUse: the provider has allocations or children.
         """
         path = f"/resource_providers/{uuid}"
         answer = self._session.request("DELETE", path, version=_TREE_VERSION)
@@ -89,7 +89,7 @@ class Providers:
         self._cache.forget(uuid)
 
     def in_tree(self, uuid: str) -> list[ProviderRecord]:
-        """Return the providers of a provider's whole tree, by uuid; empty if it does not exist."""
+        """Return the providers of a provider's whole tree, sorted by uuid; empty if the provider does not exist."""
         return self._list_pages(f"in_tree={uuid}", version=_TREE_VERSION)
 
     def find_by_name(self, name: str) -> ProviderRecord:

@@ -25,25 +25,25 @@ T = TypeVar("T")
 
 
 class Candidates(NamedTuple):
-    """The response to a candidate query; all None: there was none."""
+    """The response to a candidate query; all fields are None if there was no response."""
 
     allocation_requests: list[dict[str, Any]] | None = None
     provider_summaries: dict[str, Any] | None = None
-    version: str | None = None  # of the requests, for the claim
+    version: str | None = None  # microversion of the requests, for the claim
 
 
 class ReportClient:
     """Keeps a host's inventories in Placement up to date, and writes the allocations of consumers.
 
-    A request without an answer is repeated a few times, after pauses; then every method raises PlacementGone. The other
-    errors: BadRequest, correct the request; Conflict, a concurrent change, read again; InUse, release first; NotFound.
-    Methods for providers are for one thread at a time; those for consumers are as thread-safe as ``http``.
+    An unanswered request is repeated a few times, after pauses. Then methods raise PlacementGone, unless stated
+    otherwise. They also raise BadRequest for an invalid request, and NotFound. Only one thread at a time may call
+    methods for providers; methods for consumers are as thread-safe as ``http``.
 
     Args:
         http: the transport to the Placement.
-        clock: gives the age of cached providers.
+        clock: measures the age of cached providers.
         sleep: waits a number of seconds, between attempts.
-        uniform: returns a random number between two.
+        uniform: returns a random number between two numbers.
         tries: maximum number of attempts, >= 1.
         refresh_s: age at which a cached provider is read again; 0: never.
         sharing_max: maximum number of aggregates, or traits, in one request, >= 1.
@@ -90,18 +90,18 @@ class ReportClient:
     def update_from_provider_tree(self, new_tree: ProviderTree, allocations: Allocations | None = None) -> None:
         """Write an edited tree to Placement.
 
-        In this order: create new providers, parents first; with allocations, replace all inventories and these
-        allocations in one request; delete removed providers, children first; write changed inventories, aggregates and
-        traits, children first. Only the one request is atomic. After an error the tree is read again the next time. The
-        tree gets the generations of its writes.
+        In this order: create new providers, parents first; with ``allocations``, reshape: replace all inventories and
+        these allocations in one request; delete removed providers, children first; write changed inventories,
+        aggregates and traits, children first. Only the reshape is atomic. After an error, the next call reads the tree
+        again. On return, ``new_tree`` has the generations of its writes.
 
         Args:
-            allocations: all new allocations of each of these consumers; an empty mapping is a reshape too. None: none.
+            new_tree: the edited tree.
+            allocations: the complete new allocations of some consumers, or an empty mapping; None: do not reshape.
 
         Raises:
             Conflict: a concurrent change; start again with a new tree, and new allocations.
-            ReshapeFailed: the one request was refused or not answered. After a refusal its new providers are deleted
-                again.
+            ReshapeFailed: the reshape was refused or not answered. After a refusal, its new providers are deleted.
             InUse: an inventory to delete is in use.
             SyncFailed: another request was refused or not answered; completed writes stay.
         """
@@ -123,7 +123,7 @@ class ReportClient:
         """Delete the tree of a host, children first; return the providers that are still in use.
 
         Args:
-            consumers: released first, whatever they hold: instances of the host, completed evacuations.
+            consumers: consumers to release first, on all providers: instances of the host, completed evacuations.
         """
         for consumer in consumers:
             self._consumers.drop(consumer)
@@ -156,11 +156,11 @@ class ReportClient:
     def set_aggregates_for_provider(
         self, uuid: str, aggregates: Collection[str], *, use_cache: bool = True, generation: int | None = None
     ) -> None:
-        """Replace the aggregates of a provider; those of a cached one only if they differ.
+        """Replace the aggregates of a provider, if the cached ones differ.
 
         Args:
             use_cache: False: write in any case; the provider need not be cached.
-            generation: of the provider; necessary without the cache.
+            generation: generation of the provider; required if ``use_cache`` is False.
 
         Raises:
             ValueError: the generation is missing.
@@ -172,7 +172,7 @@ class ReportClient:
         self._change_aggregates(host_name, lambda found: found | {aggregate_uuid})
 
     def aggregate_remove_host(self, aggregate_uuid: str, host_name: str) -> None:
-        """Remove the provider of a host from an aggregate, if it is in it."""
+        """Remove the provider of a host from an aggregate, if it is a member."""
         self._change_aggregates(host_name, lambda found: found - {aggregate_uuid})
 
     # --- allocations ---
@@ -180,8 +180,8 @@ class ReportClient:
     def get_allocations_for_provider_tree(self, name: str) -> Allocations:
         """Return all allocations of the consumers of a cached tree, including those on sharing providers.
 
-        Consumers are found by the providers of the tree itself, because sharing ones also serve other hosts. So
-        consumers with allocations only there are missed.
+        The search for consumers covers only the tree itself, since sharing providers also serve other hosts. So it
+        misses consumers with allocations only on sharing providers.
 
         Args:
             name: name or uuid of a provider of the tree.
@@ -197,7 +197,7 @@ class ReportClient:
         return self._consumers.of_provider(uuid)
 
     def get_allocs_for_consumer(self, consumer_uuid: str) -> dict[str, Any]:
-        """Return the full response for a consumer; without allocations, only these, empty."""
+        """Return the full response for a consumer; without allocations, it has only an empty ``allocations``."""
         return self._consumers.answer_of(consumer_uuid)
 
     def get_allocations_for_consumer(self, consumer_uuid: str) -> dict[str, Any] | None:
@@ -217,10 +217,11 @@ class ReportClient:
     ) -> bool:
         """Claim the amounts of a request for a consumer; return whether it succeeded.
 
-        A consumer with allocations is being moved: it keeps these, and claims the amounts on other providers.
+        A consumer that already has allocations is moving: it keeps them, and claims the amounts on other providers.
 
         Args:
-            consumer_generation: of a consumer that is forced to a host; None: it is new, or the present one.
+            consumer_generation: generation of a consumer forced to a host; None: a new consumer, or the present
+                generation.
 
         Raises:
             Conflict: the consumer changed meanwhile.
@@ -238,7 +239,7 @@ class ReportClient:
         """Replace all allocations of a consumer; return whether it succeeded.
 
         Args:
-            payload: the body of the request, with the generation of the consumer, None for a new one.
+            payload: the body of the request, with the generation of the consumer, or None for a new consumer.
 
         Raises:
             Conflict: the consumer changed meanwhile.
@@ -252,8 +253,8 @@ class ReportClient:
             resources: by provider uuid, then by class.
 
         Raises:
-            NotFound: it has no allocations yet.
-            Conflict: they do not fit, or every attempt met a concurrent change.
+            NotFound: the consumer has no allocations yet.
+            Conflict: the amounts do not fit, or every attempt met a concurrent change.
         """
         self._consumers.change(consumer_uuid, lambda held: held_allocations.add(held, resources))
 
@@ -261,8 +262,8 @@ class ReportClient:
         """Release a part of a consumer's allocations.
 
         Raises:
-            BadRequest: it does not hold as much.
-            NotFound: it has no allocations.
+            BadRequest: the consumer holds less.
+            NotFound: the consumer has no allocations.
             Conflict: every attempt met a concurrent change.
         """
         self._consumers.change(consumer_uuid, lambda held: held_allocations.subtract(held, resources))
@@ -271,7 +272,7 @@ class ReportClient:
         """Release all allocations of a consumer in a provider's tree; return whether there were any.
 
         Raises:
-            NotFound: it has no allocations at all.
+            NotFound: the consumer has no allocations at all.
             Conflict: every attempt met a concurrent change.
         """
         within = {each["uuid"] for each in self._providers.in_tree(root_uuid)}
@@ -286,20 +287,20 @@ class ReportClient:
 
         Args:
             known: response of ``get_allocs_for_consumer``.
-            uuids: of the providers.
+            uuids: uuids of the providers.
 
         Raises:
-            Conflict: it changed since then.
+            Conflict: the consumer changed since that response.
         """
         return self._consumers.release_on(consumer_uuid, known, uuids)
 
     def move_allocations(self, source_uuid: str, target_uuid: str) -> bool:
-        """Move the allocations of one consumer to another, in one request; return whether the latter has them.
+        """Move the allocations of one consumer to another, in one request; return whether the target has them.
 
-        If only the latter has allocations, the move was completed before.
+        If only the target has allocations, an earlier call has moved them.
 
         Raises:
-            Conflict: one of them changed meanwhile.
+            Conflict: one of the consumers changed meanwhile.
         """
         return self._consumers.move(source_uuid, target_uuid)
 
@@ -310,7 +311,7 @@ class ReportClient:
             force: release them despite concurrent changes.
 
         Raises:
-            Conflict: it changed meanwhile, without ``force``.
+            Conflict: the consumer changed meanwhile, without ``force``.
         """
         return self._consumers.drop(consumer_uuid) if force else self._consumers.release(consumer_uuid)
 
@@ -330,7 +331,7 @@ class ReportClient:
         return Candidates(requests, summaries, CANDIDATES_VERSION)
 
     def get_usages_counts_for_quota(self, project_id: str, user_id: str | None = None) -> dict[str, dict[str, int]]:
-        """Return the cores and the memory in MiB, as ``ram``, of a ``project``, and of a ``user`` in it."""
+        """Return the used ``cores`` and ``ram`` (MiB) of a ``project``, and of a ``user`` in the project."""
         found = {"project": _counts(self._usages(project_id=project_id))}
         if user_id is not None:
             found["user"] = _counts(self._usages(project_id=project_id, user_id=user_id))

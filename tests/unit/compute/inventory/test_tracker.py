@@ -102,7 +102,7 @@ def test_node_keeps_its_first_uuid():
     assert (node_tracker.node_uuid("host-a"), book.nodes) == ("fresh", {"host-a": "fresh"})
     driver_uuid, other = uuid_named("told"), uuid_named("other")
     assert node_tracker.node_uuid("host-b", driver_uuid) == node_tracker.node_uuid("host-b") == driver_uuid
-    with pytest.raises(BadSettings, match=f"reports uuid {other}, and it was {driver_uuid}"):
+    with pytest.raises(BadSettings, match=f"reports uuid {other}, but its recorded uuid is {driver_uuid}"):
         node_tracker.node_uuid("host-b", other)
     with pytest.raises(BadSettings, match="reports 'serial 7', which is not a UUID"):
         node_tracker.node_uuid("host-c", "serial 7")
