@@ -220,7 +220,7 @@ def test_impossible_reshape_stops_the_agent_and_leaves_placement_unchanged(host)
     # One of the two GPUs is gone, so there is none for the stranger.
     host.start(script("gpus", NODE.replace(', {name = "gpu1", vgpus = 1}', "")))
     assert host.agent.ended() == 9
-    reason = f"{stranger} holds 1 VGPU and has no guest, and guests use the rest"
+    reason = f"{stranger} holds 1 VGPU and has no guest, and too few are free"
     last = host.agent.log.read_text().splitlines()[-1]
     assert (last.startswith("roost: "), reason in last) == (True, True)
     assert tree(host) == before

@@ -43,10 +43,10 @@ def choose_pci(
         devices: the devices for instances.
         used: addresses of the devices of other guests.
         cells: ids of the guest's memory nodes; None: any.
-        sockets: of each memory node of the host.
+        sockets: socket of each memory node of the host, by id.
 
     Raises:
-        BuildFailed: there are not enough free ones.
+        BuildFailed: there are not enough free devices.
     """
     known = [*devices]
     busy = {*used}

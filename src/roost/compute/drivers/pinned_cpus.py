@@ -20,23 +20,23 @@ def is_due(root: Collection[str], guests: Mapping[str, Processors], *, was_offer
     """Return whether dedicated processors are about to become PCPU for the first time.
 
     Args:
-        root: classes of the provider that offers processors so far.
-        guests: their processors, by uuid.
+        root: resource classes of the root, which offers the processors so far.
+        guests: processors of the guests, by uuid.
         was_offered, is_offered: whether the node had PCPU, and will have it.
     """
     return is_offered and not was_offered and VCPU in root and any(each.dedicated for each in guests.values())
 
 
 def to_move(allocations: Allocations, root: str, guests: Mapping[str, Processors]) -> dict[str, int]:
-    """Return the consumers whose VCPU of a root are dedicated processors, and the amounts.
+    """Return the amounts of VCPU on a root for dedicated processors, by consumer.
 
     The consumer of a migration holds the allocations of a departing guest, and so its processors. Allocations without a
     guest stay.
 
     Args:
-        allocations: of all consumers.
-        root: uuid of the provider.
-        guests: their processors, by uuid.
+        allocations: allocations of all consumers.
+        root: uuid of the root.
+        guests: processors of the guests, by uuid.
     """
     leaving = [each for uuid, each in guests.items() if uuid not in allocations]
     found = {}

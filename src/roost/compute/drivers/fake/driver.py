@@ -39,7 +39,7 @@ from roost.model.work.guest import GuestReport, GuestSpec, GuestState, TransferT
 
 _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
 _SAVED = "saved-"  # prefix of the ids of saved images
-_EXPECTED = b""  # the arrived part of an expected guest
+_EXPECTED = b""  # data of an expected guest before its arrival
 _PROCESS_SHELF = MemoryShelf()  # of all hosts in this process without a folder
 
 
@@ -93,7 +93,7 @@ class Fake:
 
     def start(self, host: str) -> None:
         """Begin to work for a host, with its earlier guests."""
-        if host != self._host:  # A second call, after it was not ready, continues its faults.
+        if host != self._host:  # A repeated call, after DriverNotReady, continues the faults.
             self._reset(host)
         self._faults.strike("start")
         names = [*self._nodes]
@@ -258,7 +258,7 @@ class Fake:
         self._arrive(replace(coming, spec=spec), arrival)
 
     def discard(self, uuid: str, operation: str) -> None:
-        """Undo an operation here for an arriving guest."""
+        """Undo an operation of an arriving guest on this host."""
         self._receive()
         self._faults.strike("discard")
         record = self._record
@@ -283,7 +283,7 @@ class Fake:
         """Move a running guest elsewhere."""
         if not self._script.can_live_migrate:
             raise BuildAborted(f"guests on {self._host} cannot move while they run")
-        self._receive()  # It may have returned after an earlier migration.
+        self._receive()  # The guest may have returned after an earlier migration.
         if self._record.left.get(uuid) == to.address and uuid not in self._record.guests:
             return
         guest = self._find_complete(uuid)
@@ -297,7 +297,7 @@ class Fake:
         arrival = Arrival(disk=(*guest.disk, f"left {self._host}"), is_running=True)
         with self._lock, self._restore_on_error():
             for records in (self._record.guests, self._record.coming, self._record.replaced):
-                records.pop(uuid, None)  # Also the preparation here for an abandoned move.
+                records.pop(uuid, None)  # Also any preparation here for an abandoned move.
             self._record.left[uuid] = to.address
             self._shelf.part(
                 self._host,
@@ -308,7 +308,7 @@ class Fake:
             )
 
     def abort_migration(self, uuid: str) -> None:
-        """Let a migration in progress fail."""
+        """Make a migration in progress fail."""
         self._aborted.add(uuid)
 
     # --- reports ---
@@ -459,10 +459,10 @@ class Fake:
         try:
             return replace(spec, devices=choose_pci(spec.pci, known, used=used, cells=None, sockets={}))
         except BuildFailed:
-            return spec  # It has no real devices, so a shortage rejects no guest.
+            return spec  # The fake driver has no real devices, so a shortage does not reject the guest.
 
     def _choose(self, spec: GuestSpec) -> Uses:
-        """Choose the parts of its node for a guest: those of its allocations, else the emptiest ones.
+        """Choose the parts of a node for a guest: those of its allocations, else the emptiest ones.
 
         Raises:
             BuildFailed: no part has room.
@@ -472,7 +472,7 @@ class Fake:
         parts, uses = parts_of(self._nodes[spec.node]), place_guest(spec)
         unplaced: dict[str, int] = {}
         for uuid, amounts in spec.allocations.items():
-            # Before the first update no provider is known; then each stands for the node.
+            # Before the first update no provider is known; then each counts as the root.
             part = self._part_of.get(uuid, None if self._part_of else ROOT)
             for name, amount in amounts.items() if part is not None else ():
                 if part:

@@ -1,4 +1,4 @@
-"""Faults of the fake driver: drawn from chance, so that a seed repeats them."""
+"""Faults of the fake driver: drawn at random from a seed, so that the same seed repeats them."""
 
 import random
 import threading
@@ -19,9 +19,9 @@ class Faults:
     """Draws the faults of a host, action by action.
 
     Args:
-        faults: in the order of their draws.
-        host: only its faults apply.
-        chance: each action draws one number per matching fault.
+        faults: the faults, in the order of their draws.
+        host: name of the host, which selects faults by their pattern.
+        chance: source of random numbers: each action draws one number per matching fault.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Faults:
         self._lock = threading.Lock()
 
     def strike(self, action: Action, *, on_crash: Callable[[], None] = lambda: None) -> None:
-        """Delay or fail an action, if it is drawn.
+        """Delay or fail an action, if a fault is drawn for it.
 
         Args:
             action: the action.

@@ -23,7 +23,7 @@ class FakeGuest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spec: GuestSpec
     operation: str
     state: GuestState
-    disk: tuple[str, ...] = ()  # its history, line by line; moves with it
+    disk: tuple[str, ...] = ()  # history of the guest, line by line; moves with it
     uses: Uses = {}
 
     @property
@@ -44,8 +44,8 @@ class HostRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     guests: dict[str, FakeGuest] = {}
     coming: dict[str, FakeGuest] = {}  # expected guests, with reserved resources
-    replaced: dict[str, FakeGuest] = {}  # guests before the completed move to their own host
-    left: dict[str, str] = {}  # targets of live-migrated guests, by address
+    replaced: dict[str, FakeGuest] = {}  # earlier states of guests that moved within the host
+    left: dict[str, str] = {}  # target addresses of live-migrated guests
     # By node: the parts that a reshape assigned to consumers without a guest yet.
     promised: dict[str, dict[str, Uses]] = {}
 
@@ -53,7 +53,7 @@ class HostRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Shelf(Protocol):
     """The storage of hosts, and the exchange between them. Threads may share it.
 
-    Methods raise ``DriverNotReady`` if it cannot be written or read now; then the stored state is unchanged.
+    Methods raise ``DriverNotReady`` if the storage cannot be written or read now; its state is then unchanged.
     """
 
     def keep(self, host: str, record: bytes) -> None:

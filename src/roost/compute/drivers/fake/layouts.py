@@ -1,4 +1,4 @@
-"""The providers of a fake node's resources, and the moves between two layouts with all allocations.
+"""The providers of a fake node's resources in each layout, and moves to another layout with all allocations.
 
 A node has *parts*: its physical GPUs, and its NUMA cells as ``numa<id>``. Their providers are children of the node,
 named ``<node>_<part>``. The part with the empty name is the root.
@@ -28,7 +28,7 @@ _Amounts = dict[str, int]  # by resource class
 
 
 def parts_of(node: FakeNode) -> dict[str, _Amounts]:
-    """Return the resources of each part of a node, on whatever provider they are."""
+    """Return the resources of each part of a node except the root, in any layout."""
     found = {gpu.name: {gpu.resource_class: gpu.vgpus} for gpu in node.gpu if gpu.vgpus}
     for cell in node.cell:
         functions = sum(each.dev_type == "type-VF" and each.numa_node == cell.id for each in node.pci)
@@ -62,21 +62,21 @@ def offers(node: FakeNode, layout: Layout) -> dict[str, _Amounts]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Move:
-    """The new parts of a class that leaves a provider."""
+    """The move of a class away from a part."""
 
-    to: tuple[str, ...]  # one or several parts
-    resource_class: str
+    to: tuple[str, ...]  # one or several new parts
+    resource_class: str  # its class there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shaping:
-    """One node on its providers.
+    """Writes one node into its provider tree.
 
     Args:
-        script: with the layout.
-        node: as it is on its host.
-        guests: their use of the parts, by uuid.
-        promised: the same of consumers without a guest yet; extended here.
+        script: contains the layout.
+        node: the node, with its names on the host.
+        guests: use of the parts by each guest, by uuid.
+        promised: parts assigned to consumers without a guest yet, by uuid; extended here.
     """
 
     script: Script
@@ -98,7 +98,7 @@ class Shaping:
         processors = self._processors()
         is_pinning = pinned_cpus.is_due(there[ROOT], processors, was_offered=was_offered, is_offered=is_offered)
         if is_pinning:
-            there[ROOT].add(pinned_cpus.PCPU)  # Temporarily: it may move on to the cells.
+            there[ROOT].add(pinned_cpus.PCPU)  # Temporarily: PCPU may move on to the cells.
         moves = self._find_moves(there, new)
         if moves or is_pinning:
             names = ", ".join(sorted({name for _, name in moves} | ({pinned_cpus.VCPU} if is_pinning else set())))
@@ -133,7 +133,7 @@ class Shaping:
         """Return the uuids of the node's own providers, by part."""
         root, prefix = tree.data(self.node.name), f"{self.node.name}_"
         further = {each.name for each in self.node.provider}
-        # The provider of a device may lack its trait yet.
+        # The new provider of a device may still lack its trait.
         further |= {
             provider_name(root.name, name) for each in self.node.pci for name in (each.address, each.parent_address)
         }
@@ -178,7 +178,7 @@ class Shaping:
     def _find_moves(
         self, there: Mapping[str, Iterable[str]], new: Mapping[str, Collection[str]]
     ) -> dict[tuple[str, str], _Move]:
-        """Return the new parts of each class that leaves a provider; unused classes have none.
+        """Return the moves of classes, by old part and class; classes without a new part are left out.
 
         Args:
             there, new: classes by part, before and after.
@@ -204,7 +204,7 @@ class Shaping:
     def _find_targets(
         self, allocations: Allocations, present: Mapping[str, str], moves: Mapping[tuple[str, str], _Move]
     ) -> dict[tuple[str, str, str], Uses]:
-        """Return the new parts of amounts: by consumer, part and class that they leave.
+        """Return the new parts and amounts of moving allocations, by consumer, old part and old class.
 
         Raises:
             ReshapeFailed: the allocations contradict the guests' use.
@@ -212,7 +212,7 @@ class Shaping:
         part_of = {uuid: part for part, uuid in present.items()}
         for gone in [each for each in self.promised if each not in allocations]:
             del self.promised[gone]
-        # These follow their guests; all others have a single target.
+        # Allocations of these classes follow their guests; all others have a single target.
         down = {name for (part, name), move in moves.items() if part == ROOT and move.to != (ROOT,)}
         targets: dict[tuple[str, str, str], Uses] = {}
         waiting: dict[str, _Amounts] = {}  # consumers without a guest here, and their allocations on the root
@@ -239,7 +239,7 @@ class Shaping:
         return targets
 
     def _placement_of(self, consumer: str, move: _Move, amount: int) -> Uses:
-        """Return the parts where a guest uses a class, and will hold it."""
+        """Return the use of a class by a guest, as its new allocations."""
         uses, resource_class = self.guests[consumer], move.resource_class
         found = {
             part: {resource_class: uses[part][resource_class]}
@@ -271,7 +271,7 @@ class Shaping:
                 uses = place(amounts, room)
                 if uses is None:
                     hard_amounts = ", ".join(f"{amount} {name}" for name, amount in amounts.items() if name not in SOFT)
-                    raise self._failure(f"{consumer} holds {hard_amounts} and has no guest, and guests use the rest")
+                    raise self._failure(f"{consumer} holds {hard_amounts} and has no guest, and too few are free")
                 self.promised[consumer] = uses
             for name in amounts:
                 targets[consumer, ROOT, name] = {
@@ -281,7 +281,7 @@ class Shaping:
     def _move(
         self, allocations: Allocations, present: Mapping[str, str], targets: Mapping[tuple[str, str, str], Uses]
     ) -> None:
-        """Edit allocations in place."""
+        """Move allocations to their new parts, in place."""
         for (consumer, part, name), uses in targets.items():
             held = allocations[consumer]["allocations"]
             del held[present[part]]["resources"][name]

@@ -21,13 +21,13 @@ def room_of(parts: Mapping[str, Mapping[str, int]], used: Iterable[Uses]) -> Use
 
 
 def place(amounts: Mapping[str, int], room: Uses) -> Uses | None:
-    """Choose parts for amounts, and subtract them from the free amounts.
+    """Choose parts for amounts, and subtract the amounts from the free amounts in ``room``.
 
-    A class goes to the emptiest of its parts, as a whole if it fits, else piece by piece. Classes of no part are left
-    out.
+    Classes with a common part go together to the emptiest part with enough room. If no part has enough, they are spread
+    over several parts. Classes of no part are left out.
 
     Returns:
-        None: there is not enough; the free amounts are unchanged.
+        The amounts by part; None: there is not enough room, and ``room`` is unchanged.
     """
     classes = [name for name in amounts if any(name in there for there in room.values())]
     uses: Uses = {}

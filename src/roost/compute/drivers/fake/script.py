@@ -61,7 +61,7 @@ def _check_once(problem: str, names: list[str]) -> None:
 class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A physical GPU."""
 
-    name: Annotated[_Name, Meta(description="Ends the name of its provider, such as pci_0000_06_00_0.")]
+    name: Annotated[_Name, Meta(description="Last part of its provider's name, such as pci_0000_06_00_0.")]
     vgpus: Annotated[_Amount, Meta(description="Number of its vGPUs; 0: it has no provider.")]
     resource_class: Annotated[str, Meta(description="Resource class of its vGPUs.")] = "VGPU"
     traits: Annotated[tuple[str, ...], Meta(description="Traits of its provider, in layout gpus.")] = ()

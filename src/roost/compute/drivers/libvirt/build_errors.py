@@ -14,8 +14,8 @@ def build_errors(link: Link, host: str, uuid: str) -> Iterator[None]:
 
     Args:
         link: the connection to libvirt.
-        host: the name of the host.
-        uuid: of the guest.
+        host: name of the host.
+        uuid: uuid of the guest.
     """
     try:
         yield

@@ -48,10 +48,10 @@ class Vgpu(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_devices(texts: Iterable[str]) -> NodeDevices:
-    """Return the devices among a host's node devices, by address or name; others are left out.
+    """Return the PCI devices, GPUs and mediated devices among libvirt's node devices, sorted by address or name.
 
     Raises:
-        DriverNotReady: one of them is malformed.
+        DriverNotReady: a device is malformed.
     """
     pci, gpus, mdevs = [], [], []
     for text in texts:
@@ -83,8 +83,8 @@ def passthrough(devices: Iterable[PciDevice], kinds: Iterable[tuple[str, str]]) 
     """Return the devices for instances.
 
     Args:
-        devices: of the host.
-        kinds: (vendor, product) of these, in lower case; product ``*`` is any.
+        devices: devices of the host.
+        kinds: (vendor, product) of devices for instances, in lower case; product ``*`` is any.
     """
     kinds = {*kinds}
     return tuple(
@@ -117,14 +117,14 @@ def choose_vgpus(
     """Return vGPUs for a guest: existing free ones first, then new ones.
 
     Args:
-        counts: number of each GPU; of ``ANY_GPU``: of any.
-        devices: of the host.
+        counts: number of vGPUs by name of the GPU; ``ANY_GPU``: on any GPU.
+        devices: devices of the host.
         enabled: types of mediated devices, the preferred one first.
-        used: uuids of those in use by guests.
-        owner: identifies guest and operation; new ones for the same owner have the same uuids.
+        used: uuids of mediated devices in use by guests.
+        owner: identifies guest and operation; new vGPUs for the same owner have the same uuids.
 
     Raises:
-        BuildFailed: there are not enough free ones.
+        BuildFailed: there are not enough free vGPUs.
     """
     chosen: list[Vgpu] = []
     # Requests for a particular GPU come first, so that no other takes it.

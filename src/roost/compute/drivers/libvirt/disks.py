@@ -1,4 +1,4 @@
-"""Files of guests: disks, arriving guests, and the state before a move to their own host."""
+"""Files of guests: disks, records of arriving guests, and states before a rebuild or a move within the host."""
 
 import errno
 import os
@@ -39,11 +39,11 @@ class ExpectedGuest(msgspec.Struct, frozen=True, kw_only=True):
 class Disks:
     """The files of one host's guests, one folder each. Hosts with the same folder reach each other through it.
 
-    An existing file is complete: each is written under another name first. Methods raise the system's OSError.
+    Each file is first written under another name, so an existing file is complete. Methods raise the system's OSError.
 
     Args:
-        folder: of all hosts.
-        host: the host.
+        folder: folder of all hosts.
+        host: name of the host.
         images: folder of images, one file each, named by id.
     """
 
@@ -133,7 +133,7 @@ class Disks:
         return [unquote(path.parent.name) for path in sorted(self.folder.glob(f"*/{_REBUILT}"))]
 
     def end_rebuild(self, uuid: str, operation: str) -> None:
-        """Delete the state of a guest before its rebuild, and all its disks except that of one operation."""
+        """Delete the state before a rebuild and, unless a move must be settled, the disks of all other operations."""
         if self.guest_before_move(uuid) is None:
             self.drop_others(uuid, operation)
         (self._guest_folder(uuid) / _REBUILT).unlink(missing_ok=True)
@@ -150,7 +150,7 @@ class Disks:
         """Return an expected guest; None: there is none.
 
         Raises:
-            StoreBroken: its record is malformed.
+            Unavailable: the record is malformed.
         """
         return _read_expected(self._guest_folder(uuid) / _EXPECTED)
 
@@ -164,17 +164,17 @@ class Disks:
         (self._guest_folder(uuid) / _EXPECTED).unlink(missing_ok=True)
 
     def forget(self, uuid: str) -> None:
-        """Delete the record of an expected guest, and what has arrived of it."""
+        """Delete the record of an expected guest, and its arrived disk."""
         expected = self.find_expected(uuid)
         if expected is not None:
             self.note_arrival(uuid)
             self.drop(uuid, expected.operation)
 
     def send(self, disk: Path, to: TransferTarget) -> None:
-        """Copy a disk to the path of its arrival.
+        """Copy a disk to its target path.
 
         Raises:
-            BuildFailed: it is not expected there, or this host does not share that folder.
+            BuildFailed: the target does not expect the guest, or the hosts do not share the folder.
         """
         target = Path(to.disk)
         expected = _read_expected(target.with_name(_EXPECTED)) if to.disk else None
@@ -184,25 +184,25 @@ class Disks:
             copy_sparse(disk, partial)
 
     def store_replaced(self, uuid: str, xml: str) -> None:
-        """Store the state of a guest before a move to its own host."""
+        """Store the state of a guest before a move within the host."""
         with _whole(self._guest_folder(uuid) / _REPLACED) as partial:
             partial.write_text(xml, encoding="utf-8")
 
     def guest_before_move(self, uuid: str) -> str | None:
-        """Return the state of a guest before a move to its own host; None: there is none."""
+        """Return the state of a guest before a move within the host; None: there is none."""
         return _read_state(self._guest_folder(uuid) / _REPLACED)
 
     def list_replaced(self) -> list[str]:
-        """Return the states of guests before moves to their own host."""
+        """Return the states of guests before moves within the host."""
         found = (_read_state(folder / _REPLACED) for folder in sorted(self.folder.iterdir()))
         return [each for each in found if each is not None]
 
     def drop_replaced(self, uuid: str) -> None:
-        """Delete the earlier state of a guest."""
+        """Delete the state of a guest before a move within the host."""
         (self._guest_folder(uuid) / _REPLACED).unlink(missing_ok=True)
 
     def drop_others(self, uuid: str, operation: str) -> None:
-        """Delete the earlier state of a guest, and all its disks except that of one operation, and an arriving one."""
+        """Delete the state before a move, and all disks but those of one operation and of an expected arrival."""
         self.drop_replaced(uuid)
         expected = self.find_expected(uuid)
         remaining = {self.path(uuid, operation), *([] if expected is None else [self.path(uuid, expected.operation)])}
@@ -219,7 +219,7 @@ class Disks:
     def _image_files(self) -> list[tuple[str, Path]]:
         """Return the files of saved images, with the uuid of their guest."""
         with os.scandir(self._images) as entries:
-            # A link is not ours: operators choose their own names.
+            # A saved image is a regular file; a link with its name belongs to an operator.
             names = [each.name for each in entries if each.is_file(follow_symlinks=False)]
         found = ((_SAVED.fullmatch(name), self._images / name) for name in names)
         return [(match[1], path) for match, path in found if match]
@@ -280,7 +280,7 @@ def _drop_partial(path: Path) -> None:
 def _read_state(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):  # Most guests have none, and one may be deleted meanwhile.
+    except (FileNotFoundError, NotADirectoryError):  # Most guests have no such file, and it may be deleted meanwhile.
         return None
 
 

@@ -14,7 +14,7 @@ from roost.model.work.guest import GuestSpec
 NAMESPACE = "urn:roost:guest:1"
 PREFIX = "roost"
 MACHINE = "q35"  # of guests with encrypted memory
-_POLICY = "0x0033"  # of these: no debugging, no sharing of keys, no other platform, none without SEV
+_POLICY = "0x0033"  # of these guests: no debugging, no shared keys, no transfer to foreign or insecure platforms
 _BUSES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd"}
 register_namespace(PREFIX, NAMESPACE)
 
@@ -183,7 +183,7 @@ def _mark_element(mark: Mark, *, namespace: str = f"{{{NAMESPACE}}}") -> Element
 
 
 def _add_memory(root: Element, domain: Domain) -> None:
-    """Add whether its memory is locked, as encryption requires, and the huge pages of its nodes."""
+    """Add locked memory if the guest is encrypted, and the huge pages of its memory nodes."""
     cells = domain.spec.cells
     # Small pages, 4 KiB, are the default.
     sized = [(number, cell.page_size) for number, cell in enumerate(cells) if cell.page_size and cell.page_size > 4]
@@ -208,7 +208,8 @@ def _add_pins(root: Element, domain: Domain) -> None:
             root.find("vcpu").set("cpuset", _join(shared))  # type: ignore[union-attr]  # It was just added.
         return
     tune = SubElement(root, "cputune")
-    dedicated, near = set[int](), set[int]()  # dedicated processors of the emulator threads, and their nodes
+    # Processors of the emulator threads: reserved ones, else those of the guest.
+    dedicated, near = set[int](), set[int]()
     for cell in cells:
         pinned = dict(cell.pins.pairs)
         host = hosts.get(cell.host_cell)

@@ -54,7 +54,7 @@ class Libvirt:
     Args:
         options: its options.
         terms: overcommit and reserves of the host.
-        link: to libvirt.
+        link: the connection to libvirt.
         wait: sleeps a number of seconds.
     """
 
@@ -65,7 +65,7 @@ class Libvirt:
         self._lock = threading.Lock()  # held from the choice of devices to the definition of their domain
         self._host = ""
         self._has_console = False
-        self._gpu_of: dict[str, str] = {}  # by uuid of its provider
+        self._gpu_of: dict[str, str] = {}  # uuid of a GPU's provider -> name of the GPU
         self._disks = Disks(options.state / "hosts", "", images=options.images)
 
     @property
@@ -225,7 +225,7 @@ class Libvirt:
             return prepared
 
     def send_disk(self, uuid: str, to: TransferTarget) -> None:
-        """Copy the disk of a stopped guest to the path of its arrival."""
+        """Copy the disk of a stopped guest to its target path."""
         with build_errors(self._link, self._host, uuid):
             self._disks.send(Path(self._find_stopped(uuid).mark.disk), to)
 
@@ -245,7 +245,7 @@ class Libvirt:
                 self._disks.note_arrival(uuid)
 
     def discard(self, uuid: str, operation: str) -> None:
-        """Undo an operation here for an arriving guest."""
+        """Undo an operation of an arriving guest on this host."""
         with self._guest_errors(uuid):
             expected, guest = self._disks.find_expected(uuid), self._link.guest(uuid)
             before = self._disks.guest_before_move(uuid)
@@ -402,7 +402,7 @@ class Libvirt:
         )
 
     def _arrive(self, spec: GuestSpec, operation: str, disk: Path) -> None:
-        """Run a guest from an arrived disk, and keep the one that it replaces on its own host."""
+        """Run a guest from an arrived disk; after a move within this host, keep its earlier state."""
         uuid = spec.uuid
         before = self._link.guest(uuid)
         if before is not None and not before.mark.is_complete:
@@ -423,7 +423,7 @@ class Libvirt:
             self._run(spec, operation, disk)
 
     def _restore_if_unfinished(self, uuid: str) -> Guest | None:
-        """Return a guest; one with an interrupted rebuild is restored, and stopped."""
+        """Return a guest; after an interrupted rebuild, restore it first, and leave it stopped."""
         guest, before = self._link.guest(uuid), self._disks.guest_before_rebuild(uuid)
         if before is not None and (guest is None or not guest.mark.is_complete):
             self._restore(uuid, before, is_on=False)
@@ -486,13 +486,13 @@ class Libvirt:
         if spec.node != self._host:
             raise BuildFailed(f"host {self._host} has no node {spec.node}")
         if spec.flavor.ephemeral_gb or spec.flavor.swap:
-            raise BuildFailed(f"guests on {self._host} have one disk, so no ephemeral one and no swap")
+            raise BuildFailed(f"guests on {self._host} have one disk, without ephemeral disks and swap")
 
     def _not_found(self, uuid: str) -> NotFound:
         return NotFound("guest", uuid, message=f"host {self._host} has no complete guest {uuid}")
 
     @contextmanager
     def _guest_errors(self, uuid: str) -> Iterator[None]:
-        """Turn errors of libvirt and of the system into ``Unavailable``, about a guest."""
+        """Turn errors of libvirt and of the system into ``Unavailable``, with the name of the guest."""
         with self._link.convert_errors(f"guest {uuid} on {self._host}", Unavailable):
             yield

@@ -46,7 +46,7 @@ class HostCapabilities(msgspec.Struct, frozen=True, kw_only=True):
         """Return the domain type of guests: the requested one, else the best for its own architecture.
 
         Raises:
-            BadSettings: there is none, or not the requested one.
+            BadSettings: the host has no domain type, or not the requested one.
         """
         found = sorted({kind for arch, kind, system in self.kinds if arch == self.arch and system == "hvm"})
         if not found:
@@ -72,8 +72,8 @@ class Encryption(msgspec.Struct, frozen=True, kw_only=True):
     """A host's encryption of guest memory: AMD's SEV."""
 
     contexts: int  # maximum number of encrypted guests
-    bit: int  # position in an address of the bit for encrypted pages
-    reduced_bits: int  # address bits that guests lose by it
+    bit: int  # position of the encryption bit in an address
+    reduced_bits: int  # number of address bits that guests lose
 
 
 def read_xml(text: str) -> Element:
@@ -152,10 +152,10 @@ def divide_cpus(
 
     Args:
         cells: with all processors shared.
-        shared, dedicated: numbers of processors. If both are None, all are shared; if one is, it has none.
+        shared, dedicated: numbers of processors. If both are None, all are shared; else None is an empty set.
 
     Raises:
-        BadSettings: the host lacks one of them, or one is in both.
+        BadSettings: the host lacks a processor, or a processor is in both sets.
     """
     cells = tuple(cells)
     known = {each for cell in cells for each in cell.cpus}

@@ -32,7 +32,7 @@ class Guest:
     """A domain that is a guest."""
 
     mark: Mark
-    xml: str  # its XML for another definition
+    xml: str  # to define the domain again
     is_active: bool
     domain: Any  # libvirt's own object
 
@@ -49,7 +49,7 @@ class Link:
 
     Args:
         binding: libvirt's module.
-        uri: of libvirt.
+        uri: URI of libvirt.
         connect: opens a connection to a URI.
     """
 
@@ -81,7 +81,7 @@ class Link:
 
     @contextmanager
     def convert_errors(self, subject: str, kind: type[Unavailable] = DriverNotReady) -> Iterator[None]:
-        """Convert errors of libvirt and of the system into errors about a subject."""
+        """Convert errors of libvirt and of the system into errors that name a subject."""
         try:
             yield
         except (self.error, OSError) as error:
@@ -165,7 +165,7 @@ class Link:
         return found
 
     def guest(self, uuid: str) -> Guest | None:
-        """Return a guest; None: there is none, or it is of another node.
+        """Return a guest; None: there is none, or it belongs to another node.
 
         Raises:
             Unavailable: a domain with its uuid is not marked as a guest, so its content is unknown.
@@ -182,10 +182,10 @@ class Link:
             return None
 
     def check_free(self, uuid: str) -> None:
-        """Check that the definition of a domain with a uuid replaces no foreign domain.
+        """Check that no foreign domain has a uuid, since a definition would replace it.
 
         Raises:
-            Unavailable: it would.
+            Unavailable: a foreign domain has the uuid.
         """
         domain = self._find_domain(uuid)
         if domain is not None and self._read_guest(domain) is None:
@@ -225,7 +225,7 @@ class Link:
             self.stop(guest.domain)
             binding = self._libvirt
             flags = binding.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE | binding.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
-            if self.kind() == "QEMU":  # Some reject flags for what the domain does not have.
+            if self.kind() == "QEMU":  # Other hypervisors may reject these flags.
                 flags |= binding.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA | binding.VIR_DOMAIN_UNDEFINE_NVRAM
             guest.domain.undefineFlags(flags)
         created = {each.uuid for each in guest.mark.vgpus if each.is_made}
@@ -249,7 +249,7 @@ class Link:
             return None
 
     def _read_guest(self, domain: Any) -> Guest | None:
-        """Return the guest of a domain; None: it is not of this node. A copy of a guest has its mark too."""
+        """Return the guest of a domain; None: not a guest of this node, or a copy of a guest with the same mark."""
         mark = self._mark_of(domain)
         if mark is None or (mark.node, mark.uuid) != (self._node, domain.UUIDString()):
             return None

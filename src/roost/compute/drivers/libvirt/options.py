@@ -30,7 +30,7 @@ class LibvirtTexts(msgspec.Struct, frozen=True, kw_only=True):
 class LibvirtOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the libvirt driver."""
 
-    uri: str  # of libvirt
+    uri: str  # URI of libvirt
     state: Path  # folder of disks; hosts that share it can exchange guests
     images: Path  # folder of images
     cpu_shared_set: frozenset[int] | None = None  # shared processors; None: see ``divide_cpus``

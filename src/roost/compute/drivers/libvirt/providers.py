@@ -20,7 +20,7 @@ from roost.observe import log
 
 
 class GuestShare(msgspec.Struct, frozen=True, kw_only=True):
-    """The use of a guest."""
+    """The vGPUs and processors of a guest."""
 
     gpus: dict[str, int] = {}  # vGPUs of each GPU, by name
     processors: pinned_cpus.Processors = pinned_cpus.Processors(0, 0)
@@ -60,9 +60,9 @@ def update(
 
     Args:
         tree, node, allocations: see ``Driver.update_provider_tree``.
-        offer: its resources.
-        terms: its overcommit and reserves.
-        guests: their use, by uuid.
+        offer: resources of the host.
+        terms: overcommit and reserves of the host.
+        guests: use of each guest, by uuid.
 
     Returns:
         The GPU of each GPU provider, by uuid.
@@ -118,7 +118,7 @@ def _gpus_in(tree: ProviderTree, node: str) -> dict[str, str]:
 def _targets(
     tree: ProviderTree, node: str, offer: Offer, *, allocations: Allocations, guests: Mapping[str, GuestShare]
 ) -> dict[str, Mapping[str, int]]:
-    """Return the number of vGPUs of each GPU for the consumers with vGPUs of the root."""
+    """Return the vGPUs on each GPU for each consumer with vGPUs on the root."""
     root, *below = tree.get_provider_uuids(node)
     targets: dict[str, Mapping[str, int]] = {}
     for consumer, record in allocations.items():
@@ -144,7 +144,7 @@ def _targets(
 def _move(
     allocations: Allocations, targets: Mapping[str, Mapping[str, int]], *, root: str, present: Mapping[str, str]
 ) -> None:
-    """Edit allocations in place."""
+    """Move allocations of vGPUs from the root to the GPUs, in place."""
     for consumer, used in targets.items():
         held = allocations[consumer]["allocations"]
         del held[root]["resources"][VGPU]

@@ -398,7 +398,7 @@ def holding_without_room(host):
     host.spawn("guest", VGPU=2)
     host.spawn("other", VGPU=2)
     host.claim("ordered", VGPU=1)
-    return "holds 1 VGPU and has no guest, and guests use the rest"
+    return "holds 1 VGPU and has no guest, and too few are free"
 
 
 @pytest.mark.shows("S115")
