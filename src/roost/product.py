@@ -341,7 +341,7 @@ class Roost:
             yield counter.count(request, by=by)
 
     def flavors(self) -> list[Flavor]:
-        """Return all stored and previously requested flavors, by name; a stored one hides requested namesakes."""
+        """Return the flavors stored or requested so far, by name; a stored flavor hides requested ones of its name."""
         return find_flavors(self.state, self._store.document)
 
     @staticmethod

@@ -26,8 +26,8 @@ class Driver(Protocol):
     """Runs guests on the nodes of one host. Several threads may call it at once, but only one per guest.
 
     Agents may repeat a change of a guest: a second call with the same guest and operation does nothing. Besides the
-    errors below, methods on a guest raise NotFound if the host lacks the guest, and Conflict if a guest runs that must
-    be stopped, or the reverse.
+    errors below, methods on a guest raise NotFound if the host lacks the guest, and Conflict if the guest must be
+    stopped but runs, or the reverse.
     """
 
     @property

@@ -64,7 +64,7 @@ def check_prepared(value: object, guest: GuestSpec) -> TransferTarget:
 
 
 def _check(value: object, kind: type[T], *, of: str) -> T:
-    """Return a value of a driver, encoded as JSON and decoded again.
+    """Check the type and the fields of a driver's value by encoding and decoding it as JSON; return it.
 
     Raises:
         TypeError: the value has another type, or fields of wrong types.

@@ -71,7 +71,7 @@ class OrderExecutor:
                     return self._carry_out_order(order, is_resumed=is_resumed)
                 case Undo(order):
                     if isinstance(order.act, Discard) and order.instance is not None:
-                        self._perform(order, order.instance)  # It failed, so try again to undo the other order.
+                        self._perform(order, order.instance)  # Repeat the Discard, which undoes other orders.
                     self._undo(order)
                 case Clean(instance, action):
                     self._clean(instance, action)

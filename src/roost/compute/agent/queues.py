@@ -106,7 +106,7 @@ def key_of(order: Order) -> Key:
 
 
 def lane_of(order: Order) -> str:
-    """Return the name of an order's lane: the instance, or a name of its own without an instance."""
+    """Return the name of an order's lane: the instance, or without an instance a name of its own."""
     return order.instance or f"{order.operation} {order.number}"
 
 

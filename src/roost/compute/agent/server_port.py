@@ -13,7 +13,7 @@ class Server(Protocol):
     raise these errors.
 
     Raises:
-        BadSettings: the agent is not authorized for the host, or another run of it serves the host; it must stop.
+        BadSettings: the agent must stop: it is not authorized for the host, or another run of it serves the host.
         NotFound: the host or the order is unknown; the agent registers again.
         BadRequest: the request is invalid; repeating it does not help.
         Unavailable: the agent is stopping, and the server has not answered.

@@ -276,7 +276,7 @@ class Agent:
             case Conflict():
                 self._withdraw(each)
             case NotFound() | BadRequest() if each.refusals:
-                self._settle(key_of(order))  # Do not send it forever.
+                self._settle(key_of(order))  # Do not send the answer forever.
             case NotFound():
                 each.refusals += 1
                 self.on_unknown(now_s)
@@ -374,7 +374,8 @@ class Agent:
         if each is None or each.is_unwanted:
             self._settle(key_of(undo.order))
         elif each.answer is not None and queues.may_be_left(each.order, each.answer):
-            self._answer(each, queues.answer_after_undo(each.order, each.answer))  # for later processes
+            # Recorded, so that no later process repeats the undo.
+            self._answer(each, queues.answer_after_undo(each.order, each.answer))
         self._drop_empty_lane(lane_of(undo.order))
 
     def _answer(self, each: OpenOrder, answer: OrderAnswer) -> None:

@@ -42,7 +42,7 @@ class HostUse:
 
     Args:
         facts: facts of the host without guests, from its driver.
-        devices: its devices by address, to assign them one by one; empty: the driver chooses among equal devices.
+        devices: the same devices by address, for assignment one by one; empty: the driver chooses among equal ones.
         instances: uses of guests, by uuid of the instance.
         migrations: uses that moving instances may return to, by uuid of the migration.
         is_packing: whether to prefer the fullest cells to the emptiest.
@@ -135,7 +135,7 @@ class HostUse:
         )
 
     def hand_over(self, holder: str, successor: str) -> None:
-        """Move the use of one holder to another, and replace its use; do nothing if the first has none.
+        """Give the use of ``holder`` to ``successor``, in place of its present use; without any use, do nothing.
 
         A departing instance hands over to its migration, and a reverted migration to its instance.
         """
@@ -202,7 +202,7 @@ def _addresses_of(
         use: the use of the guest, with its number of devices per pool.
         devices: the pools of the host.
         others: uses of all other holders.
-        before: the previous use, for which devices are preferred.
+        before: the previous use; its devices are preferred.
     """
     taken = _addresses(others)
     previous = () if before is None else before.addresses

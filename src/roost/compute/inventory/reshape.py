@@ -98,7 +98,7 @@ class Reshaper:
         Raises:
             ReshapeNeeded: inventories must move, and may not now; nothing was written.
             ReshapeFailed: inventories cannot move, or every attempt met a concurrent change. Placement is unchanged,
-                except for remains in the message.
+                unless the message states otherwise.
             Conflict: every attempt met a concurrent change, and inventories need not move any more.
             ValueError: the operators' additions conflict with the driver's inventories.
             BadSettings: its devices conflict with the settings.

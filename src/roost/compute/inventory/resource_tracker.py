@@ -70,7 +70,7 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tracker:
-    """Tracks the nodes of a host as its driver reports them; one thread at a time updates.
+    """Tracks the nodes of a host as its driver reports them; only one thread at a time may call ``update``.
 
     Args:
         host: name of the service.
@@ -296,8 +296,8 @@ class Tracker:
     ) -> list[str]:
         """Release the allocations that moved instances have on a node; return their uuids."""
         known = {each: self._report.get_allocs_for_consumer(each) for each in moved}
-        # Read the standings again after the allocations: an instance on its way back here is busy by now. If it starts
-        # later, its allocations change, and the release conflicts.
+        # Read the standings again, after the allocations: an instance on its way back is busy by now. If its return
+        # begins later, its allocations change, and the release conflicts.
         standings = instances.standings(moved) if moved else {}
         left = []
         for each in judge(moved, tracked=(), standings=standings, host=self._host).moved:

@@ -1,4 +1,4 @@
-"""Pieces: single resources of a host, such as persistent memory, named by the driver, each for one guest."""
+"""Pieces: single resources of a host, such as persistent memory; the driver names each, and one guest uses it."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple

@@ -130,7 +130,7 @@ class TreeFlush:
         raise refused
 
     def _is_unchanged_shared(self, tree: ProviderTree, uuid: str) -> bool:
-        """Return whether a provider is sharing and unchanged; other hosts write it, too, so it is left out."""
+        """Return whether a sharing provider is unchanged; a reshape omits it, since other hosts write it, too."""
         return self._cache.is_shared(uuid) and not self._cache.tree.has_inventory_changed(
             uuid, tree.data(uuid).inventory
         )
@@ -153,7 +153,11 @@ class TreeFlush:
 
     @contextmanager
     def _syncing(self, tree: ProviderTree, *uuids: str) -> Iterator[None]:
-        """After an error, drop the providers' trees from the cache; turn it into SyncFailed unless it is specific."""
+        """After an error, drop the providers' trees from the cache, and raise it again.
+
+        Raises:
+            Conflict, InUse, SyncFailed: the error itself; SyncFailed also in place of any other error.
+        """
         try:
             yield
         except RoostError as error:

@@ -55,7 +55,7 @@ class Providers:
             self.refresh(record["uuid"])
 
     def create(self, uuid: str, *, name: str, parent_uuid: str | None) -> bool:
-        """Create a provider; return whether it is new: False if a provider has the uuid already."""
+        """Create a provider; return False if a provider with its uuid exists already."""
         body = {"name": name, "uuid": uuid} | ({} if parent_uuid is None else {"parent_provider_uuid": parent_uuid})
         answer = self._session.request("POST", "/resource_providers", body, version=_CREATE_VERSION)
         if answer.status == 200:

@@ -20,7 +20,7 @@ class Faults:
 
     Args:
         faults: the faults, in the order of their draws.
-        host: name of the host, which selects faults by their pattern.
+        host: name of the host, matched with the pattern of each fault.
         chance: source of random numbers: each action draws one number per matching fault.
     """
 

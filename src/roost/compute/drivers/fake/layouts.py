@@ -65,7 +65,7 @@ class _Move:
     """The move of a class away from a part."""
 
     to: tuple[str, ...]  # one or several new parts
-    resource_class: str  # its class there
+    resource_class: str  # the class on the new parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -402,7 +402,7 @@ class Libvirt:
         )
 
     def _arrive(self, spec: GuestSpec, operation: str, disk: Path) -> None:
-        """Run a guest from an arrived disk; after a move within this host, keep its earlier state."""
+        """Run a guest from an arrived disk; in a move within this host, keep its earlier state."""
         uuid = spec.uuid
         before = self._link.guest(uuid)
         if before is not None and not before.mark.is_complete:
@@ -493,6 +493,6 @@ class Libvirt:
 
     @contextmanager
     def _guest_errors(self, uuid: str) -> Iterator[None]:
-        """Turn errors of libvirt and of the system into ``Unavailable``, with the name of the guest."""
+        """Turn errors of libvirt and of the system into ``Unavailable``, with the uuid of the guest."""
         with self._link.convert_errors(f"guest {uuid} on {self._host}", Unavailable):
             yield
