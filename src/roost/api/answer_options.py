@@ -17,7 +17,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     candidates_max_bytes: int = 256 * 2**20  # maximum size of the candidates in one response
     incomplete_consumer_project_id: str = NOBODY  # owner of consumers written without one, before 1.8
     incomplete_consumer_user_id: str = NOBODY
-    agent_names_max: int = 256  # maximum number of custom classes, and of custom traits, by an agent's token per host
+    agent_names_max: int = 256  # per host: maximum of custom classes, and of custom traits, created by an agent's token
     tree_depth_max: int = 32  # providers on a path from root to leaf, inclusive
     tree_providers_max: int = 10_000  # providers per tree
 

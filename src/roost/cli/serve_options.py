@@ -82,7 +82,7 @@ def server_options(*, listen: str) -> Callable[[Command], Command]:
 def load_server_config(
     *, config: Path | None, data: Path | None, conf: Path | None, database: str | None, **placement_options: object
 ) -> "ServerConfig":
-    """Resolve the configuration of a server, and print notes about options without effect.
+    """Resolve the configuration of a server; print its notes and the warnings of its access policy.
 
     Args:
         placement_options: settings of section ``placement`` from the command line; None: not given.

@@ -63,7 +63,7 @@ def parse_url_option(url: str, *, token: str) -> Address:
 
 
 def check_header_text(option: str, text: str) -> None:
-    """Refuse the value of an option that a header cannot contain; the error omits the value, which may be a token.
+    """Refuse an option's value if a header cannot contain it; the error omits the value, which may be a token.
 
     Raises:
         BadRequest: the value is invalid.
@@ -78,7 +78,7 @@ class Wire:
     Args:
         url: prefix of all paths.
         headers: of every request, such as a token.
-        timeout_s: timeout until the head of an answer, and again until its end, > 0.
+        timeout_s: limit for the headers of an answer, and again for its body, > 0.
         setting: name of the setting with the URL, for errors.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The stored form of a decision: a compact record, in addition to its row and documents.
+"""The stored form of a decision: a row with a compact record as its body, and documents.
 
 Thousands are stored per second, so repeated values are stored once, in documents: the request, the settings, and the
 rules with their reasons (``Checks``).
@@ -19,10 +19,10 @@ UNKNOWN = -1
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """The moment of a decision: the durable changes it saw, and the earlier writes of its own group."""
+    """The moment of a decision: the durable changes it saw, and the earlier writes in the same group commit."""
 
     position: int  # of the newest visible change
-    ahead: int  # claims and releases of its group already in the columns; ``UNKNOWN``: not recorded
+    ahead: int  # earlier claims and releases in the same group commit; ``UNKNOWN``: not recorded
     seen: str  # the visible changes, if positions do not determine them: see ``Store.visible_changes``
 
 

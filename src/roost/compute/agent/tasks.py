@@ -38,7 +38,7 @@ class Undo(msgspec.Struct, frozen=True):
 
 
 class Clean(msgspec.Struct, frozen=True):
-    """Carry out an instruction for a guest from the server's answer to a registration."""
+    """Destroy, pause or resume a guest after a registration."""
 
     instance: str
     action: Literal["destroy", "pause", "resume"]

@@ -27,14 +27,14 @@ def facts_of(
     rack: str = "",
     pools: tuple[PciPool, ...] | None = None,
 ) -> HostFacts:
-    """Return the facts of a node without guests.
+    """Return the facts of a node, without the use by its guests.
 
     Overcommit is left out: the inventories have it.
 
     Args:
         resources: from the driver.
         metrics: measurements by name.
-        host_ip: address for its guests; empty: unknown.
+        host_ip: IP address of its host; empty: unknown.
         rack: its rack; empty: unknown.
         pools: its devices; None: those of the driver.
     """

@@ -1,4 +1,4 @@
-"""Allocations in the records of the Placement API; a driver edits them in place when it reshapes."""
+"""Allocations in the JSON format of the Placement API. A driver edits them in place when it reshapes."""
 
 from collections.abc import Mapping
 from typing import NotRequired, TypedDict

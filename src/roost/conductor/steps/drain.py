@@ -41,14 +41,14 @@ class _StatusIndex:
         self._status = status
 
     def operation_by_uuid(self, _uuid: bytes) -> None:
-        """Return None: each part is requested once, in one commit."""
+        """Return None: a drain requests each move once, so the operation of the move does not exist yet."""
 
     def status(self, uuid: bytes) -> StatusRow | None:
         """Return the status of an instance."""
         return self._status if uuid == self._status.uuid else None
 
     def open_operations_on(self, _uuids: Sequence[bytes]) -> list[OperationRow]:
-        """Return nothing: the status names the operation with the lock."""
+        """Return nothing: only the acceptance of a deletion reads the open operations."""
         return []
 
 

@@ -45,7 +45,8 @@ class Providers:
         self.parent = Column(np.int64, fill=-1)  # row, -1: a root
         self.root = Column(np.int64, fill=-1)  # row; for a root, its own row
         self.alive = Column(np.bool_, fill=False)
-        # Lists are in row order, independent of the history of moves: a load gives equal lists.
+        # Both fields keep their lists in row order. So columns loaded from the store have the same lists as columns
+        # after many moves.
         self.children: dict[int, list[int]] = {}  # row -> rows, without empty lists
         self.tree: dict[int, list[int]] = {}  # root row -> all rows of its tree, for trees of several providers
         self.shape_version = 0  # rises when the structure of a tree changes

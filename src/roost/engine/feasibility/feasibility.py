@@ -99,7 +99,7 @@ class GroupCheck:
         return out
 
     def count_served(self, state: State) -> Amounts:
-        """Count the groups that each of ``hosts`` can serve, for at least one host: int64, shape (len(hosts),)."""
+        """Count the groups that each of ``hosts`` can serve: int64, shape (len(hosts),); ``hosts`` is not empty."""
         count: Amounts | None = None
         for class_id, amount in self.amounts:
             free = state.classes[class_id].free.view.take(self.rows)
@@ -210,17 +210,17 @@ class Feasibility:
         if not self.is_exact:
             self.reasons.append("cannot serve all resource groups together")
             self.rules.append("")
-        self.shares = shares  # whether use outside the host's tree matters
-        # Hosts with sharing providers: a change of one may change any verdict.
+        self.shares = shares  # whether a verdict may depend on providers outside the host's tree
+        # Hosts with a sharing provider in their tree: a change of such a host may change the verdict on any host.
         self.lender_hosts = frozenset(_hosts_of(state, state.sharing_rows()) if shares else ())
-        # The take on a tree of one provider: class id and amount, and the same by name.
+        # The amounts of one instance on a tree of one provider, first by class id, then by class name.
         self.flat_amounts: list[tuple[int, int]] | None = None
         self.flat_resources: dict[str, int] = {}
         # Alternative ways to serve the request; each host uses the first that passes.
         self.ways: tuple[Feasibility, ...] = (self,)
-        # With a remote Placement: the take of an instance by host row, in the form of the reply.
+        # Allocations of one instance by a remote Placement: host row -> provider uuid -> class -> amount.
         self.remote_allocations: Mapping[int, dict[str, dict[str, int]]] | None = None
-        self.is_searched = True  # False: no providers, so the checks cover only aggregates
+        self.is_searched = True  # False: the hosts have no providers, so only aggregates are checked
 
     def __len__(self) -> int:
         return len(self.reasons)
@@ -306,7 +306,7 @@ class Feasibility:
 
 
 def combine_either(state: State, first: Feasibility, second: Feasibility, *, reason: str) -> Feasibility:
-    """Combine two queries into one that either of them satisfies.
+    """Combine the feasibility of two queries: a host needs candidates of only one query.
 
     Args:
         first, second: the feasibility of each query; a host with candidates of both uses one of the first query.

@@ -1,7 +1,7 @@
 """Headroom: how many requests of one shape each host can hold, by counting free amounts.
 
-Counting is exact for hosts that it can decide (``Feasibility.undecided``), if trees share nothing: then groups have
-classes of their own, so they never compete.
+Counting is exact for a host under two conditions: ``Feasibility.undecided`` is False for it, and sharing providers
+serve no part of the request. The checks of such a host concern different classes, so they never compete.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts
 from roost.engine.feasibility.feasibility import AmountCheck, Check, EitherCheck, Feasibility, GroupCheck
 
-# Number of requests, in place of no bound. Its sum over all hosts is far from overflow.
+# The highest headroom of a host, used if a check has no bound. The sum over a million hosts fits in int64.
 HEADROOM_MAX = 2**40
 
 

@@ -19,7 +19,9 @@ _CPU_MAX = 2**16
 
 
 def is_pinned(request: Request) -> bool:
-    """Return whether an instance has only dedicated processors, so that VCPU may replace them.
+    """Return whether all processors of an instance are dedicated.
+
+    Only then may a second query request VCPU instead of PCPU.
 
     Raises:
         BadRequest: flavor and image contradict each other.
@@ -125,7 +127,7 @@ def realtime_cpus(request: Request) -> frozenset[int]:
     """
     specs, vcpus = request.flavor.extra_specs, request.flavor.vcpus
     flavor, image = read_values(request, "cpu_realtime_mask")
-    # An emulator thread policy assigns these threads elsewhere, so no processor must be left for them.
+    # With a policy, the emulator's threads run elsewhere, so all processors may be real-time.
     count_max = vcpus if specs.get("hw:emulator_threads_policy") else vcpus - 1
     return _read_mask(request, flavor or image, count_max=count_max)
 
@@ -135,8 +137,8 @@ def _read_mask(request: Request, mask: str | None, *, count_max: int) -> frozens
     all_cpus = frozenset(range(vcpus))
     cpus = parse_cpu_mask(mask, all_cpus=all_cpus) if mask else all_cpus
     if not cpus <= all_cpus or not 0 < len(cpus) <= count_max:
-        label = "no mask" if not mask else f"the mask {mask[:70]}"
-        raise BadRequest(f"an instance of {vcpus} processors cannot have dedicated or real-time processors by {label}")
+        label = "without a mask" if not mask else f"with the mask {mask[:70]}"
+        raise BadRequest(f"an instance of {vcpus} processors cannot have dedicated or real-time processors {label}")
     return cpus
 
 
@@ -144,7 +146,7 @@ def parse_cpu_mask(text: str, *, all_cpus: frozenset[int]) -> frozenset[int]:
     """Parse a processor mask: numbers, ranges, and exclusions with ``^``.
 
     Args:
-        all_cpus: all processors, the start of a mask that begins with an exclusion.
+        all_cpus: all processors; an exclusion at the start of the mask removes processors from them.
 
     Raises:
         BadRequest: a part is invalid.

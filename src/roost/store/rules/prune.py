@@ -41,10 +41,11 @@ class _Candidate(NamedTuple):
     """A row that may be deleted; candidates sort in the order of deletion."""
 
     order_s: float
-    span: int  # index of a snapshot, or of the last one before a change; -1: a decision, deleted before its changes
+    # Index of the snapshot, or of the last snapshot before the change. -1: a decision, or no such snapshot.
+    span: int
     rank: int  # 0, or 1 for a change: a snapshot is deleted before the changes after it
     number: int
-    age_s: float  # a moment; deleted if it is before the limit; infinite: never deleted for its age
+    age_s: float  # moment from which the row's age counts; ``inf``: only the size limit deletes the row
     table: str
     size: int
 
@@ -60,9 +61,10 @@ def choose_deletions(
 ) -> Deletions:
     """Choose rows to delete so that all remaining decisions can be rebuilt from the remaining snapshots.
 
-    A state is rebuilt from the newest snapshot before it and the changes since that snapshot. Decisions need a snapshot
-    and its changes until the next snapshot is made, so both have the age of the next snapshot. Changes after the newest
-    snapshot are never deleted for their age. If the size requires their deletion, the snapshot is deleted before them.
+    A state is rebuilt from the newest snapshot before it and the changes since that snapshot. Decisions after the next
+    snapshot need neither of them. So the age of a snapshot, and of the changes since, counts from the next snapshot.
+    Changes after the newest snapshot are never deleted for their age. If the size requires their deletion, the snapshot
+    is deleted before them.
 
     Args:
         oldest: the oldest decisions and changes, at most ``limit`` of each kind.
@@ -89,7 +91,8 @@ def choose_deletions(
 def _candidates(oldest: Sequence[Row], snapshots: Sequence[Snapshot]) -> list[_Candidate]:
     heads = sorted((each for each in snapshots if each.is_complete), key=lambda head: head.mark)
     marks = [head.mark for head in heads]
-    # By head, the time of the next head: later decisions do not need its rows. It rises even if clocks go back.
+    # Heads are the complete snapshots. ``ends_s`` has the time of the next head for each head but the last. Decisions
+    # after this time do not need the head and its changes. The times never fall, even if a clock goes back.
     ends_s: list[float] = []
     for head in heads[1:]:
         ends_s.append(max([head.made_at_s, *ends_s[-1:]]))
