@@ -11,7 +11,9 @@ from roost.model.settings.placement_settings import Placement as Settings
 
 
 def build_authenticators(settings: Settings) -> tuple[Identify, Authenticate | None]:
-    """Return the immediate authenticator, and the asynchronous one for Keystone.
+    """Return the synchronous authenticator and the asynchronous one.
+
+    With Keystone, the synchronous one accepts no client. Without Keystone, the asynchronous one is None.
 
     Raises:
         BadSettings: a required file is not set, or is invalid.

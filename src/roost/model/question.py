@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from roost.model.settings.roost_settings import Settings
 
-FRAME_HEAD = 8  # bytes before each frame, with its length, big-endian
+FRAME_HEAD = 8  # bytes of each frame's length, big-endian, sent before the frame
 FRAME_MAX = 2**30  # bytes
 
 
@@ -20,7 +20,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class NewSettings(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The settings for all questions after this frame."""
+    """The settings for all ``Ask`` messages after this frame."""
 
     settings: Settings
 

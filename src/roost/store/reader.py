@@ -1,4 +1,4 @@
-"""A read-only store, beside the processes that serve the database."""
+"""A read-only store on a database; other processes may serve it at the same time."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -43,7 +43,7 @@ class ReadingStore:
         self._is_fixed = True
 
     def load(self) -> LoadedDatabase:
-        """See ``Store.load``. Adds the standard names that a first serving process would add."""
+        """See ``Store.load``. Adds the missing standard resource classes and traits, as a server does at its start."""
         loaded = self._store.load()
         return LoadedDatabase(loaded.position, _add_standard_names(loaded.writes))
 

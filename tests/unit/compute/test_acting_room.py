@@ -49,7 +49,7 @@ def test_spawn_and_finish_pass_the_claimed_pieces_to_the_driver():
     host.do(Prepare(spec("second", held=held)), of="second")
     host.do(Finish(spec("second", held=held)), 2, of="second")
     assert pieces == [("ns0",), ("ns1",)]
-    refusal = "failed", f"the host lacks 1 {PIECE}: 0 of 2 are free"
+    refusal = "failed", f"the guest needs 1 {PIECE}, but 0 of 2 are free"
     assert outcome(host.do(Spawn(spec("third", held=held)), of="third")) == refusal
 
 

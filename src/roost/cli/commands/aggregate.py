@@ -114,7 +114,7 @@ def _find_aggregate(api: Api, name: str) -> dict[str, Any]:
     """Return an aggregate by name or uuid."""
     matches = api.list_all("aggregates", name=name)
     if len(matches) > 1:
-        raise BadRequest(f"{len(matches)} aggregates are called {name!r}; use its uuid")
+        raise BadRequest(f"{len(matches)} aggregates are called {name!r}; use a uuid")
     if matches:
         return matches[0]
     try:

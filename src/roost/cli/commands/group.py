@@ -36,7 +36,7 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     with open_api(backend, is_read_only=True) as api:
         matches = api.list_all("groups", name=name)
         if len(matches) > 1:
-            raise BadRequest(f"{len(matches)} server groups are called {name!r}; use its uuid")
+            raise BadRequest(f"{len(matches)} server groups are called {name!r}; use a uuid")
         answer = api.request("GET", "groups", matches[0]["uuid"] if matches else name)
     print_result(answer, is_json=is_json, lines=lambda: _lines(answer))
 

@@ -135,7 +135,7 @@ def find_instance(api: Api, name: str) -> str:
     if not matches:
         raise NotFound("instance", name)
     if len(matches) > 1:
-        raise BadRequest(f"{len(matches)} instances are called {name!r}; use its uuid")
+        raise BadRequest(f"{len(matches)} instances are called {name!r}; use a uuid")
     return str(matches[0]["uuid"])
 
 

@@ -1,4 +1,4 @@
-"""Pieces: single resources of a host, such as persistent memory; the driver names each, and one guest uses it."""
+"""Pieces: resources with individual names, such as persistent memory namespaces. Each piece serves one guest."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -22,7 +22,7 @@ def pieces_in(tree: ProviderTree, root: str) -> dict[str, dict[str, frozenset[st
     """Return the pieces of a host, as its driver named them, by provider.
 
     Raises:
-        ValueError: the name of a piece is not a text, or a duplicate.
+        ValueError: two pieces have one name, or a name is empty or not a text.
     """
     found: dict[str, dict[str, frozenset[str]]] = {}
     known: set[str] = set()
@@ -42,7 +42,7 @@ def pieces_in(tree: ProviderTree, root: str) -> dict[str, dict[str, frozenset[st
 def choose(
     allocations: Mapping[str, Mapping[str, int]], providers: Providers, *, taken: Collection[str], own: Collection[str]
 ) -> Chosen:
-    """Choose as many pieces of each class for a guest as it has allocated, its present pieces first.
+    """Choose one piece per allocated unit of each class; prefer the guest's present pieces.
 
     Args:
         allocations: provider uuid -> resource class -> amount.
@@ -57,7 +57,7 @@ def choose(
             free = sorted((each for each in pieces if each not in taken), key=lambda each: (each not in own, each))
             if needed > len(free):
                 shortfalls.append(
-                    f"the host lacks {needed:,} {resource_class}: {len(free):,} of {len(pieces):,} are free"
+                    f"the guest needs {needed:,} {resource_class}, but {len(free):,} of {len(pieces):,} are free"
                 )
             else:
                 names += free[:needed]

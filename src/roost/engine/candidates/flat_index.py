@@ -16,10 +16,11 @@ _ONE_BY_ONE_MAX = 32
 
 
 class FlatIndex:
-    """Providers that can hold one query alone, in one state.
+    """The providers that can each satisfy one query without another provider, in one state.
 
-    The verdict on a provider depends on its labels, its unit bounds and its free amounts. Labels and bounds are
-    constant until ``changes.epoch`` moves; ``changes.providers`` has the rows with changed amounts.
+    The verdict on a provider depends on its labels (traits and aggregates), its unit bounds and its free amounts.
+    Labels and bounds are constant until ``changes.epoch`` moves; ``changes.providers`` has the rows with changed
+    amounts.
     """
 
     __slots__ = ("_allowed", "_epoch", "_position", "_rows", "version")
@@ -32,11 +33,11 @@ class FlatIndex:
         self.version = 0  # rises when the rows change
 
     def find_rows(self, state: State, compiled: CompiledQuery) -> list[int] | None:
-        """Find the providers that can hold the query now: rows, ascending.
+        """Find the providers that can hold the query now.
 
         Returns:
-            None if a candidate may span providers: a group has a suffix, or a provider has children or shares.
-            The next call changes the list in place.
+            Their rows, ascending; the next call changes this list in place. None if a candidate may span providers:
+            a group has a suffix, or a provider has children or shares.
         """
         changes = state.changes
         touched = None
@@ -78,7 +79,7 @@ class FlatIndex:
 
 
 def _find_allowed(state: State, compiled: CompiledQuery) -> Mask | None:
-    """Find the providers that pass by labels and tree; None if a candidate may span providers."""
+    """Find the providers with permitted labels in a permitted tree; None if a candidate may span providers."""
     plain, sharing = compiled.plain, SharingProviders(state)
     if plain is None or compiled.kinds or state.providers.tree or sharing:
         return None

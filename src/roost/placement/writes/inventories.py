@@ -37,7 +37,7 @@ def inventory_of(
     capacity = int((total - reserved) * ratio)
     if not may_reserve_all and capacity <= 0:
         raise BadRequest(f"{problem} The reserved value is greater than or equal to total.")
-    # The second check is for a negative ratio: the product of two negative numbers is positive.
+    # With a negative ratio, ``reserved > total`` gives a positive capacity, so it needs its own check.
     if capacity < 0 or reserved > total:
         raise BadRequest(f"{problem} The reserved value is greater than total.")
     if ratio < 0:

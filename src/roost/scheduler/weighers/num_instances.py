@@ -14,7 +14,7 @@ class NumInstancesOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``num_instances``."""
 
     num_instances_weight_multiplier: Annotated[
-        float, msgspec.Meta(description="Weight of the number of instances; negative spreads.")
+        float, msgspec.Meta(description="Weight of the number of instances; a negative value spreads instances.")
     ] = 0.0
 
 

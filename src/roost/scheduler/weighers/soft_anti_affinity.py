@@ -1,4 +1,4 @@
-"""soft_anti_affinity: members of the server group, avoided."""
+"""soft_anti_affinity: few members of the server group."""
 
 from typing import Annotated
 

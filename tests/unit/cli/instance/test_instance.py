@@ -72,7 +72,7 @@ def test_document_creates_several_instances_and_a_shared_name_is_refused(server,
             assert len(document["instances"]) == 1
         assert instance("show", "twin")[::2] == (
             2,
-            "roost: 2 instances are called 'twin'; use its uuid\n",
+            "roost: 2 instances are called 'twin'; use a uuid\n",
         )
         for each in json.loads(instance("list", "--name", "twin", "--json")[1]):
             assert instance("delete", each["uuid"], "--wait")[0] == 0

@@ -46,7 +46,9 @@ def test_guest_gets_as_many_free_pieces_as_it_holds():
     assert claim_pieces(host, "b", **{SMALL: 1}) == ("ns2",)
     assert claim_pieces(host, "c") == ()
     refusal = host.claim("c", GuestNeeds(), size=size_with(**{SMALL: 1, LARGE: 2}))
-    assert refusal.reason == (f"the host lacks 1 {SMALL}: 0 of 3 are free; the host lacks 2 {LARGE}: 0 of 1 are free")
+    assert refusal.reason == (
+        f"the guest needs 1 {SMALL}, but 0 of 3 are free; the guest needs 2 {LARGE}, but 0 of 1 are free"
+    )
     host.release("a")
     assert claim_pieces(host, "c", **{SMALL: 1}) == ("ns0",)
 

@@ -27,11 +27,12 @@ def place(amounts: Mapping[str, int], room: Uses) -> Uses | None:
     over several parts. Classes of no part are left out.
 
     Returns:
-        The amounts by part; None: there is not enough room, and ``room`` is unchanged.
+        The amounts by part; ``VCPU`` and ``MEMORY_MB`` may overcommit the emptiest part. None if another class lacks
+        room; ``room`` is then unchanged.
     """
     classes = [name for name in amounts if any(name in there for there in room.values())]
     uses: Uses = {}
-    # GPUs and cells have no class in common, so each set of parts is chosen independently.
+    # GPUs and cells have no class in common, so each group of classes gets its parts independently.
     for group in _groups(classes, room):
         needed = {name: amounts[name] for name in group}
         found = _whole(needed, room) or _spread(needed, room)
@@ -46,7 +47,7 @@ def place(amounts: Mapping[str, int], room: Uses) -> Uses | None:
 
 
 def place_guest(spec: GuestSpec) -> Uses:
-    """Return the use of a guest's chosen cells."""
+    """Return the amounts of a guest on each NUMA cell of its node."""
     uses: Uses = {}
     for each in spec.cells:
         used = uses.setdefault(f"numa{each.host_cell}", {})
