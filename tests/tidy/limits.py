@@ -2,7 +2,7 @@
 
 # Functions; words in a hundred of docstrings; modules in a folder.
 PARTICIPLES_MAX = 0
-RELATIVE_MAX = 1.25
+RELATIVE_MAX = 1.1
 SPEECH_MAX = 0.02
 FOLDER_MAX = 15
 # Words a sentence on average, in the pages that are read first; words of any sentence of any page.
