@@ -66,7 +66,7 @@ def check_settings(config: Path | None, environ: Mapping[str, str]) -> LoadedSet
 
 
 def _validator_problems() -> list[BadSettings]:
-    """Return the load errors of installed extra-spec validators. Decisions skip such validators."""
+    """Return the load errors of installed extra-spec validators. Decisions skip validators with load errors."""
     from roost.compat.api.validation.extra_specs.validators import NAMESPACE, load_problems
 
     return [
@@ -76,7 +76,7 @@ def _validator_problems() -> list[BadSettings]:
 
 
 def nova_conf_notes(nova_conf: Path) -> tuple[str, ...]:
-    """Describe the options of a ``nova.conf`` without effect, one sentence each. Empty if it cannot be read."""
+    """Describe the options without effect in a ``nova.conf``, one sentence each. Empty for an unreadable file."""
     install_aliases()
     return load_with_sources(None, nova_conf=nova_conf, adapt=adapt, is_lenient=True).notes
 
@@ -94,7 +94,7 @@ def database_of_settings(settings: Settings, data: Path | None, environ: Mapping
 
 
 def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> list[Finding]:
-    """Audit the database of a command. Read only the tables."""
+    """Audit the database of a command, by SQL queries on its tables."""
     return audit(database_of(config, data, environ))
 
 

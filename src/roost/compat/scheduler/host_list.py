@@ -148,7 +148,7 @@ class HostList(HostView):
         return any(host.allocation_candidates for host in self._states)
 
     def mappings(self, position: int, queries: Sequence[CompiledQuery]) -> Iterator[Mappings]:
-        """Yield the mappings of a host state's allocation candidates; one empty mapping without candidates."""
+        """Yield the mappings of a host's allocation candidates; without candidates, yield one empty mapping."""
         candidates: list[Mapping[str, Any]] = self._states[position].allocation_candidates or [{}]
         yield from map(mappings_of, candidates)
 

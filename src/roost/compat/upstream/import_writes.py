@@ -169,14 +169,13 @@ class _WriteBuilder:
                 yield PutMembership(number, generation, sorted(numbers), raises=False)
 
     def _interim_offers(self, provider: Provider, old: Mapping[str, Offer]) -> Mapping[str, Offer]:
-        """Return a provider's inventories for the time of the claims, with as few writes as possible.
+        """Return a provider's inventories until all claims are written. Choose those with the fewest writes.
 
         The final inventories may be too small for the claims, if they were reduced after the allocations.
         """
         final, both = provider.inventories, {**old, **provider.inventories}
-        if len(both) == len(final) and self._fits(
-            provider.uuid, final
-        ):  # A removed inventory may be in use until its release.
+        # Allocations may use a removed inventory until their release.
+        if len(both) == len(final) and self._fits(provider.uuid, final):
             return final
         for offers in (old, both):
             if self._fits(provider.uuid, offers):

@@ -18,7 +18,7 @@ class OpenOrder:
     order: Order
     is_resumed: bool = False  # begun by an earlier process
     is_unwanted: bool = False  # withdrawn during its execution
-    is_settled: bool = False  # settled by the server during its execution
+    is_settled: bool = False  # the server stopped waiting for it during its execution
     answer: OrderAnswer | None = None  # None: it waits, or is under way
     begun_at_s: float | None = None  # None: it waits
     is_being_sent: bool = False
@@ -56,7 +56,7 @@ class Lane:
 
 
 def is_cleaning(lane: Lane) -> bool:
-    """Return whether an instruction of the server for the guest is waiting or under way."""
+    """Return whether a ``Clean`` task of the lane is waiting or under way."""
     return bool(lane.cleans) or isinstance(lane.current, Clean)
 
 
@@ -119,7 +119,7 @@ def refusal(order: Order, lane: Lane, *, hung: Collection[Order], host: str) -> 
     """
     if hung and isinstance(order.act, (Spawn, Prepare)):
         return f"the driver on host {host} hangs in {order_name(next(iter(hung)))}"
-    # An inspection would report a guest about to be destroyed, and the undo would destroy a new build, too.
+    # The pending undo would destroy the guest of this order after its inspection or its build.
     if lane.undos and (isinstance(order.act, Inspect) or any(_undo_affects(each.order, order) for each in lane.undos)):
         return f"host {host} could not undo {order_name(lane.undos[0].order)} yet"
     return ""

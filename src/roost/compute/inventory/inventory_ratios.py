@@ -17,8 +17,8 @@ def allocation_ratio(
     Args:
         terms: terms of the host; a ratio of 0 counts as not set.
         resource_class: any class; without settings its ratio is 1, whatever Placement has.
-        present: inventories in Placement by class: those of the provider itself first, then those of providers from
-            which the class moves here, with its ratio.
+        present: inventories in Placement by class: those of the provider itself, then those of earlier providers of
+            the class. A class keeps its ratio when it moves to this provider.
     """
     prefix = _CONFIGURED.get(resource_class)
     if prefix is None:

@@ -26,7 +26,9 @@ class IsolatedHostsOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IsolatedHosts(BaseFilter[IsolatedHostsOptions]):
-    """Keep isolated hosts for isolated images; reject them for other images if the settings restrict isolated hosts.
+    """Keep only isolated hosts for isolated images.
+
+    If the settings restrict isolated hosts, reject these hosts for all other images.
 
     Source:
         nova/scheduler/filters/isolated_hosts_filter.py.

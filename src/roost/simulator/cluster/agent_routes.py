@@ -29,7 +29,7 @@ def register(process: Process, host: str, registration: Registration) -> Registr
 
 
 def poll(process: Process, agent: PollingAgent) -> PollAnswer:
-    """Return an agent's orders; record a heartbeat if the agent is current."""
+    """Return an agent's orders. Record a heartbeat unless the agent is unknown or superseded."""
     polled = process.run(lambda current: agent_protocol.poll(current, process.reader, [agent], orders_max=_ORDERS_MAX))
     if not (polled.unknown or polled.superseded):
         process.run(lambda current: agent_protocol.beat(current, [agent.host], now_s=process.reader.now_s()))
@@ -68,7 +68,7 @@ def report(process: Process, host: str, facts: HostFacts) -> None:
 
 
 def standings(process: Process, uuids: Collection[str]) -> Mapping[str, Standing]:
-    """Return the standing of each instance."""
+    """Return the standing of each known instance: its host, and whether it is deleted or busy."""
     return process.run(lambda _current: standings_of(uuids, process.reader))
 
 

@@ -33,8 +33,9 @@ TERMS = Terms(attempts_max=3, build_timeout_s=20.0, act_timeout_s=8.0, owner_s=6
 _SETTINGS = Settings()
 # Range of seconds until a dead server restarts.
 _RESTART_S = (0.5, 15.0)
-# Seconds to the next turn of an idle server, to find commits of other servers and deadlines; then of a busy one.
+# Range of seconds from an idle turn to the next turn. The next turn finds commits of other servers, and deadlines.
 _IDLE_S = (0.3, 0.7)
+# Seconds from a start, a wake-up or a busy turn to the next turn.
 _BUSY_S = 0.02
 
 
@@ -59,7 +60,7 @@ class Process:
         self._terms = replace(TERMS, shelved_offload_time_s=world.offload_s)
 
     def start(self) -> None:
-        """Start on the rows in the store."""
+        """Start the server with the state in the store."""
         world = self._world
         self._start_count += 1
         self.is_up = True
@@ -94,7 +95,7 @@ class Process:
 
         Raises:
             RoostError: the task's error.
-            ProcessKilled: this process died, or another process meanwhile.
+            ProcessKilled: a fault killed this process at a commit.
         """
         return self.serving.run(task)
 

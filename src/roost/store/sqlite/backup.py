@@ -36,7 +36,7 @@ class _Reader:
 
 @contextmanager
 def read_backup(path: Path) -> Iterator[_Reader]:
-    """Yield a reader of a file at one moment, beside the process that serves it."""
+    """Yield a reader of a file as of one moment. A server may continue to use the file."""
     with translate_errors(path), closing(open_reader(path)) as connection:
         connection.execute("BEGIN")
         yield _Reader(connection)
@@ -66,7 +66,7 @@ class _Writer:
             (highest,) = execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()  # noqa: S608  # our names
             next_id = max(highest + 1, restored.get(kind, 1), self._sequence.get(kind, 1))
             execute("INSERT OR REPLACE INTO sequence (kind, next) VALUES (?, ?)", (kind, next_id))
-        # This change is empty; the next position follows from it.
+        # Store an empty change at a position above all earlier ones. The next change gets the position after it.
         values = (max(position, self._position) + 1, time.time(), encode_writes([]))
         execute("INSERT INTO feed (position, written_at_s, body) VALUES (?, ?, ?)", values)
 

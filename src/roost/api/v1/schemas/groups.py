@@ -13,7 +13,7 @@ _LIMIT = "anti-affinity only: maximum number of members on one host."
 
 
 class GroupsQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of server groups, and their filters."""
+    """The page and the filters of a query for server groups."""
 
     name: Annotated[str, Meta(description="Only groups with this name.")] = ""
     policy: Annotated[GroupPolicy | None, Meta(description="Only groups with this policy.")] = None
@@ -44,7 +44,7 @@ class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
     """A member of a server group."""
 
     instance_uuid: Annotated[str, Meta(description="Uuid of the instance.")]
-    host: Annotated[str, Meta(description="Name of its service.")]
+    host: Annotated[str, Meta(description="Name of the service.")]
     node: Annotated[str, Meta(description="Name of the node.")]
 
 

@@ -11,7 +11,8 @@ from roost.model.documents.error_places import locate_error
 
 _PLACE = re.compile(r" - at `(\$[^`]*)`$")
 
-# Largest body, in bytes, whose error paths show the actual keys; finding them takes several passes.
+# Up to this size of a body, in bytes, error paths show the actual keys. In paths of larger bodies, ``[...]`` stands for
+# a key. The search for a key decodes the body several times.
 _PLACE_MAX_BYTES = 2**20
 
 # Bodies without content.

@@ -26,7 +26,7 @@ def validate_num_values(
     cast_to: Callable[[str], Any] = int,
     based_on: Callable[[list[Any]], Any] = min,
 ) -> Any:
-    """Reduce values to one number, by default the smallest; ``default`` without values.
+    """Reduce values to one number with ``based_on``. Without values, return ``default``.
 
     Raises:
         ValueError: a value is not a number.
