@@ -16,14 +16,14 @@ class RequestContext:
     request_id: str | None = None
     roles: list[str] = field(default_factory=list)
 
-    def elevated(self, read_deleted: str | None = None) -> "RequestContext":  # Nova's.
+    def elevated(self, read_deleted: str | None = None) -> "RequestContext":  # Nova's signature.
         """Return the context with administrator rights."""
         return RequestContext(
             user_id=self.user_id, project_id=self.project_id, request_id=self.request_id, roles=self.roles
         )
 
 
-def get_admin_context(read_deleted: str = "no") -> RequestContext:  # noqa: ARG001  # Nova's.
+def get_admin_context(read_deleted: str = "no") -> RequestContext:  # noqa: ARG001  # Nova's signature.
     """Return the context of an administrator."""
     return RequestContext()
 

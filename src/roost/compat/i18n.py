@@ -6,6 +6,6 @@ def _(message: str) -> str:
     return message
 
 
-def translate(value: object, user_locale: str | None = None) -> object:  # noqa: ARG001  # Nova's.
+def translate(value: object, user_locale: str | None = None) -> object:  # noqa: ARG001  # Nova's signature.
     """Return a message unchanged."""
     return value

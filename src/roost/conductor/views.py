@@ -26,10 +26,10 @@ class _Rows:
     statuses: Mapping[bytes, StatusRow]  # by instance
     migrations: Mapping[bytes, Sequence[MigrationRow]]  # by instance, if its steps need them
     orders: Mapping[int, Sequence[OrderRow]]  # by operation
-    others: Mapping[bytes, Sequence[OperationRow]]  # other open operations, by instance
+    others: Mapping[bytes, Sequence[OperationRow]]  # all open operations on these instances, by instance
     holders: Mapping[int, OperationRow]  # operations with locks on these instances, by id
     agents: Mapping[str, AgentRow]  # by host
-    parts: Mapping[int, Sequence[OperationRow]]  # by operation, for kinds with parts
+    parts: Mapping[int, Sequence[OperationRow]]  # by operation: its sub-operations; only for kinds with ``has_parts``
 
 
 def views_of(rows: Sequence[OperationRow], *, reader: WorkReader, terms: Terms) -> list[View]:

@@ -192,7 +192,7 @@ def summary_text(summary: Summary, *, top: int) -> str:
         lines += ["", *align(table)]
         if len(summary.reasons) > top:
             lines.append(f"  … and {len(summary.reasons) - top:,} more reasons: --top")
-        lines += ["", f"`roost why {summary.reasons[0].newest}` explains the newest of the first row"]
+        lines += ["", f"`roost why {summary.reasons[0].newest}` explains the newest refusal of the first row"]
     return paragraph(lines)
 
 

@@ -31,7 +31,7 @@ class Aggregate(Record):
         return self.metadata.get("availability_zone")
 
     @classmethod
-    def get_by_uuid(cls, context: object, aggregate_uuid: str) -> "Aggregate":  # Nova's.
+    def get_by_uuid(cls, context: object, aggregate_uuid: str) -> "Aggregate":  # Nova's signature.
         """Return an aggregate.
 
         Raises:

@@ -29,7 +29,7 @@ class InstanceGroup(Record):
         return current_fleet.hosts_with(members) if exclude else list(self.hosts)
 
     @classmethod
-    def get_by_uuid(cls, context: object, uuid: str) -> "InstanceGroup":  # Nova's.
+    def get_by_uuid(cls, context: object, uuid: str) -> "InstanceGroup":  # Nova's signature.
         """Return a server group.
 
         Raises:
@@ -39,7 +39,7 @@ class InstanceGroup(Record):
         return group
 
     @classmethod
-    def get_by_instance_uuid(cls, context: object, instance_uuid: str) -> "InstanceGroup":  # Nova's.
+    def get_by_instance_uuid(cls, context: object, instance_uuid: str) -> "InstanceGroup":  # Nova's signature.
         """Return the server group of an instance.
 
         Raises:

@@ -51,7 +51,7 @@ def validate_num_values(
 
 
 def number_from(host_state: HostState, key: str, *, default: _Number, cast_to: Callable[[str], _Number]) -> _Number:
-    """Return the smallest number set by a host's aggregates, or ``default`` without a valid number."""
+    """Return the smallest number set by a host's aggregates; ``default`` if no value exists or a value is invalid."""
     try:
         return validate_num_values(aggregate_values_from_key(host_state, key), default, cast_to, min)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The PCI devices of a node that Placement offers, and the devices of each provider."""
+"""PCI devices for instances: the matching devices of a node, and their providers in Placement."""
 
 from collections.abc import Iterable, Sequence
 
@@ -26,10 +26,10 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OfferedDevices(msgspec.Struct, frozen=True, kw_only=True):
-    """The devices of a node for instances."""
+    """Devices offered to instances by one node."""
 
     devices: tuple[PciDevice, ...] = ()  # with the tags of their spec
-    slots: tuple[Slot, ...] = ()  # in the order of the devices, without those of physical networks
+    slots: tuple[Slot, ...] = ()  # in the order of the devices; a device of a physical network has no slot
 
 
 def match_devices(devices: Iterable[PciDevice], specs: Sequence[DeviceSpec]) -> OfferedDevices:
@@ -39,7 +39,7 @@ def match_devices(devices: Iterable[PciDevice], specs: Sequence[DeviceSpec]) -> 
 
     Args:
         devices: from the driver.
-        specs: empty: all devices, named by vendor and product.
+        specs: empty: all devices match, and vendor and product name their resource classes.
 
     Raises:
         BadSettings: one provider would have unequal devices, a device is offered beside its own functions, or a name
@@ -72,7 +72,7 @@ def _slot(device: PciDevice, spec: DeviceSpec) -> Slot:
     traits = traits_of_device(spec.traits)
     for wrong in [each for each in (name,) if not is_resource_class(each)]:
         raise BadSettings(
-            SETTING, f"device {device.address} would be of {quote_value(wrong)}, which is not a resource class"
+            SETTING, f"device {device.address} would have {quote_value(wrong)}, which is not a resource class"
         )
     for wrong in [each for each in traits if not is_trait(each)]:
         raise BadSettings(SETTING, f"device {device.address} would have {quote_value(wrong)}, which is not a trait")

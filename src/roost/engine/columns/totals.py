@@ -21,8 +21,7 @@ def free_by_provider(state: State, resource_class: str) -> Amounts:
     """Return the free amounts of a class.
 
     Returns:
-        int64, shape (providers with inventory,), in order of creation; below 0 where a capacity shrank under its
-        use.
+        int64, shape (providers with inventory,), in order of creation; below 0 where the use exceeds the capacity.
 
     Raises:
         BadRequest: no provider offers the class.

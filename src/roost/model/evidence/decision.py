@@ -47,7 +47,9 @@ class Contribution(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a score table: a host's score by one weigher."""
 
     weigher: Annotated[str, Meta(description="Name of the weigher.")]
-    raw: Annotated[float, Meta(description="Raw weight of the host, in the unit of the weigher and within its bounds.")]
+    raw: Annotated[
+        float, Meta(description="Raw weight in the unit of the weigher, clamped to its minimum and maximum.")
+    ]
     normalised: Annotated[float, Meta(description="Raw weight on the scale of all accepted hosts, 0 to 1.")]
     multiplier: Annotated[
         float, Meta(description="Multiplier of the weigher: from an aggregate of the host, else from the settings.")
@@ -55,7 +57,7 @@ class Contribution(msgspec.Struct, frozen=True, kw_only=True):
     contribution: Annotated[float, Meta(description="normalised * multiplier.")]
 
 
-# Upper bounds on the use of a host, by Nova's names; each is an amount, or several amounts by name.
+# Limits on the use of a host, by Nova's names: amounts, and for NUMA cells overcommit ratios and networks.
 Limits = dict[str, float | dict[str, float | dict[str, bool | list[str]]]]
 
 

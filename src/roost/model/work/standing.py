@@ -1,4 +1,4 @@
-"""Standings of instances. Agents look them up for saved images, and for allocations without a guest."""
+"""Standings of instances. Agents look them up before they drop saved images or release allocations without a guest."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """The standing of an instance: its host, and whether it is deleted or busy."""
 
     is_deleted: Annotated[bool, Meta(description="Whether the instance is deleted.")] = False
-    host: Annotated[str, Meta(description="Service of its host; empty: none yet.")] = ""
+    host: Annotated[str, Meta(description="Name of its host; empty: it has no host.")] = ""
     is_busy: Annotated[bool, Meta(description="Whether an operation or an unfinished move involves it.")] = False
 
 
@@ -27,5 +27,6 @@ class Standings(msgspec.Struct, frozen=True, kw_only=True):
     """Standings of the known instances."""
 
     instances: Annotated[
-        dict[str, Standing], Meta(description="Standings by uuid as requested; unknown instances are omitted.")
+        dict[str, Standing],
+        Meta(description="Standings by uuid, spelled as in the request; unknown instances are omitted."),
     ]

@@ -65,7 +65,7 @@ class BelowAggregateLimit(BelowLimit):
 
 
 class _UseLimit(BelowLimit):
-    """Keep hosts below a limit of a quantity that grows with claims and tasks."""
+    """Keep hosts below a limit on their instances or I/O operations."""
 
     def is_independent(self, spec: Spec) -> bool:
         """Return True: only the host's own use counts."""
@@ -95,6 +95,6 @@ class IoOpsLimit(_UseLimit):
     noun = "I/O operations in flight"
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
-        """Return no limit for accepted hosts, because a build is an operation only for a while."""
+        """Return HEADROOM_MAX for accepted hosts and 0 for the others, because builds count only until they end."""
         room: Amounts = np.where(self.keep(hosts, spec), HEADROOM_MAX, 0)
         return room
