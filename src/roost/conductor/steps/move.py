@@ -271,6 +271,21 @@ def _find_restart(view: View, body: InstanceMove) -> Reply:
     return WITHIN_LIMIT.observe(view, body)
 
 
+def _finish_state(*arrived: str) -> State[InstanceMove]:
+    """Return the step that completes the guest on the target; ``arrived``: the possible steps after its arrival.
+
+    Once the target has the order, its guest may run there: then only the target's answer to ``discard`` ends the move.
+    """
+    return State(
+        WITHIN_LIMIT,
+        {
+            Event.DONE: To(arrive, *arrived),
+            Event.HOST_GONE: _UNDO,
+            Event.FAILED | Event.ABORTED | Event.TIMED_OUT: To(undo, "undo"),
+        },
+    )
+
+
 _UNDO = To(undo, "undo", "restart", "end")
 _STATES: dict[str, State[InstanceMove]] = {
     "choose": targets.CHOOSE,
@@ -304,7 +319,7 @@ _STATES: dict[str, State[InstanceMove]] = {
             Event.FAILED | Event.ABORTED | Event.TIMED_OUT: _UNDO,
         },
     ),
-    "finish": State(WITHIN_LIMIT, {Event.DONE: To(arrive, *_UNDO.then), NOT_DONE: _UNDO}),
+    "finish": _finish_state("undo", "end"),
     "undo": State(
         Watch(_find_undo, Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE),
         {
@@ -335,7 +350,7 @@ TABLE = Table(
     InstanceMove,
     {
         **_STATES,
-        "finish": State(WITHIN_LIMIT, {Event.DONE: To(arrive, "part", *_UNDO.then), NOT_DONE: _UNDO}),
+        "finish": _finish_state("part", "undo", "end"),
         # Only a resize may have one host as source and target, and wait for its return.
         "part": State(confirm.PART.watch, {**confirm.PART.events, Event.HOST_GONE: To(confirm.leave_source, "end")}),
     },

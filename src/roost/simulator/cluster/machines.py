@@ -33,6 +33,7 @@ from roost.model.work.orders import (
 )
 from roost.model.work.standing import Standing
 from roost.simulator.cluster import agent_routes
+from roost.simulator.cluster.environment.rare_faults import Focus
 from roost.simulator.cluster.environment.trouble import DriverChance
 from roost.simulator.cluster.network import Call
 from roost.simulator.cluster.processes import Process, Servers
@@ -79,7 +80,16 @@ def _script(faults: Sequence[tuple[Action, Kind, float]]) -> Script:
 
 
 _SCRIPT = _script(_FAULTS)
-_RARE_SCRIPT = _script((*_FAULTS, ("inspect", "failed", 0.2), *((action, "aborted", 0.3) for action in _ABORTED)))
+_RARE_FAULTS = (*_FAULTS, ("inspect", "failed", 0.2), *((action, "aborted", 0.3) for action in _ABORTED))
+
+
+def _script_of(focus: Focus | None) -> Script:
+    """Return the faults of drivers in a world with this focus; None: a world without rare faults."""
+    if focus is None:
+        return _SCRIPT
+    return _script(((focus.action, "failed", 0.4), (focus.action, "aborted", 0.5), *_RARE_FAULTS))
+
+
 DRIVER_TIMEOUT_S = 12.0
 _TICK_S, _REPORT_S, _SYNC_S, _IMAGES_S = 0.7, 20.0, 40.0, 30.0
 _QUICK_S, _SLOW_S, _HUNG_S = (0.0, 0.05), (0.5, 10.0), (DRIVER_TIMEOUT_S, 4 * DRIVER_TIMEOUT_S)
@@ -169,7 +179,7 @@ class AgentProcess:
         world, self.machine = machine.world, machine
         self.is_alive, self.host = True, machine.host
         self.driver = Fake(
-            _RARE_SCRIPT if world.rare.is_on else _SCRIPT,
+            _script_of(world.rare.focus),
             terms=HostTerms(),
             chance=DriverChance(world.faults),
             shelf=world.shelf,
@@ -392,11 +402,16 @@ class AgentProcess:
         hold_s: Callable[[A], float] = lambda _answer: 0.0,
         is_last: bool = False,
     ) -> None:
+        def act(process: Process) -> A:
+            result = action(process)
+            self._world.rare.on_stored()
+            return result
+
         Call(
             self._world,
             self.host,
             name,
-            action=action,
+            action=act,
             on_reply=on_reply,
             on_error=on_error,
             hold_s=hold_s,

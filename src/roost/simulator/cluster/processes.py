@@ -101,6 +101,8 @@ class Process:
 
     def take_turn(self) -> int:
         """Run the due periodic jobs and operations; return the number of operations."""
+        if self._world.clock.time_s < self._world.rare.stalled_until_s:
+            return 0
         try:
             if self._must_take_over:
                 self._conductor.take_over()

@@ -12,7 +12,7 @@ from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow
 from roost.observe import log
 from roost.placement.write_plan import Plan
 from roost.simulator.cluster.environment.event_queue import InvariantBroken
-from roost.simulator.cluster.environment.rare_faults import WAKE_S
+from roost.simulator.cluster.environment.rare_faults import FOCUS_WEIGHT, WAKE_S
 from roost.simulator.cluster.invariants import InvariantChecker
 from roost.simulator.cluster.quiescence import check_at_rest, describe_unrest
 from roost.simulator.cluster.user_requests import select_kinds, with_deletion
@@ -26,6 +26,7 @@ REST_S = 600.0
 _CHECK_S = 2.0
 _REQUEST_S, _DISTURB_S = (0.2, 4.0), 1.0
 _CUT_S, _LOST_HOSTS = (2.0, 40.0), 0.15
+_STALL_S, _LEAVING_SHARE = (1.0, 12.0), 0.7  # of conductors; of the hosts of an operation
 _INJECTED = "was to go wrong"  # text of the fake driver's injected errors
 _GUEST_ERRORS = ("NotFound(", "Conflict(")  # of a guest that is missing or in another state
 
@@ -94,7 +95,7 @@ class Simulation:
         self._events.schedule(1.0, "ask", self._send_request)
         self._events.schedule(_DISTURB_S, "stroke", self._disturb_hosts)
         if self.world.rare.is_on:
-            self.world.rare.on_trouble = self._abandon
+            self.world.rare.on_trouble, self.world.rare.on_stored = self._abandon, self._disturb_focus
             self._events.schedule(WAKE_S, "wake", self._disturb_operations)
 
     def _run_until(self, end_s: float) -> None:
@@ -133,7 +134,12 @@ class Simulation:
         """Send a random user request, and schedule the next."""
         if self._faults.is_over:
             return
-        (kind,) = self._chance.choices(self._request_kinds, weights=[each.weight for each in self._request_kinds])
+        focus = self.world.rare.focus
+        weights = [
+            each.weight * (FOCUS_WEIGHT if focus is not None and each.kind in focus.requests else 1)
+            for each in self._request_kinds
+        ]
+        (kind,) = self._chance.choices(self._request_kinds, weights=weights)
         action = kind.make(self.world, kind.kind)
         if action is not None:
             if self.world.rare.strikes("regretted"):
@@ -179,12 +185,28 @@ class Simulation:
             if uuid_text(row.uuid) == order.operation:
                 self._desert(row, but=host)
 
-    def _desert(self, operation: OperationRow, *, but: str = "") -> None:
+    def _disturb_focus(self) -> None:
+        """Stall the conductors when a host has answered an operation in the focus, and let its hosts leave."""
+        rare, now_s, work = self.world.rare, self.world.clock.time_s, self.world.store.tables.work
+        if rare.focus is None or self._faults.is_over or now_s < rare.stalled_until_s:
+            return
+        for row in work[OperationRow].rows.values():
+            if row.kind == rare.focus.kind and row.step in rare.focus.steps and not row.outcome:
+                orders = [each for each in work[OrderRow].rows.values() if each.operation_id == row.id]
+                is_answered = not orders or max(orders, key=lambda order: order.id).state == "answered"
+                if rare.strikes("answered" if is_answered else "focused"):
+                    rare.stalled_until_s = now_s + rare.chance.uniform(*_STALL_S)
+                    self._desert(row, cut_share=0.3)
+                return
+
+    def _desert(self, operation: OperationRow, *, but: str = "", cut_share: float = 0.0) -> None:
         """Let some hosts of an operation sign off.
 
         Args:
             but: a host that stays.
+            cut_share: share of the hosts that are partitioned instead.
         """
+        chance = self.world.rare.chance
         work = self.world.store.tables.work
         hosts = {order.host for order in work[OrderRow].rows.values() if order.operation_id == operation.id}
         for move in work[MigrationRow].rows.values():
@@ -192,7 +214,11 @@ class Simulation:
                 hosts |= {move.source_host.lower(), move.target_host.lower()}
         for machine in self.world.machines:
             is_involved = machine.host in hosts and machine.host != but and machine.process is not None
-            if is_involved and self.world.rare.chance.random() < 0.7 and machine.process is not None:
+            if not is_involved or chance.random() >= _LEAVING_SHARE:
+                continue
+            if chance.random() < cut_share:
+                self.world.cut_until_s[machine.host] = self.world.clock.time_s + chance.uniform(*_CUT_S)
+            elif machine.process is not None:
                 machine.process.leave()
 
     def _record_fault(self, fields: dict[str, object]) -> None:
