@@ -33,10 +33,10 @@ from roost.model.work.orders import (
 )
 from roost.model.work.standing import Standing
 from roost.simulator.cluster import agent_routes
-from roost.simulator.cluster.environment.rare_faults import Focus
+from roost.simulator.cluster.environment.rare_faults import RareFaults
 from roost.simulator.cluster.environment.trouble import DriverChance
 from roost.simulator.cluster.network import Call
-from roost.simulator.cluster.processes import Process, Servers
+from roost.simulator.cluster.processes import DOWN_TIME_S, Process, Servers
 
 A = TypeVar("A")
 
@@ -80,19 +80,25 @@ def _script(faults: Sequence[tuple[Action, Kind, float]]) -> Script:
 
 
 _SCRIPT = _script(_FAULTS)
-_RARE_FAULTS = (*_FAULTS, ("inspect", "failed", 0.2), *((action, "aborted", 0.3) for action in _ABORTED))
+_RARE_SCRIPT = _script((*_FAULTS, ("inspect", "failed", 0.2), *((action, "aborted", 0.3) for action in _ABORTED)))
 
 
-def _script_of(focus: Focus | None) -> Script:
-    """Return the faults of drivers in a world with this focus; None: a world without rare faults."""
-    if focus is None:
-        return _SCRIPT
-    return _script(((focus.action, "failed", 0.4), (focus.action, "aborted", 0.5), *_RARE_FAULTS))
+def _script_of(rare: RareFaults) -> Script:
+    """Return the faults of drivers."""
+    if rare.focus is None:
+        return _RARE_SCRIPT if rare.is_on else _SCRIPT
+    return _script([fault for action in rare.focus.actions for fault in _focus_faults(action)])
+
+
+def _focus_faults(action: Action) -> tuple[tuple[Action, Kind, float], ...]:
+    return (action, "failed", 0.3), (action, "aborted", 0.4)
 
 
 DRIVER_TIMEOUT_S = 12.0
 _TICK_S, _REPORT_S, _SYNC_S, _IMAGES_S = 0.7, 20.0, 40.0, 30.0
 _QUICK_S, _SLOW_S, _HUNG_S = (0.0, 0.05), (0.5, 10.0), (DRIVER_TIMEOUT_S, 4 * DRIVER_TIMEOUT_S)
+# Range of seconds: about as long as a host is silent before it counts as down.
+_STUCK_S = (DOWN_TIME_S, DOWN_TIME_S + 4.0)
 # Range of seconds: a server holds back its answer to a poll without news.
 _POLL_S = (0.3, 1.0)
 _BACK_S = (0.5, 25.0)
@@ -179,9 +185,9 @@ class AgentProcess:
         world, self.machine = machine.world, machine
         self.is_alive, self.host = True, machine.host
         self.driver = Fake(
-            _script_of(world.rare.focus),
+            _script_of(world.rare),
             terms=HostTerms(),
-            chance=DriverChance(world.faults),
+            chance=DriverChance(world.faults) if world.rare.focus is None else world.rare.driver_chance,
             shelf=world.shelf,
             wait=lambda _seconds: None,
         )
@@ -257,13 +263,20 @@ class AgentProcess:
             case Reply(order, answer):
                 self._send_answer(order, answer)
             case Work() | Undo() | Clean():
-                span = self._draw_span()
-                if isinstance(task, Work) and span is _HUNG_S:
-                    self._world.rare.on_trouble(task.order, self.host)
+                span = self._draw_span(task)
+                if isinstance(task, Work):
+                    self._world.rare.on_begun(task.order, self.host)
+                    if span is _HUNG_S:
+                        self._world.rare.on_trouble(task.order, self.host)
                 self._schedule(span, f"{_describe_task(task)}", lambda: self._execute(task))
 
-    def _draw_span(self) -> tuple[float, float]:
-        faults = self._world.faults
+    def _draw_span(self, task: Work | Undo | Clean | None = None) -> tuple[float, float]:
+        """Return the range of seconds that a driver takes; None: to look at guests, or to return."""
+        faults, rare = self._world.faults, self._world.rare
+        focus = rare.focus
+        is_in_focus = focus is not None and isinstance(task, Work) and _action_of(task) in (*focus.actions, "prepare")
+        if focus is not None and is_in_focus and rare.strikes("stuck"):
+            return _STUCK_S if focus.is_cut_off else _HUNG_S
         if faults.strikes("hung"):
             return _HUNG_S
         return _SLOW_S if faults.strikes("slow") else _QUICK_S
@@ -426,10 +439,14 @@ class AgentProcess:
         self._world.events.schedule(self._world.chance.uniform(*span), kind, act_if_alive, detail=self.host)
 
 
+def _action_of(task: Work) -> str:
+    return str(type(task.order.act).__struct_config__.tag)
+
+
 def _describe_task(task: Work | Undo | Clean) -> str:
     match task:
-        case Work(order):
-            return str(type(order.act).__struct_config__.tag)
+        case Work():
+            return _action_of(task)
         case Undo(order):
             return f"undo {type(order.act).__struct_config__.tag}"
         case Clean(_, action):

@@ -8,7 +8,7 @@ import msgspec
 from roost.conductor.operation.row_changes import make_due, replace_row
 from roost.model.names import uuid_text
 from roost.model.work.orders import Order
-from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow
+from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.observe import log
 from roost.placement.write_plan import Plan
 from roost.simulator.cluster.environment.event_queue import InvariantBroken
@@ -26,7 +26,8 @@ REST_S = 600.0
 _CHECK_S = 2.0
 _REQUEST_S, _DISTURB_S = (0.2, 4.0), 1.0
 _CUT_S, _LOST_HOSTS = (2.0, 40.0), 0.15
-_STALL_S, _LEAVING_SHARE = (1.0, 12.0), 0.7  # of conductors; of the hosts of an operation
+_ABSENCE_S = (9.5, 13.0)  # of a host in the focus: until it counts as down, or a little longer
+_STALL_S, _LEAVING_SHARE = (1.0, 12.0), 0.8  # of conductors; of the hosts of an operation
 _INJECTED = "was to go wrong"  # text of the fake driver's injected errors
 _GUEST_ERRORS = ("NotFound(", "Conflict(")  # of a guest that is missing or in another state
 
@@ -96,6 +97,7 @@ class Simulation:
         self._events.schedule(_DISTURB_S, "stroke", self._disturb_hosts)
         if self.world.rare.is_on:
             self.world.rare.on_trouble, self.world.rare.on_stored = self._abandon, self._disturb_focus
+            self.world.rare.on_begun = self._cut_off
             self._events.schedule(WAKE_S, "wake", self._disturb_operations)
 
     def _run_until(self, end_s: float) -> None:
@@ -185,6 +187,13 @@ class Simulation:
             if uuid_text(row.uuid) == order.operation:
                 self._desert(row, but=host)
 
+    def _cut_off(self, order: Order, host: str) -> None:
+        """Partition the host of an order, if the focus demands it and the fault strikes."""
+        rare, action = self.world.rare, order.act.__struct_config__.tag
+        is_in_focus = rare.focus is not None and rare.focus.is_cut_off and action == rare.focus.kind
+        if is_in_focus and rare.strikes("cut off"):
+            self.world.cut_until_s[host] = self.world.clock.time_s + rare.chance.uniform(*_ABSENCE_S)
+
     def _disturb_focus(self) -> None:
         """Stall the conductors when a host has answered an operation in the focus, and let its hosts leave."""
         rare, now_s, work = self.world.rare, self.world.clock.time_s, self.world.store.tables.work
@@ -196,29 +205,26 @@ class Simulation:
                 is_answered = not orders or max(orders, key=lambda order: order.id).state == "answered"
                 if rare.strikes("answered" if is_answered else "focused"):
                     rare.stalled_until_s = now_s + rare.chance.uniform(*_STALL_S)
-                    self._desert(row, cut_share=0.3)
+                    self._desert(row)
                 return
 
-    def _desert(self, operation: OperationRow, *, but: str = "", cut_share: float = 0.0) -> None:
+    def _desert(self, operation: OperationRow, *, but: str = "") -> None:
         """Let some hosts of an operation sign off.
 
         Args:
             but: a host that stays.
-            cut_share: share of the hosts that are partitioned instead.
         """
         chance = self.world.rare.chance
         work = self.world.store.tables.work
         hosts = {order.host for order in work[OrderRow].rows.values() if order.operation_id == operation.id}
+        if operation.instance_uuid is not None:
+            hosts.add(work[StatusRow].rows[operation.instance_uuid].host.lower())
         for move in work[MigrationRow].rows.values():
             if move.operation_id == operation.id:
                 hosts |= {move.source_host.lower(), move.target_host.lower()}
         for machine in self.world.machines:
             is_involved = machine.host in hosts and machine.host != but and machine.process is not None
-            if not is_involved or chance.random() >= _LEAVING_SHARE:
-                continue
-            if chance.random() < cut_share:
-                self.world.cut_until_s[machine.host] = self.world.clock.time_s + chance.uniform(*_CUT_S)
-            elif machine.process is not None:
+            if is_involved and chance.random() < _LEAVING_SHARE and machine.process is not None:
                 machine.process.leave()
 
     def _record_fault(self, fields: dict[str, object]) -> None:

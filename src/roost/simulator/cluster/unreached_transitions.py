@@ -10,11 +10,12 @@ from roost.conductor.operation.events import Transition
 UNREACHED: Mapping[str, str] = MappingProxyType(
     {
         "* finish DONE undo": "no client of the Placement API changes allocations meanwhile",
-        "* finish DONE restart": "no client of the Placement API changes allocations meanwhile",
+        "revert discard HOST_GONE end": "no client of the Placement API changes allocations meanwhile",
         "spawn spawn DONE clearing": "no client of the Placement API changes allocations meanwhile",
         "* prepare DONE clear": "every driver returns the address of a prepared guest",
         "shelve save DONE back": "every driver returns the id of a saved image",
         "rebuild send STARTED end": "no change of settings makes stored requests invalid",
+        "live_migrate undo DONE sweep": "a guest does not arrive between two orders to its target",
         "evacuate spawn DONE sweep": "an old host is not up before its evacuations have ended",
         "evacuate sweep * *": "an old host is not up before its evacuations have ended",
     }

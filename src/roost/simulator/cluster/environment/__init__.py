@@ -2,7 +2,7 @@
 
 ``event_queue``: pending events, the virtual clock, and the trace.
 ``trouble``: injected faults and their rates.
-``rare_faults``: rare faults, only of the seeds from 1,000 to 1,999.
+``rare_faults``: further faults, only of the seeds from 1,000 to 2,999.
 ``troubled_store``: a store whose commits may fail.
 ``guest_shelf``: the guests of the fake drivers.
 ``shared_state``: all of these for one simulation.

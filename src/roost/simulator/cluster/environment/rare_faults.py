@@ -1,4 +1,8 @@
-"""Rare faults. Only ``RARE_SEEDS`` have them, so the traces of other seeds never change with this file."""
+"""Faults of ``RARE_SEEDS`` and ``FOCUS_SEEDS`` only, so the traces of other seeds never change with this file.
+
+Rare seeds have rare faults of all kinds. Each focus seed has a focus: its faults strike certain steps of one kind of
+operation, again and again.
+"""
 
 import random
 from collections import Counter
@@ -10,39 +14,42 @@ from roost.errors import BadRequest, Conflict, RoostError
 from roost.model.fleet import NamedRequest
 from roost.model.work.orders import Order
 
-RARE_SEEDS = range(1_000, 2_000)
+RARE_SEEDS = range(1_000, 1_500)
+FOCUS_SEEDS = range(1_500, 3_000)
 WAKE_S = 0.5  # seconds between early wake-ups
-# Probability of each fault, per opportunity.
-_SHARES = {
+# Probability of each fault in rare seeds, per opportunity.
+_RARE_SHARES = {
     "woken": 0.8,  # an operation becomes due early
     "contested": 0.1,  # a decision loses all races
     "misconfigured": 0.05,  # a decision is refused as invalid
     "volume": 0.3,  # new instances boot from a volume
     "crowd": 0.1,  # a build has too many instances for one step
     "deserted": 0.05,  # hosts of an open operation sign off
-    "focused": 0.03,  # conductors stall, and hosts of an operation in the seed's focus leave
-    "answered": 0.7,  # the same, after an answer of a host
     "abandoned": 0.3,  # an order fails or hangs, and the other hosts of its operation sign off
     "regretted": 0.05,  # the user deletes the instance of a new operation
 }
-
-
-_MOVE_STEPS: tuple[tuple[str, Action], ...] = (
-    ("prepare", "discard"),
-    ("stop", "power"),
-    ("copy", "send_disk"),
-    ("restart", "send_disk"),
-    ("clear", "discard"),
-)
+# The same in focus seeds. The first two concern operations in the focus.
+_FOCUS_SHARES = {
+    "focused": 0.03,  # conductors stall, and hosts of the operation leave
+    "answered": 0.7,  # the same, after an answer of a host
+    "cut off": 0.7,  # the host of an order is partitioned
+    "stuck": 0.3,  # an order takes longer than its time limit
+    "woken": 0.3,
+    "abandoned": 0.4,
+}
 
 
 class Focus(NamedTuple):
-    """The steps of an operation in which conductors stall and hosts leave, and an action that drivers often fail."""
+    """The steps of an operation in which conductors stall and hosts leave.
+
+    Drivers fail only in the actions of the focus; in these, and in ``prepare``, they also get stuck.
+    """
 
     kind: str
     steps: tuple[str, ...]
-    action: Action
+    actions: tuple[Action, ...]
     needs: str = ""  # the kind of operation that has to succeed before; empty: none
+    is_cut_off: bool = False  # whether a host is often partitioned when it begins the order named as the kind
 
     @property
     def requests(self) -> tuple[str, ...]:
@@ -50,22 +57,33 @@ class Focus(NamedTuple):
         return (self.kind, self.needs)
 
 
+_MOVES: tuple[tuple[str, tuple[Action, ...], str], ...] = (
+    ("prepare", ("discard",), ""),
+    ("stop", ("power",), ""),
+    ("copy", ("send_disk",), ""),
+    ("copy", ("send_disk",), "stop"),
+    ("restart", ("send_disk", "power"), ""),
+    ("clear", ("discard",), ""),
+)
 # Each seed has one of them, in turn.
 _FOCUSES = (
-    *(Focus(kind, (step,), action) for kind in ("migrate", "resize") for step, action in _MOVE_STEPS),
-    Focus("live_migrate", ("prepare",), "discard"),
-    Focus("live_migrate", ("migrate",), "destroy"),
-    Focus("live_migrate", ("migrate", "look"), "destroy"),
-    Focus("live_migrate", ("migrate", "undo"), "discard"),
-    Focus("live_migrate", ("undo",), "discard"),
-    Focus("confirm", ("look",), "inspect", needs="resize"),
-    Focus("revert", ("send", "look"), "inspect", needs="resize"),
-    Focus("revert", ("restart",), "power", needs="resize"),
-    Focus("shelve", ("back",), "save"),
-    Focus("sync", ("send",), "power"),
+    *(Focus(kind, (step,), actions, needs=needs) for kind in ("migrate", "resize") for step, actions, needs in _MOVES),
+    Focus("live_migrate", ("prepare",), ("discard",)),
+    Focus("live_migrate", ("clear",), ("discard",)),
+    Focus("live_migrate", ("look",), ("destroy",), is_cut_off=True),
+    Focus("live_migrate", ("sweep",), ("destroy",), is_cut_off=True),
+    Focus("live_migrate", ("look", "undo"), ("live_migrate",), is_cut_off=True),
+    Focus("live_migrate", ("undo",), ("live_migrate", "discard")),
+    Focus("confirm", ("look",), ("inspect",), needs="resize"),
+    Focus("revert", ("send", "look"), ("inspect",), needs="resize"),
+    Focus("revert", ("restart",), ("power",), needs="resize"),
+    Focus("shelve", ("back",), ("save", "power")),
+    Focus("shelve", ("save",), ("save",), needs="stop"),
+    Focus("sync", ("send",), ("power",)),
 )
 # Requests of the focus are more frequent by this factor.
-FOCUS_WEIGHT = 6
+FOCUS_WEIGHT = 10
+
 
 # Requests for decisions, and their results.
 Decide = Callable[[Sequence[Any]], list[Any]]
@@ -81,22 +99,32 @@ class RareFaults:
     """
 
     def __init__(self, seed: int, *, counts: Counter[str], is_over: Callable[[], bool]) -> None:
-        self.is_on = seed in RARE_SEEDS
+        self._shares = _RARE_SHARES if seed in RARE_SEEDS else _FOCUS_SHARES if seed in FOCUS_SEEDS else {}
+        self.is_on = bool(self._shares)
         self.chance = random.Random(f"rare {seed}")
-        self.focus = _FOCUSES[seed % len(_FOCUSES)] if self.is_on else None
+        self.driver_chance = _FocusChance(self)
+        self.focus = _FOCUSES[seed % len(_FOCUSES)] if seed in FOCUS_SEEDS else None
         self._counts, self._is_over = counts, is_over
         # Called with an order that fails or hangs, and its host.
         self.on_trouble: Callable[[Order, str], object] = lambda _order, _host: None
+        # Called with an order when its host begins it.
+        self.on_begun: Callable[[Order, str], object] = lambda _order, _host: None
         # Called when a server has stored an agent's report or answer, before its conductor reads it.
         self.on_stored: Callable[[], object] = lambda: None
         self.stalled_until_s = 0.0  # no conductor takes a turn before this time
 
     def strikes(self, fault: str) -> bool:
         """Draw whether a fault strikes now."""
-        if not self.is_on or self._is_over() or self.chance.random() >= _SHARES[fault]:
+        share = self._shares.get(fault, 0.0)
+        if not share or self._is_over() or self.chance.random() >= share:
             return False
         self._counts[fault] += 1
         return True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether faults have ended."""
+        return self._is_over()
 
     def disturb(self, decide: Decide) -> Decide:
         """Return a scheduler that loses some races for good, and refuses some requests."""
@@ -116,3 +144,19 @@ class RareFaults:
         if self.strikes("contested"):
             return Conflict("every claim lost its race")
         return BadRequest("a setting has changed") if self.strikes("misconfigured") else None
+
+
+class _FocusChance(random.Random):
+    """The random generator of drivers in focus seeds; it yields faults until the simulation is calm.
+
+    Args:
+        rare: the faults of the seed.
+    """
+
+    def __init__(self, rare: RareFaults) -> None:
+        super().__init__(0)
+        self._rare = rare
+
+    def random(self) -> float:
+        """Return a number below 1 if a fault may strike, else 1."""
+        return 1.0 if self._rare.is_over else self._rare.chance.random()

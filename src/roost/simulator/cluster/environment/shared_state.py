@@ -30,8 +30,6 @@ class Environment:
         self.clock = self.events.clock
         self.faults = FaultInjector(random.Random(seed + 1))
         self.rare = RareFaults(seed, counts=self.faults.counts, is_over=lambda: self.faults.is_over)
-        if self.rare.is_on:
-            self.faults.let_drivers_fail()
         self.shelf = GuestShelf()
         self.store = TroubledStore()
         self.accepted_counts: Counter[str] = Counter()  # by kind of operation

@@ -79,10 +79,6 @@ class FaultInjector:
         """Inject no more faults."""
         self.rates = CALM
 
-    def let_drivers_fail(self) -> None:
-        """Let driver actions fail, at least rarely."""
-        self.rates = msgspec.structs.replace(self.rates, driver=max(self.rates.driver, _RARE.driver))
-
     @property
     def is_over(self) -> bool:
         """Whether faults have ended."""
