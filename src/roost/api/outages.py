@@ -14,7 +14,7 @@ _LOG_EVERY_S = 60.0
 
 
 class Outages:
-    """Logs the begin of an outage of the database, each minute of it, and its end.
+    """Logs the start and the end of a database outage, and at most one line a minute in between.
 
     Reads may succeed while writes fail, as on a full disk: only a successful write ends such an outage.
 

@@ -21,7 +21,7 @@ _BUSY_S = 0.1
 
 
 class HealthCheck:
-    """Checks that the serving thread answers, for which it reads the database; one check runs at a time.
+    """Checks that the serving thread reads new commits from the database and answers; one check runs at a time.
 
     Args:
         serving: the thread.

@@ -29,8 +29,8 @@ _Environ = dict[str, Any]
 class Keystone:
     """Authenticates tokens with Keystone.
 
-    An identity is cached for ``token_cache_time`` seconds of the section (300 by default), at most until its token
-    expires. A revoked token may stay valid for this time. The identity of a token with access rules is not cached,
+    The cache keeps an identity for ``token_cache_time`` seconds (300 by default), at most until its token expires. A
+    revoked token may stay valid for this time. The identity of a token with access rules is not cached,
     because these rules depend on the path.
 
     Args:

@@ -196,6 +196,6 @@ def _warnings(
     used = frozenset[str]().union(*(rule.references for rule in parsed.values()))
     for name in overrides:
         if name in _DEPRECATED:
-            yield f"{origin}: {name} is deprecated: only rules of this file use it; see {_DEPRECATED[name]}"
+            yield f"{origin}: {name} is deprecated and affects only rules of this file; override {_DEPRECATED[name]}"
         elif name not in defaults and name not in used:
             yield f"{origin}: {name} is not a policy, and no rule refers to it: it has no effect"

@@ -7,7 +7,7 @@
 ``allocation_schemas``: schemas of bodies with allocations.
 ``candidate_schemas``: schemas of candidate queries.
 ``candidate_query``: parses candidate queries.
-``candidate_cache``: compiled queries and their texts.
+``candidate_cache``: compiled queries, and the JSON of their responses.
 ``candidate_json``: candidates as JSON.
 ``candidate_summaries``: provider summaries as JSON.
 ``ownership``: write permissions of tokens with host bounds.

@@ -61,7 +61,7 @@ class CandidateCache:
         return candidate_query.parse(request.pairs(), request.version, groups_max=request.options.groups_max)
 
     def compile(self, request: Request, query: CandidateQuery) -> CachedQuery | None:
-        """Return the compiled query of a request; None: there are no candidates, because a name is unknown.
+        """Return the compiled query; None: it has unknown names, but its other parts exclude all candidates.
 
         Raises:
             BadRequest: a class or trait is unknown; see ``unknown_names.check_names``.
@@ -100,7 +100,7 @@ class CandidateCache:
         return query.texts
 
     def summaries(self, form: Form) -> Summaries:
-        """Return the provider summaries with the contents of a form."""
+        """Return the provider summaries for one form of response."""
         summaries = self._summaries.get(form)
         if summaries is None:
             if len(self._summaries) >= _FORMS_MAX:

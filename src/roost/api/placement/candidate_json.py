@@ -108,7 +108,7 @@ class Requests:
         state: the columns.
         form: contents of the response.
         bytes_max: maximum size of the requests.
-        cache: texts of earlier requests, extended here.
+        cache: JSON of earlier responses; new texts are added to it.
     """
 
     def __init__(self, state: State, form: Form, *, bytes_max: int, cache: TextCache | None = None) -> None:

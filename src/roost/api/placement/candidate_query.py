@@ -76,7 +76,7 @@ def _check(values: dict[str, str], version: Version) -> None:
 
 
 def _limit(pairs: Pairs, values: dict[str, str], version: Version) -> int | None:
-    """Return the first limit, after a check by the schema: so far, only the last limit was checked."""
+    """Return the first limit; the caller has checked only the last one, so a different first limit is checked here."""
     first = next((value for key, value in pairs if key == "limit"), None)
     if first is None:
         return None
@@ -178,7 +178,7 @@ def _check_orphans(drafts: Iterable[_Draft]) -> None:
 
 
 def _check_resourceless(drafts: list[_Draft], subtrees: tuple[frozenset[str], ...]) -> None:
-    """Refuse groups without resources outside of subtrees, and subtrees of unknown groups."""
+    """Refuse a group that has no resources and is in no subtree, and a subtree with an unknown group."""
     if not any(draft.resources for draft in drafts):
         raise BadRequest(
             "There must be at least one resources or resources[$S] parameter.", code="placement.query.missing_value"

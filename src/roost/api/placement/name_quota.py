@@ -1,6 +1,6 @@
 """Quota of custom resource classes and traits that an agent's token may create.
 
-All hosts share the names, and the numbers of classes are scarce. So the quota is in proportion to the agent's hosts.
+All hosts share the names, and the database has few ids for classes. So each host of a token adds to its quota.
 """
 
 import time

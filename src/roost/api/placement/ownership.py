@@ -95,7 +95,7 @@ class _Bounds:
                 self.check_row(row)
 
     def check_owner(self, spec: ConsumerSpec, holder: Holder) -> None:
-        """Refuse a change of project, user or type; an unknown value counts as the default in responses."""
+        """Refuse a change of project, user or type; a missing value equals the default that responses show."""
         owner = (
             holder.project_id or self._options.incomplete_consumer_project_id,
             holder.user_id or self._options.incomplete_consumer_user_id,

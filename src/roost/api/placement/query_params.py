@@ -46,7 +46,7 @@ def _amount(name: str, text: str) -> int:
 
 
 def traits(values: Sequence[str], version: Version) -> tuple[Sets, frozenset[str]]:
-    """Parse required traits, with repetitions, and forbidden traits.
+    """Parse required and forbidden traits; a repeated required trait is returned repeatedly.
 
     Args:
         values: of ``required``, in order; before 1.39 only the last one counts.

@@ -22,7 +22,7 @@ from roost.model.settings.placement_settings import Placement as Settings
 
 _BACKLOG = 2048
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# Exit code of a program that a signal ended, plus the number of the signal.
+# The exit code of a program that a signal ended is this base plus the number of the signal.
 EXIT_CODE_BASE = 128
 # Seconds until the serving thread yields the interpreter to the event loop. With the default of 5 ms, short answers
 # wait behind long ones: the 99th percentile of their latency was three times as high.

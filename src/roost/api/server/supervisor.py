@@ -193,7 +193,7 @@ class Supervisor:
             self._reload(worker)
 
     def _reload(self, worker: _Worker) -> None:
-        # Before its first report, the signal could end a worker that does not handle it yet.
+        # A worker may not handle signals until it has sent its first report: the signal would end it.
         if worker.process is not None and worker.process.pid is not None and worker.problem != _STARTING:
             worker.is_reloaded = True
             with suppress(ProcessLookupError):  # It may just have ended.

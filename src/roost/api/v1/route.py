@@ -27,4 +27,4 @@ class Route:
     policy: str = ""  # its authorization; see ``policies``
     is_keyed: bool = False  # whether the route uses the header Idempotency-Key
     body_max_bytes: int | None = _BODY_MAX_BYTES  # None: only the limit placement.body_max_bytes
-    work: Work = "point"  # the work for an answer; if the body can request a dry run, only for a dry run
+    work: Work = "point"  # the work for an answer; with ``dry_run`` false in the body: always "point"

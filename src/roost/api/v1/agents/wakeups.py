@@ -15,7 +15,7 @@ from roost.observe import metrics
 class Topic:
     """A subject of waits: orders, or the end of operations."""
 
-    keys: Callable[[Iterable[Put]], set[str]]  # returns the keys of the subject in committed work
+    keys: Callable[[Iterable[Put]], set[str]]  # returns the keys to wake for committed work
     limit_message: str  # the error if too many keys are awaited
     count: Callable[[int], None] = lambda _waiting: None  # receives the number of awaited keys
 

@@ -114,7 +114,7 @@ def act(call: Call, kind: UserOperation, body: Body) -> Response | Plan[Response
     """Begin an operation on an instance that this server runs.
 
     Args:
-        body: initial memory of the operation.
+        body: initial stored state of the operation.
     """
     return begin(call, kind, partial(accept.act, kind=kind, body=body))
 

@@ -36,7 +36,7 @@ _PAUSE_S = 0.1
 
 
 class _StoredProblem(msgspec.Struct, frozen=True):
-    """The common part of the memory of all operations."""
+    """The common field of all stored operations."""
 
     problem: str = ""
 
