@@ -3,7 +3,7 @@
 ``database_choice``: the settings of a command, and the database they select.
 ``open_roost``: opens the product for a server, a reader, an offline command or a trial.
 ``up``: serves the whole product on one port.
-``placement_server``: serves the Placement API; merges server settings; imports.
+``placement_server``: serves the Placement API; merges server settings; imports another Placement.
 ``server_process``: what all servers share: store, deciding thread, serving loop.
 ``conductor_thread``: the conductor and the periodic jobs, in one thread.
 ``conductor_process``: a conductor without a server.

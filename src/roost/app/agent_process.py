@@ -201,7 +201,7 @@ def _build_agent(
 
 
 def report_client(placement: Http, settings: AgentSettings, *, clock: Clock) -> ReportClient:
-    """Return an agent's client of a Placement, with the terms of the agent's settings."""
+    """Return an agent's client of a Placement, configured by the agent's settings."""
     return ReportClient(
         placement,
         clock=clock,

@@ -59,7 +59,7 @@ def run_conductor(
 
     Args:
         listener: socket of /healthz and /metrics.
-        cells: names of cells; the empty name means operations without a host; None: all cells.
+        cells: names of cells; the empty name means operations without a cell; None: all cells.
         on_ready: called when the conductor is ready.
 
     Raises:

@@ -214,7 +214,7 @@ def open_in_process(url: str, settings: Settings) -> InProcess:
 def import_placement(
     source: str, database: str, *, headers: Mapping[str, str], is_dry_run: bool, progress: Progress
 ) -> "import_run.ImportReport":
-    """Import all data of another Placement into a database, created if absent, and compare the result with it.
+    """Import all data of another Placement into a database, created if absent, and then compare both.
 
     Args:
         source: URL of the other Placement's database or API.

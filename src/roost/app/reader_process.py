@@ -272,7 +272,7 @@ def _run_child(columns: _Columns, question: Ask, pipe: int) -> None:
 
 
 def _limit_resources(memory: int, *, seconds: float) -> None:
-    """Limit further memory, in bytes, and processor time, in case the parent dies before it can kill this child."""
+    """Limit the additional memory, in bytes, and the processor time: the parent may die before it kills this child."""
     size = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE + memory
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
     end_s = math.ceil(seconds + _GRACE_S) + 1

@@ -25,7 +25,7 @@ from roost.errors import Conflict
     "--state-dir",
     type=PATH,
     metavar="DIR",
-    help="Folder of the journal.  [agents in the data folder; none with --fleet]",
+    help="Folder of the journal.  [agents/ in the data folder; none with --fleet]",
 )
 @click.option("--fleet", type=click.IntRange(1, 10_000), metavar="N", help="Run N agents, for hosts NAME-1 to NAME-N.")
 @token_options()
@@ -128,7 +128,7 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
 
 @agent.command("adopt", short_help="Create a journal for an agent that lost its own.")
 @click.argument("name", metavar="HOST")
-@click.option("--state-dir", type=PATH, metavar="DIR", help="Folder of the journal.  [agents in the data folder]")
+@click.option("--state-dir", type=PATH, metavar="DIR", help="Folder of the journal.  [agents/ in the data folder]")
 @json_option
 @backend_options
 def adopt(*, name: str, state_dir: Path | None, is_json: bool, backend: BackendOptions) -> None:

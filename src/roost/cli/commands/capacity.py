@@ -39,7 +39,9 @@ _ZONES_SHOWN = 6  # columns of a table, to fit a screen
     show_default=True,
     help="Parts of the fleet to count separately.",
 )
-@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Parts in text output.")
+@click.option(
+    "--top", type=click.IntRange(min=1), default=20, show_default=True, help="Number of parts in text output."
+)
 @click.option(
     "--limit",
     type=int,

@@ -60,7 +60,7 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     "--force-down/--no-force-down",
     "forced_down",
     default=None,
-    help="Report the service as down, whatever its agent reports; or stop that.",
+    help="Count the service as down regardless of its reports, or use the reports again.",
 )
 @json_option
 @backend_options
@@ -91,7 +91,7 @@ def set_(
     "terms",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Term of the host; repeatable.  [from the settings]",
+    help="Reserved amount or allocation ratio of the host; repeatable.  [from the settings]",
 )
 @click.option("--host", "name", default=socket.gethostname, metavar="NAME", help="Service.  [name of this machine]")
 @click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only this node; repeatable.  [all nodes]")

@@ -31,7 +31,7 @@ class AnswerPick(msgspec.Struct, frozen=True, kw_only=True):
     ]
     limits: Annotated[
         Limits,
-        Meta(description="Limits of use on the host from filters, by Nova's names; empty for a forced host."),
+        Meta(description="Limits of the filters for the use of the host, under Nova's names; empty for a forced host."),
     ] = {}
 
 

@@ -18,7 +18,7 @@ class GuestNeeds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GuestAmounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The amounts of a guest, by Nova's names of limits."""
+    """The amounts of a guest, under the names of Nova's limits."""
 
     vcpu: int = 0  # shared and dedicated processors
     memory_mb: int = 0  # MiB

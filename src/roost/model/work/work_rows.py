@@ -97,7 +97,7 @@ class OrderRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class MigrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A move of an instance between hosts; the consumer with its uuid holds the resources on the other host."""
+    """A move of an instance between hosts; a consumer with its uuid holds resources on one of them."""
 
     uuid: bytes
     id: int

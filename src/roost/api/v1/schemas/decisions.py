@@ -42,9 +42,7 @@ class ShownPick(msgspec.Struct, frozen=True, kw_only=True):
     allocations: Annotated[
         dict[str, dict[str, int]], Meta(description="Amount of each resource class, by provider uuid.")
     ]
-    limits: Annotated[
-        Limits, Meta(description="Upper bounds of use on the host from the filters, by Nova's names of limits.")
-    ]
+    limits: Annotated[Limits, Meta(description="Limits of the filters for the use of the host, under Nova's names.")]
     mappings: Annotated[
         dict[str, tuple[str, ...]],
         Meta(description="Provider uuids by suffix of the request group, if PCI devices are in Placement."),
@@ -79,7 +77,7 @@ class ShownDecision(msgspec.Struct, frozen=True, kw_only=True):
     reason: Annotated[str, Meta(description="Reason of a refusal, in one line; otherwise empty.")]
     dry_run: Annotated[bool, Meta(description="Whether nothing was claimed or stored.")]
     count: Annotated[int, Meta(description="Number of requested instances.")]
-    found: Annotated[int, Meta(description="Number of instances with a host when the outcome was certain.")]
+    found: Annotated[int, Meta(description="Number of instances for which the search found a host.")]
     picks: Annotated[list[ShownPick], Meta(description="One pick per instance; none in a refusal.")]
     alternates: Annotated[
         dict[str, list[ShownPick]], Meta(description="By cell of the chosen hosts: further hosts to try, best first.")

@@ -20,7 +20,9 @@ class TargetBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class ShownMigration(msgspec.Struct, frozen=True, kw_only=True):
     """A move of an instance from one host to another."""
 
-    uuid: Annotated[str, Meta(description="Uuid; the consumer with this uuid holds the resources on the other host.")]
+    uuid: Annotated[
+        str, Meta(description="Uuid, also of a consumer: it holds resources on one host until the move ends.")
+    ]
     instance: Annotated[str, Meta(description="Uuid of the instance.")]
     kind: Annotated[
         MigrationKind, Meta(description="live: without a stop of the instance; evacuate: from a failed host.")
@@ -28,9 +30,9 @@ class ShownMigration(msgspec.Struct, frozen=True, kw_only=True):
     status: Annotated[
         MigrationStatus,
         Meta(
-            description="moving: in progress; finished: the instance is on the target, and the resources on the source "
-            "are held until the source is clean; left: confirmed, but the source is not clean yet; reverting: the "
-            "instance moves back; confirmed, reverted, failed: ended, without resources."
+            description="moving: in progress; finished: the instance is on the target, but can still return, or the "
+            "source has not removed its guest yet; left: confirmed, but the source has not removed the guest yet; "
+            "reverting: the instance moves back; confirmed, reverted, failed: ended, without resources."
         ),
     ]
     source_host: Annotated[str, Meta(description="Service of the source host.")]
