@@ -19,7 +19,7 @@ _HEAL_EXIT_CODES = {"healed": 0, "limit": 1, "no node": 2, "refused": 3, "nothin
 _SYNC_EXIT_CODES = {"done": 0, "unavailable": 2, "refused": 3, "no provider": 6}
 _EXIT_RESHAPE_FAILED, _EXIT_NO_NODE = 1, 2
 _EXIT_AUDIT_FAILED, _EXIT_ORPHANS, _EXIT_DELETED = 1, 3, 4
-# Resource classes that hosts offer. Other services may hold allocations of other classes.
+# Resource classes of hosts. Allocations of other classes may belong to other OpenStack services.
 _AUDIT_CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "VGPU", "PCPU", "MEM_ENCRYPTION_CONTEXT")
 _AUDIT_PREFIX = "NET_BW_"
 
@@ -95,7 +95,11 @@ def _build_parser() -> argparse.ArgumentParser:
         "--option", metavar="KEY=VALUE", action="append", default=[], help="option of the driver; repeatable"
     )
     migrate_inventory.add_argument(
-        "--term", metavar="KEY=VALUE", action="append", default=[], help="term of the host's inventory; repeatable"
+        "--term",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="term of the host, such as reserved_host_cpus=2; repeatable",
     )
     migrate_inventory.add_argument(
         "--host", metavar="<name>", default=socket.gethostname(), help="service (default: this machine's name)"

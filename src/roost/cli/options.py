@@ -18,7 +18,7 @@ _NOVA_CONF = "ROOST_NOVA_CONF"
 
 
 def nova_conf(command: Command) -> Command:
-    """Add ``--nova-conf``, the option form of ``$ROOST_NOVA_CONF``. Options of the file without effect are printed."""
+    """Add ``--nova-conf``, the option form of ``$ROOST_NOVA_CONF``. It prints ineffective options of the file."""
     return click.option(
         "--nova-conf",
         type=PATH,

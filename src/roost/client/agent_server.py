@@ -101,7 +101,7 @@ class HttpServer:
         self._request("DELETE", f"/v1/agents/{quote(host, safe='')}{self._run_query(host)}", decode=_discard)
 
     def standings(self, host: str, uuids: Collection[str]) -> dict[str, Standing]:
-        """Return the standings of instances found on a host; unknown instances are omitted.
+        """Return the host and the state of each instance: deleted, busy, or neither. Omit unknown instances.
 
         Raises:
             BadSettings, NotFound, BadRequest, Unavailable: as for ``Server``.

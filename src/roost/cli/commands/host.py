@@ -91,7 +91,7 @@ def set_(
     "terms",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Reserved amount or allocation ratio of the host; repeatable.  [from the settings]",
+    help="Term of the host, such as reserved_host_cpus=2; repeatable.  [from the settings]",
 )
 @click.option("--host", "name", default=socket.gethostname, metavar="NAME", help="Service.  [name of this machine]")
 @click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only this node; repeatable.  [all nodes]")

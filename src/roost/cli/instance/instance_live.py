@@ -74,7 +74,7 @@ def _request_evacuation(api: Api, instance: dict[str, Any], target: str | None) 
 def _wait_for_all(api: Api, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Wait for all evacuations, with a progress bar; return their rows."""
     finished: list[dict[str, Any]] = []
-    with progress_bar("evacuations over") as progress:
+    with progress_bar("finished evacuations") as progress:
         for row in rows:
             finished.append(_wait_for_row(api, row))
             progress(len(finished), len(rows))

@@ -45,7 +45,7 @@ def _reasons(reasons: list[RefusedReason]) -> list[str]:
 
 
 def _classes(classes: list[ClassUse]) -> list[str]:
-    rows: Table = [("class", "capacity", "used at the end", "", "peak", "", "free, stranded", "below")]
+    rows: Table = [("class", "capacity", "used at the end", "", "peak", "", "free in pieces", "below")]
     for use in classes:
         stranded = "-" if use.stranded_share is None else f"{use.stranded_share:.1%}"
         rows.append(

@@ -48,8 +48,8 @@ def test_host_is_evacuated_and_failures_are_reported(server, command):
         assert (code, problem.splitlines()) == (
             1,
             [
-                "evacuations over: 1 of 2",
-                "evacuations over: 2 of 2",
+                "finished evacuations: 1 of 2",
+                "finished evacuations: 2 of 2",
                 "roost: 1 of 2 instances of host-0 were not evacuated",
             ],
         )

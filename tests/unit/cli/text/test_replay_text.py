@@ -28,7 +28,7 @@ refused
   31  lack thing 9
   59  for 2 other reasons
 
-  class     capacity  used at the end              peak         free, stranded  below
+  class     capacity  used at the end              peak         free in pieces  below
   VCPU   107,018,000            1,000  0.0%  53,509,000  50.0%           12.5%  8,000
   PGPU            12                0  0.0%           0   0.0%               -      -
 """
