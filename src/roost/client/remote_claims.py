@@ -42,7 +42,7 @@ class RemotePlacement:
         minor = self._connection.minor
         if minor < ANY_TRAITS.minor and needs_any(query):
             return RemoteAnswer(
-                problem=f"any one of several traits needs microversion {ANY_TRAITS}, and it has 1.{minor}"
+                problem=f"alternative traits need microversion {ANY_TRAITS}; the remote Placement has 1.{minor}"
             )
         answer = self._connection.request("GET", f"/allocation_candidates?{query_string(query)}")
         if answer.status == 400:

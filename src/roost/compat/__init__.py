@@ -20,8 +20,8 @@ Counterparts of Nova:
 ``filters``: the filter handler.
 ``weights``: the weight handler.
 ``api``: validators of extra specs.
-``compute``: Nova's name of provider trees.
-``virt``: Nova's name of NUMA fits.
+``compute``: provider trees, under Nova's module name.
+``virt``: NUMA topologies and their fit on a host, under Nova's module name.
 ``icehouse``: schedulers of the first releases.
 ``conf``: CONF.
 ``config_view``: Roost's settings as CONF.

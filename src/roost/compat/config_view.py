@@ -17,7 +17,7 @@ from roost.errors import BadSettings
 from roost.model.settings.roost_settings import Settings
 from roost.scheduler import registry
 
-# The library or its stand-in, and the stand-in under its own name, for plug-ins that import this name.
+# Plug-ins import the library or its stand-in as ``oslo_config``, or the stand-in by its own name.
 _MODULES = ("oslo_config.cfg", "roost.compat.oslo_config.cfg")
 # Sections of Nova, and their fields in ``Settings``.
 _PARTS = {

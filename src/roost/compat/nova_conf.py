@@ -8,7 +8,8 @@ from typing import Any
 from roost.compat.ini import Ini, read_ini, split_list
 from roost.errors import BadFile, BadSettings, quote_value
 
-# Other sections and names of options in Nova's files, by setting. Names such as "scheduler_driver" are from Icehouse.
+# Setting -> section and name of the same option in Nova's files, if they differ.
+# Names such as "scheduler_driver" are from Icehouse.
 _RENAMED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("filter_scheduler", "enabled_filters"): ("DEFAULT", "scheduler_default_filters"),
     ("filter_scheduler", "available_filters"): ("DEFAULT", "scheduler_available_filters"),

@@ -65,7 +65,7 @@ def test_any_of_several_traits_needs_microversion_1_39(minor):
         assert not answer.problem
     else:
         assert not connection.paths
-        assert answer.problem == "any one of several traits needs microversion 1.39, and it has 1.38"
+        assert answer.problem == "alternative traits need microversion 1.39; the remote Placement has 1.38"
 
 
 @pytest.mark.parametrize(

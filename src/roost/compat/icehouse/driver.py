@@ -157,7 +157,7 @@ def populate_filter_properties(
 ) -> None:
     """Add a host to the tried hosts of a request, and set the request's limits to those of the host.
 
-    Forced hosts and nodes are not added, because they are never retried; hosts forced by name have no limits.
+    Forced hosts and nodes are not added, because they are never retried. For forced hosts, the limits stay unchanged.
     """
     is_host_forced = bool(filter_properties.get("force_hosts"))
     retry = filter_properties.get("retry")

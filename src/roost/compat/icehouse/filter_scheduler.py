@@ -127,7 +127,7 @@ class FilterScheduler(Scheduler):
         instance_uuid: str,
         legacy_bdm_in_spec: object = None,
     ) -> None:
-        """Build an instance on its host. The host state has counted the instance since the choice."""
+        """Build an instance on its host. The host state already counts the instance."""
         host = weighed_host.obj
         populate_filter_properties(filter_properties, host=host.host, node=host.nodename, limits=host.limits)
         self._send_run_instance(

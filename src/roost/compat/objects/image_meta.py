@@ -8,7 +8,7 @@ from roost.scheduler.framework.image_text import is_image_property, normalize_pr
 
 
 class ImageMetaProps(dict[str, Any]):
-    """The properties of an image, by their current names, also as attributes; None: not set.
+    """The properties of an image, by their current names. Attributes give the same values; None: not set.
 
     Numbers and switches are converted; other values are strings in canonical spelling. As in Nova, only properties
     defined by Nova are included; ``others`` has the other properties.

@@ -57,7 +57,7 @@ def _disk() -> list[ExtraSpecValidator]:
 
 def _network() -> list[ExtraSpecValidator]:
     return [
-        _number(f"vif_{way}_{bound}", f"The {bound} of {way} traffic, in kilobytes per second; a burst in kilobytes.")
+        _number(f"vif_{way}_{bound}", f"The {bound} of {way} traffic, in kilobytes per second (burst: kilobytes).")
         for way in ("inbound", "outbound")
         for bound in ("average", "peak", "burst")
     ]
