@@ -18,7 +18,7 @@ class Work(Generic[Record]):
         self.remove: list[Record] = []  # the local records
         self.same = 0
         self.ahead: list[str] = []  # uuids of records changed or deleted only here
-        self.known: DigestsByUuid = {}  # digests to store: of records equal without an import, or deleted on both sides
+        self.known: DigestsByUuid = {}  # digests to store without a copy: equal, or deleted, on both sides
 
 
 class ImportPlan(NamedTuple):

@@ -120,7 +120,7 @@ class RuleFilter(BaseHostFilter):
 
 
 class HookedFilter(RuleFilter):
-    """A filter of Roost with an overridable method for the number of each host."""
+    """A filter of Roost that compares one number per host, such as an overcommit ratio. Subclasses may compute it."""
 
     rule_name = ""  # name of Roost's filter; empty in a base class
     judge_class: type[BelowLimit] | type[OvercommitFilter]  # judges hosts by one number each
