@@ -43,7 +43,7 @@ class GuestScans:
         self._new_guests.setdefault(name, None)
 
     def note_work(self, name: str, lane: Lane) -> None:
-        """Record the guest of new work in a lane, if a scan is running; ``begin`` records it for later scans."""
+        """Record the guest of a lane's new work during a scan; at other times, the next ``begin`` records it."""
         # The record stays even if the work fails: reporting a guest that does not exist does no harm.
         if self.is_running and lane.new_guest is not None:
             self._new_guests[name] = lane.new_guest

@@ -391,7 +391,7 @@ class AgentRuntime:
             self._break(error)
 
     def _wait_s(self, agents: Sequence[RunningAgent], polling: Sequence[PollingAgent]) -> float:
-        """Return the maximum wait of a poll, s: short while agents are about to join, 0 for a prompt answer."""
+        """Return the seconds that a poll may wait: few if agents are about to join, 0 for a prompt answer."""
         if any(self._agents[each.host].agent.needs_prompt_poll for each in polling):
             return 0.0
         live = [each.agent for each in agents if each.agent.end is None]

@@ -35,7 +35,7 @@ class SavedImages:
             kept = _check_images(self._driver.saved_images())
             for at in range(0, len(kept), STANDINGS_MAX):
                 batch = kept[at : at + STANDINGS_MAX]
-                # Drop the images of each answer before the next request, which another, older database may answer.
+                # Drop images before the next request: after a restore, an older database may answer it.
                 for uuid in find_deleted(batch, self._instances.standings(batch)):
                     failure = self._drop(uuid)
                     problem = problem or failure
@@ -66,7 +66,7 @@ def find_deleted(uuids: Collection[str], standings: Mapping[str, Standing]) -> l
 
 
 def _check_images(value: object) -> Sequence[str]:
-    """Return the sorted uuids of instances with saved images, as a driver listed them.
+    """Check a driver's list of instances with saved images; return their uuids, sorted.
 
     Raises:
         TypeError: the value is not a list of uuids.

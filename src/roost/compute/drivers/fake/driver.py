@@ -98,7 +98,7 @@ class Fake:
         self._faults.strike("start")
         names = [*self._nodes]
         if len(names) < len(self._script.node):
-            raise BadSettings("driver fake", f"two nodes of host {host} have one name, there are {', '.join(names)}")
+            raise BadSettings("driver fake", f"two nodes of host {host} have the same name; nodes: {', '.join(names)}")
         self._record = read_record(self._shelf.load(host), host)
 
     def nodes(self) -> list[str]:
@@ -484,7 +484,7 @@ class Fake:
             uses.setdefault(part, {}).update({name: amounts[name] for name in amounts if name in unplaced})
         if not any(
             "PCPU" in amounts for amounts in spec.allocations.values()
-        ):  # Dedicated processors are among its VCPU.
+        ):  # The VCPU allocations include dedicated processors.
             unplaced["VCPU"] = unplaced.get("VCPU", 0) - sum(used.get("PCPU", 0) for used in uses.values())
         unplaced = {
             name: amount

@@ -278,7 +278,7 @@ def _decode_errors(subject: str) -> Iterator[None]:
 
 
 def pieces_text(spec: GuestSpec) -> str:
-    """Describe the pieces of a guest."""
+    """Return the names of a guest's individual resources as text."""
     return f" with {', '.join(spec.pieces)}" if spec.pieces else ""
 
 

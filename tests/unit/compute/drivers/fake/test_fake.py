@@ -241,7 +241,7 @@ def test_a_guest_is_built_on_a_node_of_its_host():
 
 
 def test_duplicate_node_names_are_refused():
-    with pytest.raises(BadSettings, match="two nodes of host host-a have one name, there are host-a"):
+    with pytest.raises(BadSettings, match="two nodes of host host-a have the same name; nodes: host-a"):
         fake_driver(Script(node=(FakeNode(), FakeNode(name="host-a"))))
 
 
