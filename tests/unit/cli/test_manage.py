@@ -322,7 +322,7 @@ def test_migrate_exits_1_if_the_reshape_fails(database, run):
     before = database.dump()
     code, _, error = run("migrate_compute_inventory", *host_arguments(database, "gpus"))
     assert code == 1
-    assert f"{uuid} holds 1 VGPU and uses none there" in error
+    assert f"{uuid} holds 1 VGPU and uses none on the new providers" in error
     assert database.dump() == before
 
 

@@ -93,7 +93,7 @@ def test_failed_reshape_changes_nothing(database, run):
     before = database.dump()
     code, _, error = run(*arguments(database, "gpus"))
     assert code == 9
-    assert f"{uuid} holds 1 VGPU and uses none there" in error
+    assert f"{uuid} holds 1 VGPU and uses none on the new providers" in error
     assert database.dump() == before
 
 

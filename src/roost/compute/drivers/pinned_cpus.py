@@ -30,8 +30,8 @@ def is_due(root: Collection[str], guests: Mapping[str, Processors], *, was_offer
 def to_move(allocations: Allocations, root: str, guests: Mapping[str, Processors]) -> dict[str, int]:
     """Return the amounts of VCPU on a root for dedicated processors, by consumer.
 
-    The consumer of a migration holds the allocations of a departing guest, and so its processors. Allocations without a
-    guest stay.
+    The consumer of a migration took over the allocations of a departing guest, so it counts the processors of this
+    guest. Allocations without a guest stay.
 
     Args:
         allocations: allocations of all consumers.

@@ -88,7 +88,7 @@ def change_of_pages(now: Sequence[int | None], then: Sequence[int | None]) -> st
     """Describe the change of page sizes by a live migration; empty: no change.
 
     Args:
-        now, then: page size of each cell on source and target, KiB; None: no particular size, as without cells.
+        now, then: page size of each cell on source and target, KiB; None: any size. Empty: no cells, so any size.
 
     Source:
         nova/compute/claims.py, MoveClaim.

@@ -145,7 +145,7 @@ def _check_free(tree: ProviderTree, node: str, *, name: str, slot: Slot) -> None
 
 def _presence_problem(node: str, present: Sequence[str]) -> str:
     count = f"{len(present)} device{'s' if len(present) > 1 else ''}"
-    return f"cannot be switched off: Placement counts {count} of node {node}; delete first provider {present[0]}"
+    return f"cannot be switched off: Placement counts {count} of node {node}; delete provider {present[0]} first"
 
 
 def _count(slot: Slot, addresses: Iterable[str]) -> int:
@@ -153,7 +153,7 @@ def _count(slot: Slot, addresses: Iterable[str]) -> int:
 
 
 def _claim_missing(held: Allocations, uuid: str, below: Mapping[str, Slot], *, holders: Holders, missing: int) -> int:
-    """Claim a slot's devices for their guests with other allocations; return the number still without allocation.
+    """Claim a slot's devices for their guests, if these have allocations in the tree; return the unclaimed number.
 
     In return, the guests release unused devices of the same class.
 

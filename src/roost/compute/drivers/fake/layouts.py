@@ -247,7 +247,7 @@ class Shaping:
             if uses.get(part, {}).get(resource_class)
         }
         if not found:
-            raise self._failure(f"{consumer} holds {amount} {resource_class} and uses none there")
+            raise self._failure(f"{consumer} holds {amount} {resource_class} and uses none on the new providers")
         counted = sum(each[resource_class] for each in found.values())
         if counted != amount:
             log.event("uses_differ", consumer=consumer, resource_class=resource_class, held=amount, used=counted)
@@ -258,8 +258,8 @@ class Shaping:
     ) -> None:
         """Find the parts of consumers without a guest.
 
-        The consumer of a migration holds the allocations of a departing guest, and so its parts. A consumer without a
-        guest yet gets free parts.
+        The consumer of a migration took over the allocations of a departing guest, so it gets the parts of this guest.
+        A consumer without a guest yet gets free parts.
         """
         earlier = [uses for uuid, uses in self.promised.items() if uuid not in waiting]
         room = room_of(parts_of(self.node), [*self.guests.values(), *earlier])

@@ -34,7 +34,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Domain(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a guest that are not in its specification."""
+    """The domain of a guest: its mark, its specification, and the host's choices for it."""
 
     mark: Mark
     spec: GuestSpec

@@ -79,7 +79,7 @@ class Libvirt:
         """Begin to work for a host, with its existing guests."""
         with self._link.convert_errors(f"libvirt at {self._options.uri} does not describe its host"):
             capabilities = self._link.capabilities()
-            self._has_console = self._link.kind() == "QEMU"  # Other hypervisors open the file, but write nothing.
+            self._has_console = self._link.kind() == "QEMU"  # Other hypervisors leave the console file empty.
         self._topology(capabilities)
         capabilities.domain_type(self._options.virt_type)
         disks = Disks(self._options.state / "hosts", host, images=self._options.images)

@@ -43,7 +43,7 @@ class HostCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[tuple[str, str, str], ...] = ()  # of guests: (architecture, type of domain, type of system)
 
     def domain_type(self, requested: str = "") -> str:
-        """Return the domain type of guests: the requested one, else the best for its own architecture.
+        """Return the domain type of guests: the requested one, else the best for the host's architecture.
 
         Raises:
             BadSettings: the host has no domain type, or not the requested one.
@@ -83,7 +83,7 @@ def read_xml(text: str) -> Element:
         DriverNotReady: it is malformed.
     """
     try:
-        return fromstring(text)  # noqa: S314  # Libvirt wrote it, and its parser has limits of its own.
+        return fromstring(text)  # noqa: S314  # Libvirt is trusted, and expat limits the expansion of entities.
     except ParseError as error:
         raise DriverNotReady(f"libvirt returned malformed XML: {first_line(error)}") from None
 
@@ -199,7 +199,7 @@ def read_processors(text: str) -> frozenset[int]:
 
 
 def kib_of(element: Element | None) -> int:
-    """Return an amount of memory in KiB, rounded down; a missing one is 0."""
+    """Return an amount of memory in KiB; 0 for a missing element."""
     if element is None:
         return 0
     return int(element.text or 0) * _KIB[element.get("unit", "KiB")]

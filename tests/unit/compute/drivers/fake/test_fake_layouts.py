@@ -381,7 +381,7 @@ def test_allocations_on_other_hosts_are_unchanged():
 def unused_holding(host):
     host.driver.spawn(spec_of("guest", NODE), "op-1")
     host.claim("guest", VGPU=1)
-    return "holds 1 VGPU and uses none there"
+    return "holds 1 VGPU and uses none on the new providers"
 
 
 def holding_on_a_child(host):
