@@ -11,7 +11,7 @@ from roost.model.work.guest_use import GuestUse
 def add_addresses(
     node: str, uses: Mapping[str, GuestUse], *, known: Mapping[str, tuple[str, ...]]
 ) -> dict[str, GuestUse]:
-    """Add device addresses to the uses of a node that lack them; return these uses by holder.
+    """Return the uses of a node without device addresses, with the addresses from the driver, by holder.
 
     Args:
         node: name of the node.

@@ -1,4 +1,4 @@
-"""The use of a host by each guest: memory nodes, devices, pieces and amounts."""
+"""The use of a host by each guest: memory nodes, devices, amounts, and pieces, which are resources with names."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -36,13 +36,15 @@ _NO_PROVIDERS: Providers = MappingProxyType({})
 
 
 class HostUse:
-    """The use of a host by its instances, and by migrations, which keep the use of their instance at its source.
+    """The use of a host by its instances and migrations.
+
+    A migration holds the use that its instance had before the move. The source host keeps this use.
 
     The total is always recomputed from the individual uses, so a release leaves the others unchanged.
 
     Args:
         facts: facts of the host without guests, from its driver.
-        devices: the same devices by address, for assignment one by one; empty: the driver chooses among equal ones.
+        devices: addresses of these devices, to assign single devices; empty: the driver chooses the devices of a guest.
         instances: uses of guests, by uuid of the instance.
         migrations: uses that moving instances may return to, by uuid of the migration.
         is_packing: whether to prefer the fullest cells to the emptiest.
@@ -99,7 +101,7 @@ class HostUse:
         Args:
             holder: uuid of the instance.
             needs, size: those of the guest.
-            rebuilding: the operation that rebuilds the guest, and keeps its previous use; empty: none.
+            rebuilding: uuid of the rebuild of the guest; as a holder it has the guest's previous use; empty: none.
 
         Raises:
             BadRequest: the limits are invalid; nothing has changed.
@@ -135,7 +137,7 @@ class HostUse:
         )
 
     def hand_over(self, holder: str, successor: str) -> None:
-        """Give the use of ``holder`` to ``successor``, in place of its present use; without any use, do nothing.
+        """Replace the use of ``successor`` by the use of ``holder``; if ``holder`` has no use, do nothing.
 
         A departing instance hands over to its migration, and a reverted migration to its instance.
         """

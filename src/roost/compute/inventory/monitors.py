@@ -53,7 +53,7 @@ class Monitors:
 
 
 def _shares(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float]:
-    """Return shares of the time between two readings, or since the start after a restart; empty if no time passed."""
+    """Return the shares of time between two readings, or since a restart of the host; empty if no time passed."""
     if len(now) < len(_KINDS):
         return {}
     # After a restart of the host its counters begin at 0.

@@ -108,11 +108,12 @@ class ProviderConfigs:
     def merge(self, tree: ProviderTree) -> None:
         """Add inventories and traits to a complete tree of the driver, all or nothing.
 
-        An entry for a uuid or a name takes precedence over the entry for all compute nodes. Equal values stay.
+        An entry for a uuid or a name takes precedence over the entry for all compute nodes. An entry may repeat an
+        inventory of the driver with equal values.
 
         Raises:
-            ValueError: a provider already has the resource class or a standard trait, or two entries match one
-                provider.
+            ValueError: a provider already has a standard trait of its entry, or other values for an inventory of its
+                entry; or two entries match one provider.
         """
         found = self._match(tree)
         for uuid, config in found.items():

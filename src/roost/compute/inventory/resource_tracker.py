@@ -53,7 +53,7 @@ class NodeJournal(Protocol):
         """Return the uses of a node by instance, including empty ones."""
 
     def migrations(self, node: str) -> Mapping[str, GuestUse]:
-        """Return the uses of a node by migration, which keep those of their instances."""
+        """Return the uses of a node by migration: each is the use of its instance before the move."""
 
     def name_devices(self, node: str, uses: Mapping[str, GuestUse]) -> None:
         """Record the addresses of devices by uuid of their instance or migration; durable on return."""
@@ -344,6 +344,6 @@ class Tracker:
 
 
 def _check_pieces(node: str, use: HostUse) -> None:
-    """Refuse a node without a piece of its guests: another guest could get the same piece under a new name."""
+    """Refuse a node if the driver no longer names a piece in use: another guest could get it under a new name."""
     for holder, names in use.missing_pieces.items():
         raise BadSettings(f"node {node}", f"{holder} has {', '.join(names)}, which is missing now")

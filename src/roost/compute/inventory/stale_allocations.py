@@ -10,7 +10,7 @@ class Instances(Protocol):
     """A look-up of instances."""
 
     def standings(self, uuids: Collection[str]) -> Mapping[str, Standing]:
-        """Return the standings of instances, without unknown ones.
+        """Return host and state of each known instance.
 
         Raises:
             Unavailable: the server does not answer now.

@@ -156,7 +156,7 @@ def has_changed(old: Mapping[str, Mapping[str, float]], new: Mapping[str, Mappin
 
 
 def _check_parents(providers: Mapping[str, ProviderData], remaining: set[str]) -> None:
-    """Raise ValueError unless the parents of each new provider, new or remaining ones, lead to a root."""
+    """Raise ValueError unless each new provider has a root; its ancestors may be new or remaining providers."""
     sound = set(remaining)
     for start in providers.values():
         path, child = {start.uuid}, start
