@@ -20,7 +20,7 @@ def _random_uuid() -> str:
 
 
 class ProviderTree:
-    """Provider trees with their inventories; threads may share it, and ``copy.deepcopy`` returns an independent one.
+    """A set of provider trees with their inventories. Threads may share the set; ``copy.deepcopy`` copies it.
 
     Methods take a uuid or a name, and raise ValueError for an unknown provider, except ``exists``. They return copies;
     edits of a copy do not change the tree. An error leaves the tree unchanged.
@@ -215,7 +215,7 @@ class ProviderTree:
             old = self._forest.find(name_or_uuid)
             self._put(replace(old, aggregates=old.aggregates.difference(aggregates)), None)
 
-    # --- with the lock held, or on immutable values ---
+    # --- shared ---
 
     def _find(self, name_or_uuid: str) -> ProviderData:
         with TREES_LOCK:

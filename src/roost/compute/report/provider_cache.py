@@ -36,8 +36,8 @@ class Cache:
     def find_removed(self, edited: ProviderTree) -> list[str]:
         """Return the known providers that an edited tree lacks, each after its parent.
 
-        For a copy from ``copy_tree``, ignore providers read after the copy. For another tree, compare only the trees of
-        its roots. Sharing providers are never removed.
+        For a copy from ``copy_tree``, ignore providers read after the copy. For another tree, consider only
+        cached providers below its roots. Sharing providers are never removed.
         """
         left = set(edited.get_provider_uuids())
         known = self.tree.get_provider_uuids()

@@ -17,9 +17,9 @@ _CUSTOM = "CUSTOM_"
 class Offers:
     """Inventories and labels of the providers of a Placement.
 
-    Each ``set_…`` method writes only if the cache differs, at the given or else the cached generation. It returns the
-    new generation of the provider, or the given one if it wrote nothing. After a lost race it drops the tree from the
-    cache, and raises Conflict.
+    Each ``set_…`` method writes only if the cache differs. The request names the given generation, or the cached one
+    if none is given. The method returns the new generation, or the given one if it wrote nothing.
+    After a lost race it drops the tree from the cache, and raises Conflict.
     """
 
     def __init__(self, session: PlacementSession, cache: Cache, *, names_max: int) -> None:
@@ -71,7 +71,7 @@ class Offers:
         if use_cache and not tree.have_aggregates_changed(uuid, aggregates):
             return generation
         if not use_cache and generation is None:
-            raise ValueError("aggregates are written on a generation: give one, or use the cache")
+            raise ValueError("a write of aggregates without the cache needs the generation of the provider")
         body = {"aggregates": sorted(aggregates)}
         found = self._put(uuid, "aggregates", body, generation=generation, version=AGGREGATES_VERSION)
         if tree.exists(uuid):

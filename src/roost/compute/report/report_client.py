@@ -220,8 +220,8 @@ class ReportClient:
         A consumer that already has allocations is moving: it keeps them, and claims the amounts on other providers.
 
         Args:
-            consumer_generation: generation of a consumer forced to a host; None: a new consumer, or the present
-                generation.
+            consumer_generation: generation of a consumer that an operator forces to a host; None: the generation that
+                Placement has now, if any.
 
         Raises:
             Conflict: the consumer changed meanwhile.
