@@ -43,9 +43,10 @@ def register(
 ) -> Plan[RegistrationAnswer] | RegistrationAnswer:
     """Register a new or returning agent; a new run takes over from the old one of the same host.
 
-    The host counts as up once all its guests belong to it: at once, or after it has destroyed the others on order. If
-    the same run registers again, only differences are written. An operation ``sync`` begins for each instance with a
-    reported state in contradiction to its status; see ``conductor.agents.power_sync``.
+    If all guests of the host belong to it, it counts as up at once. Otherwise it counts as up after the operation
+    ``clean`` has destroyed the others. If the same run registers again, only differences are written.
+    An operation ``sync`` begins for each instance with a reported state in contradiction to its status; see
+    ``conductor.agents.power_sync``.
 
     Args:
         host: name of the service.

@@ -29,7 +29,7 @@ def differing_instances(
         host: the service in lower case.
         guests: as the host reports them.
         statuses: of these guests.
-        paused: uuids of guests that the agent stopped until the server decides about their host.
+        paused: uuids of guests; the agent stopped them until the server decides whether they stay on the host.
     """
     states = {uuid_bytes(guest.uuid): guest.state for guest in guests if guest.uuid not in paused}
     return [

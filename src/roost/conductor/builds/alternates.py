@@ -149,7 +149,7 @@ def takes_of(state: State, holder: Holder | None, pick: Pick) -> tuple[int, list
     """Return the row of a host and an instance's amounts there, or the reason why they do not fit.
 
     Args:
-        holder: the instance; its present allocations are released; None: it has no allocations.
+        holder: the instance; the check counts its present allocations as free. None: it has no allocations.
 
     Returns:
         Pairs of an inventory's id and an amount.

@@ -104,7 +104,7 @@ class SuperConductor:
         return error_outcome(order.instance_uuid, order.decision_uuid, fault=fault, unreleased=unreleased)
 
     def _undo_claims(self, named: NamedRequest) -> str:
-        """Release the claims of a decision without an answer; return the problem, or an empty text.
+        """Release the claims of a request after the scheduler failed; return the problem, or an empty text.
 
         A claim and its decision are one commit. If the decision is not stored, there are no claims to release.
         """
