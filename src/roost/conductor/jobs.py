@@ -23,7 +23,8 @@ _BLIND_S = 15.0
 _PAGE = 200
 # Upper bound on the orders to absent agents read per turn.
 _ORDERS_MAX = 1000
-# Actions of orders: if the agent goes, their operations become due. Orders to destroy wait for its return.
+# If an agent is given up, the operations with orders of these actions become due. Orders to destroy wait for the
+# return of the agent.
 _WATCHED_ACTIONS = sorted({*get_args(Action)} - {"destroy"})
 
 

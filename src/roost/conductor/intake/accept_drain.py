@@ -166,7 +166,7 @@ def cancel(reader: WorkReader, name: str, *, now_s: float) -> Plan[OperationRow]
     if operation is None:
         raise NotFound("operation", name)
     if operation.kind != "drain":
-        raise Conflict(f"the operation {name} is a {operation.kind}: only a drain can be cancelled by itself")
+        raise Conflict(f"the operation {name} is a {operation.kind}: this request cancels only drains")
     if operation.outcome:
         raise Conflict(f"the operation {name} is over")
     if operation.is_cancelled:

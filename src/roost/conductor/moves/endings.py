@@ -93,7 +93,7 @@ def hand_over(view: View, desk: Desk, body: InstanceMove | MoveSettlement | Inst
 
 
 def other_migration(view: View) -> bytes | None:
-    """Return the latest other migration of the instance with possible allocations."""
+    """Return the latest other migration of the instance that may still hold allocations."""
     own = migration_of(view).uuid
     others = [each for each in view.migrations if each.uuid != own and each.status in OPEN_MOVES]
     return max(others, key=lambda each: (each.created_at_s, each.id)).uuid if others else None

@@ -195,8 +195,8 @@ def _was_outside(group: Group, instance: InstanceRow, kept: Holder, *, source_id
 
     Args:
         instance: the instance on the target.
-        kept: the consumer of the migration; it keeps a place for a member, unless source and target have the same
-            place.
+        kept: the consumer of the migration. If the instance was a member on the source, this consumer keeps its place
+            there, unless the target has the same place.
     """
     if group.policy == "affinity":
         return is_outside(group, instance, host_id=source_id)
