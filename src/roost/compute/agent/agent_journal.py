@@ -168,7 +168,7 @@ class Journal:
     # --- guests that wait for a decision ---
 
     def list_paused(self) -> frozenset[str]:
-        """Return the instances with guests that the agent stopped until the server decides about their host."""
+        """Return the instances whose running guests were stopped until the server decides whether they stay."""
         with self._lock:
             return frozenset(self._paused)
 

@@ -55,7 +55,7 @@ def try_first_target(
 
     Args:
         leave: called if the first target cannot be tried.
-        send: tries a target; None: orders it to reserve room.
+        send: sends the first order to a target; None: ``prepare_target``.
         needs_source: whether the source must be alive.
     """
     move, source = targets.load_targets(desk, body), view.status.host
@@ -90,7 +90,7 @@ def try_next_target(
     Args:
         problem: reason of the failure.
         is_final: whether no other host can succeed.
-        send: tries a target; None: orders it to reserve room.
+        send: sends the first order to a target; None: ``prepare_target``.
     """
     attempt = _find_next(view, desk, body, problem=problem, is_final=is_final)
     if attempt.fault:

@@ -26,7 +26,7 @@ class GuestFates(NamedTuple):
     """The fate of the guests of a host, by uuid of their instances."""
 
     keep: tuple[bytes, ...]
-    hold: tuple[bytes, ...]  # must not run until the server decides about their host
+    hold: tuple[bytes, ...]  # must not run until their evacuation has ended
     destroy: tuple[bytes, ...]
 
     @property

@@ -76,7 +76,7 @@ class View:
     migrations: Sequence[MigrationRow] = ()  # of these instances
     agents: Mapping[str, AgentRow] = field(default_factory=dict)  # by host
     waiting: OperationRow | None = None  # the deletion that waits for the end of this operation
-    parts: Sequence[OperationRow] = ()  # parts of this operation
+    parts: Sequence[OperationRow] = ()  # its child operations, such as the moves of a drain
     holder: OperationRow | None = None  # the other operation with the lock of the instance
     now_s: float
     terms: Terms

@@ -42,7 +42,7 @@ def target_problem(view: View, host: str) -> str:
 
 
 def may_run(view: View) -> bool:
-    """Return whether an instance may run although it is not ACTIVE: its fault may be a failed order to stop it."""
+    """Return whether an instance that is not ACTIVE is possibly running: perhaps an order to stop it failed."""
     return bool(view.status.fault)
 
 

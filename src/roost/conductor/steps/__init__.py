@@ -1,4 +1,4 @@
-"""The kinds of operations: one file per kind, with its table of steps. Steps use no clock, no chance and no database.
+"""The kinds of operations: one file per kind, with its table of steps. Steps use no clock, random numbers or database.
 
 Similar kinds share a file, such as start, stop and reboot in ``power``; ``TABLES`` has all kinds.
 """
