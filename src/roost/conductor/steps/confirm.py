@@ -136,7 +136,7 @@ def _find_parting(view: View, body: InstanceMove | MoveSettlement) -> Reply:
     return retry_after_pause(view, body, Reply(event=Event.FAILED))
 
 
-# The last step of a move without a revert: the old host drops its copy.
+# The last step of a confirmation, or of a migration without one: the old host drops its copy.
 PART = State[InstanceMove | MoveSettlement](
     Watch(_find_parting, Event.STARTED | Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE),
     {

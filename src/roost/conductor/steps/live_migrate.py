@@ -109,7 +109,7 @@ def inspect_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def inspect_other(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Inspect the other host; wait if it is gone as well, or if the source is known to have no guest."""
+    """Inspect the other host; if it is gone, too, or the source has reported no guest, wait for the first host."""
     other = _other_host(view, body)
     if view.is_away(other) or _has_nothing(_source_report(view)):
         return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
@@ -204,7 +204,7 @@ def _send(
 
 
 def _may_discard_again(view: View) -> bool:
-    """Return whether to repeat a failed order to discard; remains after the last attempt cannot run."""
+    """Return whether to repeat a failed order to discard; after the last attempt, leftovers of the guest cannot run."""
     order = view.orders[-1]
     is_bad = not is_open(order) and answer_of(order).outcome != "ok"
     tries = [each for each in view.orders if (each.action, each.host) == ("discard", order.host)]

@@ -1,4 +1,4 @@
-"""Set the status of an instance as its host reports it: on request in ERROR, or if report and status differ."""
+"""Set an instance to the status in its host's report: on request in status ERROR, or if report and status differ."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ def send(view: View, desk: Desk, body: PowerChange) -> Commit:
 
 
 def apply_report(view: View, desk: Desk, body: PowerChange) -> Commit:
-    """Set ACTIVE or SHUTOFF as the host reports; SHELVED stays while it is stopped; otherwise keep the status."""
+    """Set ACTIVE or SHUTOFF as the host reports, or keep SHELVED if stopped; without a usable report, set nothing."""
     answer = view.reply.answer
     state = answer.found.state if answer is not None and answer.found is not None else ""
     problem = _find_problem(view, desk, state)
