@@ -110,7 +110,7 @@ class _Healer:
             self._echo(f"instance {uuid} already has its allocations")
             return False
         if row is None:
-            return _Stop("no node", f"instance {uuid} is on node {status.node}, which has no host")
+            return _Stop("no node", f"instance {uuid} is on node {status.node}, and no host has such a node")
         request = self._planner.read_request(status)
         try:
             return self._reclaim(status, row, request, is_complete=is_complete)

@@ -82,7 +82,7 @@ def migrate_inventory(url: str, options: MigrateOptions, *, warn: Callable[[str]
 
     Args:
         url: URL of the database.
-        warn: called for providers in provider config files that do not exist.
+        warn: called once for each missing provider of a provider config file.
 
     Raises:
         BadSettings: the driver is unknown or cannot start, or a provider config file is invalid.

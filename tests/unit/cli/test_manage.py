@@ -107,7 +107,7 @@ def test_heal_exits_2_if_the_node_has_no_provider(database, run):
     database.instance(1, "lost", node="nowhere")
     code, _, error = run("heal_allocations")
     assert code == 2
-    assert "is on node nowhere, which has no host" in error
+    assert "is on node nowhere, and no host has such a node" in error
 
 
 def test_heal_exits_3_if_the_allocation_does_not_fit(database, run):

@@ -64,7 +64,7 @@ class _AnchorMask:
         return found
 
     def narrow_by_plain(self, mask: Mask, needs: GroupNeeds) -> list[Mask]:
-        """Narrow ``mask`` to roots with every class and trait in or shared with their tree; return a mask per class."""
+        """Narrow ``mask`` to roots of trees that contain or borrow every class and trait; return a mask per class."""
         state, serving = self._state, []
         lenders = [] if needs.in_tree is not None else _find_lenders(state, needs, self._sharing.rows)
         permitted = plain_group_mask(state, needs)
