@@ -192,7 +192,7 @@ class _Finder:
             active = remaining
 
     def drop_repeats(self, found: Iterator[RowCandidate]) -> Iterator[RowCandidate]:
-        """Drop repeats. With distinct mappings, only candidates on sharing providers alone repeat, at other anchors."""
+        """Drop repeats. With distinct mappings, a candidate repeats only if all its providers are sharing ones."""
         seen, shared = self._seen, self.sharing.rows
         for each in found:
             if self._distinct_mappings:

@@ -15,7 +15,7 @@ from roost.engine.columns.state import State
 Take = tuple[int, int, int]  # provider row, resource class id, amount
 Mapping = tuple[str, tuple[int, ...]]  # suffix of a group, rows of the providers that serve it, ascending
 
-_DEAD_ENDS_MAX = 20_000  # stored dead ends; more use memory without a gain
+_DEAD_ENDS_MAX = 20_000  # upper bound on the stored dead ends; a higher bound only takes memory
 _ENDS_MAX = 1_024  # stored combinations of the last picks
 _END_STATES_MAX = 64  # states with stored combinations
 _CHECK_INTERVAL = 16  # steps between two checks of the budget
@@ -163,7 +163,7 @@ class Walk:
                 found.append(False)
 
     def _choices(self, at: int) -> Iterator[bool]:
-        """Yield after each choice for a pick that leaves the later picks possible; undo the choice when resumed."""
+        """Try the providers of a pick in turn. Yield with each choice that later picks can complete, then undo it."""
         layout, contention, chosen = self._layout, self._contention, self._chosen
         left, draws_of, rules, forces = contention.left, contention.draws[at], self._rules_at[at], self._forces[at]
         budgets = contention.supplies
