@@ -157,7 +157,7 @@ class Hosts:
         return had_tasks != bool(self.tasks)
 
     def consume(self, row: int, facts: HostFacts, *, io_ops: int = 1) -> None:
-        """Add one instance to a host until ``restore``: its facts, and an I/O operation in flight.
+        """Count one more instance on a host until ``restore``: replace the host's facts, and add an I/O operation.
 
         Args:
             row: the host.

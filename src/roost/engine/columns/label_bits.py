@@ -7,7 +7,8 @@ import numpy as np
 from roost.engine.columns.column import Column
 from roost.engine.columns.types import Mask
 
-# Minimum number of providers of a label with a column. Columns have a cell per provider; labels are unbounded.
+# A label gets a column once this number of providers have it. A column has a cell for each provider of the fleet,
+# and the number of labels has no bound.
 COLUMN_MIN = 32
 
 
