@@ -199,7 +199,7 @@ class Conductor:
         return _plan(table_of(view.operation).step_after_refusal(view, self._desk(current), error))
 
     def _set_aside(self, operation: OperationRow, error: BaseException, *, now_s: float, terms: Terms) -> None:
-        """Postpone an operation after an error that a retry would not help, and log the error.
+        """Postpone an operation after an error in its step, and log the error.
 
         If another conductor has continued it, nothing is done: its rows were read at different times, and may
         contradict each other.

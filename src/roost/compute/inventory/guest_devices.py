@@ -11,7 +11,7 @@ from roost.model.work.guest_use import GuestUse
 def add_addresses(
     node: str, uses: Mapping[str, GuestUse], *, known: Mapping[str, tuple[str, ...]]
 ) -> dict[str, GuestUse]:
-    """Return the uses of a node without device addresses, with the addresses from the driver, by holder.
+    """Find the uses with devices but no addresses; return them with addresses from the driver, by holder.
 
     Args:
         node: name of the node.

@@ -137,7 +137,7 @@ class HostUse:
         )
 
     def hand_over(self, holder: str, successor: str) -> None:
-        """Replace the use of ``successor`` by the use of ``holder``; if ``holder`` has no use, do nothing.
+        """Move the use of ``holder`` to ``successor``, replacing its use; if ``holder`` has none, do nothing.
 
         A departing instance hands over to its migration, and a reverted migration to its instance.
         """

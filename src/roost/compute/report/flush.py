@@ -69,7 +69,7 @@ class TreeFlush:
             with self._syncing(tree, uuid):
                 if self._providers.create(uuid, name=edited.name, parent_uuid=edited.parent_uuid):
                     created.append(uuid)
-            # A driver may set a generation itself; then Placement refuses the write if the provider has changed since.
+            # Keep a generation from the driver: with it, Placement refuses the write if the provider has changed since.
             if edited.generation is None or uuid in created:
                 _set_generation(tree, uuid, self._cache.tree.data(uuid).generation)
         self._cache.note_flushed(tree)

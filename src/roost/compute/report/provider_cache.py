@@ -37,7 +37,7 @@ class Cache:
         """Return the known providers that an edited tree lacks, each after its parent.
 
         For a copy from ``copy_tree``, ignore providers read after the copy. For another tree, consider only
-        cached providers below its roots. Sharing providers are never removed.
+        the cached trees of its roots. Sharing providers are never removed.
         """
         left = set(edited.get_provider_uuids())
         known = self.tree.get_provider_uuids()

@@ -9,8 +9,8 @@ Take = tuple[int, int, int]  # provider row, class id, amount
 def first_fit(state: State, fit: Feasibility, host: int) -> list[Take] | None:
     """Choose the takes of a request on a host: each class and group from the first provider with room.
 
-    If counting decides (``Feasibility.undecided``), groups have classes of their own and all eligible providers
-    have the right labels, so the choices for different groups never conflict.
+    Hosts outside ``Feasibility.undecided`` need no search: groups with different needs request different classes, and
+    all eligible providers have the right labels, so the choices for different groups never conflict.
 
     Args:
         host: row of a host that passes every check of ``fit``.

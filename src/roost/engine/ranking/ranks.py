@@ -75,7 +75,8 @@ def find_best(scores: Scores, count: int) -> Rows:
     """Find the positions of the best scores, best first, equal ones in row order.
 
     Up to four positions are found one by one. Otherwise the maximum of each block shows whether the block can have one
-    of the best scores, so few blocks are read. Of blocks with equal maxima, the first suffice: each has such a score.
+    of the best scores, so few blocks are read. Each block contains its
+    maximum, so the search reads only the first of several blocks with equal maxima.
 
     Args:
         scores: float64, shape (hosts,).
