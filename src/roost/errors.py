@@ -224,7 +224,7 @@ class DriverNotReady(Unavailable):
 
 
 class AuditFailed(RoostError):
-    """The database breaks a rule, or a replay differs from its decision."""
+    """The database is inconsistent, or a replay differs from its decision."""
 
     exit_code = 8
 

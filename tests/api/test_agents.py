@@ -126,8 +126,8 @@ def test_node_of_another_host_or_provider_is_refused(own):
     assert register("other", "host-0", root) == (409, "the node host-0 belongs to the host host-0, not to other")
     text = (
         f"the provider of the node host-0 is {root}, and not {stranger} as host-0 reports; "
-        "start its agent with the folder of its journal, or, if that is lost, after `roost agent adopt host-0`; give "
-        "another machine another name"
+        "start the agent with its old journal; if this is lost, run `roost agent adopt host-0` first; if host-0 is a "
+        "different machine, rename it"
     )
     assert register("host-0", "host-0", stranger) == (409, text)
     assert register("host-0", "new", stranger)[0] == 200

@@ -19,7 +19,10 @@ _PAIRS_MAX = 1000
 
 
 def is_named(state: State, uuid: str) -> bool:
-    """Return whether an aggregate has a name; an aggregate created by the membership of a provider has none."""
+    """Return whether an aggregate has a name.
+
+    Placement clients create aggregates without names: they put a provider into an unknown aggregate.
+    """
     number = state.aggregates.id_of(uuid)
     return number is not None and bool(state.aggregate_names[number])
 
@@ -63,7 +66,7 @@ def check_metadata(metadata: Mapping[str, str]) -> None:
 
 
 def creation(journal: FleetLedger, aggregate: Aggregate) -> PutAggregate:
-    """Plan the creation of an aggregate, or name an aggregate created by the membership of a provider.
+    """Plan a new aggregate, or a name and metadata for an aggregate without a name.
 
     Args:
         aggregate: the aggregate; no named aggregate has its uuid.

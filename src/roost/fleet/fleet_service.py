@@ -31,7 +31,7 @@ class Fleet:
         return self._journal.state
 
     def create_aggregates(self, aggregates: Sequence[Aggregate]) -> None:
-        """Create aggregates, or name aggregates created by the membership of a provider.
+        """Create aggregates; aggregates without names get a name and metadata.
 
         The ``aggregates`` of a root provider determine the membership of its host.
 
@@ -41,7 +41,7 @@ class Fleet:
         self._write(self._aggregates(aggregates))
 
     def check_new(self, fleet: FleetValue) -> None:
-        """Check the aggregates, hosts and groups of a new fleet before its creation, with the same errors."""
+        """Check the aggregates, hosts and groups of a new fleet; raise the same errors as their creation."""
         self._aggregates(fleet.aggregates)
         self._check_hosts(fleet.hosts, {uuid_form(each.uuid): each.parent_uuid is None for each in fleet.providers})
         self._groups(fleet.groups)

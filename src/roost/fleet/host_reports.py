@@ -31,9 +31,9 @@ def check_node(state: State, *, host: str, node: str, uuid: str | None = None) -
         return None
     if uuid is not None and providers.uuids[row] != uuid_form(uuid):
         raise Conflict(
-            f"the provider of the node {node} is {providers.uuids[row]}, and not {uuid} as {host} reports; start its "
-            f"agent with the folder of its journal, or, if that is lost, after `roost agent adopt {host}`; give "
-            "another machine another name"
+            f"the provider of the node {node} is {providers.uuids[row]}, and not {uuid} as {host} reports; start the "
+            f"agent with its old journal; if this is lost, run `roost agent adopt {host}` first; if {host} is a "
+            "different machine, rename it"
         )
     if providers.parent.each[row] >= 0:
         raise Conflict(f"the provider {node} has a parent, so it cannot be a node of {host}")

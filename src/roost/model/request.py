@@ -100,8 +100,8 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     # releases them.
     migration_uuid: str | None = None
     may_stay: bool = False  # whether its current host is eligible, as for a resize
-    # Whether the instance may still return to its previous host; a conductor ends this period. During the period, an
-    # affinity group with this instance alone accepts no new member.
+    # Whether the instance may return to its previous host until a conductor settles the move. Until then, an affinity
+    # group with this instance alone accepts no new member.
     may_return: bool = False
 
 

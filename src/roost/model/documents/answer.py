@@ -55,7 +55,7 @@ class AnswerStage(msgspec.Struct, frozen=True, kw_only=True):
             "requested_hosts: hosts named in the request; otherwise a filter."
         ),
     ]
-    reason: Annotated[str, Meta(description="Shortcoming of the refused hosts, without a subject.")]
+    reason: Annotated[str, Meta(description="Shortcoming of the refused hosts, as a phrase without a subject.")]
     before: Annotated[int, Meta(description="Number of judged hosts.")]
     after: Annotated[int, Meta(description="Number of accepted hosts.")]
     refused: Annotated[tuple[RefusedHost, ...], Meta(description="Refused hosts, in the order of the fleet.")]

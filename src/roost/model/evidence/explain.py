@@ -16,7 +16,7 @@ class RuleVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict of one rule, in its turn and on its own."""
 
     rule: str  # search, requested_hosts, or the name of a filter
-    reason: str  # shortcoming of the rejected hosts, without a subject
+    reason: str  # shortcoming of the rejected hosts, as a phrase without a subject
     in_turn: int  # rejected hosts among those that earlier rules accepted
     alone: int  # rejected hosts among the whole fleet
     only: int  # hosts rejected by this rule only

@@ -55,11 +55,14 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rack: Annotated[str, Meta(description="Reported rack of the host; empty: unknown.")] = ""
     reshape_tries: Annotated[
         Annotated[int, Meta(ge=1, le=1000)],
-        Meta(description="Upper bound of attempts of a reshape that loses races; then the start of the agent fails."),
+        Meta(
+            description="Upper bound of attempts at a reshape. Each concurrent change makes an attempt fail; after the "
+            "last attempt, the start of the agent fails."
+        ),
     ] = 4
     reshape_pause_s: Annotated[
         _Seconds,
-        Meta(description="Seconds added to the maximum pause after each attempt; pauses are random up to the maximum."),
+        Meta(description="Pauses between attempts are random; their upper bound grows by these seconds each time."),
     ] = 2.0
     periodic_reshape: Annotated[
         str,
@@ -82,7 +85,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Annotated[float, Meta(ge=-1)],
         Meta(
             description="Seconds between reports of running guests and checks of saved images; 0 or -1: only after a "
-            "reconnect, or if a guest may differ from its orders."
+            "reconnect, or after a failed, withdrawn or late start, stop or reboot."
         ),
     ] = 600.0
     work_threads: Annotated[

@@ -128,11 +128,14 @@ class ReshapeTerms(msgspec.Struct, frozen=True, kw_only=True):
 
     reshape_tries: Annotated[
         Annotated[int, Meta(ge=1, le=1000)],
-        Meta(description="Upper bound of attempts of a reshape that loses races; then the start of the agent fails."),
+        Meta(
+            description="Upper bound of attempts at a reshape. Each concurrent change makes an attempt fail; after the "
+            "last attempt, the start of the agent fails."
+        ),
     ] = 4
     reshape_pause_s: Annotated[
         Annotated[float, Meta(ge=0)],
-        Meta(description="Seconds added to the maximum pause after each attempt; pauses are random up to the maximum."),
+        Meta(description="Pauses between attempts are random; their upper bound grows by these seconds each time."),
     ] = 2.0
     periodic_reshape: Annotated[
         Literal["die", "log"],
