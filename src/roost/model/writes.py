@@ -63,7 +63,7 @@ class PutProvider(msgspec.Struct, frozen=True, array_like=True, tag="provider"):
 
 
 class DropProvider(msgspec.Struct, frozen=True, array_like=True, tag="drop_provider"):
-    """Delete a provider without allocations and children, and its host."""
+    """Delete a provider and its host. The provider has no allocations and no children."""
 
     id: int
 

@@ -34,7 +34,7 @@ CONSUMERS = Gauge("roost_consumers", "Consumers with allocations.", multiprocess
 QUESTIONS_READ = Counter("roost_questions_read", "Questions to the reader process.")
 FAULTS = Counter("roost_faults", "Groups of requests that failed because of the database or an unexpected error.")
 DATABASE_FAILURES = Counter("roost_database_failures", "Requests that failed because of the database.")
-LISTENERS_FAILED = Counter("roost_listeners_failed", "Failures of listeners to commits.")
+LISTENERS_FAILED = Counter("roost_listeners_failed", "Failures of functions that run after a commit.")
 
 CONNECTIONS_REFUSED = Counter("roost_connections_refused", "Connections refused because of the limit.")
 TIMELINE_CHANGES = Counter("roost_timeline_changes", "Takeovers by another PostgreSQL server.")

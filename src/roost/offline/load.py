@@ -358,7 +358,7 @@ def _number(name: str | int) -> int:
 
 
 def _host_columns(entry: HostEntry, current: Mapping[str, float]) -> dict[str, float]:
-    """Return the columns of a host from the document, else the current values; compute free amounts it lacks."""
+    """Return the columns of a host from the document; a missing value stays, and a missing free amount is computed."""
     columns = dict(current)
     values = {
         "vcpus_total": entry.vcpus_total,

@@ -326,8 +326,8 @@ class Current:
     def _with_tasks(self, items: Iterable[Item]) -> list[Item]:
         """Return items with writes for the start and the end of each I/O task of an instance.
 
-        The status rows in an item's work define these writes. With other processes on the database, each status row
-        gets one: the columns may be older than the row.
+        The status rows in an item's work define these writes. If other processes use the database, each changed status
+        row adds a write, because the columns may be older than the row.
         """
         known: dict[bytes, bool] = {}
         extended = []

@@ -105,7 +105,7 @@ class Serving:
         self._begun_s: float | None = None  # start of the current group; None: the thread waits
         self.problem = ""  # why the thread ended by itself; empty: it did not
         self._is_stopped = False
-        self._entry = threading.Lock()  # Held to add a task and to close the queue: a later task would get no answer.
+        self._entry = threading.Lock()  # Held to add a task and to close the queue: a closed queue gets no more tasks.
         self._turn = threading.Lock()  # Only its holder may use the columns.
         self._waiting: Arrivals[_Job[Any] | None] = Arrivals()
         self._gathering = Gathering(self._waiting, group_max)
@@ -162,7 +162,7 @@ class Serving:
     def answer_at_once(self, task: Task[Answer]) -> Answer | None:
         """Run a read in the caller's thread, if no other thread uses the columns and they are current.
 
-        The handover to another thread and back takes longer than many tasks.
+        For many tasks, the handover to another thread and back would take longer than the task.
 
         Returns:
             The answer; None: the thread is busy, or the database must be read first: call ``submit``.

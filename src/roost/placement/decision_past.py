@@ -42,9 +42,9 @@ def rebuild_state(store: Store, decision: Decision, moment: Moment) -> State:
 
 
 def _before(past: Past, decision: Decision, moment: Moment) -> list[Write]:
-    """Return the writes of the earlier items in the decision's group; in the change they precede its own claim.
+    """Return the writes of the earlier items in the decision's group. They precede the decision's claim in the feed.
 
-    A claim of the group that lost a race was in the columns, but is not in the change. Then fewer writes precede the
+    A claim of the group that lost a race was in the columns, but is not in the feed. Then fewer writes precede the
     decision's claim, and the columns cannot be rebuilt.
     """
     if not moment.ahead:

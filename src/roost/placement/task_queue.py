@@ -19,7 +19,7 @@ class Arrivals(Generic[Task]):
 
     def __init__(self) -> None:
         self._tasks: deque[Task] = deque()
-        self._is_idle = Lock()  # Released by an arrival since the consumer's last look.
+        self._is_idle = Lock()  # The consumer waits to acquire it; each arrival releases it.
         self._is_idle.acquire()
 
     def __len__(self) -> int:

@@ -29,7 +29,7 @@ class GuestSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pci: tuple[PciRequest, ...] = ()  # requested devices
     devices: tuple[str, ...] = ()  # addresses of its devices; empty: the driver chooses
     limits: Limits = {}  # upper bounds of use on the node, including the guest
-    pieces: tuple[str, ...] = ()  # names of its individual resources on the node
+    pieces: tuple[str, ...] = ()  # names of its pieces (single resources) on the node
     is_on: bool = True  # whether it runs when complete
 
 

@@ -31,7 +31,7 @@ class GuestUse(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[PlacedCell, ...] = ()  # in order, each on a host cell
     devices: tuple[PciPool, ...] = ()  # as pools, with counts
     amounts: GuestAmounts = GuestAmounts()  # on the host's own providers
-    pieces: tuple[str, ...] = ()  # names of individual resources
+    pieces: tuple[str, ...] = ()  # names of its pieces (single resources)
     addresses: tuple[str, ...] = ()  # addresses of the devices; empty: the driver chose them
 
     @property

@@ -134,7 +134,7 @@ class InstanceBuild(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     attempts: tuple[Attempt, ...] = ()  # ended attempts
     limit_at_s: float = 0.0  # deadline of the host
     lost: str = ""  # failure of this attempt, while the host cleans up
-    is_unshelved: bool = False  # whether it is an unshelve: without a host, the instance is shelved again
+    is_unshelved: bool = False  # whether it is an unshelve; if it fails, the instance is shelved again
     image_id: int = 0  # of an unshelve: document of the original image; 0: none
     is_final: bool = False  # whether the current host is the last one to try
     problem: str = ""
@@ -181,7 +181,8 @@ class MoveSettlement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     of: str = ""  # mark of the guest: uuid of the operation of the move
     is_lost: bool = False  # whether its host will not return, according to the request
     was_on: bool = True  # whether the instance ran before the move; used if its host cannot report
-    # Whether the instance is on its old host already; another migration holds the allocations on the lost host.
+    # Whether the instance is already on its old host, because the new host is lost. A second migration then holds the
+    # allocations on the lost host.
     is_apart: bool = False
     limit_at_s: float = 0.0  # deadline of a host
     problem: str = ""
@@ -193,6 +194,6 @@ class HostCleanup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     host: str  # as in ``AgentRow``
     fence: int  # of the registration
     guests: tuple[str, ...]  # uuids of the guests to check
-    after: int = 0  # last order number of an earlier registration of the same run
+    after: int = 0  # highest order number at the registration; closed orders up to it do not count
     again_at_s: float = 0.0  # time to repeat the failed orders; 0: none
     problem: str = ""

@@ -29,12 +29,14 @@ def check_tree(
     count = len(providers.rows_of_tree(root)) + (0 if is_same_tree else max(len(moved), 1))
     if count > providers_max:
         raise BadRequest(
-            f"The tree would have {count:,} providers of {providers_max:,} (limit placement.tree_providers_max)."
+            f"The tree would have {count:,} providers, but at most {providers_max:,} are allowed "
+            "(limit placement.tree_providers_max)."
         )
     depth = _depth(providers, parent_row) + _height(providers, moved, moved_row)
     if depth > depth_max:
         raise BadRequest(
-            f"The tree would be {depth:,} providers deep of {depth_max:,} (limit placement.tree_depth_max)."
+            f"The tree would be {depth:,} providers deep, but at most {depth_max:,} are allowed "
+            "(limit placement.tree_depth_max)."
         )
 
 
