@@ -24,7 +24,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 _HELP = """Explain a stored decision, on the state at the time of the decision. ID is a uuid, `last`, or `last-refused`.
 
-For a refusal, print the effect of each rule, the nearest hosts, the changes that would fit, and whether the request
+For a refusal, print the effect of each rule, the nearest hosts, the changes that would help, and whether the request
 could ever fit. For a granted decision, print the ranking and the multipliers that would change it. Read the database
 only; servers can keep running.
 """

@@ -1,7 +1,7 @@
 """Decisions and their evidence, as stored and as explained.
 
 ``decision``: decisions: picks, stages and scores.
-``explain``: reasons of a decision, and changes that would fit.
+``explain``: reasons of a decision, and changes that would help.
 ``capacity``: capacity for more instances, and shortages.
 ``replay_result``: replays, and their differences.
 ``summary``: counts of recent refusals.

@@ -1,9 +1,9 @@
-"""Explanations: rejections, nearest hosts, and changes that would fit. Read ``explainer`` first.
+"""Explanations: rejections, nearest hosts, and changes that would help. Read ``explainer`` first.
 
 ``explainer``: explanation of a decision in full.
 ``verdict_matrix``: verdicts of every check on every host.
 ``relaxations``: changes of a request that ask for less.
-``ranking_margins``: shares of weighers, and multipliers with another winner.
+``ranking_margins``: shares of weighers, and multipliers for a tie with the winner.
 ``capacity_count``: counts of further instances that fit.
 ``refusal_summary``: refusals by reason and request.
 ``rebuild_check``: check of a host for a rebuild.

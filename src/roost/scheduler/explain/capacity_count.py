@@ -56,7 +56,7 @@ class _PlacedCount(NamedTuple):
 
 
 class CapacityCounter:
-    """Counts instances on the columns of a fork, without other users.
+    """Counts instances on the columns of a fork. Nothing else uses the fork.
 
     Args:
         placement, scheduler: those of the fork, because counting changes the columns for a while.
@@ -197,7 +197,7 @@ class CapacityCounter:
                 count += times
                 self._state.check()
                 refusal = shape.verdicts.refusal(row)
-            if count == headroom:  # One claim may contain several instances, but these rules see only one.
+            if count == headroom:  # The countable rules see a claim of several instances as one instance.
                 refusal = min(refusal, fullest)
         except OverBudget:
             self._is_over, refusal = True, passing
@@ -309,7 +309,7 @@ def _is_independent(rule: Filter, shape: Shape) -> bool:
 
 
 def _can_batch(shape: Shape) -> bool:
-    """Return whether many instances may be placed at once: no rule judges candidates or each single instance."""
+    """Return whether many instances may be placed at once: no rule judges candidates, and each dynamic filter counts."""
     return not shape.spec.queries and all(implements(rule, Countable) for _, rule in shape.verdicts.dynamic_filters)
 
 

@@ -1,4 +1,4 @@
-"""Explains a decision in full: each rule's rejections, the nearest hosts, and the changes that would fit."""
+"""Explains a decision in full: each rule's rejections, the nearest hosts, and the changes that would help."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -145,7 +145,10 @@ class Explainer:
         return sorted(changes, key=lambda change: -change.hosts)
 
     def _group_limits(self, matrix: Matrix) -> dict[tuple[str, ...], int]:
-        """Return, by suffixes, the number of equal groups that the best host without other shortfalls can serve."""
+        """Return the largest number of equal groups on one host, by their suffixes.
+
+        Only hosts without other shortfalls count.
+        """
         return {
             check.suffixes: int(check.count_by_host(self._state)[matrix.only(at)].max(initial=0))
             for at, check in enumerate(matrix.shape.fit.checks)
@@ -225,7 +228,7 @@ class Explainer:
 
     @staticmethod
     def _find_short_hosts(class_id: int, requested: RequestedAmount, matrix: Matrix) -> Mask:
-        """Return the hosts that a smaller amount of a class may open: bool, shape (hosts,)."""
+        """Return the hosts that may accept a smaller amount of a class: bool, shape (hosts,)."""
         mask: Mask = np.zeros(len(matrix.alive), dtype=np.bool_)
         fit, is_checked = matrix.shape.fit, False
         for at, check in enumerate(fit.checks):

@@ -10,7 +10,7 @@ from roost.scheduler.explain.verdict_matrix import Matrix
 
 
 def explain_ranking(matrix: Matrix, count: int) -> tuple[list[RankedHost], list[Tip]]:
-    """Return the best hosts with each weigher's share, and the multiplier of each weigher with another winner."""
+    """Return the best hosts with each weigher's share, and the multipliers for a tie with the winner."""
     rows = matrix.passing()
     names = [matrix.state.hosts.names[row] for row in rows.tolist()]
     if len(rows) == 1:

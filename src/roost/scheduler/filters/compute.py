@@ -65,7 +65,7 @@ class Compute(BaseFilter[ComputeOptions]):
         return [_describe_state(facts, spec.now_s) for facts in hosts.all_facts()]
 
     def holds_until_s(self, hosts: HostView, spec: Spec) -> float:
-        """Return the last moment before time alone changes the state of a host."""
+        """Return the last moment at which all hosts have their present states, if their facts do not change."""
         reports = [facts.reported_at_s for facts in hosts.all_facts() if facts.reported_at_s is not None]
         if not reports:
             return math.inf

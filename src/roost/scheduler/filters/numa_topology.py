@@ -84,7 +84,11 @@ class NumaTopology(BaseFilter[NoOptions]):
         return verdicts
 
     def _are_near(self, hosts: HostView, positions: Rows, can: Sequence[Verdicts], *, spec: Spec) -> Mask:
-        """Return which hosts of equal capacity have the cells near the request's networks and devices."""
+        """Return which of these hosts have fitting cells near the request's networks and devices.
+
+        Args:
+            can: verdicts about the cells, equal for all of these hosts.
+        """
         topology, needs, requests = self._topology(spec.request), networks_of(spec.request), spec.pci_requests
         assert topology is not None
         if requests and hosts.has_mappings(spec.queries):

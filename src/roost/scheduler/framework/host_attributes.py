@@ -37,7 +37,7 @@ FACTS: dict[str, Callable[[HostFacts], object]] = {
     "supported_instances": lambda facts: [list(each) for each in facts.supported_instances],
     "stats": lambda facts: facts.stats,
 }
-# Read from the view, because views over host states override these methods.
+# Read with methods of the view: a view of Nova's HostState objects (``roost.compat``) overrides them.
 NAMES: dict[str, Callable[[HostView], list[str]]] = {
     "host": lambda hosts: hosts.names(),
     "nodename": lambda hosts: hosts.nodes(),

@@ -183,7 +183,7 @@ class JudgesCandidates(Protocol):
 
 
 class ChangesPerInstance(Protocol):
-    """A rule on reported facts that each instance of the request changes, too, such as free devices."""
+    """A rule that reads facts changed by each instance of the request, such as free devices."""
 
     def changes_per_instance(self, spec: Spec) -> bool:
         """Return whether each instance of the request changes the input of the rule for later instances."""
