@@ -309,7 +309,10 @@ def _is_independent(rule: Filter, shape: Shape) -> bool:
 
 
 def _can_batch(shape: Shape) -> bool:
-    """Return whether many instances may be placed at once: no rule judges candidates, and each dynamic filter counts."""
+    """Return whether many instances may be placed at once.
+
+    No rule may judge candidates, and each dynamic filter must be ``Countable``.
+    """
     return not shape.spec.queries and all(implements(rule, Countable) for _, rule in shape.verdicts.dynamic_filters)
 
 
