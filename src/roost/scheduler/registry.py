@@ -26,7 +26,7 @@ _COMPUTE = "compute"  # the filter for enabled hosts that are up
 
 
 class RuleClass(Protocol):
-    """The class of a filter or a weigher: their common attributes."""
+    """The common attributes of filter classes and weigher classes."""
 
     name: ClassVar[str]
     nova_name: ClassVar[str]
@@ -43,7 +43,7 @@ Adapt = Callable[[type], RuleClass | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """The rules available to the settings."""
+    """The rules that ``catalogue`` finds: Roost's own and third-party ones."""
 
     filters: tuple[RuleClass, ...]  # available
     weighers: tuple[RuleClass, ...]  # in use, in order
@@ -87,8 +87,8 @@ def build(settings: Settings, *, adapt: Adapt | None = None) -> Rules:
     The chance driver uses only the filter for hosts that are up, and no weighers.
 
     Raises:
-        BadSettings: an enabled filter is unknown (the error names all of them), an option is invalid, or a rule
-            cannot be created.
+        BadSettings: an enabled filter is unknown (the error names all unknown filters), an option is invalid, or a
+            rule cannot be created.
     """
     available = catalogue(settings.filter_scheduler, adapt=adapt)
     enabled = select_filters(available, settings.filter_scheduler)
@@ -194,7 +194,7 @@ def _find_weighers(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None) 
 
 def _find_rules(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None, *, setting: str) -> Iterable[RuleClass]:
     """Return the rules of one value of a setting."""
-    # Nova's path to a rule of the same name means Roost's own rule, regardless of the file.
+    # A rule's name alone, or at the end of a path in Nova, selects Roost's own rule.
     last = path.rpartition(".")[2]
     if "." not in path or path.startswith(("nova.scheduler.", "roost.compat.scheduler.")):
         matches = [rule for rule in ours if last and last in (rule.name, rule.nova_name)]

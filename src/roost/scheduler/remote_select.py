@@ -50,14 +50,14 @@ class RemoteSearch:
         self._owed: dict[str, None] = {}  # consumers whose remote allocations, if any, must be deleted
 
     def owe(self, consumer_uuid: str) -> None:
-        """Note that ``settle`` must delete a consumer's remote allocations."""
+        """Mark a consumer's remote allocations for deletion by ``settle``."""
         self._owed[consumer_uuid] = None
 
     def settle(self) -> None:
-        """Delete the noted remote allocations.
+        """Delete the marked remote allocations.
 
         Raises:
-            PlacementGone: the remote Placement does not reply; the remaining allocations stay noted.
+            PlacementGone: the remote Placement does not reply; the remaining allocations stay marked.
         """
         for uuid in list(self._owed):
             self.remote.release(uuid)
@@ -100,7 +100,9 @@ class RemoteScheduler(Scheduler):
     def work(
         self, acts: Sequence[Request | NamedRequest | Departure], *, slice_s: float = math.inf
     ) -> list[Decision | RoostError | None]:
-        """Execute requests and departures in order, each after the ones before it; durable on return in both stores.
+        """Execute requests and departures in order; each sees the results of the earlier ones.
+
+        The results are durable in both stores on return.
 
         Args:
             acts: requests and departures.
@@ -118,7 +120,7 @@ class RemoteScheduler(Scheduler):
                 try:
                     results.append(self._execute(at, act))
                 except (BadRequest, Conflict, NotFound, PlacementGone) as error:
-                    self._placement.flush()  # Staged documents do no harm.
+                    self._placement.flush()  # Store the new documents of the failed act.
                     results.append(error)
         except BaseException:
             self._placement.drop()

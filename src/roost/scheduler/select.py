@@ -130,7 +130,7 @@ class Scheduler:
     def work(
         self, acts: Sequence[Request | NamedRequest | Departure], *, slice_s: float = math.inf
     ) -> list[Decision | RoostError | None]:
-        """Execute requests and departures in order, each after the ones before it; durable on return.
+        """Execute requests and departures in order; each sees the results of the earlier ones. Durable on return.
 
         Args:
             slice_s: seconds after which a search ends with ``OverBudget``, so that other work gets its turn; if the
@@ -163,7 +163,7 @@ class Scheduler:
                         waiting, arriving = [], set()
                     is_done = self._attempt(results, at, partial(self._choose, pending))
                     if not is_done and not self._is_fresh and self._settings.driver == "caching":
-                        # Named or conflicting resources may have changed since the last refresh.
+                        # Outdated columns may have caused the error, such as an unknown server group.
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
                         self._refresh()

@@ -69,7 +69,10 @@ def test_instance_stays_on_its_host_only_if_may_stay_is_set():
     roost = roost_with(hosts(1))
     place(roost)
     refusal = roost.decide(move())
-    assert refusal.reason == "0 of 1 hosts: 1 are outside the requested hosts or cell, or are ignored or left"
+    assert (
+        refusal.reason
+        == "0 of 1 hosts: 1 are outside the requested hosts or cell, are ignored, or hold the moving instance"
+    )
     assert vcpus_by_host(roost) == {"h0": 1}
     assert chosen_hosts(roost.decide(move(may_stay=True, vcpus=3))) == ["h0"]
     assert vcpus_by_host(roost) == {"h0": 3}

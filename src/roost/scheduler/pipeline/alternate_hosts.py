@@ -1,4 +1,4 @@
-"""Alternates: the best hosts of each chosen cell that were not chosen, to try when a build fails."""
+"""Alternates: the best other hosts in the cells of the chosen hosts, to try when a build fails."""
 
 from collections.abc import Container
 
@@ -15,8 +15,8 @@ def find_alternates(
 ) -> dict[str, list[Pick]]:
     """Return the alternates in the cell of each chosen host, best first.
 
-    For one instance, pass the ranking in which it was chosen. For several instances, pass a new ranking after all of
-    them have their hosts.
+    For one instance, pass the ranking from which its host was drawn. For several instances, pass a new ranking after
+    all of them have their hosts.
 
     Args:
         state: the columns.

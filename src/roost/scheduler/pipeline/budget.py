@@ -11,7 +11,7 @@ from roost.ports import Clock
 # Seconds added per further instance of a request, and the upper bound of their sum.
 _PER_INSTANCE_S = 0.001
 _EXTRA_MAX_S = 20.0
-# Minimum seconds for each decision of a group, even after the group's slice is used up.
+# Minimum seconds for each decision of one ``Scheduler.work`` call, even after the end of its time slice.
 _SLICE_MIN_S = 0.001
 
 
@@ -35,7 +35,7 @@ def search_budget(
         return
     extra_s = min(_PER_INSTANCE_S * (count - 1), _EXTRA_MAX_S)
     allowed_s, now_s = seconds + extra_s, clock.elapsed_s()
-    # Placed instances are lost at the end of a slice, so a slice must be long enough for all instances.
+    # An interrupted decision starts again with its first instance, so further instances lengthen the slice.
     end_s = min(now_s + allowed_s, max(slice_end_s, now_s + _SLICE_MIN_S) + extra_s)
 
     def check() -> None:

@@ -109,7 +109,7 @@ class Consumption:
         self._judge_again(rows)
 
     def use_shape(self, shape: Shape) -> None:
-        """Continue with a new shape of the request, after a static change."""
+        """Continue with another shape of the request, if one was compiled meanwhile."""
         self._has_new_shape |= shape is not self._shape
         self._shape = shape
 

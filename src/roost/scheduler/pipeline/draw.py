@@ -18,7 +18,7 @@ class Draw:
 
     def __init__(self, settings: SchedulerSettings, filter_settings: FilterScheduler) -> None:
         self._settings = filter_settings
-        self.is_chance_only = settings.driver == "chance"  # no weigher counts
+        self.is_chance_only = settings.driver == "chance"  # weighers have no effect
         subset, shuffles = filter_settings.host_subset_size, filter_settings.shuffle_best_same_weighed_hosts
         self.is_random = self.is_chance_only or shuffles or subset > 1
 

@@ -69,10 +69,10 @@ def build_query(
 ) -> BuiltQuery:
     """Build the query of a request to Placement.
 
-    Amounts come from the flavor; extra specs ``resources[S]:CLASS=N`` replace them, and 0 removes one. Traits come
-    from ``trait[S]:NAME=required|forbidden``, the image, and device settings. The request may add groups. Then the
-    pre-filters add traits and aggregates. Invalid extra specs are ignored with a warning. An unknown trait is not an
-    error here, but no host has it.
+    Amounts come from the flavor; extra specs ``resources[S]:CLASS=N`` replace them. An amount of 0 removes its class.
+    Traits come from ``trait[S]:NAME=required|forbidden``, the image, and device settings. The request may add groups.
+    Then the pre-filters add traits and aggregates. Invalid extra specs are ignored with a warning. An unknown trait is
+    not an error here, but no host has it.
 
     Args:
         request: the request; a comma-separated list of zones means any of them.
@@ -98,7 +98,7 @@ def build_query(
     if has_fallback and is_pinned(request):
         unpinned = _build_draft(request, placed, uses_pcpu=False)
         _finish(unpinned, request, state, effects=effects, settings=settings)
-        # Without PCPU, the query may request no resources.
+        # If PCPU is the only resource, the query without PCPU would be empty.
         fallback = unpinned.query() if unpinned.has_resources else None
     return BuiltQuery(
         query=query,

@@ -95,7 +95,7 @@ def _parse_operation(document: list[Any], *, depth: int) -> Operation:
         raise ValueError(f"is nested more than {_DEPTH_MAX} deep")
     name, *operands = document
     if not isinstance(name, str) or name not in OPERATORS:
-        raise ValueError(f"has no operator in {json.dumps(name)[:70]}; there are {', '.join(OPERATORS)}")
+        raise ValueError(f"has {json.dumps(name)[:70]} instead of an operator; operators are {', '.join(OPERATORS)}")
     nodes = tuple(_parse_node(each, depth=depth) for each in operands)
     return Operation(operator=name, operands=nodes, text=json.dumps(document))
 
@@ -197,7 +197,7 @@ _Value = _Numbers | _Objects
 
 
 def _memoize_verdicts(hosts: HostView, operation: Operation) -> _Verdicts:
-    """Return the verdicts of an operation; without use, they are cached until facts change."""
+    """Return the verdicts of an operation, cached until facts change unless they depend on claims."""
     if reads_use(operation):
         return _verdicts(hosts, operation)
     key = ("expression", hosts.epoch, operation.text)

@@ -77,7 +77,7 @@ def matches(value: str | None, requirement: str) -> bool:
 
 
 def operator_without_blank(requirement: str) -> str:
-    """Return the operator at the start of a requirement if no blank follows, so that it is compared as text.
+    """Return the operator at the start of a requirement if no blank follows: such a requirement is plain text.
 
     >>> [operator_without_blank(text) for text in (">=24", "s==kvm", ">= 24", "small")]
     ['>=', 's==', '', '']

@@ -17,7 +17,7 @@ from roost.scheduler.framework.spec import Spec
 
 
 class Agreement:
-    """Keep hosts with at least one candidate that all of several filters accept."""
+    """Keep hosts with at least one candidate that all judging filters accept."""
 
     name: ClassVar = "search"
     nova_name: ClassVar = ""

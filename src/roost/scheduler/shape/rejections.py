@@ -7,7 +7,7 @@ from roost.engine.ranking.top_pool import Pool
 
 
 class Rejections:
-    """The first check that rejects each host, as of the last pass and the touches since.
+    """The first check that rejects each host: in the last pass or, for hosts changed since, at their last ``move``.
 
     Args:
         masks: bool, shape (hosts,), one per check: the verdicts of the pass.
@@ -34,7 +34,7 @@ class Rejections:
 
         Args:
             row: the host.
-            pool: pool of the same pass. A host that joined it after a rejection was moved here.
+            pool: of the same pass; its hosts pass all checks, unless ``move`` has recorded a rejection.
         """
         check = self._checks.get(row)
         if check is not None:

@@ -60,7 +60,7 @@ class ScoreTable:
         self._overrides: list[Scores | None] = []  # float64, shape (hosts,): multipliers from aggregates
         self._multipliers: list[float] = []  # from the settings
         self._columns: list[str | None] = []  # the host column with the raw weight, if any
-        # Raw weights valid for all requests until facts change, or live columns of use; None: compute per request.
+        # Raw weights equal for all requests: host columns, or valid until facts change; None: compute per request.
         self._lasting: list[Scores | None] = []
         self.warnings: list[str] = []  # invalid multipliers
         self._flat_scales: list[Scale] = []
@@ -270,7 +270,7 @@ class ScoreTable:
 
 
 def check_weighable(weigher: Weigher, raw: Scores, *, hosts: HostView, spec: Spec) -> None:
-    """Check that a weigher can weigh all of some hosts.
+    """Check that a weigher can weigh all given hosts.
 
     Args:
         weigher: the weigher.

@@ -1,8 +1,9 @@
 """Filter and weigh: from all hosts to the best few.
 
-``Shape`` is the compiled pipeline of similar requests. ``Shape.rank`` runs it: with a pass over all hosts or, after
-few touches, from the pool of the last pass (``roost.engine.ranking.top_pool``). Both return the same hosts and the
-same evidence, bit for bit. ``shape_verdicts`` has its checks, ``shape_evidence`` the description of a ranking.
+``Shape`` is the compiled pipeline of similar requests. ``Shape.rank`` runs it. It makes a pass over all hosts or, if
+claims have touched few hosts since the last pass, updates its pool (``roost.engine.ranking.top_pool``). Both return
+the same hosts and the same evidence, bit for bit. ``shape_verdicts`` has its checks, ``shape_evidence`` the description of a
+ranking.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ _ONE_BY_ONE_MAX = 6  # upper bound on touched hosts judged one by one; more are 
 _TOUCHED_MIN, _HOSTS_PER_TOUCH = 24, 400
 _POOL_PER_TOUCH = 12
 _TOUCHES_MAX = 512  # upper bound on touches since the last pass; after more, all hosts are judged again
-_CACHED_SCORES_MAX = 128  # hosts ranked from the cached scores; to rank more, score the hosts that pass
+_CACHED_SCORES_MAX = 128  # upper bound on hosts ranked from cached scores; for more, passing hosts are scored
 
 
 class Shape:
@@ -63,7 +64,7 @@ class Shape:
         scratch: Scratch,
         stop_reason: str = "",
     ) -> None:
-        # Without cached properties: CPython 3.11 reads each attribute of an instance that has one more slowly.
+        # No cached properties: with one, CPython 3.11 reads every attribute of an instance more slowly.
         self._state = state
         self.spec = spec
         self.fit = fit
@@ -88,7 +89,7 @@ class Shape:
         self._rejections, self._alive = Rejections([], []), 0
         # A pass costs time per host; beyond this number of touches it is cheaper.
         self._touched_max = max(_TOUCHED_MIN, len(state.hosts) // _HOSTS_PER_TOUCH)
-        self._position = self._shared_version = -1  # of the changes in pool and search results
+        self._position = self._shared_version = -1  # versions of the state at the last update of the pool
 
     def rank(self, count: int, *, is_series: bool = False) -> Ranking:
         """Return the best hosts for one instance of this shape on the current state.
@@ -117,9 +118,8 @@ class Shape:
     def series(self, count: int) -> list[int]:
         """Return hosts for up to ``count`` consecutive instances, each chosen after the previous ones have their hosts.
 
-        The state does not change; the caller must let the instances occupy it before the next ranking. A prediction
-        needs hosts without child providers, and rules that only read columns. Otherwise, and if the pool is used up,
-        the list is empty or shorter.
+        The state does not change; the caller must apply the instances' claims to it before the next ranking. The list
+        is shorter or empty if the pool is used up, a host has child providers, or a rule reads more than columns.
         """
         pool, amounts = self._pool, self.fit.flat_amounts
         if (

@@ -362,7 +362,7 @@ def _either_reason(query: CandidateQuery, fallback: CandidateQuery) -> str:
 
 
 def _without(query: CandidateQuery, traits: frozenset[str]) -> CandidateQuery:
-    """Remove unused traits from a query where they decide nothing: forbidden, or one of several alternatives."""
+    """Remove unused traits from the forbidden traits of a query, and from alternatives with a used trait."""
     groups = [
         msgspec.structs.replace(
             group,
@@ -416,7 +416,7 @@ def _find_allowed_hosts(state: State, request: Request) -> tuple[str, Mask] | No
     if request.force_nodes:
         nodes = frozenset(request.force_nodes)
         mask &= np.array([name in nodes for name in hosts.nodes], dtype=np.bool_)
-    return "are outside the requested hosts or cell, or are ignored or left", mask
+    return "are outside the requested hosts or cell, are ignored, or hold the moving instance", mask
 
 
 def _host_mask(state: State, names: tuple[str, ...]) -> Mask:

@@ -17,7 +17,7 @@ class ShapeVerdicts:
     """The checks that all requests of one shape share, in the order in which evidence lists them.
 
     Args:
-        state: the columns; methods judge these unless they get another state.
+        state: the columns; methods use these unless they get another state.
         spec: a request of this shape.
         fit: the checks of the search.
         allowed: reason and mask of the named hosts (forced, ignored, destination), if any.

@@ -14,7 +14,7 @@ class CpuOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``cpu``."""
 
     cpu_weight_multiplier: Annotated[
-        float, msgspec.Meta(description="Weight of free virtual CPUs; negative packs.")
+        float, msgspec.Meta(description="Weight of free virtual CPUs; a negative value packs instances.")
     ] = 1.0
 
 

@@ -13,7 +13,9 @@ from roost.scheduler.framework.spec import Spec
 class DiskOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``disk``."""
 
-    disk_weight_multiplier: Annotated[float, msgspec.Meta(description="Weight of free disk; negative packs.")] = 1.0
+    disk_weight_multiplier: Annotated[
+        float, msgspec.Meta(description="Weight of free disk; a negative value packs instances.")
+    ] = 1.0
 
 
 class Disk(BaseWeigher[DiskOptions]):

@@ -13,7 +13,9 @@ from roost.scheduler.framework.spec import Spec
 class RamOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``ram``."""
 
-    ram_weight_multiplier: Annotated[float, msgspec.Meta(description="Weight of free memory; negative packs.")] = 1.0
+    ram_weight_multiplier: Annotated[
+        float, msgspec.Meta(description="Weight of free memory; a negative value packs instances.")
+    ] = 1.0
 
 
 class Ram(BaseWeigher[RamOptions]):

@@ -24,7 +24,7 @@ _MODELS = {
 
 
 def transform_image_metadata(context: PrefilterContext) -> Effect:
-    """Require the trait of each device property of the image; if one trait is unknown, require none.
+    """Require the trait of each device property of the image; if one is not a standard trait, require none.
 
     Source:
         nova/scheduler/request_filter.py, transform_image_metadata.
