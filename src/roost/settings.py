@@ -344,7 +344,7 @@ class _Reader:
         return document
 
     def _rules(self, settings: FilterScheduler) -> registry.Catalogue:
-        """Return the available rules. Check each setting with names of rules, even after an error in another one."""
+        """Return the available rules. After an error in one setting that names rules, still check the others."""
         default, valid = FilterScheduler(), {}
         for name in _CODE_SETTINGS:
             candidate = msgspec.structs.replace(default, **{name: getattr(settings, name)})

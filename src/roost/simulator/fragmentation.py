@@ -77,7 +77,7 @@ class GpuFragmentation:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Fleet:
-    """Places of free amounts in matrices: a row per root; GPUs have as many columns as the root with the most GPUs."""
+    """Places of free amounts in matrices: a row per root and, for GPUs, a column per GPU of the largest root."""
 
     rows: dict[str, Amounts]  # for VCPU and MEMORY_MB: the row of each provider's root, shape (providers,)
     gpus: tuple[Amounts, ...]  # rows and columns, each of shape (GPUs,)

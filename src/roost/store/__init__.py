@@ -3,8 +3,8 @@
 Read ``backends`` first.
 
 All stores return the verdicts of ``commit_rules.judge``. The memory store calls ``judge`` for every item. The databases
-write a usual batch with equivalent guarded statements. After a failed guard, and for an unusual batch, they call
-``judge`` on the rows of the batch.
+write claims, releases and documents with guarded statements of the same effect. After a failed guard, and for all other
+writes, they call ``judge`` on the rows of the batch.
 
 ``backends``: the registry of databases by URL.
 ``database``: the interface of a kind of database.

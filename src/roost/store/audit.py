@@ -33,8 +33,8 @@ class Check(msgspec.Struct, frozen=True):
     problem: str
 
 
-# An inventory may shrink while it is in use, and the tables do not have its state at the time of a claim. The audit
-# reports such an excess, too, because an overbooking leaves the same rows.
+# Capacity and unit bounds of an inventory may shrink after a claim. The tables then have the same rows as after an
+# overbooking, so the audit reports both.
 _CHECKS = (
     Check(
         "used",

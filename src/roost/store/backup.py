@@ -90,6 +90,6 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
 
 
 def _drop_positions(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return decisions without their visible changes, which mean nothing in the restored database."""
+    """Return decisions without their record of ``Store.visible_changes``, void in the restored database."""
     with report_corruption("a decision"):
         return [(*row[:_BODY], drop_seen(row[_BODY]), *row[_BODY + 1 :]) for row in rows]

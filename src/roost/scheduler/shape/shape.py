@@ -2,8 +2,8 @@
 
 ``Shape`` is the compiled pipeline of similar requests. ``Shape.rank`` runs it. It makes a pass over all hosts or, if
 claims have touched few hosts since the last pass, updates its pool (``roost.engine.ranking.top_pool``). Both return
-the same hosts and the same evidence, bit for bit. ``shape_verdicts`` has its checks, ``shape_evidence`` the description of a
-ranking.
+the same hosts and the same evidence, bit for bit. ``shape_verdicts`` has its checks, ``shape_evidence`` the
+description of a ranking.
 """
 
 from collections.abc import Sequence

@@ -29,8 +29,8 @@ FORMATS = (
         read=huawei.read,
     ),
 )
-# A header matches a file if it has more than this share of its columns, so that the error for a missing
-# column names the column instead of an unknown format.
+# A file gets a role if its header has more than this share of the role's columns. So the error for a missing column
+# names the column instead of an unknown format.
 _HEADER_SHARE_MIN = 0.5
 
 

@@ -14,7 +14,7 @@ from roost.model.names import AMOUNT_MAX, is_text
 _INTEGER = re.compile(r"([+-]?[0-9]{1,15})(\.0*)?")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?|[+-]?inf(inity)?", re.IGNORECASE)
 
-# Names consist of a cell and a few more letters, and the smallest limit of a name is 200.
+# The names of a workload's objects consist of a cell and a few more letters. No such name may exceed 200 letters.
 TEXT_MAX = 128
 
 

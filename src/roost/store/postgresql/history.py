@@ -19,7 +19,7 @@ from roost.store.rules.schema import ALLOCATION, Table, select
 _DROPPED_PER_CALL = 8
 # Advisory lock of the process that writes a snapshot.
 _WRITER_LOCK = 0x726F6F73742D736E  # "roost-sn"
-# Upper bound on attempts to commit between a decision and the commit of its group, far above any real number.
+# Upper bound on attempts to commit between a decision and the commit of its group, far above the number in practice.
 _ATTEMPTS_MAX = 2**20
 # The decision must have seen all content of the snapshot: every transaction that the snapshot may contain ended before
 # the decision. ``seen`` is a pg_snapshot and, after a blank, the timeline, since transaction numbers mean nothing on

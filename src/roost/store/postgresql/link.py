@@ -295,8 +295,8 @@ def _refuse_pooler(connection: Connection) -> None:
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     if row != (connection.info.backend_pid,):
         raise StoreBroken(
-            "store.url leads to a connection pooler: use the address of the PostgreSQL server, or, if it pools by "
-            "session, set store.pooler to session; pools by transaction or statement do not work"
+            "store.url leads to a connection pooler: use the address of the PostgreSQL server, or set store.pooler to "
+            "session if the pooler works by session; pools by transaction or statement do not work"
         )
 
 

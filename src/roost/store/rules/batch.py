@@ -1,8 +1,8 @@
 """The net effect of a batch of claims and releases, so that few guarded statements can write it.
 
 The guards of the statements pass only if ``commit_rules.judge`` would accept every item of the batch, in order. If a
-guard does not pass, nothing is written, and ``judge`` decides item by item. ``judge`` also decides on an unusual batch,
-which ``gather`` rejects.
+guard does not pass, nothing is written, and ``judge`` decides item by item. ``judge`` also decides if ``gather``
+returns None.
 """
 
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ class Batch:
 
 
 def gather(items: Sequence[Item]) -> Batch | None:
-    """Add up a batch; None if it has work, unusual writes, or writes other than claims, releases and documents."""
+    """Add up claims, releases and documents; None if only ``judge`` can decide, as on work and on other writes."""
     batch = Batch()
     for item in items:
         if item.work:

@@ -120,10 +120,9 @@ class SqliteStore:
                 after = (row[0] or 0) + 1
                 # Symbols are never deleted, and a class number has 16 bits: a restart must not lose any number.
                 self._next_ids[kind] = after if kind == "symbol" else max(self._next_ids.get(kind, 1), after)
-        # By kind, the next identity in the table; and the next identities to write with the next commit.
-        self._reserved = dict(self._next_ids)
-        self._unsaved: dict[str, int] = {}
-        # Decisions are counted from the highest reserved number, which is never below the newest one.
+        self._reserved = dict(self._next_ids)  # by kind, the end of the reserved block
+        self._unsaved: dict[str, int] = {}  # the ends to store with the next commit
+        # Decisions are counted down from the highest reserved number. No decision has a higher number.
         self._stored_size = StoredSize({"decision": self._next_ids["decision"] - 1, "feed": self._position})
         self._body_bytes = 0  # of the change in the running transaction
 

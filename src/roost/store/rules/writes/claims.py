@@ -88,7 +88,7 @@ def _claim_amounts(cache: RowCache, takes: list[tuple[int, int, int]]) -> Refusa
 def _check_amount(
     cache: RowCache, stock: Stock | None, take: tuple[int, int], *, held: Mapping[int, Mapping[int, int]]
 ) -> Refusal | None:
-    """Refuse an amount without an inventory, or outside its unit bounds; ignore the use."""
+    """Refuse an amount without an inventory, or outside its unit bounds. The capacity is checked elsewhere."""
     inventory_id, amount = take
     if stock is None or inventory_id & CLASS_MASK == GENERATION_SLOT:
         return Refusal("missing", "inventory", inventory_id)
@@ -99,7 +99,7 @@ def _check_amount(
 
 
 def _is_transferred(cache: RowCache, take: tuple[int, int], held: Mapping[int, Mapping[int, int]]) -> bool:
-    """Return whether the item released an equal amount and has not claimed it again, so that the amount only moves.
+    """Return whether an amount only moves: the item released an equal amount, and has not claimed it again yet.
 
     Args:
         held: allocations of the claim being judged, which are not in the rows yet.
