@@ -27,7 +27,7 @@ from roost.placement.writes.claims import plan_release
 
 
 def begin(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Stop the instance if it ran at the request, or if a failed stop may have left it running; otherwise save it."""
+    """Stop the instance if it ran before, or if a failed stop may have left it running; otherwise save it."""
     if body.is_on or may_run(view):
         return send_order(view, desk, body, host=view.status.host, action="power_off", step="off")
     return save(view, desk, body)
