@@ -78,7 +78,7 @@ class ComputeCapabilities(BaseFilter[NoOptions]):
         for key, value in _capability_specs(spec.flavor):
             problem, operator = impossible_reason(_requirement(key, value)), operator_without_blank(value)
             if problem:
-                texts.append(f"extra spec {key}={value!r} rejects all hosts concerned: {problem}")
+                texts.append(f"extra spec {key}={value!r} rejects all hosts to which it applies: {problem}")
             elif operator:
                 texts.append(f"extra spec {key}={value!r} is compared as text: {operator} needs a blank after it")
         return texts
