@@ -85,7 +85,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Annotated[float, Meta(ge=-1)],
         Meta(
             description="Seconds between reports of running guests and checks of saved images; 0 or -1: only after a "
-            "reconnect, or after a failed, withdrawn or late start, stop or reboot."
+            "reconnect, and after a failed, withdrawn or late order."
         ),
     ] = 600.0
     work_threads: Annotated[

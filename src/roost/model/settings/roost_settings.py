@@ -51,7 +51,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         int, Meta(description="Hosts to try for an instance: the chosen one and its alternates.")
     ] = 3
     claim_rounds: Annotated[
-        int, Meta(description="Rounds until a request ends with a conflict; a round is up to 32 lost races.")
+        int, Meta(description="Rounds of 32 lost races each; after the last round, a request ends with a conflict.")
     ] = 3
     max_placement_results: Annotated[
         int, Meta(description="Upper bound of candidates requested from a remote Placement.")
@@ -135,7 +135,7 @@ class FilterScheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         int, Meta(description="Number of best hosts to choose from at random; 1: always the best.")
     ] = 1
     shuffle_best_same_weighed_hosts: Annotated[
-        bool, Meta(description="Whether hosts with the best weight are shuffled.")
+        bool, Meta(description="Whether hosts with the best weight get a random order before the choice.")
     ] = False
     pci_in_placement: Annotated[
         bool, Meta(description="Whether to request the PCI devices of flavors from Placement, one resource group each.")
