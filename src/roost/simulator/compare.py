@@ -135,7 +135,7 @@ def build_figures(policies: Sequence[PolicyRuns], *, is_sequential: bool) -> lis
         figures += [
             (f"{name}, peak", "share", "no", _class_share(name, lambda use: use.peak / use.capacity)),
             (f"{name}, used at the end", "share", "no", _class_share(name, lambda use: use.used / use.capacity)),
-            (f"{name}, free amount stranded", "share", "no", _class_share(name, lambda use: use.stranded_share)),
+            (f"{name}, stranded of the free", "share", "no", _class_share(name, lambda use: use.stranded_share)),
         ]
     figures += [
         ("GPU fragmentation", "share", "less", lambda report: report.gpu_fragmentation),

@@ -69,7 +69,7 @@ def test_figure_missing_from_a_run_is_left_out():
     assert "GPU fragmentation" not in names
     assert "hosts empty at the end" not in names  # REPORT has none.
     assert "PGPU, peak" in names
-    assert "PGPU, free amount stranded" not in names
+    assert "PGPU, stranded of the free" not in names
 
 
 def test_policies_are_named_after_their_files():
