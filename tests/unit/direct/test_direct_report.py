@@ -40,5 +40,5 @@ def test_error_status_is_returned_as_a_response(direct):
 def test_request_after_the_end_of_the_context_raises_placement_gone(direct):
     with direct as client:
         http = DirectHttp(client)
-    with pytest.raises(PlacementGone, match="has ended"):
+    with pytest.raises(PlacementGone, match="is closed"):
         http.ask("GET", "/traits", version="1.36")
