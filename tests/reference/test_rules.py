@@ -1,4 +1,4 @@
-"""The rules check_agreement with their slow twins."""
+"""The rules agree with their slow twins."""
 
 import json
 

@@ -31,7 +31,7 @@ from roost.compute.inventory.reshape import Reshaper
 from roost.compute.inventory.resource_tracker import Tracker
 from roost.compute.report.placement_session import Http
 from roost.compute.report.report_client import ReportClient
-from roost.errors import BadSettings, PlacementGone, quote_value
+from roost.errors import BadSettings, quote_value
 from roost.machine import SystemClock, SystemRandom, find_address
 from roost.model.names import is_host_name, is_text, uuid_text
 from roost.model.placement.placement_api import Answer
@@ -119,7 +119,7 @@ class SharedHttp:
         connection = connection or self._connect()
         try:
             answer = connection.ask(method, path, body, version=version)
-        except PlacementGone:
+        except BaseException:
             connection.close()
             raise
         with self._lock:

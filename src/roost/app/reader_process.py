@@ -199,7 +199,12 @@ class Reader:
         try:
             self._columns.current.refresh()
             read_end, write_end = os.pipe()
-            pid = os.fork()
+            try:
+                pid = os.fork()
+            except OSError:
+                os.close(read_end)
+                os.close(write_end)
+                raise
         except (RoostError, OSError) as error:
             self._send(Failure(number=question.number, problem=error_text(error)))
             return

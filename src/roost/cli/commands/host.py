@@ -11,6 +11,7 @@ import click
 from roost.cli import options
 from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
 from roost.cli.commands import host_drain
+from roost.cli.text.plain_text import escape_text
 from roost.cli.text.tables import Table, align, fields
 
 
@@ -138,7 +139,7 @@ def migrate_inventory(
     url = database_of_settings(settings, data, os.environ)
     results = []
     for each in direct_migrate_inventory.migrate_inventory(
-        url, request, warn=lambda problem: click.echo(f"roost: {problem}", err=True)
+        url, request, warn=lambda problem: click.echo(f"roost: {escape_text(problem)}", err=True)
     ):
         results.append({"node": each.node, "is_reshaped": each.is_reshaped})
         if not is_json:  # Print each node at once, since a later node may fail.

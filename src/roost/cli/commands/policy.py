@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from roost.cli import options
-from roost.cli.text.plain_text import escape_json
+from roost.cli.text.plain_text import escape_json, escape_text
 
 
 @click.group("policy", short_help="Show the access policies.")
@@ -35,7 +35,7 @@ def show(
         overrides["policy_file"] = policy_file
     policy = placement_policy(placement_settings(config, os.environ, conf=conf, overrides=overrides))
     for warning in policy.warnings:
-        click.echo(f"roost: {warning}", err=True)
+        click.echo(f"roost: {escape_text(warning)}", err=True)
     operations: dict[str, list[str]] = {}
     for prefix, paths in (("", table()), ("/v1", TABLE)):
         for path, methods in paths.items():

@@ -234,6 +234,12 @@ class AgentRuntime:
                 running.agent.end = running.agent.end or error
         self._start_due(running)
 
+    def _end(self, running: RunningAgent, error: RoostError) -> None:
+        """End an agent with an error, unless it has ended already."""
+        with self._changed:
+            running.agent.end = running.agent.end or error
+        self._start_due(running)
+
     def _break(self, error: BaseException) -> None:
         with self._changed:
             self._broken = self._broken or error
@@ -266,8 +272,7 @@ class AgentRuntime:
                 try:
                     answer = running.executor.carry_out(task)
                 except RoostError as error:
-                    agent.end = agent.end or error
-                    self._start_due(running)
+                    self._end(running, error)
                 else:
                     self._notify(running, lambda: agent.on_worked(task, answer, self._clock.elapsed_s()))
 
@@ -408,9 +413,7 @@ class AgentRuntime:
             answer = PollAnswer(unknown=tuple(each.host for each in polling))
         except BadSettings as error:
             for each in polling:
-                running = self._agents[each.host]
-                running.agent.end = running.agent.end or error
-                self._start_due(running)
+                self._end(self._agents[each.host], error)
             return False
         except RoostError as error:
             log.event("poll_failed", problem=str(error))

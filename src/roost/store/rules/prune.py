@@ -74,18 +74,23 @@ def choose_deletions(
         max_bytes: delete the oldest rows until at most this size is left.
     """
     candidates = sorted(_candidates(oldest, snapshots))
-    # If only a part of a kind was read, keep everything newer than that part.
-    horizon_s = math.inf
-    for table in ("decision", "feed"):
-        read = [each.order_s for each in candidates if each.table == table]
-        if len(read) >= limit:
-            horizon_s = min(horizon_s, read[-1])
+    # If only a part of a kind was read, rows newer than that part stay: all of them if the size decides; of those too
+    # old, the snapshots and changes that decisions not yet read may need.
+    decision_horizon_s, change_horizon_s = (_horizon_s(candidates, table, limit) for table in ("decision", "feed"))
+    horizon_s = min(decision_horizon_s, change_horizon_s)
     deletions: dict[str, list[tuple[int]]] = {"decision": [], "feed": [], "snapshot": []}
     for each in candidates:
-        if each.age_s < older_than_s or (stored_bytes > max_bytes and each.order_s <= horizon_s):
+        is_too_old = each.age_s < older_than_s and (each.table == "decision" or each.order_s <= decision_horizon_s)
+        if is_too_old or (stored_bytes > max_bytes and each.order_s <= horizon_s):
             deletions[each.table].append((each.number,))
             stored_bytes -= each.size
     return Deletions(deletions["decision"], deletions["feed"], deletions["snapshot"], stored_bytes)
+
+
+def _horizon_s(candidates: Sequence[_Candidate], table: str, limit: int) -> float:
+    """Return the time of the last row read of a table; ``inf`` if all its rows were read."""
+    read = [each.order_s for each in candidates if each.table == table]
+    return read[-1] if len(read) >= limit else math.inf
 
 
 def _candidates(oldest: Sequence[Row], snapshots: Sequence[Snapshot]) -> list[_Candidate]:

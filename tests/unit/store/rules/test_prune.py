@@ -52,8 +52,8 @@ def test_remaining_complete_snapshots_have_all_later_changes(history, older, max
     assert not count or count in left
 
 
-@given(histories(), st.integers(0, 31))
-def test_pruning_by_age_keeps_the_snapshots_of_remaining_decisions(history, older):
+@given(histories(), st.integers(0, 31), st.integers(1, 20) | st.just(100))
+def test_pruning_by_age_keeps_the_snapshots_of_remaining_decisions(history, older, limit):
     feed, decisions, snapshots = history
     rising = [each._replace(made_at_s=float(at)) for at, each in zip((2, 9, 17, 25), snapshots, strict=False)]
     complete = [each for each in rising if each.is_complete]
@@ -63,8 +63,8 @@ def test_pruning_by_age_keeps_the_snapshots_of_remaining_decisions(history, olde
         for row in decisions
         if all(row.written_at_s <= head.made_at_s for head in complete if head.mark >= row.number)
     ]
-    left = prune(feed, decisions, rising, older_than_s=older, max_bytes=10**9, limit=100)
-    assert left[1] == [row for row in decisions if row.written_at_s >= older]
+    left = prune(feed, decisions, rising, older_than_s=older, max_bytes=10**9, limit=limit)
+    assert left[1] == [row for at, row in enumerate(decisions) if row.written_at_s >= older or at >= limit]
     for row in left[1]:
         before = [each.mark for each in complete if each.mark < row.number]
         if before:
@@ -90,3 +90,11 @@ def test_decisions_are_pruned_before_the_snapshots_they_need():
     assert (deletions.changes, deletions.decisions, deletions.snapshots) == ([(1,), (2,)], [(1,), (2,), (3,)], [(1,)])
     deletions = choose_deletions([*decisions, *feed], snapshots, 150, older_than_s=math.inf, max_bytes=150, limit=100)
     assert (len(deletions.changes), len(deletions.decisions), deletions.snapshots) == (5, 6, [(1,), (3,)])
+
+
+def test_old_snapshot_stays_until_all_decisions_that_need_it_were_read():
+    feed = [Row("feed", number, float(number), SIZE, number) for number in range(1, 4)]
+    decisions = [Row("decision", number, float(number), SIZE) for number in range(1, 4)]
+    snapshots = [Snapshot(mark, mark, mark + 0.5, SIZE, is_complete=True) for mark in (0, 3)]
+    kept = [len(prune(feed, decisions, snapshots, older_than_s=9, max_bytes=999, limit=1, rounds=n)[2]) for n in (2, 5)]
+    assert kept == [2, 1]
