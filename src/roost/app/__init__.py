@@ -7,7 +7,7 @@
 ``server_process``: what all servers share: store, deciding thread, serving loop.
 ``conductor_thread``: the conductor and the periodic jobs, in one thread.
 ``conductor_process``: a conductor without a server.
-``local_conductors``: conductors for builders in this process.
+``local_conductors``: a super conductor and the conductors of the cells, in this process.
 ``agent_process``: the agents of one or more hosts.
 ``adopt_host``: a new journal for an agent that lost its own.
 ``reader_process``: answers slow questions beside the server, in forked children.

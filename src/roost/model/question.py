@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from roost.model.settings.roost_settings import Settings
 
-FRAME_HEAD = 8  # bytes of each frame's length, big-endian, sent before the frame
+FRAME_HEAD = 8  # bytes; the head precedes each frame, and is the frame's length, big-endian
 FRAME_MAX = 2**30  # bytes
 
 

@@ -1,7 +1,7 @@
 """All metrics, each declared once, with unit and labels.
 
 If several processes serve one database, each process writes its metrics into files of a common folder. Their parent
-process serves the sums.
+process combines the files and serves the result.
 """
 
 import functools
@@ -26,7 +26,7 @@ GROUP_SIZE = Histogram("roost_group_size", "Requests per group commit.", buckets
 COMMIT_SIZE = Histogram("roost_commit_size", "Writes per commit.", buckets=_SIZES)
 CONFLICTS = Counter("roost_conflicts_retried", "Retries of writes that lost a race.")
 BEHIND = Histogram(
-    "roost_changes_read", "Changes of other processes read before a response.", buckets=(0, *_SIZES, 1024)
+    "roost_changes_read", "Changes by other processes, read before a response.", buckets=(0, *_SIZES, 1024)
 )
 REVISION = Gauge("roost_revision", "Position of the newest known change.", multiprocess_mode="livemin")
 PROVIDERS = Gauge("roost_providers", "Number of providers.", multiprocess_mode="livemax")

@@ -71,7 +71,8 @@ class ProviderTree:
     def populate_from_iterable(self, provider_dicts: Iterable[ProviderRecord]) -> None:
         """Add the providers of records; each replaces an existing provider of the same uuid, and others stay.
 
-        A replaced provider loses its inventories, and its children without records.
+        A replaced provider loses its inventories, traits, aggregates and pieces. Its old descendants are removed,
+        unless they have records of their own.
 
         Raises:
             ValueError: a record lacks a field, a parent is unknown, or a provider is its own ancestor.
@@ -119,7 +120,7 @@ class ProviderTree:
         return bool(self._find(name_or_uuid).inventory)
 
     def has_inventory_changed(self, name_or_uuid: str, inventory: Mapping[str, Mapping[str, float]]) -> bool:
-        """Return whether inventories differ from those of a provider, in their classes or in a given field."""
+        """Return whether inventories differ from those of a provider; an omitted field counts as equal."""
         return provider_forest.has_changed(self._find(name_or_uuid).inventory, _inventories(inventory))
 
     def update_inventory(
@@ -241,12 +242,12 @@ def _inventories(inventory: Mapping[str, Mapping[str, float]]) -> Inventories:
     """Return an independent copy of inventories in the stored form."""
     for resource_class, record in inventory.items():
         if not isinstance(record, Mapping):
-            raise ValueError(f"the inventory of {resource_class} must be a record of fields, got {quote_value(record)}")  # noqa: TRY004  # the tree's one error
+            raise ValueError(f"the inventory of {resource_class} must be a record of fields, got {quote_value(record)}")  # noqa: TRY004  # every error is a ValueError
     return {resource_class: {**record} for resource_class, record in inventory.items()}
 
 
 def _names(what: str, names: Iterable[str]) -> frozenset[str]:
     """Return names as a set; refuse a single text, since it would become a set of letters."""
     if isinstance(names, str):
-        raise ValueError(f"{what} must be a collection of names, got the text {quote_value(names)}")  # noqa: TRY004  # the tree's one error
+        raise ValueError(f"{what} must be a collection of names, got the text {quote_value(names)}")  # noqa: TRY004  # every error is a ValueError
     return frozenset(names)

@@ -1,6 +1,6 @@
 """Logs of changed rows, for the invalidation of caches."""
 
-# Minimum number of stored entries, once the log has reached it.
+# A log keeps at least this number of its newest entries. It drops older ones when it holds more than twice as many.
 _ENTRIES_MIN = 4096
 
 
@@ -46,7 +46,10 @@ class ChangeLog:
 
 
 class Changes:
-    """Changes of a state: amounts and counts by row, everything else by epoch."""
+    """Changes of a state. Two logs record the rows with changed amounts or counts.
+
+    The counter ``epoch`` rises with all other changes. It is unrelated to the epoch of a database.
+    """
 
     __slots__ = ("epoch", "hosts", "providers")
 

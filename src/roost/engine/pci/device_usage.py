@@ -10,8 +10,8 @@ from roost.model.host import PciPool
 def subtract_devices(pools: Sequence[PciPool], devices: Iterable[PciPool]) -> tuple[PciPool, ...]:
     """Subtract the devices of guests from the pools of a host.
 
-    A pool with new tags or providers is matched by its hardware. Devices that the host no longer has are ignored.
-    The order of guests does not matter.
+    If the tags or providers of a pool changed, its hardware identifies the guests' devices. Devices that the host
+    no longer has are ignored. The order of guests does not matter.
 
     Args:
         pools: all devices of the host.

@@ -84,8 +84,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sync_power_state_interval: Annotated[
         Annotated[float, Meta(ge=-1)],
         Meta(
-            description="Seconds between reports of running guests and checks of saved images; 0 or -1: only after a "
-            "reconnect, and after a failed, withdrawn or late order."
+            description="Seconds until the agent again reports its running guests and checks saved images. 0 or -1: "
+            "only after a reconnect, and after a failed, withdrawn or late order."
         ),
     ] = 600.0
     work_threads: Annotated[

@@ -31,7 +31,7 @@ IMAGES = "every shelved instance has its image"
 MOVE_CLAIMS = "a move holds the resources to which its instance may return"
 DRAIN_LIMIT = "a drain respects its limit of concurrent moves"
 SLOTS = "slots of server groups match their members"
-CLEAN_HOSTS = "a host that counts as up has no guests of instances elsewhere"
+CLEAN_HOSTS = "a host that counts as up has no guests of instances on other hosts"
 CURRENT_AGENT = "only the current agent can mark its host as clean"
 
 OPEN_MOVES = frozenset({"moving", "finished", "left", "reverting"})
@@ -50,7 +50,7 @@ class InvariantChecker:
         self._checked = (-1, -1)
         self._generations: dict[object, int] = {}
         self._event_count = 0  # checked so far
-        self._fences: dict[str, int] = {}  # by host: of its agent, if the host was up at the last check
+        self._fences: dict[str, int] = {}  # fence of its agent, by host; only hosts up at the last check
 
     @property
     def _tables(self) -> RowCache:
@@ -118,7 +118,7 @@ class InvariantChecker:
         agent = self._tables.work[AgentRow].rows[body.host]
         if agent.fence != body.fence:
             raise InvariantBroken(
-                CURRENT_AGENT, f"registration {body.fence} of {body.host} is superseded, and {agent.fence} counts as up"
+                CURRENT_AGENT, f"registration {body.fence} marked {body.host} as clean, but {agent.fence} is current"
             )
 
     # --- guests ---
@@ -205,7 +205,7 @@ def image_name(uuid: str) -> str:
 
 
 def is_up(tables: RowCache, host: str) -> bool:
-    """Return whether a host is up; a host that is gone may still run guests of instances elsewhere."""
+    """Return whether a host is up. A lost host may still run guests, although their instances run on other hosts."""
     agent = tables.work[AgentRow].get(host)
     return agent is not None and agent.state == "ready"
 
@@ -332,7 +332,7 @@ def check_drains(tables: RowCache) -> None:
 def check_groups(tables: RowCache) -> None:
     """Check that members of server groups obey their policy, and that slots match members.
 
-    A move back holds a slot, but does not count as a member.
+    A migration holds a slot for the return of its instance, but is not a member.
     """
     members: dict[int, Counter[int]] = {}
     places: Counter[tuple[int, int]] = Counter()
