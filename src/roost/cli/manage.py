@@ -99,10 +99,13 @@ def _build_parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="term of the host, such as reserved_host_cpus=2; repeatable",
+        help="reserved amount or ratio of the host, such as reserved_host_cpus=2; repeatable",
     )
     migrate_inventory.add_argument(
-        "--host", metavar="<name>", default=socket.gethostname(), help="service (default: this machine's name)"
+        "--host",
+        metavar="<name>",
+        default=socket.gethostname(),
+        help="name of the service (default: this machine's name)",
     )
     migrate_inventory.add_argument(
         "--node", metavar="<name>", action="append", default=[], help="only this node; repeatable"

@@ -75,7 +75,7 @@ def fill(conf: Any) -> None:
         conf.settings = values
         return
     if is_installed("nova"):
-        # Import Nova first, because it cannot register existing options again.
+        # Import Nova first: it cannot register its options after Roost has added them to CONF.
         import nova.conf  # type: ignore[import-not-found,unused-ignore]  # noqa: F401
     for group, table in values.items():
         for name, value in table.items():
@@ -84,7 +84,7 @@ def fill(conf: Any) -> None:
 
 @contextlib.contextmanager
 def track_plugin_options() -> Iterator[None]:
-    """Record the options registered in the block as options of plug-ins, not of other libraries."""
+    """Record all options registered in the block as options of plug-ins."""
     before = _places()
     yield
     _of_plug_ins.update(_places() - before)
@@ -117,7 +117,7 @@ def list_plugin_options() -> list[tuple[str, type[msgspec.Struct]]]:
 
 
 def list_repeated_options() -> Iterator[tuple[str, str]]:
-    """Yield section and name of plug-in options with one value per line."""
+    """Yield section and name of each repeatable plug-in option: a file has one line per value."""
     cfg = _cfg()
     for group, opt in () if cfg is None else _options(cfg.CONF):
         if opt.multi and (group, opt.dest) in _of_plug_ins:

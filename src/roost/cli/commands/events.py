@@ -54,7 +54,9 @@ def _uuid(instance: str, *, url: str, token: str) -> str:
 
 def _is_match(event: Event, *, types: tuple[str, ...], instance: str | None) -> bool:
     if event.event_type == _LOST:
-        click.echo("roost: events were lost: the server dropped them, or another process answers now", err=True)
+        click.echo(
+            "roost: events were lost: the server dropped them, or the client reached another server process", err=True
+        )
         return False
     if types and not event.event_type.startswith(types):
         return False

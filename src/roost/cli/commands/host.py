@@ -92,9 +92,11 @@ def set_(
     "terms",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Term of the host, such as reserved_host_cpus=2; repeatable.  [from the settings]",
+    help="Reserved amount or ratio of the host, such as reserved_host_cpus=2; repeatable.  [from the settings]",
 )
-@click.option("--host", "name", default=socket.gethostname, metavar="NAME", help="Service.  [name of this machine]")
+@click.option(
+    "--host", "name", default=socket.gethostname, metavar="NAME", help="Name of the service.  [name of this machine]"
+)
 @click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only this node; repeatable.  [all nodes]")
 @click.option(
     "--provider-config",

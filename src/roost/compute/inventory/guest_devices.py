@@ -31,8 +31,8 @@ def add_addresses(
             devices = f"{count} PCI device{'s' if count > 1 else ''} of node {node}"
             raise BadSettings(
                 "agent.pci_in_placement",
-                f"cannot be switched on: {holder} has {devices}, and the driver does not say which; switch it off, "
-                "delete or move such guests, and confirm or revert their moves",
+                f"cannot be switched on: {holder} has {devices}, and the driver does not say which; "
+                "switch it on after such guests are deleted or moved, and their moves confirmed or reverted",
             )
         found[holder] = msgspec.structs.replace(use, addresses=addresses)
     return found

@@ -74,7 +74,7 @@ class ClassColumns:
         self.used = Column(np.int64, rows=rows)
         self.free = Column(np.int64, fill=NO_INVENTORY, rows=rows)
         self.holders: set[int] = set()  # rows with an inventory of this class
-        self.plain_units = True  # no unit bound is tighter than a capacity
+        self.plain_units = True  # unit bounds allow every amount up to the capacity
         self._units: dict[int, Mask] = {}
 
     def grow(self, rows: int) -> None:

@@ -20,7 +20,8 @@ _TEXT_MAX = 200
 class Json(BaseFilter[NoOptions]):
     """Keep hosts that satisfy the expression in the hint ``query``; see ``rule_support.expressions``.
 
-    A host is rejected if the expression compares unordered values on it; in Nova the request fails.
+    The filter rejects a host if the expression compares values without an order, such as a number with text. In Nova
+    the request fails.
 
     Source:
         nova/scheduler/filters/json_filter.py.
@@ -62,7 +63,7 @@ class Json(BaseFilter[NoOptions]):
         return [f"has {', '.join(has)}" for has in zip(*columns, strict=True)] or [""] * len(hosts)
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Warn if the query compares unordered values on any host."""
+        """Warn if the query compares values without an order on any host."""
         expression = _parse_hint(spec)
         if expression is None or not (judge(hosts, expression)[1] & hosts.alive()).any():
             return []

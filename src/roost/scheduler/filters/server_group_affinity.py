@@ -14,7 +14,7 @@ from roost.scheduler.framework.spec import Spec
 class ServerGroupAffinity(BaseFilter[NoOptions]):
     """Keep the hosts of the group's members; for an empty group, keep every host.
 
-    While the only member of the group moves and may return, the filter rejects every host.
+    While the only member moves and may return to its previous host, the filter rejects every host for new members.
 
     Source:
         nova/scheduler/filters/affinity_filter.py, ServerGroupAffinityFilter.
@@ -37,7 +37,7 @@ class ServerGroupAffinity(BaseFilter[NoOptions]):
         if move is None:
             shared: Mask = hosts.members(spec.group) > 0
             return shared
-        # The only member may move to any host.
+        # If the moved instance is the only member, keep every host.
         others = hosts.members(spec.group, excluding=move.instance_uuid) > 0
         return others if others.any() else ~others
 

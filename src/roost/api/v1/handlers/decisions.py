@@ -142,8 +142,9 @@ def replay(call: Call) -> Response:
 def advance(call: Call) -> Response | Plan[Response]:
     """Release the resources of an instance and claim those of its next alternate, in one commit.
 
-    Returns the new host. Fails with 400 if several instances match; with 404 for an unknown decision or instance; with
-    409 for a refused decision, an instance on another host or run by this server, or if no alternate fits.
+    Returns the new host. Fails with 400 if several instances match, with 404 for an unknown decision or instance. Fails
+    with 409 if the decision was refused, its instance is on an unexpected host, this server runs the instance, or no
+    alternate fits.
     """
     body = call.body
     assert isinstance(body, NextBody)
@@ -271,7 +272,10 @@ def _decide_with_key(call: Call, body: DecisionBody, request: Request) -> Act[Re
 
 
 def _name_instances(request: Request, uuid: str) -> Request:
-    """Return a request with instance uuids, derived from the decision if it has none."""
+    """Return a request with instance uuids.
+
+    A request without them gets the uuid of the moved instance, or uuids derived from the decision's uuid.
+    """
     if request.instance_uuids:
         return request
     if request.move is not None:
