@@ -35,8 +35,8 @@ allowed_origin = https://a.example
         assert server.ask("POST", "/reshaper", {})[0] == 400
         server.stop()
     assert [line.partition(".conf: ")[2].strip() for line in server.errors if "placement.conf" in line] == [
-        "[DEFAULT] debug has no effect: nothing here needs it",
-        "[placement_database] max_retries has no effect: nothing here needs it",
+        "[DEFAULT] debug has no effect: Roost does not need it",
+        "[placement_database] max_retries has no effect: Roost does not need it",
     ]
     assert any("old is not a policy" in line for line in server.errors)
 

@@ -125,7 +125,7 @@ class NovaConf:
                 yield f"{self._where(place)}: [{section}] {option} has no effect: {_REASONS[place]}"
             elif section in _RELATED:
                 matches = difflib.get_close_matches(option, keys_by_section.get(section, ()), n=1, cutoff=0.8)
-                reason = f"the nearest known name is {matches[0]}" if matches else "nothing here needs it"
+                reason = f"the nearest known name is {matches[0]}" if matches else "Roost does not need it"
                 yield f"{self._where(place)}: [{section}] {option} has no effect: {reason}"
             else:
                 rest.setdefault(section, []).append(option)

@@ -126,7 +126,7 @@ def _notes(ini: Ini, *, has_keystone: bool) -> Iterator[str]:
     for section, option in ini.options():
         if (section, option) in supported or (section == "keystone_authtoken" and has_keystone):
             continue
-        reason = _REASONS.get((section, option), "nothing here needs it")
+        reason = _REASONS.get((section, option), "Roost does not need it")
         yield f"{ini.path}: [{section}] {option} has no effect: {reason}"
 
 

@@ -130,8 +130,8 @@ password = secret
 """)
     )
     assert [note.partition(": ")[2] for note in conf.notes] == [
-        "[DEFAULT] debug has no effect: nothing here needs it",
-        "[placement_database] max_retries has no effect: nothing here needs it",
+        "[DEFAULT] debug has no effect: Roost does not need it",
+        "[placement_database] max_retries has no effect: Roost does not need it",
         "[oslo_policy] enforce_scope has no effect: a token for the whole system is always refused",
     ]
 
