@@ -70,7 +70,9 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = False
     allowed_hosts: Annotated[
         tuple[str, ...],
-        Meta(description="Host names to accept with noauth2, besides IP addresses, localhost and listen; *: any."),
+        Meta(
+            description="Host names to accept with noauth2, besides IP addresses, localhost and listen's host; *: any."
+        ),
     ] = ()
     allow_plain_http: Annotated[
         bool, Meta(description="Whether to accept tokens over plain HTTP on addresses that other machines can reach.")

@@ -51,7 +51,10 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         int, Meta(description="Hosts to try for an instance: the chosen one and its alternates.")
     ] = 3
     claim_rounds: Annotated[
-        int, Meta(description="Rounds of 32 lost races each; after the last round, a request ends with a conflict.")
+        int,
+        Meta(
+            description="Upper bound of races lost to other processes for one request, in units of 32; else a conflict."
+        ),
     ] = 3
     max_placement_results: Annotated[
         int, Meta(description="Upper bound of candidates requested from a remote Placement.")
