@@ -35,9 +35,9 @@ def errors() -> list[str]:
 
 
 def settings() -> list[str]:
-    """Return the names of all settings, as in a settings file."""
+    """Return the names of all settings, as in a settings file; ``tables`` has those of rules, by their own names."""
     kinds = classes("roost.model.settings.roost_settings", msgspec.Struct)
-    return sorted({field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)})
+    return sorted({field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)} - {"tables"})
 
 
 def commands() -> list[str]:
