@@ -71,7 +71,7 @@ def order_parting(view: View, desk: Desk, body: InstanceMove | MoveSettlement) -
 
 
 def leave_source(view: View, desk: Desk, body: InstanceMove | MoveSettlement) -> Commit:
-    """End; the migration keeps the old allocations until the old host is back. If it is also the new host, wait."""
+    """Wait if old and new host are the same; otherwise end: the migration keeps the old allocations for now."""
     if _is_same_host(view):
         return Commit(operation=wait_until(view, view.now_s + PAUSE_S, step="part", body=body))
     return _finish(view, desk, body, is_clean=False)

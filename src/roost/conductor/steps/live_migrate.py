@@ -109,7 +109,7 @@ def inspect_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def inspect_other(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Inspect the other host; if it is gone, too, or the source has reported no guest, wait for the first host."""
+    """If both hosts are gone, or the source reported no guest, wait for the absent host; otherwise inspect the other."""
     other = _other_host(view, body)
     if view.is_away(other) or _has_nothing(_source_report(view)):
         return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
@@ -117,7 +117,7 @@ def inspect_other(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def judge(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Decide from the report of a host where the instance is, or inspect the other host."""
+    """Use the report to find the host of the guest; if it does not suffice, inspect the other host."""
     order, answer = view.orders[-1], view.reply.answer
     assert answer is not None, "the host has answered"
     if not _is_source(view, order.host):

@@ -1,7 +1,7 @@
 """Move an instance to another host, or resize it: it is stopped on the way.
 
 The source keeps its copy until the guest on the target is complete. After that, the instance waits in VERIFY_RESIZE,
-or the move is settled at once.
+or the move is confirmed at once.
 """
 
 from dataclasses import replace
@@ -121,7 +121,7 @@ def complete(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def arrive(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Put the instance on the target; set VERIFY_RESIZE, or settle the move at once."""
+    """Put the instance on the target; set VERIFY_RESIZE, or confirm the move at once."""
     problem = _claim_problem(view, desk, body)
     if problem:
         return _undo(view, desk, body, lost=problem)
@@ -337,7 +337,7 @@ _STATES: dict[str, State[InstanceMove]] = {
         },
     ),
 }
-# A resize waits in VERIFY_RESIZE; a migration may be settled at once.
+# A resize waits in VERIFY_RESIZE; a migration may be confirmed at once.
 RESIZE_TABLE = Table(
     InstanceMove,
     _STATES,

@@ -1,4 +1,8 @@
-"""Set an instance to the status in its host's report: on request in status ERROR, or if report and status differ."""
+"""Set an instance to the status in its host's report.
+
+Users request ``reset`` for instances in status ERROR. An operation ``sync`` begins if the report of a host and the
+status of an instance differ.
+"""
 
 from functools import partial
 
@@ -20,7 +24,7 @@ def send(view: View, desk: Desk, body: PowerChange) -> Commit:
 
 
 def apply_report(view: View, desk: Desk, body: PowerChange) -> Commit:
-    """Set ACTIVE or SHUTOFF as the host reports, or keep SHELVED if stopped; without a usable report, set nothing."""
+    """Set ACTIVE or SHUTOFF by the report; keep the status without a usable one, or if a shelved guest is stopped."""
     answer = view.reply.answer
     state = answer.found.state if answer is not None and answer.found is not None else ""
     problem = _find_problem(view, desk, state)

@@ -27,7 +27,7 @@ from roost.placement.writes.claims import plan_release
 
 
 def begin(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Stop the instance if it ran before, or if a failed stop may have left it running; otherwise save it."""
+    """Stop the instance if it runs, or may still run after a failed stop; otherwise save its disk."""
     if body.is_on or may_run(view):
         return send_order(view, desk, body, host=view.status.host, action="power_off", step="off")
     return save(view, desk, body)
@@ -61,7 +61,7 @@ def shelve(view: View, desk: Desk, body: Shelve) -> Commit:
 
 
 def restart(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Start the instance again if it ran before; otherwise, or if its host is gone, set SHUTOFF."""
+    """Start the instance again if it ran before; set SHUTOFF if it did not, or if its host is gone."""
     return _restart(view, desk, body, problem=view.reply.problem)
 
 
