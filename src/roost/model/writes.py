@@ -178,9 +178,9 @@ class PutTask(msgspec.Struct, frozen=True, array_like=True, tag="task"):
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True):
-    """Places of a server group in one scope, and the guard on them.
+    """Slots of a server group in one scope, and the guard on them.
 
-    The commit takes ``members`` places if the scope is empty, or if all its members have the same ``holder`` and
+    The commit takes ``members`` slots if the scope is empty, or if all its members have the same ``holder`` and
     the total is at most ``limit``. Anti-affinity: the scope is the host, the holder 0. Affinity: the scope is 0, the
     holder the host. Fault domain: the scope is the rack, the holder the domain.
     """

@@ -61,7 +61,7 @@ def send(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def leave_source(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Order the source to stop the instance, or, if it does not run, to send its disk."""
+    """Order the source to stop the instance, or, if it does not run, to send its disk. If that is impossible, undo."""
     move = with_address(view, body)
     if isinstance(move, str):
         return _clear_target(view, desk, body, lost=move)

@@ -47,7 +47,7 @@ def save(view: View, desk: Desk, body: Shelve) -> Commit:
 
 
 def shelve(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Set SHELVED; offload the instance at once if the settings require it."""
+    """Set SHELVED, and offload at once if the settings require it. Without the name of the image, restart."""
     saved = "" if view.reply.answer is None else view.reply.answer.saved
     if not saved:
         problem = f"{view.status.host} did not report the name of the saved image"
