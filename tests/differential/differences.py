@@ -189,7 +189,7 @@ RULES = (
         "In Roost an unknown consumer is still new after its allocations are emptied; the reference keeps a row of"
         " generation 0.",
         _empty_stranger,
-        ("`{}` for an unknown consumer",),
+        ("empty allocations for an unknown consumer",),
     ),
     Rule(
         "reshape_over_total",

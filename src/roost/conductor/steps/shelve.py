@@ -27,7 +27,7 @@ from roost.placement.writes.claims import plan_release
 
 
 def begin(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Stop the instance if it runs, or may still run after a failed stop; otherwise save its disk."""
+    """Stop the instance if it runs or may run; otherwise save its disk, or offload it if it is volume-backed."""
     if body.is_on or may_run(view):
         return send_order(view, desk, body, host=view.status.host, action="power_off", step="off")
     return save(view, desk, body)
@@ -47,7 +47,7 @@ def save(view: View, desk: Desk, body: Shelve) -> Commit:
 
 
 def shelve(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Set SHELVED, and offload at once if the settings require it. Without the name of the image, restart."""
+    """Set SHELVED, and offload at once if the settings require it; if the reply names no image, undo the stop."""
     saved = "" if view.reply.answer is None else view.reply.answer.saved
     if not saved:
         problem = f"{view.status.host} did not report the name of the saved image"

@@ -56,7 +56,7 @@ def refuse(view: View, desk: Desk, error: RoostError) -> Commit:
 
 
 def place(view: View, desk: Desk, body: Unshelve) -> Commit:
-    """Hand the instance to an operation ``spawn``; without a host, release all and keep the status."""
+    """Hand the instance to an operation ``spawn``; without a host, release its allocations and keep the status."""
     granted = load_decision(desk, body.request, decision_uuid=body.decision_uuid)
     if isinstance(granted, str):
         writes = plan_release(desk.current.state, [view.status.uuid])

@@ -52,9 +52,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = 3
     claim_rounds: Annotated[
         int,
-        Meta(
-            description="Upper bound of races lost to other processes for one request, in units of 32; else a conflict."
-        ),
+        Meta(description="Rounds of 32 lost races against other processes, until a request ends with a conflict."),
     ] = 3
     max_placement_results: Annotated[
         int, Meta(description="Upper bound of candidates requested from a remote Placement.")
