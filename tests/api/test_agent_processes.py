@@ -258,7 +258,7 @@ def test_host_with_a_lost_journal_is_adopted_and_keeps_its_guests(server, tmp_pa
     for file in journals.iterdir():
         file.unlink()
     restart = roost("agent", "--server", server.address, "--driver", "fake", *options, cwd=tmp_path)
-    assert (restart.returncode, "if that is lost, after `roost agent adopt host-1`" in restart.stderr) == (5, True)
+    assert (restart.returncode, "if this is lost, run `roost agent adopt host-1` first" in restart.stderr) == (5, True)
     adoption = roost(*adopt, cwd=tmp_path)
     assert (adoption.returncode, before[0] in adoption.stdout) == (0, True), adoption.stderr
     with running_agents(server, tmp_path, *options):

@@ -31,11 +31,11 @@ def stack():
 
 
 @pytest.fixture
-def server(stack, postgres_url, tmp_path):
+def server(request, stack, postgres_url, tmp_path):
+    """A server without a conductor; the parameter has its settings, if any."""
     (tmp_path / "server").mkdir()
-    return stack.enter_context(
-        serve("--no-conductor", "--database", postgres_url, noun="up", folder=tmp_path / "server")
-    )
+    settings, options = getattr(request, "param", ""), ("--no-conductor", "--database", postgres_url)
+    return stack.enter_context(serve(*options, noun="up", folder=tmp_path / "server", settings=settings))
 
 
 @pytest.fixture
@@ -126,8 +126,9 @@ def test_failed_builds_try_alternates_of_their_cell_up_to_the_limit(server, cond
     ]
 
 
-def test_conductor_marks_a_dead_agent_as_gone(server, conductor, tmp_path):
-    conductor("first", settings="[DEFAULT]\nservice_down_time = 4")
+@pytest.mark.parametrize("server", ["[DEFAULT]\nservice_down_time = 4"], indirect=True)
+def test_server_marks_a_dead_agent_as_gone_beside_a_conductor(server, conductor, tmp_path):
+    conductor("first")
     with running_agents(server, tmp_path, "--host", "host-1") as process:
         wait_until(lambda: hosts(server) == ["host-1"])
         assert server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]["state"] == "ready"
