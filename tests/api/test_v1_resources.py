@@ -192,8 +192,8 @@ def test_host_shows_its_resources_and_usage(own):
     shown = own.get("/hosts/host-1").json
     assert (shown["host"], shown["node"], shown["zones"], shown["instances"]) == ("host-1", "host-1", ["nova"], 1)
     assert shown["resources"] == {
-        "MEMORY_MB": {"total": 4096, "reserved": 0, "used": 16},
-        "VCPU": {"total": 4, "reserved": 0, "used": 2},
+        "MEMORY_MB": {"total": 4096, "reserved": 0, "capacity": 4096, "used": 16, "free": 4080, "share": 0.0039},
+        "VCPU": {"total": 4, "reserved": 0, "capacity": 4, "used": 2, "free": 2, "share": 0.5},
     }
     facts = shown.pop("facts")
     assert shown == own.get("/hosts").json["hosts"][1]

@@ -16,6 +16,7 @@
 ``placement_options``: the common code of these three commands.
 """
 
+import difflib
 import importlib
 import sys
 import traceback
@@ -82,6 +83,21 @@ class _LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command; suggest similar names, and understand ``help COMMAND``."""
+        if args[0] == "help":
+            args = [*args[1:], "--help"]
+            if args == ["--help"]:
+                click.echo(ctx.get_help(), color=ctx.color)
+                ctx.exit()
+        if args[0] not in self.modules and not args[0].startswith("-") and not ctx.resilient_parsing:
+            close = difflib.get_close_matches(args[0], self.modules, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
@@ -146,7 +162,10 @@ def _print_usage_error(error: click.ClickException) -> None:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()  # Without arguments, print the help instead.
     elif isinstance(error, click.UsageError) and error.ctx is not None:
-        _print_error(f"{message.rstrip('.')}; see `{error.ctx.command_path} --help`")
+        pointer = f"see `{error.ctx.command_path} --help`"
+        _print_error(
+            f"{message} {pointer.capitalize()}" if message.endswith("?") else f"{message.rstrip('.')}; {pointer}"
+        )
     else:
         _print_error(message)
 

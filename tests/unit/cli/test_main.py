@@ -13,6 +13,8 @@ from tests.support.fleets import products
         (("--help",), 0, "Usage: roost [OPTIONS] COMMAND [ARGS]...\n"),
         (("audit", "--help"), 0, "Usage: roost audit [OPTIONS]\n"),
         (("nonesuch",), 2, "roost: No such command 'nonesuch'; see `roost --help`\n"),
+        (("flavour", "list"), 2, "roost: No such command 'flavour'. Did you mean 'flavor'? See `roost --help`\n"),
+        (("help", "hots"), 2, "roost: No such command 'hots'. Did you mean 'host'? See `roost --help`\n"),
         (("audit", "--data", "nowhere"), 7, "roost: "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

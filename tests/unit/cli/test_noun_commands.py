@@ -70,6 +70,28 @@ def test_hosts_are_listed_shown_and_set(command):
     assert command("host", "show", "none", code=4) == "roost: no such host: none\n"
 
 
+def test_host_list_shows_the_capacity_with_its_allocation_ratio(tmp_path, run):
+    hosts = fleet(1, vcpus=4)
+    (provider,) = hosts.providers
+    offers = {
+        name: replace(each, allocation_ratio=4.0) for name, each in provider.inventories.items() if name == "VCPU"
+    }
+    with open_roost(None, tmp_path) as roost:
+        roost.install(replace(hosts, providers=[replace(provider, inventories={**provider.inventories, **offers})]))
+    lines = run("host", "list", "--data", tmp_path)[1].splitlines()
+    assert re.search(r"  0 of 16  0 of 4,096 +-$", lines[1])
+
+
+def test_empty_list_says_so(tmp_path, run):
+    with open_roost(None, tmp_path):
+        pass
+    nouns = {"host": "hosts", "aggregate": "aggregates", "group": "server groups", "flavor": "flavors"}
+    nouns |= {"image": "images", "instance": "instances", "migration": "migrations"}
+    for command, noun in nouns.items():
+        assert run(command, "list", "--data", tmp_path) == (0, f"no {noun}\n", "")
+        assert run(command, "list", "--json", "--data", tmp_path) == (0, "[]\n", "")
+
+
 def test_agents_are_listed_and_shown(folder, run):
     with serve(noun="up", folder=folder) as server:
         body = {"run": uuid_of("run"), "driver": "fake", "software": "roost 1", "nodes": []}

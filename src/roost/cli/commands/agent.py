@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
 from roost.cli.options import FOLDER, PATH, config
 from roost.cli.text.plain_text import format_time
-from roost.cli.text.tables import Table, align, fields
+from roost.cli.text.tables import Table, fields, format_list
 from roost.cli.token_source import token_options
 from roost.errors import Conflict
 
@@ -112,7 +112,7 @@ def list_(*, is_json: bool, backend: BackendOptions) -> None:
     """List agents: state, last contact, driver, cell and nodes."""
     with open_api(backend, is_read_only=True) as api:
         agents = api.list_all("agents")
-    print_result(agents, is_json=is_json, lines=lambda: align(_table(agents), indent=0, right=()))
+    print_result(agents, is_json=is_json, lines=lambda: format_list(_table(agents), nouns="agents", right=()))
 
 
 @agent.command("show")

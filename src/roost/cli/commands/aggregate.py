@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from roost.cli.backend import Api, BackendOptions, backend_options, json_option, open_api, parse_pairs, print_result
-from roost.cli.text.tables import Table, align, fields, value_text
+from roost.cli.text.tables import Table, fields, format_list, value_text
 from roost.errors import BadRequest, NotFound
 
 _NAME = click.argument("name", metavar="AGGREGATE")
@@ -27,7 +27,7 @@ def list_(*, zone: str | None, host: str | None, is_json: bool, backend: Backend
     """List aggregates: name, zone, number of hosts and metadata."""
     with open_api(backend, is_read_only=True) as api:
         aggregates = api.list_all("aggregates", zone=zone, host=host)
-    print_result(aggregates, is_json=is_json, lines=lambda: align(_table(aggregates), indent=0))
+    print_result(aggregates, is_json=is_json, lines=lambda: format_list(_table(aggregates), nouns="aggregates"))
 
 
 @aggregate.command("show")

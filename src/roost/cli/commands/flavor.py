@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, parse_pairs, print_result
-from roost.cli.text.tables import Table, align, fields
+from roost.cli.text.tables import Table, fields, format_list
 
 _SIZE = click.IntRange(min=0)
 
@@ -22,7 +22,7 @@ def list_(*, is_json: bool, backend: BackendOptions) -> None:
     """List stored flavors with their sizes."""
     with open_api(backend, is_read_only=True) as api:
         flavors = api.list_all("flavors")
-    print_result(flavors, is_json=is_json, lines=lambda: align(_table(flavors), indent=0))
+    print_result(flavors, is_json=is_json, lines=lambda: format_list(_table(flavors), nouns="flavors"))
 
 
 @flavor.command("show")

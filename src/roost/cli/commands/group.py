@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
-from roost.cli.text.tables import Table, align, fields
+from roost.cli.text.tables import Table, align, fields, format_list
 from roost.errors import BadRequest
 
 _POLICIES = click.Choice(["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain"])
@@ -24,7 +24,7 @@ def list_(*, policy: str | None, is_json: bool, backend: BackendOptions) -> None
     """List server groups: name, policy, limit per host and number of members."""
     with open_api(backend, is_read_only=True) as api:
         groups = api.list_all("groups", policy=policy)
-    print_result(groups, is_json=is_json, lines=lambda: align(_table(groups), indent=0))
+    print_result(groups, is_json=is_json, lines=lambda: format_list(_table(groups), nouns="server groups"))
 
 
 @group.command("show")

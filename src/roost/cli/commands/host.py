@@ -12,7 +12,7 @@ from roost.cli import options
 from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
 from roost.cli.commands import host_drain
 from roost.cli.text.plain_text import escape_text
-from roost.cli.text.tables import Table, align, fields
+from roost.cli.text.tables import Table, fields, format_list
 
 
 @click.group("host", short_help="Show, disable, enable and drain hosts.")
@@ -36,10 +36,10 @@ def list_(
     is_json: bool,
     backend: BackendOptions,
 ) -> None:
-    """List hosts: zone, state, number of instances, and used and total amounts."""
+    """List hosts: zone, state, number of instances, and used amounts of the capacity."""
     with open_api(backend, is_read_only=True) as api:
         hosts = api.list_all("hosts", zone=zone, aggregate=aggregate, disabled=disabled, up=up)
-    print_result(hosts, is_json=is_json, lines=lambda: align(_table(hosts), indent=0))
+    print_result(hosts, is_json=is_json, lines=lambda: format_list(_table(hosts), nouns="hosts"))
 
 
 @host.command("show")
@@ -174,4 +174,7 @@ def _state(node: dict[str, Any]) -> str:
 
 
 def _usage_text(amount: dict[str, int] | None) -> str:
-    return "-" if amount is None else f"{amount['used']:,} of {amount['total'] - amount['reserved']:,}"
+    """Return used amount and capacity; an older server does not send the capacity."""
+    if amount is None:
+        return "-"
+    return f"{amount['used']:,} of {amount.get('capacity', amount['total'] - amount['reserved']):,}"

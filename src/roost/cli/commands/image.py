@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, parse_pairs, print_result
-from roost.cli.text.tables import Table, align, fields
+from roost.cli.text.tables import Table, fields, format_list
 
 
 @click.group("image", short_help="Show, store and delete images.")
@@ -20,7 +20,7 @@ def list_(*, is_json: bool, backend: BackendOptions) -> None:
     """List stored images with their properties."""
     with open_api(backend, is_read_only=True) as api:
         images = api.list_all("images")
-    print_result(images, is_json=is_json, lines=lambda: align(_table(images), indent=0, right=()))
+    print_result(images, is_json=is_json, lines=lambda: format_list(_table(images), nouns="images", right=()))
 
 
 @image.command("show")

@@ -7,7 +7,7 @@ import click
 from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
 from roost.cli.instance.wait import find_instance
 from roost.cli.text.plain_text import format_time
-from roost.cli.text.tables import Table, align, fields
+from roost.cli.text.tables import Table, fields, format_list
 from roost.model.work.work_rows import MigrationStatus
 
 
@@ -50,7 +50,7 @@ def _lines(migrations: list[dict[str, Any]]) -> list[str]:
         (each["kind"], each["status"], each["source_host"], each["target_host"] or "-", each["instance"], each["uuid"])
         for each in migrations
     ]
-    return align(table, indent=0, right=())
+    return format_list(table, nouns="migrations", right=())
 
 
 def _format_times(answer: dict[str, Any]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> Non
 
     from roost.api.access.authentication import read_tokens
     from roost.cli.text.plain_text import paragraph
-    from roost.cli.text.tables import align
+    from roost.cli.text.tables import format_list
 
     tokens = read_tokens(path or _tokens_file(config))
     if is_json:
@@ -94,7 +94,8 @@ def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> Non
     rows = [
         (each.id, each.name, each.identity.project_id, ", ".join(each.roles), ", ".join(each.hosts)) for each in tokens
     ]
-    click.echo(paragraph(align([("id", "name", "project", "roles", "hosts"), *rows], indent=0, right=())), nl=False)
+    table = [("id", "name", "project", "roles", "hosts"), *rows]
+    click.echo(paragraph(format_list(table, nouns="tokens", right=())), nl=False)
 
 
 @token.command("revoke", short_help="Remove a token from a file.")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from roost.cli.text.plain_text import format_time
-from roost.cli.text.tables import Table, align, fields
+from roost.cli.text.tables import Table, align, fields, format_list
 
 _SEPARATE = ("attempts", "migrations", "operations", "story")
 
@@ -15,7 +15,7 @@ def instances_text(instances: list[dict[str, Any]]) -> list[str]:
         table.append(
             (each["name"] or "-", each["status"] or "claim", each["task"] or "-", each["host"] or "-", each["uuid"])
         )
-    return align(table, indent=0, right=())
+    return format_list(table, nouns="instances", right=())
 
 
 def instance_text(instance: dict[str, Any], decision: dict[str, Any] | None) -> list[str]:

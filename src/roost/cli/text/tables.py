@@ -35,6 +35,19 @@ def align(table: Sequence[tuple[str, ...]], *, indent: int = 2, right: Collectio
     return lines
 
 
+def format_list(table: Sequence[tuple[str, ...]], *, nouns: str, right: Collection[int] | None = None) -> list[str]:
+    """Return the lines of a list: its table or, without rows below the heads, "no" and the nouns.
+
+    Args:
+        table, right: as for ``align``.
+        nouns: name of the listed objects, in the plural.
+
+    >>> format_list([("host", "zone")], nouns="hosts")
+    ['no hosts']
+    """
+    return align(table, indent=0, right=right) if len(table) > 1 else [f"no {nouns}"]
+
+
 def _is_number(cell: str) -> bool:
     bare = cell.removeprefix("at least ").removeprefix("-").removesuffix("%").replace(",", "").replace(".", "", 1)
     return not bare or bare.isdecimal()

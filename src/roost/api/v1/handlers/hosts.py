@@ -168,10 +168,17 @@ def _resources(state: State, root: int) -> dict[str, ShownAmount]:
     for class_id, columns in state.classes.items():
         offering = [row for row in rows if row in columns.holders]
         if offering:
+            total, reserved, capacity, used = (
+                sum(int(column.each[row]) for row in offering)
+                for column in (columns.total, columns.reserved, columns.capacity, columns.used)
+            )
             amounts[state.class_ids.name_of(class_id)] = ShownAmount(
-                total=sum(int(columns.total.each[row]) for row in offering),
-                reserved=sum(int(columns.reserved.each[row]) for row in offering),
-                used=sum(int(columns.used.each[row]) for row in offering),
+                total=total,
+                reserved=reserved,
+                capacity=capacity,
+                used=used,
+                free=capacity - used,
+                share=round(used / capacity, 4) if capacity else 0.0,
             )
     return dict(sorted(amounts.items()))
 

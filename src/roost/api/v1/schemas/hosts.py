@@ -27,7 +27,12 @@ class ShownAmount(msgspec.Struct, frozen=True, kw_only=True):
 
     total: Annotated[int, Meta(description="Total of all inventories of the tree.")]
     reserved: Annotated[int, Meta(description="Reserved amount.")]
+    capacity: Annotated[
+        int, Meta(description="Largest amount that can be allocated: total less reserved, times the allocation ratio.")
+    ]
     used: Annotated[int, Meta(description="Allocated amount.")]
+    free: Annotated[int, Meta(description="Capacity less the allocated amount; below 0 if a capacity has shrunk.")]
+    share: Annotated[float, Meta(description="Allocated share of the capacity, from 0 to 1; 0 if the capacity is 0.")]
 
 
 class HostAggregate(msgspec.Struct, frozen=True, kw_only=True):
