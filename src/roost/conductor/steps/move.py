@@ -143,6 +143,11 @@ def arrive(view: View, desk: Desk, body: InstanceMove) -> Commit:
     return Commit(operation=advance(view, "part", body=body), work=(*work, replace_row(status)))
 
 
+def part_from_absent_source(view: View, desk: Desk, body: InstanceMove) -> Commit:
+    """End; the migration keeps the old allocations until the old host is back."""
+    return confirm.leave_source(view, desk, body)
+
+
 def _claim_problem(view: View, desk: Desk, body: InstanceMove) -> str:
     """Return why the claim of the instance is no longer on the target; empty: it is there."""
     pick, name = body.picks[0], uuid_text(view.status.uuid)
@@ -352,7 +357,7 @@ TABLE = Table(
         **_STATES,
         "finish": _finish_state("part", "undo", "end"),
         # Only a resize may have one host as source and target, and wait for its return.
-        "part": State(confirm.PART.watch, {**confirm.PART.events, Event.HOST_GONE: To(confirm.leave_source, "end")}),
+        "part": State(confirm.PART.watch, {**confirm.PART.events, Event.HOST_GONE: To(part_from_absent_source, "end")}),
     },
     first=("choose",),
     cancel=To(hand_over, "end"),
