@@ -37,7 +37,7 @@ _WHOLE = frozenset({"running", "stopped"})
 
 
 def send(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Order the target to reserve room; if there is no target, or the source is gone, keep the instance on its host."""
+    """Order the target to reserve room. Without a target or a live source, keep the instance on its host."""
     return try_targets.try_first_target(view, desk, body, leave=try_targets.try_next_target)
 
 

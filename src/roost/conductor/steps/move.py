@@ -56,7 +56,7 @@ from roost.model.work.work_rows import OrderRow, Put
 
 
 def send(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Order the target to reserve room; if there is no target, or the source is gone, keep the instance on its host."""
+    """Order the target to reserve room. Without a target or a live source, keep the instance on its host."""
     return try_targets.try_first_target(view, desk, body, leave=_try_next)
 
 

@@ -91,6 +91,7 @@ def _script_of(rare: RareFaults) -> Script:
 
 
 def _focus_faults(action: Action) -> tuple[tuple[Action, Kind, float], ...]:
+    """Return the faults of an action in the focus: most calls fail."""
     return (action, "failed", 0.3), (action, "aborted", 0.4)
 
 

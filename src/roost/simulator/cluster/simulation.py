@@ -223,8 +223,9 @@ class Simulation:
             if move.operation_id == operation.id:
                 hosts |= {move.source_host.lower(), move.target_host.lower()}
         for machine in self.world.machines:
-            is_involved = machine.host in hosts and machine.host != but and machine.process is not None
-            if is_involved and chance.random() < _LEAVING_SHARE and machine.process is not None:
+            if machine.process is None or machine.host not in hosts or machine.host == but:
+                continue
+            if chance.random() < _LEAVING_SHARE:
                 machine.process.leave()
 
     def _record_fault(self, fields: dict[str, object]) -> None:

@@ -84,7 +84,6 @@ _FOCUSES = (
 # Requests of the focus are more frequent by this factor.
 FOCUS_WEIGHT = 10
 
-
 # Requests for decisions, and their results.
 Decide = Callable[[Sequence[Any]], list[Any]]
 
