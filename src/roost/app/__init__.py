@@ -17,34 +17,38 @@
 ``authenticator``: the authenticators that the settings select.
 """
 
-from roost.app.database_choice import (
-    audit_database,
-    audit_path,
-    check_settings,
-    database_of,
-    database_of_settings,
-    nova_conf_notes,
-    settings_of,
-    settings_with_sources,
-)
-from roost.app.local_conductors import build_conductor
-from roost.app.open_roost import open_ephemeral, open_offline, open_reader, open_roost, open_scratch
-from roost.app.placement_server import (
-    ServerConfig,
-    import_placement,
-    open_in_process,
-    open_placement,
-    placement_policy,
-    placement_settings,
-    resolve_server_config,
-    serve_placement,
-)
-from roost.app.reload import Reloader
-from roost.app.up import open_own_api, open_product, serve_product
-from roost.product import Roost
-from roost.store.audit import audit, orphans
-from roost.store.backends import exists, stamp, sync, upgrade, version_of
-from roost.store.backup import backup, restore
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from roost.app.database_choice import (
+        audit_database,
+        audit_path,
+        check_settings,
+        database_of,
+        database_of_settings,
+        nova_conf_notes,
+        settings_of,
+        settings_with_sources,
+    )
+    from roost.app.local_conductors import build_conductor
+    from roost.app.open_roost import open_ephemeral, open_offline, open_reader, open_roost, open_scratch
+    from roost.app.placement_server import (
+        ServerConfig,
+        import_placement,
+        open_in_process,
+        open_placement,
+        placement_policy,
+        placement_settings,
+        resolve_server_config,
+        serve_placement,
+    )
+    from roost.app.reload import Reloader
+    from roost.app.up import open_own_api, open_product, serve_product
+    from roost.product import Roost
+    from roost.store.audit import audit, orphans
+    from roost.store.backends import exists, stamp, sync, upgrade, version_of
+    from roost.store.backup import backup, restore
 
 __all__ = [
     "Reloader",
@@ -84,3 +88,67 @@ __all__ = [
     "upgrade",
     "version_of",
 ]
+
+# Agents and most commands need few of these modules. Their import would take half of the start of a command.
+_HOMES = {
+    "roost.app.database_choice": (
+        "audit_database",
+        "audit_path",
+        "check_settings",
+        "database_of",
+        "database_of_settings",
+        "nova_conf_notes",
+        "settings_of",
+        "settings_with_sources",
+    ),
+    "roost.app.local_conductors": ("build_conductor",),
+    "roost.app.open_roost": (
+        "open_ephemeral",
+        "open_offline",
+        "open_reader",
+        "open_roost",
+        "open_scratch",
+    ),
+    "roost.app.placement_server": (
+        "ServerConfig",
+        "import_placement",
+        "open_in_process",
+        "open_placement",
+        "placement_policy",
+        "placement_settings",
+        "resolve_server_config",
+        "serve_placement",
+    ),
+    "roost.app.reload": ("Reloader",),
+    "roost.app.up": (
+        "open_own_api",
+        "open_product",
+        "serve_product",
+    ),
+    "roost.product": ("Roost",),
+    "roost.store.audit": (
+        "audit",
+        "orphans",
+    ),
+    "roost.store.backends": (
+        "exists",
+        "stamp",
+        "sync",
+        "upgrade",
+        "version_of",
+    ),
+    "roost.store.backup": (
+        "backup",
+        "restore",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name on its first use."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(home), name)
+    return found

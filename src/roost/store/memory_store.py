@@ -35,7 +35,7 @@ class _SharedRows:
 
 
 class _Rows:
-    """Finds rows by a scan of the whole table."""
+    """Finds rows by their key, or by a scan of the whole table."""
 
     def __init__(self, tables: RowCache, clock: Clock) -> None:
         self._tables = tables
@@ -56,7 +56,17 @@ class _Rows:
 
 
 def _find(tables: RowCache, query: RowQuery) -> list[tuple[Any, ...]]:
-    return [msgspec.structs.astuple(row) for row in select_rows(query, _rows(tables, query.table))]
+    return [msgspec.structs.astuple(row) for row in select_rows(query, _matching_keys(tables, query))]
+
+
+def _matching_keys(tables: RowCache, query: RowQuery) -> list[Any]:
+    """Return the rows with the keys of a query, or all rows if it has no condition on the key."""
+    for column, operator, value in query.conditions:
+        if (column,) == query.table.key and operator in {"=", "in"}:
+            keys = [value] if operator == "=" else dict.fromkeys(value)
+            rows = map(tables.by_name()[query.table.name].get, keys)
+            return [row for row in rows if row is not None]
+    return _rows(tables, query.table)
 
 
 def _rows(tables: RowCache, table: Table) -> list[Any]:

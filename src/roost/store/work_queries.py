@@ -333,26 +333,26 @@ def statement(query: RowQuery, condition_of: Callable[[Condition], str]) -> str:
 
 def select_rows(query: RowQuery, rows: Iterable[WorkRow]) -> list[WorkRow]:
     """Return the rows of a table that match a query."""
-    subset = query.subset
-    found = [
-        row
-        for row in rows
-        if all(_matches(row, condition) for condition in query.conditions) and (subset is None or subset.contains(row))
-    ]
+    found = list(rows)
+    for condition in query.conditions:
+        found = _narrow(found, condition)
+    if query.subset is not None:
+        found = list(filter(query.subset.contains, found))
     found.sort(key=attrgetter(*query.order), reverse=query.is_descending)
     return found[: query.limit]
 
 
-def _matches(row: WorkRow, condition: Condition) -> bool:
-    value = getattr(row, condition.column)
+def _narrow(rows: list[WorkRow], condition: Condition) -> list[WorkRow]:
+    """Return the rows that match a condition. Simulations spend much of their time here."""
+    column, wanted = attrgetter(condition.column), condition.value
     match condition.operator:
         case "=":
-            return bool(value == condition.value)
+            return [row for row in rows if column(row) == wanted]
         case "in":
-            return value in condition.value
+            return [row for row in rows if column(row) in wanted]
         case ">":
-            return bool(value > condition.value)
+            return [row for row in rows if column(row) > wanted]
         case ">=":
-            return bool(value >= condition.value)
+            return [row for row in rows if column(row) >= wanted]
         case "<=":
-            return bool(value <= condition.value)
+            return [row for row in rows if column(row) <= wanted]
