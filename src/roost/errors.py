@@ -177,7 +177,7 @@ class Unavailable(RoostError):
 
 
 class OverBudget(Unavailable):
-    """The work on a question exceeded its budget. Nothing was changed."""
+    """One read, or one search for hosts, exceeded its budget. Nothing was changed."""
 
     def __init__(self, subject: str, *, seconds: float, limit: str) -> None:
         self.subject, self.seconds, self.limit = subject, seconds, limit
