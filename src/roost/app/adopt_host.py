@@ -1,4 +1,4 @@
-"""A new journal for an agent that lost its own, with the nodes that the server knows."""
+"""A new journal, with the nodes that the server knows, for an agent that lost its journal."""
 
 from collections.abc import Mapping
 from pathlib import Path

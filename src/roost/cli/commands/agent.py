@@ -132,7 +132,7 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
 @json_option
 @backend_options
 def adopt(*, name: str, state_dir: Path | None, is_json: bool, backend: BackendOptions) -> None:
-    """Create a journal for an agent that lost its own, with the nodes that the server knows.
+    """Create a new journal for an agent that lost its journal, and take the nodes from the server.
 
     Run this command on the host of the agent, before you start the agent. HOST is the name of the service. The server
     must report the agent as gone. The command prints the path of the journal and the nodes.
