@@ -196,8 +196,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     header_timeout_s: Annotated[
         float,
         Meta(
-            description="Seconds to the first byte of a connection, and from the first byte of a request to the end of "
-            "its head, else 408."
+            description="Seconds from the first byte of a request to the end of its head, else 408. A new connection "
+            "without a first byte closes after the same time."
         ),
     ] = 10.0
     body_timeout_s: Annotated[

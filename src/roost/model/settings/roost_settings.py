@@ -52,7 +52,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = 3
     claim_rounds: Annotated[
         int,
-        Meta(description="Rounds of 32 lost races against other processes, until a request ends with a conflict."),
+        Meta(description="A request ends with a conflict after 32 times this many lost races against other processes."),
     ] = 3
     max_placement_results: Annotated[
         int, Meta(description="Upper bound of candidates requested from a remote Placement.")
