@@ -73,14 +73,14 @@ def lowest_value(hosts: HostView, key: str, *, default: float, cast: Callable[[s
 
 
 def unreadable_warnings(hosts: HostView, key: str, *, cast: Callable[[str], float]) -> list[str]:
-    """Return a warning for each value of a key that is not a number."""
+    """Return a warning for each value of a key that is not a valid number."""
     names: dict[str, list[str]] = {}
     for name, metadata in hosts.aggregate_metadata():
         value = metadata.get(key)
         if value is not None and _parse_number(value, cast) is None:
             names.setdefault(value, []).append(name)
     return [
-        f"aggregate metadata {key}={quote_value(value)} of {_list_names(owners)} is not a number; "
+        f"aggregate metadata {key}={quote_value(value)} of {_list_names(owners)} is not a valid number; "
         "the default holds for its hosts"
         for value, owners in sorted(names.items())
     ]

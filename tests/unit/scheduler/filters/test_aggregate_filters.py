@@ -170,7 +170,7 @@ def test_lowest_aggregate_limit_applies_or_else_the_default(rule, column):
         limits = [2, 5, 1, 3, 3]
         assert rule.keep(host_view(state), spec()).tolist() == [count < limit for limit in limits]
     assert rule.warnings(host_view(state), spec()) == [
-        f"aggregate metadata {key}='many' of aggregate-4 is not a number; the default holds for its hosts"
+        f"aggregate metadata {key}='many' of aggregate-4 is not a valid number; the default holds for its hosts"
     ]
     assert rule.keep(host_view(state, [1]), spec()).tolist() == [False]
 

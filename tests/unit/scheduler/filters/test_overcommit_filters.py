@@ -89,7 +89,7 @@ def test_lowest_aggregate_ratio_applies_or_else_the_setting(rule, key, columns, 
     assert rule.keep(view, REQUEST).tolist() == [True, False, is_accepted_by_default]
     assert rule.limits(view, REQUEST)[0] == limit
     assert rule.warnings(view, REQUEST) == [
-        f"aggregate metadata {key}='much' of aggregate-4 is not a number; the default holds for its hosts"
+        f"aggregate metadata {key}='much' of aggregate-4 is not a valid number; the default holds for its hosts"
     ]
     one = host_view(state, [1])
     assert rule.keep(one, REQUEST).tolist() == [False]

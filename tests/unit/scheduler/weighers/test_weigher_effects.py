@@ -121,7 +121,7 @@ def test_last_remaining_host_needs_no_metric():
 def test_invalid_multiplier_of_an_aggregate_is_a_warning(key, value, is_read):
     roost = roost_with(aggregate("x", **{key: value}), host("a", aggregates=["x"]), host("b"))
     warnings = roost.decide(small_request()).warnings
-    expected = f"aggregate metadata {key}={value!r} of x is not a number; the default holds for its hosts"
+    expected = f"aggregate metadata {key}={value!r} of x is not a valid number; the default holds for its hosts"
     assert warnings == ([] if is_read else [expected])
 
 
