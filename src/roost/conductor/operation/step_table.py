@@ -20,7 +20,7 @@ class To(Generic[C_contra]):
     """The handler of an event.
 
     Args:
-        handler: returns the next step; the first line of its docstring describes it in documents.
+        handler: returns the next step; the first paragraph of its docstring describes it in documents.
         then: the possible next steps.
     """
 
