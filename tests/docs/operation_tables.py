@@ -14,7 +14,7 @@ This page is generated from the tables in `roost.conductor.steps`; `make golden`
 [The conductor](conductor.md) explains operations, and what happens when hosts, agents or servers fail.
 
 An operation is in one step at a time. When it is due, the conductor finds the *event* of the step, and commits what
-the table says for it. `NOT_YET` without an entry means that the operation waits.
+the table says for this event. If the table has no row for the event `NOT_YET`, the operation waits.
 
 | event | meaning |
 |---|---|

@@ -109,7 +109,7 @@ def inspect_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def inspect_other(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Wait for the absent host if both are gone, or if the source reported no guest; otherwise inspect the other."""
+    """Wait if both hosts are gone, or if the source has reported no guest; otherwise inspect the other host."""
     other = _other_host(view, body)
     if view.is_away(other) or _has_nothing(_source_report(view)):
         return Commit(operation=wait_until(view, view.now_s + PAUSE_S))

@@ -24,7 +24,7 @@ def send(view: View, desk: Desk, body: PowerChange) -> Commit:
 
 
 def apply_report(view: View, desk: Desk, body: PowerChange) -> Commit:
-    """Set ACTIVE or SHUTOFF by the report; keep the status if the report is unusable, or a shelved guest is stopped."""
+    """Set ACTIVE or SHUTOFF, as reported. Keep the status if the report is unusable, or if a shelved guest is off."""
     answer = view.reply.answer
     state = answer.found.state if answer is not None and answer.found is not None else ""
     problem = _find_problem(view, desk, state)

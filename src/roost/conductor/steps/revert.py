@@ -55,7 +55,7 @@ def begin(view: View, desk: Desk, body: MoveSettlement) -> Commit:
 
 
 def undo(view: View, desk: Desk, body: MoveSettlement) -> Commit:
-    """Order the present host to discard the move, or, if the guest there is not complete, to destroy it."""
+    """Order the present host to undo the move, or, if its guest is not complete, to destroy this guest."""
     guest, source = whole_guest(view), migration_of(view).source_host
     if guest is None and source.lower() == view.status.host.lower():
         return fail(view, desk, body, problem=f"{view.status.host} has no guest of this instance")

@@ -58,7 +58,7 @@ def new_spawn(view: View, desk: Desk, status: StatusRow, *, body: InstanceBuild)
 
 
 def finish(view: View, desk: Desk, body: InstanceBuild) -> Commit:
-    """Set ACTIVE. If the claim has left this host, order the host to destroy the guest."""
+    """Set ACTIVE. If the instance now has its allocations elsewhere, order the host to destroy the guest."""
     pick, name = body.picks[0], uuid_text(view.status.uuid)
     try:
         location = location_of(desk.current.state, name)
