@@ -36,7 +36,7 @@ def subjects(operation: OperationRow) -> tuple[bytes, ...]:
 
 
 def clean(view: View, desk: Desk, body: HostCleanup) -> Commit:
-    """Order the host to destroy foreign guests, with retries after a pause; then end their moves to other hosts."""
+    """Order the host to destroy foreign guests, with retries after a pause; release their migrations' allocations."""
     fates = _reconcile(view, body)
     orders_of = {order.instance_uuid: order for order in view.orders if order.number > body.after or is_open(order)}
     remaining = [uuid for uuid in fates.destroy if not _is_destroyed(orders_of.get(uuid))]

@@ -79,7 +79,7 @@ def finish(view: View, desk: Desk, body: Delete) -> Commit:
 
 
 def retry_or_fail(view: View, desk: Desk, body: Delete) -> Commit:
-    """During a move, repeat failed orders after a pause; otherwise set ERROR and keep the allocations."""
+    """If a move was cancelled, repeat failed orders after a pause; otherwise set ERROR and keep the allocations."""
     failed = [order for order in _last_orders(view) if order.state == "answered" and answer_of(order).outcome != "ok"]
     if any(move.status in _IN_TRANSIT for move in view.migrations):
         # The instance may be on two hosts. In ERROR, its user could only request another deletion.

@@ -61,7 +61,7 @@ def shelve(view: View, desk: Desk, body: Shelve) -> Commit:
 
 
 def restart(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Start the instance again if it ran before; set SHUTOFF if it did not, or if its host is gone."""
+    """If the instance ran before and its host is not gone, order its start; otherwise set SHUTOFF."""
     return _restart(view, desk, body, problem=view.reply.problem)
 
 
