@@ -348,6 +348,25 @@ def free_vcpus(state, row):
     return get["vcpus_total"] * get["cpu_allocation_ratio"] - get["vcpus_used"]
 
 
+def free_share(state, row):
+    """Return the free share of the scarcest of three resources, 0 to 1; a resource without capacity does not count."""
+    get = {name: column.view[row] for name, column in state.hosts.columns.items()}
+    root = state.hosts.provider_row.view[row]
+    shares = []
+    for resource_class, total, used in (
+        ("MEMORY_MB", "total_usable_ram_mb", "used_ram_mb"),
+        ("DISK_GB", "total_usable_disk_gb", "used_disk_gb"),
+        ("VCPU", "vcpus_total", "vcpus_used"),
+    ):
+        class_id = state.class_ids.id_of(resource_class)
+        columns = None if class_id is None else state.classes.get(class_id)
+        ratio = 1.0 if columns is None else columns.ratio.view[root]
+        capacity = get[total] * (get["cpu_allocation_ratio"] if resource_class == "VCPU" else ratio)
+        if capacity > 0:
+            shares.append((capacity - get[used]) / capacity)
+    return min(max(min(shares, default=0), 0), 1)
+
+
 def few_devices(state, row):
     """Return 100 minus the number of a host's free devices, at most 99."""
     free = 0

@@ -16,7 +16,8 @@ from tests.reference.random_facts import facts
 from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, add_instance, fleet, group, host_view, spec
 
 WEIGHERS = {weigher.name: weigher for weigher in registry.builtin_weighers()}
-FROM_ZERO = ("cpu", "disk", "io_ops", "ram")
+FROM_ZERO = ("cpu", "disk", "free_share", "io_ops", "ram")
+TO_ONE = ("free_share",)
 numbers = st.sampled_from([0.0, 1.0, 2.0, -1.5])
 texts = st.sampled_from(["0", "1", "-2", "0.5", " 3 ", "x", "nan", "inf", ""])
 keys = st.sampled_from([weigher.aggregate_key for weigher in WEIGHERS.values()])
@@ -57,6 +58,8 @@ def raw_of(name, state, row, wanted, *, options, metadata, images):
             return 0 if wanted.destination is None else 1 if own_facts.cell == wanted.destination.cell else -1
         case "disk" | "ram":
             return max(column["free_disk_mb" if name == "disk" else "free_ram_mb"], 0)
+        case "free_share":
+            return rules.free_share(state, row)
         case "hypervisor_version":
             return own_facts.hypervisor_version
         case "image_properties":
@@ -133,7 +136,9 @@ def test_scores_match_slow_sum_of_weighers(world, data):
         missing += [row for row, raw in raws.items() if raw is None]
         if not missing:
             low = 0 if weigher.name in FROM_ZERO else None
-            for row, scaled in zip(rows, rules.normalise(list(raws.values()), minval=low), strict=True):
+            high = 1 if weigher.name in TO_ONE else None
+            scaled_weights = rules.normalise(list(raws.values()), minval=low, maxval=high)
+            for row, scaled in zip(rows, scaled_weights, strict=True):
                 option = weigher.multiplier * weigher.sign
                 multiplier = rules.multiplier(metadata[row], weigher.aggregate_key, option)
                 totals[row] += scaled * multiplier * weigher.sign

@@ -15,6 +15,7 @@ from roost import __version__
 from roost.errors import BadFile, BadRequest
 from roost.model.fleet import Fleet
 from roost.model.settings.roost_settings import Settings
+from roost.scheduler.pipeline.budget import lift_search_limit
 from roost.simulator.replay import Progress, replay
 from roost.simulator.report import REPORT_VERSION, ReplayReport, translate_write_errors
 from roost.simulator.seeded_random import SeededRandom
@@ -160,7 +161,7 @@ def execute(run: Run, progress: Progress | None = None) -> None:
     workload = load_workload(run.source, run.seed)
     rng = SeededRandom(1 if run.seed is None else run.seed)
     folder = None if run.data is None else _empty_folder(run)
-    with open_scratch(run.policy.settings, folder, random=rng) as roost:
+    with open_scratch(run.policy.settings, folder, random=rng) as roost, lift_search_limit(roost.state):
         report = replay(workload, roost, chunk=run.source.chunk, progress=progress)
     if folder is not None:
         folder.replace(_data_folder(run))

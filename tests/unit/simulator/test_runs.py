@@ -165,3 +165,12 @@ def test_result_names_its_policy_and_seed(tmp_path):
     result = json.loads(Path(run.result_path).read_text())
     assert (result["kind"], result["policy"], result["seed"]) == ("roost replay result", "pack", 4)
     assert result["report"]["version"] == 1
+
+
+def test_time_limit_of_searches_does_not_end_a_run(tmp_path):
+    limited = build_run(tmp_path, settings="[scheduler]\nsearch_budget_s = 1e-9\n")
+    execute(limited)
+    unlimited = build_run(tmp_path)
+    execute(unlimited)
+    placed = [read_result(run).placed for run in (limited, unlimited)]
+    assert placed[0] == placed[1] > 0

@@ -47,3 +47,17 @@ def search_budget(
         yield
     finally:
         state.check = allow_any_work
+
+
+@contextmanager
+def lift_search_limit(state: State) -> Iterator[None]:
+    """Lift the time limit of searches on a state, for results that must not depend on the speed of the machine."""
+    before, state.check = state.check, _allow_any_duration
+    try:
+        yield
+    finally:
+        state.check = before
+
+
+def _allow_any_duration() -> None:
+    """Allow the search to continue; unlike ``allow_any_work``, a budget does not replace it."""
