@@ -56,6 +56,24 @@ def test_dry_run_chooses_the_same_host_and_stores_nothing(own):
     assert decide(own)["picks"][0]["host"] == dry.json["picks"][0]["host"]
 
 
+@pytest.mark.parametrize(
+    ("typo", "problem"),
+    [
+        ({"hints": {"diferent_host": [UNKNOWN]}}, "the hint 'diferent_host' has no effect: no enabled filter reads it"),
+        ({"flavor": {"vcpus": 1, "extra_specs": {"hw:cpu_polcy": "dedicated"}}}, "hw:cpu_polcy"),
+    ],
+)
+def test_misspelled_part_is_a_warning_or_with_strict_an_error(own, typo, problem):
+    (warning,) = decide(own, typo)["warnings"]
+    assert problem in warning
+    before = own.get("/decisions").json
+    for path, name in (("/decisions", {}), ("/instances", {"name": "a"})):
+        refused = own.post(path, {**SMALL, **typo, **name, "strict": True})
+        assert (refused.status, warning in refused.json["detail"]) == (400, True), refused.json
+    assert own.get("/decisions").json == before
+    assert own.post("/instances", {**SMALL, **typo, "name": "a"}).json["warnings"] == [warning]
+
+
 def test_known_flavor_can_be_given_by_name(own):
     decide(own)
     assert decide(own, {"flavor": "small"})["outcome"] == "granted"

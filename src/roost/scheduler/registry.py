@@ -2,7 +2,7 @@
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -14,6 +14,7 @@ import msgspec
 from roost.errors import BadSettings, quote_value
 from roost.model.settings.roost_settings import FilterScheduler, Settings
 from roost.scheduler import filters, weighers
+from roost.scheduler.framework.hint_names import HintNames
 from roost.scheduler.framework.plugin import Filter, Rules, Weigher
 from roost.scheduler.framework.rule_options import read_section
 from roost.scheduler.framework.sandbox import sandbox_filter, sandbox_weigher
@@ -108,7 +109,19 @@ def build(settings: Settings, *, adapt: Adapt | None = None) -> Rules:
             weigher, failure_filter = sandbox_weigher(weigher, limit_s=limit_s, refuses=refuses)
             enabled_filters.append(failure_filter)
         enabled_weighers.append(weigher)
-    return Rules(filters=tuple(enabled_filters), weighers=tuple(enabled_weighers))
+    hints = _hint_names((*enabled, *weights), own=own)
+    return Rules(filters=tuple(enabled_filters), weighers=tuple(enabled_weighers), hints=hints)
+
+
+def _hint_names(enabled: Iterable[RuleClass], *, own: Collection[RuleClass]) -> HintNames:
+    """Return the hints of the enabled rules and of all built-in filters."""
+    # A class written for Nova may use the name for something else.
+    declared = {rule: hints if isinstance(hints := getattr(rule, "hints", None), tuple) else None for rule in enabled}
+    return HintNames(
+        enabled=frozenset(hint for hints in declared.values() for hint in hints or ()),
+        idle={hint: rule.name for rule in builtin_filters() for hint in getattr(rule, "hints", ())},
+        is_complete=all(rule in own or hints is not None for rule, hints in declared.items()),
+    )
 
 
 def _create_rule(rule: RuleClass, settings: Settings) -> Any:

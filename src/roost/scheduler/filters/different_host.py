@@ -18,6 +18,7 @@ class DifferentHost(BaseFilter[NoOptions]):
     """
 
     nova_name = "DifferentHostFilter"
+    hints = ("different_host",)
     run_filter_once_per_request = True
 
     def concerns(self, spec: Spec) -> bool:

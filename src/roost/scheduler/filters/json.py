@@ -28,6 +28,7 @@ class Json(BaseFilter[NoOptions]):
     """
 
     nova_name = "JsonFilter"
+    hints = ("query",)
 
     def check(self, spec: Spec) -> None:
         """Parse the query.

@@ -18,6 +18,7 @@ class SameHost(BaseFilter[NoOptions]):
     """
 
     nova_name = "SameHostFilter"
+    hints = ("same_host",)
     run_filter_once_per_request = True
 
     def concerns(self, spec: Spec) -> bool:

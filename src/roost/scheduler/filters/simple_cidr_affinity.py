@@ -20,6 +20,7 @@ class SimpleCidrAffinity(BaseFilter[NoOptions]):
     """
 
     nova_name = "SimpleCIDRAffinityFilter"
+    hints = ("build_near_host_ip", "cidr")
     run_filter_once_per_request = True
 
     def reads(self, spec: Spec) -> Reads:

@@ -12,6 +12,8 @@ from roost.engine.columns.types import Amounts, Mask, Scores
 from roost.errors import BadSettings, RoostError
 from roost.model.allocation import Mappings
 from roost.model.evidence.decision import Limits
+from roost.model.request import Request
+from roost.scheduler.framework.hint_names import HintNames
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
 
@@ -108,6 +110,12 @@ class SupportsWarnings(Protocol):
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Return one sentence per ignored value."""
+
+
+class DeclaresHints(Protocol):
+    """A rule class with the names of the scheduler hints that it reads. Roost warns about all other hints."""
+
+    hints: ClassVar[tuple[str, ...]]
 
 
 class SupportsBadOptions(Protocol):
@@ -294,3 +302,14 @@ class Rules:
     filters: tuple[Filter, ...]
     weighers: tuple[Weigher, ...]
     check_extra_spec: ExtraSpecCheck | None = None  # None: extra specs are not checked
+    hints: HintNames | None = None  # None: hints are not checked
+
+    def request_problems(self, request: Request) -> tuple[str, ...]:
+        """Return one sentence for each invalid extra spec of the flavor, and for each hint without effect."""
+        extra_spec, hints = self.check_extra_spec, self.hints
+        problems: list[str] = []
+        if extra_spec is not None:
+            problems += (extra_spec(*each) for each in request.flavor.extra_specs.items())
+        if hints is not None:
+            problems += (hints.problem(name) for name in request.hints)
+        return tuple(filter(None, problems))

@@ -171,7 +171,7 @@ class ShapeCache:
                 judge.request_check.check(spec)
         verdicts = [self._verdict(judge, spec) for judge in judges]
         all_hosts = HostView(state)
-        warnings += self._extra_spec_problems(request)
+        warnings += self._rules.request_problems(request)
         for rule in (*(judge.warner for judge in judges), *self._weigher_warners):
             if rule is not None:
                 warnings += tuple(rule.warnings(all_hosts, spec))
@@ -189,13 +189,6 @@ class ShapeCache:
             stop_reason=stop_reason,
         )
         return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
-
-    def _extra_spec_problems(self, request: Request) -> tuple[str, ...]:
-        """Return one sentence per invalid extra spec of the flavor."""
-        problem_of = self._rules.check_extra_spec
-        if problem_of is None:
-            return ()
-        return tuple(filter(None, (problem_of(*each) for each in request.flavor.extra_specs.items())))
 
     def _build_fit(
         self, request: Request, placed: tuple[PciRequest, ...]

@@ -222,9 +222,13 @@ def request_of(call: Call, body: InstanceRequestBody, *, before: Request | None 
     if isinstance(body.image, str):
         document = msgspec.structs.replace(document, image=find_image(call, body.image, at="$.image"))
     try:
-        return request_lookup.resolve_request(document, StateNames(call.current.state))
+        request = request_lookup.resolve_request(document, StateNames(call.current.state))
     except ValueError as error:
         raise field_problem("$", str(error)) from None
+    if body.strict:
+        for problem in call.product.rules.request_problems(request):
+            raise field_problem("$", problem)
+    return request
 
 
 def _resolve_as_before(call: Call, body: InstanceRequestBody, before: Request) -> InstanceRequestBody:

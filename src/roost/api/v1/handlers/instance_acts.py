@@ -66,7 +66,11 @@ def create(call: Call) -> Response | Plan[Response]:
         name=body.name,
         now_s=reader.now_s(),
     )
-    response = AcceptedInstances(operation=name, instances=[uuid_form(each) for each in request.instance_uuids])
+    response = AcceptedInstances(
+        operation=name,
+        instances=[uuid_form(each) for each in request.instance_uuids],
+        warnings=list(call.product.rules.request_problems(request)),
+    )
     return respond_accepted(call, plan, name, body=response)
 
 

@@ -24,6 +24,9 @@ class InstanceRequestBody(RequestDocument, frozen=True, kw_only=True, forbid_unk
         Meta(description="The flavor of the instances, or the name of a stored flavor or one in a stored decision."),
     ]
     image: _Image = None  # type: ignore[assignment]  # likewise
+    strict: Annotated[
+        bool, Meta(description="Whether to refuse invalid extra specs and hints without effect, instead of a warning.")
+    ] = False
 
 
 class DecisionBody(InstanceRequestBody, frozen=True, kw_only=True, forbid_unknown_fields=True):

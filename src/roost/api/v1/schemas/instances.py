@@ -32,6 +32,7 @@ class AcceptedInstances(msgspec.Struct, frozen=True, kw_only=True):
 
     operation: Annotated[str, Meta(description="Uuid of the build operation.")]
     instances: Annotated[list[str], Meta(description="Uuids of the instances.")]
+    warnings: Annotated[list[str], Meta(description="Invalid extra specs and hints without effect, one sentence each.")]
 
 
 class OperationReference(msgspec.Struct, frozen=True, kw_only=True):

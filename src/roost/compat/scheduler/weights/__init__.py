@@ -91,7 +91,7 @@ def _over_host_states(rule: RuleClass) -> type[RuleWeigher]:
     return type(rule.nova_name or f"{rule.name}Weigher", (RuleWeigher,), attributes)
 
 
-_BUILT_IN = {weigher_class.__name__: weigher_class for weigher_class in map(_over_host_states, builtin_weighers())}
+_BUILT_IN = {rule.nova_name: _over_host_states(rule) for rule in builtin_weighers() if rule.nova_name}
 
 BuildFailureWeigher = _BUILT_IN["BuildFailureWeigher"]
 CPUWeigher = _BUILT_IN["CPUWeigher"]
@@ -116,7 +116,7 @@ def weigher_for(rule: RuleClass) -> type[RuleWeigher]:
 
 
 def all_weighers() -> list[type[BaseHostWeigher]]:
-    """Return every weigher of this package."""
+    """Return Nova's weighers; Roost's native ones are not part of Nova's package."""
     return list(_BUILT_IN.values())
 
 
