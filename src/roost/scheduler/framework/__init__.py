@@ -4,6 +4,7 @@
 ``base_rule``: base classes of filters and weighers.
 ``spec``: a request as rules read it.
 ``host_view``: hosts as rules read them.
+``hint_names``: the scheduler hints that rules read.
 ``host_attributes``: host values by Nova's attribute names.
 ``rule_options``: conversion of settings into options.
 ``sandbox``: isolation of third-party rules.
