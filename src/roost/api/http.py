@@ -13,6 +13,7 @@ import msgspec
 
 from roost.api.accept_header import acceptable_types
 from roost.api.answer_options import DEFAULTS, Options
+from roost.api.changes.change_note import ChangeNote
 from roost.api.json_schema import Schema, decode
 from roost.api.problems import Problem, VersionHeaders
 from roost.engine.columns.state import allow_any_work
@@ -87,6 +88,9 @@ class Request:
     identity: Identity | None = None
     options: Options = DEFAULTS
     parameters: Mapping[str, str] = field(default_factory=dict)  # of the path
+    change: ChangeNote | None = None  # the change that it makes, once its route is found; None: it changes nothing
+    problem: str = ""  # the error of its response
+    client: str = ""  # address of the client; empty: unknown
     is_abandoned: bool = False  # whether the client disconnected, or has its answer already
     work: Work = "point"
     is_at_once: bool = False  # whether the loop itself answers it
@@ -107,6 +111,11 @@ class Request:
         if self._decoded is None:
             self._decoded = decode(self.body, schema)
         return self._decoded
+
+    def note(self, kind: str = "", *objects: str, **details: str) -> None:
+        """Describe the change that the request makes; see ``ChangeNote.set``."""
+        if self.change is not None:
+            self.change.set(kind, *objects, **details)
 
     def check_active(self) -> None:
         """Stop the work if the client disconnected or the budget is used up; cheap enough for frequent calls.

@@ -17,12 +17,14 @@ from roost.app.reload import Reloader
 from roost.app.remote_placement import RemoteFollower, connect_remote
 from roost.app.server_process import SLICE_S, Site, build_reader, open_server_store, serve_sites, start_deciding_thread
 from roost.app.story_events import StoryPublisher
+from roost.conductor.story_log import log_stories
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.settings.notification_settings import Notifications
 from roost.model.settings.placement_settings import Placement as PlacementSettings
 from roost.model.settings.roost_settings import Settings
 from roost.model.work.work_rows import Put
+from roost.observe import log
 from roost.observe.event_buffer import Events
 from roost.observe.notify import DecisionNotifier
 from roost.observe.webhook import Webhook
@@ -61,6 +63,7 @@ def serve_product(
         BadSettings: rules, policies, tokens or the Keystone configuration are wrong.
         Unavailable: the database cannot be used; the message has the reason.
     """
+    log.configure(config.settings.log)
     with open_events(config.settings.notifications) as events:
         _serve(config, listener, events, parent=parent, on_ready=on_ready)
 
@@ -101,7 +104,7 @@ def _serve(
     wakeups, ends = Wakeups(settings.agents_max), Wakeups(ENDS_MAX, topic=ENDS)
     cells = None if config.settings.conductor.in_server else ()
     conductor, publisher = ConductorThread(cells=cells), StoryPublisher(events)
-    on_work = combine_listeners(wakeups.wake_for, ends.wake_for, conductor.wake_for)
+    on_work = combine_listeners(wakeups.wake_for, ends.wake_for, conductor.wake_for, log_stories)
     roost, serving = open_product(config.url, config.settings, events=events, remote=remote, on_work=on_work)
     reader = None if remote is not None else build_reader(config.url, config.settings, product=roost)
     agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())

@@ -7,6 +7,7 @@ from typing import ClassVar
 from roost.api import problems
 from roost.api.accept_header import acceptable_types
 from roost.api.answer_options import DEFAULTS, Options
+from roost.api.changes.change_note import note_of
 from roost.api.http import (
     JSON,
     Admission,
@@ -97,6 +98,7 @@ class Application:
         if not request.supports(route.since):
             raise Problem(404)
         request.work = route.work
+        request.change = note_of(route.policy, request.parameters)
         self._check_policy(route, request)
         return route
 
@@ -134,6 +136,7 @@ class Application:
         if not isinstance(error, RoostError):
             log.fault(request.request_id, error)
         problem = problems.problem_of(error)
+        request.problem = problem.text
         content_type, body = _format_error(request, problem)
         headers = {**problem.headers, "content-type": content_type}
         response = Response(status=problem.status, body=body, headers=headers)

@@ -9,6 +9,7 @@ from msgspec import Meta
 from roost.model.devices.pci import check_aliases
 from roost.model.settings.agent_settings import Agent
 from roost.model.settings.conductor_settings import Conductor
+from roost.model.settings.log_settings import Log
 from roost.model.settings.notification_settings import Notifications
 from roost.model.settings.placement_settings import Placement
 
@@ -227,6 +228,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     placement: Placement = Placement()
     notifications: Notifications = Notifications()
     agent: Agent = Agent()
+    log: Log = Log()
     tables: dict[str, dict[str, Any]] = {}  # options of rules: section -> key -> value
 
     def body(self) -> bytes:

@@ -157,6 +157,7 @@ def advance(call: Call) -> Response | Plan[Response]:
             call.current, remote, decision, instance_uuid=body.instance_uuid, from_host=body.from_host
         )
         return json_response(NextStep(pick=show_pick(pick), left=left))
+    call.note(instance=body.instance_uuid or "")
     step = next_alternate(call.current, decision, body.instance_uuid, from_host=body.from_host)
     answer = json_response(NextStep(pick=show_pick(step.pick), left=step.remaining))
     return Plan(answer=answer, writes=(step.release, step.claim))
@@ -251,8 +252,16 @@ def _respond_created(call: Call, result: Result) -> Response:
     if isinstance(result, Exception):
         raise result
     assert result is not None, "each request gets a decision"
+    _note(call, result)
     url = call.request.location(f"/decisions/{result.uuid}")["location"]
     return json_response(show_decision(result), status=201, location=url)
+
+
+def _note(call: Call, decision: Decision) -> None:
+    """Describe a decision for the log."""
+    hosts = ", ".join(dict.fromkeys(pick.host for pick in decision.picks))
+    instances = ", ".join(pick.instance_uuid for pick in decision.picks)
+    call.note("", decision.uuid, outcome=decision.outcome, hosts=hosts, instances=instances, reason=decision.reason)
 
 
 def _decide_with_key(call: Call, body: DecisionBody, request: Request) -> Act[Response]:
