@@ -14,6 +14,7 @@ import msgspec
 from roost.api.accept_header import acceptable_types
 from roost.api.answer_options import DEFAULTS, Options
 from roost.api.changes.change_note import ChangeNote
+from roost.api.changes.change_row import Author, sign_act, sign_plan
 from roost.api.json_schema import Schema, decode
 from roost.api.problems import Problem, VersionHeaders
 from roost.engine.columns.state import allow_any_work
@@ -111,6 +112,30 @@ class Request:
         if self._decoded is None:
             self._decoded = decode(self.body, schema)
         return self._decoded
+
+    @property
+    def author(self) -> Author | None:
+        """The client, for the record of its change; None: unknown, or it changes nothing."""
+        identity = self.identity
+        if identity is None or self.change is None:
+            return None
+        return Author(
+            user_id=identity.user_id,
+            project_id=identity.project_id,
+            roles=identity.roles,
+            request_id=self.request_id,
+        )
+
+    def sign(
+        self, result: "Answer | Plan[Answer] | Act[Answer] | Again", current: Current
+    ) -> "Answer | Plan[Answer] | Act[Answer] | Again":
+        """Return a plan or an act with the records of the client's change; other results stay."""
+        author, note = self.author, self.change
+        if author is None or note is None:
+            return result
+        if isinstance(result, Plan):
+            return sign_plan(result, note, author, current=current)
+        return sign_act(result, note, author, current=current) if isinstance(result, Act) else result
 
     def note(self, kind: str = "", *objects: str, **details: str) -> None:
         """Describe the change that the request makes; see ``ChangeNote.set``."""

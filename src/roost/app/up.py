@@ -30,7 +30,7 @@ from roost.observe.notify import DecisionNotifier
 from roost.observe.webhook import Webhook
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving, WorkListener, call_listener
-from roost.placement.write_plan import Deed, Result
+from roost.placement.write_plan import Deed, Plan, Result
 from roost.product import Roost
 from roost.store.backends import open_reader
 
@@ -194,15 +194,23 @@ def start_reloader(
     roost: Roost, serving: Serving, *, config: ServerConfig, tls: ssl.SSLContext | None
 ) -> Callable[[], None]:
     """Reload settings and certificate at SIGHUP; return the function that checks for a pending reload."""
+    from roost.api.changes.change_note import SETTINGS_RELOAD, ChangeNote
+    from roost.api.changes.change_row import Author, rows_of
     from roost.api.server.tls import reload_certificate
 
     reloader = Reloader(roost, config=config.settings_file, environ=os.environ, file_settings=config.file_settings)
     reloader.watch()
 
-    def reload(_current: Current) -> None:
+    def reload(current: Current) -> Plan[None] | None:
         if reloader.is_requested and tls is not None:
             reload_certificate(tls, config.settings.placement)
-        reloader.reload_if_requested()
+        if not reloader.reload_if_requested():
+            return None
+        process = f"{gethostname()}:{os.getpid()}"
+        note = ChangeNote(SETTINGS_RELOAD, (process,), {"fingerprint": roost.settings.fingerprint().hex()})
+        author = Author(user_id="", project_id="", roles=frozenset(), request_id="")
+        rows = rows_of(note, author, new_id=lambda: current.new_id("change"), at_s=current.state.now_s)
+        return Plan(answer=None, trail=rows)
 
     def request_reload() -> None:
         if reloader.is_requested:

@@ -29,7 +29,7 @@ from roost.model.placement.microversions import Version
 from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Task
-from roost.placement.write_plan import Plan
+from roost.placement.write_plan import Act, Again, Plan
 
 Allows = Callable[[str, Identity, Mapping[str, str]], bool]  # policy, identity, target
 _VERSION_HEADER = "openstack-api-version"
@@ -69,10 +69,10 @@ class Application:
         handler = route.handler
 
         # The annotation is quoted, because otherwise each request would evaluate it.
-        def task(current: Current) -> "Response | Plan[Response]":
+        def task(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
             ownership.check(request, current.state)
             self._new_names.check(request, current.state)
-            return handler(request, current)
+            return request.sign(handler(request, current), current)
 
         return Admission(enter=lambda: task)
 

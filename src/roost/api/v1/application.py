@@ -96,7 +96,7 @@ class Application:
                 query=query,
                 allows=self._allows,
             )
-            return handler(call) if keys is None else keys.answer(call, handler)
+            return request.sign(handler(call) if keys is None else keys.answer(call, handler), current)
 
         return task
 

@@ -216,7 +216,7 @@ def request_of(call: Call, body: InstanceRequestBody, *, before: Request | None 
     """
     if before is not None:
         body = _resolve_as_before(call, body, before)
-    document: RequestDocument = body
+    document: RequestDocument = _with_client(call, body)
     if isinstance(body.flavor, str):
         flavor = find_flavor(body.flavor, call.product.flavors(), at="$.flavor")
         document = msgspec.structs.replace(document, flavor=_entry(flavor))
@@ -226,6 +226,13 @@ def request_of(call: Call, body: InstanceRequestBody, *, before: Request | None 
         return request_lookup.resolve_request(document, StateNames(call.current.state))
     except ValueError as error:
         raise field_problem("$", str(error)) from None
+
+
+def _with_client(call: Call, body: InstanceRequestBody) -> InstanceRequestBody:
+    """Return a body with user and project of the client where it has none; a moving instance keeps its project."""
+    identity = call.identity
+    project_id = body.project_id or ("" if body.move is not None else identity.project_id)
+    return msgspec.structs.replace(body, project_id=project_id, user_id=body.user_id or identity.user_id)
 
 
 def _resolve_as_before(call: Call, body: InstanceRequestBody, before: Request) -> InstanceRequestBody:
@@ -310,6 +317,6 @@ def _find_replay(call: Call, body: DecisionBody) -> Response | None:
 
 
 def _is_answer(before: Request, request: Request, decision: Decision) -> bool:
-    """Return whether a decision answers a request; users are not compared, since they are not stored."""
+    """Return whether a decision answers a request; users are not compared, since older decisions do not have them."""
     uuids = request.instance_uuids if decision.is_granted else ()
-    return before == msgspec.structs.replace(request, instance_uuids=uuids, user_id="")
+    return before == msgspec.structs.replace(request, instance_uuids=uuids, user_id=before.user_id)
