@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from roost import cli
+from roost.observe import log
 from tests.differential import reference
 from tests.support.databases import postgres
 
@@ -21,6 +22,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--golden-rewrite", action="store_true", help="write the output of the tests into the golden files"
     )
+
+
+@pytest.fixture(autouse=True)
+def unlimited_log():
+    """Restore the log after a test that configures it: repeated problems are lines again."""
+    before = log.settings_in_use()
+    yield
+    if log.settings_in_use() != before:
+        log.configure(before)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The interfaces between the parts of the product, as protocols."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
@@ -12,7 +13,17 @@ from roost.model.placement.remote import Amounts, RemoteAnswer
 from roost.model.request import CandidateQuery
 from roost.model.stored_decision import DecisionQuery
 from roost.model.work.builds import Instance
-from roost.model.work.work_rows import AgentRow, EventRow, LeaseRow, MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.model.work.change_query import ChangeQuery
+from roost.model.work.work_rows import (
+    AgentRow,
+    ChangeRow,
+    EventRow,
+    LeaseRow,
+    MigrationRow,
+    OperationRow,
+    OrderRow,
+    StatusRow,
+)
 from roost.model.writes import Change, Claim, EvidenceRow, Item, Refusal, Release, Write
 
 IdKind = Literal[
@@ -29,6 +40,7 @@ IdKind = Literal[
     "order",
     "migration",
     "event",
+    "change",
 ]
 
 
@@ -163,11 +175,15 @@ class Store(Protocol):
             The number of deleted decisions and changes; bounded per call.
         """
 
-    def prune_work(self, *, older_than_s: float) -> int:
-        """Delete ended work: operations with their orders, migrations, deleted instances, and events.
+    def prune_work(
+        self, *, older_than_s: float, changes_older_than_s: float = -math.inf, changes_max: int | None = None
+    ) -> int:
+        """Delete ended work: operations with their orders, migrations, deleted instances, events; and old changes.
 
         Args:
             older_than_s: delete work that ended at this moment or earlier, in seconds since the epoch.
+            changes_older_than_s: delete the records of changes of this moment or earlier.
+            changes_max: approximate maximum number of records of changes; the oldest are deleted; None: no limit.
 
         Returns:
             The number of deleted rows; bounded per call.
@@ -299,6 +315,12 @@ class WorkReader(Protocol):
     def events_since(self, at_s: float, *, limit: int) -> list[EventRow]:
         """Return events since a moment, by time."""
 
+    def changes(self, query: ChangeQuery) -> list[ChangeRow]:
+        """Return the changes of clients that match a query, newest first."""
+
+    def rare_changes_since(self, at_s: float, *, limit: int) -> list[ChangeRow]:
+        """Return the changes of clients since a moment, by time, without those of allocations."""
+
     def agents(self) -> list[AgentRow]:
         """Return all agents, by host."""
 
@@ -373,7 +395,7 @@ class Placement(Ledger, Protocol):
     def stage(self, item: Item, left: DepartedInstance | None = None) -> int:
         """Add an occupied claim with its evidence to the next commit; return its index there."""
 
-    def release(self, consumer_uuids: Sequence[str]) -> int:
+    def release(self, consumer_uuids: Sequence[str], trail: tuple[ChangeRow, ...] = ()) -> int:
         """Release consumers with the next commit; return the number of existing ones."""
 
     def flush(self) -> list[Refusal | None]:

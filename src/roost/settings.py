@@ -17,6 +17,7 @@ from roost.errors import BadSettings
 from roost.model.devices.pci import read_alias
 from roost.model.settings.agent_settings import Agent
 from roost.model.settings.conductor_settings import Conductor
+from roost.model.settings.log_settings import Log
 from roost.model.settings.notification_settings import Notifications
 from roost.model.settings.placement_settings import Placement
 from roost.model.settings.roost_settings import (
@@ -55,12 +56,13 @@ _OWN_SECTIONS: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
         "placement": Placement,
         "notifications": Notifications,
         "agent": Agent,
+        "log": Log,
     }
 )
 
 
 # Sections that have another meaning in ``nova.conf``, so they are not read from there.
-_ROOST_SECTIONS = {"store", "placement", "notifications"}
+_ROOST_SECTIONS = {"store", "placement", "notifications", "log"}
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

@@ -88,6 +88,7 @@ STOP_OPERATION = operation(2, kind="stop", outcome="done")
 REQUESTS = {
     ("/decisions", "POST"): ("/decisions", SMALL),
     ("/decisions", "GET"): ("/decisions", None),
+    ("/changes", "GET"): ("/changes", None),
     ("/decisions/{id}", "GET"): ("/decisions/{}", None),
     ("/decisions/{id}/why", "GET"): ("/decisions/{}/why", None),
     ("/decisions/{id}/replay", "POST"): ("/decisions/{}/replay", {}),

@@ -13,6 +13,7 @@ ROUTES = sorted((path, method) for path, methods in TABLE.items() for method in 
 READS_BY_POST = {"/decisions/{id}/replay", "/capacity"}
 # Paths that readers of a project may read.
 READER_PATHS = {
+    "/changes",
     "/instances",
     "/instances/{id}",
     "/decisions",

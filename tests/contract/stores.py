@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from roost.model.work.work_rows import Put
+from roost.model.work.work_rows import ChangeRow, Put
 from roost.model.writes import (
     CLASS_BITS,
     Claim,
@@ -142,8 +142,10 @@ def decision_row(
     return EvidenceRow(number, uuid_of("decision", number), at_s, outcome, project, 1, hosts, reason, b"body")
 
 
-def item(*writes: Write, rows: Iterable[EvidenceRow] = (), work: Iterable[Put] = ()) -> Item:
-    return Item(writes, tuple(rows), tuple(work))
+def item(
+    *writes: Write, rows: Iterable[EvidenceRow] = (), work: Iterable[Put] = (), trail: Iterable[ChangeRow] = ()
+) -> Item:
+    return Item(writes, tuple(rows), tuple(work), tuple(trail))
 
 
 def commit(store: Store, *items: Item) -> list[str]:

@@ -63,7 +63,7 @@ FULL = {
         status(2, decision_uuid=uuid_of("d"), migration_uuid=uuid_of("m"), host="h1", fault="fell"),
     ],
     "operations": [
-        operation(1, body=b"\x00\xff"),
+        operation(1, body=b"\x00\xff", user_id="alice", project_id="ops", request_id="req-1"),
         operation(2, is_undoing=True, is_cancelled=True, instance_uuid=NO_UUID),
     ],
     "orders": [order(1), order(2, run=NO_UUID, instance_uuid=NO_UUID, state="taken", answer=b"ok")],

@@ -12,8 +12,10 @@
 ``cors``: cross-origin requests of browsers.
 ``fast_reads``: reads that the event loop answers itself.
 ``reader_client``: forwards long reads to the reader process.
+``log_outcome``: log lines of changes, and of refused clients.
 ``outages``: logs of database outages.
 ``probes``: ``/healthz`` and ``/metrics``.
+``changes``: changes by clients: kinds and notes.
 ``access``: authentication, policies and tokens.
 ``placement``: the Placement API.
 ``server``: connections, TLS, worker processes.

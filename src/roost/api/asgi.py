@@ -13,6 +13,7 @@ from roost.api.body_limits import BodyReader
 from roost.api.cors import Cors
 from roost.api.fast_reads import FastReads
 from roost.api.http import Admission, Identity, Receive, Request, Response, Send, TooSlow, new_request_id
+from roost.api.log_outcome import log_outcome
 from roost.api.outages import Outages
 from roost.api.problems import Problem, busy
 from roost.errors import OverBudget
@@ -221,6 +222,7 @@ class AsgiApplication:
 
     def _observe(self, request: Request, response: Response, elapsed_s: float) -> None:
         metrics.count_response(request.route, request.method, response.status, elapsed_s=elapsed_s)
+        log_outcome(request, response)
         if self._settings.log_requests:
             identity = request.identity
             log.request(
@@ -351,6 +353,7 @@ class AsgiApplication:
             is_path_text=is_path_text,
             host_url=f"{scope['scheme']}://{headers.get('host', '')}",
             request_id=new_request_id(),
+            client=(scope.get("client") or ("",))[0],
         )
 
 

@@ -13,6 +13,8 @@ import msgspec
 
 from roost.api.accept_header import acceptable_types
 from roost.api.answer_options import DEFAULTS, Options
+from roost.api.changes.change_note import ChangeNote
+from roost.api.changes.change_row import Author, sign_act, sign_plan
 from roost.api.json_schema import Schema, decode
 from roost.api.problems import Problem, VersionHeaders
 from roost.engine.columns.state import allow_any_work
@@ -87,6 +89,9 @@ class Request:
     identity: Identity | None = None
     options: Options = DEFAULTS
     parameters: Mapping[str, str] = field(default_factory=dict)  # of the path
+    change: ChangeNote | None = None  # the change that it makes, once its route is found; None: it changes nothing
+    problem: str = ""  # the error of its response
+    client: str = ""  # address of the client; empty: unknown
     is_abandoned: bool = False  # whether the client disconnected, or has its answer already
     work: Work = "point"
     is_at_once: bool = False  # whether the loop itself answers it
@@ -107,6 +112,35 @@ class Request:
         if self._decoded is None:
             self._decoded = decode(self.body, schema)
         return self._decoded
+
+    @property
+    def author(self) -> Author | None:
+        """The client, for the record of its change; None: unknown, or it changes nothing."""
+        identity = self.identity
+        if identity is None or self.change is None:
+            return None
+        return Author(
+            user_id=identity.user_id,
+            project_id=identity.project_id,
+            roles=identity.roles,
+            request_id=self.request_id,
+        )
+
+    def sign(
+        self, result: "Answer | Plan[Answer] | Act[Answer] | Again", current: Current
+    ) -> "Answer | Plan[Answer] | Act[Answer] | Again":
+        """Return a plan or an act with the records of the client's change; other results stay."""
+        author, note = self.author, self.change
+        if author is None or note is None:
+            return result
+        if isinstance(result, Plan):
+            return sign_plan(result, note, author, current=current)
+        return sign_act(result, note, author, current=current) if isinstance(result, Act) else result
+
+    def note(self, kind: str = "", *objects: str, **details: str) -> None:
+        """Describe the change that the request makes; see ``ChangeNote.set``."""
+        if self.change is not None:
+            self.change.set(kind, *objects, **details)
 
     def check_active(self) -> None:
         """Stop the work if the client disconnected or the budget is used up; cheap enough for frequent calls.

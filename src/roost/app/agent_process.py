@@ -36,6 +36,7 @@ from roost.machine import SystemClock, SystemRandom, find_address
 from roost.model.names import is_host_name, is_text, uuid_text
 from roost.model.placement.placement_api import Answer
 from roost.model.settings.agent_settings import Agent as AgentSettings
+from roost.model.settings.log_settings import Log
 from roost.observe import log
 from roost.ports import Clock
 
@@ -43,6 +44,7 @@ _PLACEMENT = "/placement"  # path of the Placement API on the server
 # Only servers with noauth2 read this header. Reshapes need the role service.
 _ROLES = "admin,service"
 _FLEET_NAMESPACE = uuid.UUID("5b1f7d0a-6f0e-4d7c-9a55-1c1c6a4f0c11")  # namespace of the node uuids of a fleet
+_LOGGED_MAX = 100  # agents of one process whose start is logged
 _SPREAD = (0.75, 1.25)  # range of a random factor on periods, so that agents act at different times
 
 
@@ -58,6 +60,7 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
     state: str | None = None  # folder of the journals; None: in memory
     settings: AgentSettings = AgentSettings()
     is_packing: bool = False  # whether guests prefer the memory nodes with the least free memory
+    log: Log = Log()
 
 
 def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: None) -> None:
@@ -79,6 +82,7 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
             raise BadSettings("--host", problem)
     if not is_text(options.cell, length_max=255):
         raise BadSettings("--cell", f"must be a name of 255 letters at most, got {quote_value(options.cell)}")
+    log.configure(options.log)
     stop = threading.Event()
     with _stop_on_signals(stop), ExitStack() as stack:
         server = HttpServer(
@@ -97,6 +101,8 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
             _build_agent(options, host, server=server, placement=placement, stack=stack) for host in options.hosts
         ]
         on_ready()
+        for host in options.hosts[:_LOGGED_MAX]:
+            log.event("agent_begins", host=host, driver=options.driver, server=options.server)
         AgentRuntime(agents, server, clock=SystemClock(), pace=_pace(options.settings)).run(stop)
 
 

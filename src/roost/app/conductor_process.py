@@ -10,7 +10,8 @@ import msgspec
 from roost.app.conductor_thread import ConductorThread
 from roost.app.placement_server import ServerConfig
 from roost.app.server_process import Site, serve_sites
-from roost.app.up import open_events, open_product, start_reloader
+from roost.app.up import combine_listeners, open_events, open_product, start_reloader
+from roost.conductor.story_log import log_stories
 from roost.errors import BadSettings
 from roost.observe import log
 from roost.placement.deciding_thread import Serving
@@ -71,9 +72,11 @@ def run_conductor(
     def sites(_serving: Serving, health: "Health") -> list[Site]:
         return [Site(Probes(health), listener)]
 
+    log.configure(config.settings.log)
     with open_events(config.settings.notifications) as events:
         conductor = ConductorThread(cells=cells, is_polled=False)
-        roost, serving = open_product(config.url, config.settings, events=events, on_work=conductor.wake_for)
+        on_work = combine_listeners(conductor.wake_for, log_stories)
+        roost, serving = open_product(config.url, config.settings, events=events, on_work=on_work)
         on_tick = start_reloader(roost, serving, config=config, tls=None)
         names = "all" if cells is None else ", ".join(repr(cell) for cell in cells)
         try:

@@ -22,6 +22,7 @@ from roost.errors import BadSettings
 from roost.machine import SystemClock
 from roost.model.settings.placement_settings import Placement as PlacementSettings
 from roost.model.settings.roost_settings import Settings
+from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.placement.placement_service import Placement
@@ -153,6 +154,7 @@ def serve_placement(
     from roost.api.server.tls import tls_context
     from roost.app.authenticator import build_authenticators
 
+    log.configure(config.settings.log)
     settings = config.settings.placement
     identify, authenticate = build_authenticators(settings)
     application = Application(identify=identify, allows=placement_policy(settings).allows, options=options_of(settings))

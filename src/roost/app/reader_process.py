@@ -87,6 +87,7 @@ class _Columns:
 
     def __init__(self, start: Start) -> None:
         install_aliases()
+        log.configure(start.settings.log)
         self._url = start.url
         self._placement_settings = start.settings.placement
         self.settings = start.settings
@@ -114,6 +115,7 @@ class _Columns:
     def use(self, settings: NewSettings) -> None:
         """Use new settings for further questions."""
         self.settings = settings.settings
+        log.configure(self.settings.log)
         if self._roost is not None:
             self._roost.use(settings.settings)
 

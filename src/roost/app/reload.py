@@ -10,6 +10,7 @@ import msgspec
 
 from roost.app.database_choice import settings_with_sources
 from roost.errors import BadSettings, first_line
+from roost.model.settings.log_settings import Log
 from roost.model.settings.roost_settings import Settings
 from roost.observe import log
 from roost.product import Roost
@@ -35,6 +36,7 @@ class Reloader:
     ) -> None:
         self._roost = roost
         self._file_settings = file_settings or roost.settings
+        self._log_at_start = roost.settings.log
         self._config = config
         self._environ = environ
         self._requested = Event()
@@ -67,9 +69,11 @@ class Reloader:
         before = self._roost.settings
         try:
             loaded = settings_with_sources(self._config, self._environ)
-            settings = msgspec.structs.replace(loaded.settings, **{name: getattr(before, name) for name in _FIXED})
+            fixed = {name: getattr(before, name) for name in _FIXED}
+            settings = msgspec.structs.replace(loaded.settings, **fixed, log=self._merge_log(loaded.settings.log))
             if settings != before:
                 self._roost.use(settings)
+            log.configure(settings.log)
         except BadSettings as error:
             log.event("settings_refused", error=str(error))
             return False
@@ -88,6 +92,16 @@ class Reloader:
             passed_over="; ".join(loaded.dropped) or None,
         )
         return settings != before
+
+    def _merge_log(self, new: Log) -> Log:
+        """Return new settings of the log; options of the command line keep their values."""
+        at_start = self._log_at_start
+        overrides = {
+            name: getattr(at_start, name)
+            for name in new.__struct_fields__
+            if getattr(at_start, name) != getattr(self._file_settings.log, name)
+        }
+        return msgspec.structs.replace(new, **overrides)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self.request_reload()

@@ -89,6 +89,6 @@ class RemoteFollower:
                 log.fault("remote_placement", error)
             if problem != self._problem:
                 self._problem = problem
-                log.event(
-                    "placement_fails" if problem else "placement_is_well", **({"problem": problem} if problem else {})
+                log.write(
+                    "placement_fails" if problem else "placement_is_well", {"problem": problem} if problem else {}
                 )

@@ -1,6 +1,7 @@
 """The common parts of all servers: the database, the deciding thread, and the loop that serves until a signal."""
 
 import gc
+import os
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,10 +9,12 @@ from dataclasses import dataclass
 from socket import socket
 from typing import TYPE_CHECKING, Any
 
+from roost import __version__
 from roost.errors import RoostError
 from roost.machine import SystemClock
 from roost.model.settings.placement_settings import Placement as PlacementSettings
 from roost.model.settings.roost_settings import Settings
+from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Decide, Serving, WorkListener, call_listener
 from roost.placement.prune_evidence import Tidier
@@ -138,10 +141,13 @@ def serve_sites(
                 raise RoostError(serving.problem)
             call_listener("measure", serving.measure)
             call_listener("tick", on_tick)
+            log.write_repetitions()
             if parent is not None:
                 parent.report(await health())
 
         on_ready()
+        log.event("server_begins", version=__version__, process=os.getpid())
         run(*servers, on_second=watch_thread, parent=None if parent is None else parent.fileno(), on_stop=on_stop)
+        log.event("server_ends", process=os.getpid())
     finally:
         serving.stop()

@@ -5,6 +5,7 @@ from threading import Event, Thread
 
 import msgspec
 
+from roost.conductor.operation.story import event_type_of
 from roost.conductor.story_feed import StoryFeed
 from roost.errors import Unavailable
 from roost.machine import SystemClock
@@ -97,12 +98,3 @@ class StoryPublisher:
             row = reader.operation(number)
             self._operations[number] = None if row is None else uuid_text(row.uuid)
         return self._operations[number]
-
-
-def event_type_of(row: EventRow) -> str:
-    """Return the type of an event: its subject, then its kind."""
-    if row.instance_uuid is not None:
-        return f"instance.{row.kind}"
-    # Rows about agents can belong to an operation, such as the cleanup of a host.
-    is_of_agent = row.kind.startswith("agent.") or not row.operation_id
-    return row.kind if is_of_agent else f"operation.{row.kind}"

@@ -17,18 +17,20 @@ from roost.app.reload import Reloader
 from roost.app.remote_placement import RemoteFollower, connect_remote
 from roost.app.server_process import SLICE_S, Site, build_reader, open_server_store, serve_sites, start_deciding_thread
 from roost.app.story_events import StoryPublisher
+from roost.conductor.story_log import log_stories
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.settings.notification_settings import Notifications
 from roost.model.settings.placement_settings import Placement as PlacementSettings
 from roost.model.settings.roost_settings import Settings
 from roost.model.work.work_rows import Put
+from roost.observe import log
 from roost.observe.event_buffer import Events
 from roost.observe.notify import DecisionNotifier
 from roost.observe.webhook import Webhook
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving, WorkListener, call_listener
-from roost.placement.write_plan import Deed, Result
+from roost.placement.write_plan import Deed, Plan, Result
 from roost.product import Roost
 from roost.store.backends import open_reader
 
@@ -61,6 +63,7 @@ def serve_product(
         BadSettings: rules, policies, tokens or the Keystone configuration are wrong.
         Unavailable: the database cannot be used; the message has the reason.
     """
+    log.configure(config.settings.log)
     with open_events(config.settings.notifications) as events:
         _serve(config, listener, events, parent=parent, on_ready=on_ready)
 
@@ -101,7 +104,7 @@ def _serve(
     wakeups, ends = Wakeups(settings.agents_max), Wakeups(ENDS_MAX, topic=ENDS)
     cells = None if config.settings.conductor.in_server else ()
     conductor, publisher = ConductorThread(cells=cells), StoryPublisher(events)
-    on_work = combine_listeners(wakeups.wake_for, ends.wake_for, conductor.wake_for)
+    on_work = combine_listeners(wakeups.wake_for, ends.wake_for, conductor.wake_for, log_stories)
     roost, serving = open_product(config.url, config.settings, events=events, remote=remote, on_work=on_work)
     reader = None if remote is not None else build_reader(config.url, config.settings, product=roost)
     agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())
@@ -191,15 +194,23 @@ def start_reloader(
     roost: Roost, serving: Serving, *, config: ServerConfig, tls: ssl.SSLContext | None
 ) -> Callable[[], None]:
     """Reload settings and certificate at SIGHUP; return the function that checks for a pending reload."""
+    from roost.api.changes.change_note import SETTINGS_RELOAD, ChangeNote
+    from roost.api.changes.change_row import Author, rows_of
     from roost.api.server.tls import reload_certificate
 
     reloader = Reloader(roost, config=config.settings_file, environ=os.environ, file_settings=config.file_settings)
     reloader.watch()
 
-    def reload(_current: Current) -> None:
+    def reload(current: Current) -> Plan[None] | None:
         if reloader.is_requested and tls is not None:
             reload_certificate(tls, config.settings.placement)
-        reloader.reload_if_requested()
+        if not reloader.reload_if_requested():
+            return None
+        process = f"{gethostname()}:{os.getpid()}"
+        note = ChangeNote(SETTINGS_RELOAD, (process,), {"fingerprint": roost.settings.fingerprint().hex()})
+        author = Author(user_id="", project_id="", roles=frozenset(), request_id="")
+        rows = rows_of(note, author, new_id=lambda: current.new_id("change"), at_s=current.state.now_s)
+        return Plan(answer=None, trail=rows)
 
     def request_reload() -> None:
         if reloader.is_requested:

@@ -47,6 +47,7 @@ class _LazyGroup(click.Group):
         "aggregate": "roost.cli.commands.aggregate",
         "audit": "roost.cli.commands.audit",
         "capacity": "roost.cli.commands.capacity",
+        "change": "roost.cli.commands.change",
         "completion": "roost.cli.commands.completion",
         "conductor": "roost.cli.commands.conductor",
         "config": "roost.cli.commands.config",

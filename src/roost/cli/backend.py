@@ -74,11 +74,25 @@ class Api:
         Raises:
             BadRequest, NotFound, Conflict, Unavailable: as for ``request``.
         """
+        return self.list_first(name, query, count=None)
+
+    def list_first(
+        self, name: str, query: Mapping[str, str | bool | None], *, count: int | None
+    ) -> list[dict[str, Any]]:
+        """Fetch the first items of a list, page by page.
+
+        Args:
+            query: query parameters; None values are omitted.
+            count: maximum number of items; None: all.
+
+        Raises:
+            BadRequest, NotFound, Conflict, Unavailable: as for ``request``.
+        """
         parameters = {key: _query_text(value) for key, value in query.items() if value is not None}
         _check_nonempty(parameters.items())
         items: list[dict[str, Any]] = []
         cursor: str | None = ""
-        while cursor is not None:
+        while cursor is not None and (count is None or len(items) < count):
             page_query = {**parameters, **({"cursor": cursor} if cursor else {})}
             with _check_encoding():
                 path = f"{_path((name,))}?{urlencode(page_query)}"
@@ -87,7 +101,7 @@ class Api:
                 raise BadRequest(f"the server is not Roost: its answer has no {name}")
             items += page[name]
             cursor = page.get("next")
-        return items
+        return items[:count]
 
     def _request(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
         is_sent = body is not None and method in {"POST", "PATCH", "PUT"}
@@ -150,10 +164,11 @@ def open_api(backend: BackendOptions, *, is_read_only: bool) -> Iterator[Api]:
         database_of_settings(settings, backend.data, os.environ), settings, is_read_only=is_read_only
     )
 
+    # The changes of this process name the user of the machine, as an administrator without a project.
+    headers = {"x-auth-token": f"{_user_name()}:", "x-roles": "admin", "content-type": _JSON}
+
     def transport(method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        response = in_process.request(
-            method, path.removeprefix(_PREFIX), headers={"x-auth-token": "admin", "content-type": _JSON}, body=body
-        )
+        response = in_process.request(method, path.removeprefix(_PREFIX), headers=headers, body=body)
         return response.status, response.body
 
     try:
@@ -196,6 +211,16 @@ def _check_encoding() -> Iterator[None]:
         yield
     except UnicodeEncodeError as error:
         raise BadRequest(f"{error.object!r} is not text in the encoding of this terminal") from None
+
+
+def _user_name() -> str:
+    """Return the name of the user who runs this process; the user id if it has none."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def _query_text(value: str | bool | None) -> str:

@@ -38,6 +38,39 @@ data = click.option("--data", type=PATH, help="Folder of the database.")
 conf = click.option("--conf", type=PATH, help="Existing placement.conf; overrides the settings file.")
 
 
+_LEVELS, _FORMATS = ("debug", "info", "warning", "error"), ("auto", "text", "json")
+_LOG = "roost.cli.log"  # key of the options of the log in the context of a command
+
+
+def log(command: Command) -> Command:
+    """Add ``--log-level`` and ``--log-format``; ``log_overrides`` returns their values."""
+    level = click.option(
+        "--log-level",
+        type=click.Choice(_LEVELS),
+        expose_value=False,
+        callback=_remember_log,
+        help="Lowest level of logged events.  [info]",
+    )
+    form = click.option(
+        "--log-format",
+        type=click.Choice(_FORMATS),
+        expose_value=False,
+        callback=_remember_log,
+        help="Format of log lines; auto: text on a terminal, else JSON.  [auto]",
+    )
+    return level(form(command))
+
+
+def log_overrides() -> dict[str, str]:
+    """Return the settings of section ``log`` from the options of the current command."""
+    return dict(click.get_current_context().meta.get(_LOG, {}))
+
+
+def _remember_log(context: click.Context, option: click.Parameter, value: str | None) -> None:
+    if value is not None and option.name is not None:
+        context.meta.setdefault(_LOG, {})[option.name.removeprefix("log_")] = value
+
+
 def _read_nova_conf(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
     """Set ``$ROOST_NOVA_CONF`` to the file: this process and its children read the variable."""
     if path is None or context.resilient_parsing:

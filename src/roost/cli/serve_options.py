@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
+from msgspec.structs import replace
 
 from roost.cli import options
 
@@ -53,6 +54,7 @@ def server_options(*, listen: str) -> Callable[[Command], Command]:
                 options.config,
                 options.data,
                 options.conf,
+                options.log,
                 click.option(
                     "--workers", type=int, metavar="N", help="Server processes; more than 1 needs PostgreSQL.  [1]"
                 ),
@@ -96,6 +98,8 @@ def load_server_config(
 
     overrides = {name: value for name, value in placement_options.items() if value is not None}
     server = resolve_server_config(config, data, os.environ, conf=conf, database=database, overrides=overrides)
+    log_settings = replace(server.settings.log, **options.log_overrides())
+    server = replace(server, settings=replace(server.settings, log=log_settings))
     check_listening(server.settings.placement)
     tls_context(server.settings.placement)  # Fail before anything starts.
     for note in (*server.notes, *placement_policy(server.settings.placement).warnings):
@@ -118,8 +122,9 @@ def supervise(
     from roost.api.server.connection_limit import Connections, fit_connections
     from roost.api.server.listener import Server
     from roost.api.server.supervisor import Supervisor
-    from roost.observe import metrics
+    from roost.observe import log, metrics
 
+    log.configure(config.settings.log)
     settings = config.settings.placement
     with tempfile.TemporaryDirectory(prefix="roost-metrics-") as folder:
         os.environ[metrics.FOLDER_VARIABLE] = folder

@@ -15,7 +15,8 @@ class _Lines(logging.Handler):
             message = record.getMessage()
         except (TypeError, ValueError, KeyError):
             message = str(record.msg)
-        log.event("plugin_log", logger=record.name, level=record.levelname, message=message[:_MESSAGE_MAX])
+        fields = {"message": message[:_MESSAGE_MAX]}
+        log.write("plugin_log", fields, level=log.level_of(record), logger=record.name)
 
 
 def forward_log(module: str, level: str) -> None:

@@ -4,6 +4,7 @@
 ``views``: the database rows that a step reads.
 ``jobs``: periodic jobs, each run by the holder of its lease.
 ``story_feed``: the feed of new story lines.
+``story_log``: logs the new lines of stories.
 ``intake``: accepts requests and commits their operations.
 ``operation``: the parts of a step, common to all kinds of operations.
 ``steps``: one table of steps per kind of operation.

@@ -6,7 +6,7 @@ from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostSpec
 from roost.model.provider import ProviderSpec
 from roost.model.request import Request
-from roost.model.work.work_rows import Put
+from roost.model.work.work_rows import ChangeRow, Put
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,16 +22,18 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
     """Instances end and release their allocations; unknown ones are ignored."""
 
     instance_uuids: tuple[str, ...]
+    trail: tuple[ChangeRow, ...] = ()  # who ends them
 
 
 class NamedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request with a predetermined decision uuid, so that the client can find the decision after any failure."""
 
     request: Request
-    decision_uuid: str
+    decision_uuid: str = ""  # empty: a new one
     # Writes of work in the commit of the decision, granted or refused. If they were committed already, no decision
     # is made.
     work: tuple[Put, ...] = ()
+    change: ChangeRow | None = None  # who asks; the decision completes object and details
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):

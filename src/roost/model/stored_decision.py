@@ -80,6 +80,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     # The state of the columns at the decision: see ``Moment``.
     ahead: int = UNKNOWN
     seen: str = ""
+    user_id: str = ""
 
 
 # Value of ``seen`` in a decision with a remote Placement.
@@ -120,6 +121,7 @@ def pack(decision: Decision, *, checks_id: int, ahead: int = 0, seen: str = "") 
             found=decision.found,
             ahead=ahead,
             seen=seen,
+            user_id=decision.user_id,
         )
     )
 
@@ -172,6 +174,8 @@ def unpack(row: EvidenceRow, checks: bytes) -> Decision:
         settings_id=row.settings_id,
         search_s=record.search_s,
         rank_s=record.rank_s,
+        project_id=row.project_id,
+        user_id=record.user_id,
     )
 
 

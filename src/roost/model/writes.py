@@ -7,7 +7,7 @@ Ids are integers of the database; the id of an inventory is ``provider_id << CLA
 
 import msgspec
 
-from roost.model.work.work_rows import Put
+from roost.model.work.work_rows import ChangeRow, Put
 
 CLASS_BITS = 16
 CLASS_MASK = (1 << CLASS_BITS) - 1
@@ -284,6 +284,7 @@ class Item(msgspec.Struct, frozen=True):
     writes: tuple[Write, ...]
     evidence: tuple[EvidenceRow, ...] = ()
     work: tuple[Put, ...] = ()
+    trail: tuple[ChangeRow, ...] = ()  # who made these writes
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from roost.engine.columns.apply import apply, occupy, raise_generations, recount
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, StoreBroken, Unavailable
 from roost.model.work.operation import IO_TASKS
-from roost.model.work.work_rows import StatusRow
+from roost.model.work.work_rows import ChangeRow, StatusRow
 from roost.model.writes import (
     CLASS_BITS,
     Change,
@@ -256,10 +256,10 @@ class Current:
             apply(self.state, write)
         self._staged.append(item)
 
-    def stage_release(self, freed: Release) -> None:
+    def stage_release(self, freed: Release, trail: tuple[ChangeRow, ...] = ()) -> None:
         """Release consumers in the columns now, and in the store with the next commit."""
         apply(self.state, freed)
-        self._staged.append(Item(writes=(freed,)))
+        self._staged.append(Item(writes=(freed,), trail=trail))
         self.ahead += 1
 
     def flush(self) -> list[Refusal | None]:

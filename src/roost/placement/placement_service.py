@@ -9,6 +9,7 @@ from roost.engine.columns.state import State
 from roost.errors import BadRequest, NotFound
 from roost.model import names
 from roost.model.provider import Inventory, ProviderSpec
+from roost.model.work.work_rows import ChangeRow
 from roost.model.writes import (
     Claim,
     InventoryRow,
@@ -227,15 +228,20 @@ class Placement:
         """Discard the staged items after an error."""
         self._current.drop()
 
-    def release(self, consumer_uuids: Iterable[str]) -> int:
-        """Stage the release of consumers; return the number of them found."""
+    def release(self, consumer_uuids: Iterable[str], trail: tuple[ChangeRow, ...] = ()) -> int:
+        """Stage the release of consumers; return the number of them found.
+
+        Args:
+            trail: who releases them; committed with the first release.
+        """
         holders = self.state.holders
         count = 0
         for body in [_uuid_bytes(text, "consumer") for text in consumer_uuids]:
             holder = holders.get(body)
             if holder is None:
                 continue
-            self._current.stage_release(release_of(self.state, [holder]))
+            self._current.stage_release(release_of(self.state, [holder]), trail)
+            trail = ()
             count += 1
         return count
 

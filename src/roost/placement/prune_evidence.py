@@ -16,7 +16,11 @@ def prune(store: Store, bounds: roost_settings.Store, *, now_s: float) -> int:
     if bounds.snapshot_every_bytes:
         store.start_snapshot(every_bytes=bounds.snapshot_every_bytes)
     oldest_s = now_s - bounds.evidence_keep_days * _DAY_S
-    pruned = store.prune_work(older_than_s=oldest_s)
+    pruned = store.prune_work(
+        older_than_s=oldest_s,
+        changes_older_than_s=now_s - bounds.changes_keep_days * _DAY_S,
+        changes_max=bounds.changes_max,
+    )
     return pruned + store.prune(older_than_s=oldest_s, max_bytes=bounds.evidence_max_bytes)
 
 

@@ -7,7 +7,7 @@ from typing import Generic, Literal, TypeVar
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.request import Request
-from roost.model.work.work_rows import Put
+from roost.model.work.work_rows import ChangeRow, Put
 from roost.model.writes import Write
 
 Answer = TypeVar("Answer")
@@ -27,6 +27,7 @@ class Plan(Generic[Answer]):
     answer: Answer
     writes: tuple[Write, ...] = ()
     work: tuple[Put, ...] = ()  # committed with the writes
+    trail: tuple[ChangeRow, ...] = ()  # who made the writes; committed with them
     reads_work: bool = False  # whether the task reads its work itself, and so can run again after a concurrent step
     # In place of ``writes`` if a provider or host is created: returns the writes for its new identity.
     create: Callable[[int], tuple[Write, ...]] | None = None

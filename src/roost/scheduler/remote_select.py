@@ -30,7 +30,7 @@ from roost.ports import Placement, RemotePlacement
 from roost.scheduler.pipeline.choice import Choice
 from roost.scheduler.pipeline.consumption import Consumption
 from roost.scheduler.pipeline.host_picks import build_claim, build_pick, find_allocation
-from roost.scheduler.pipeline.stage import PendingRequest, choose_uuids, to_pending
+from roost.scheduler.pipeline.stage import PendingRequest, choose_uuids, to_pending, trail_of
 from roost.scheduler.select import Scheduler
 from roost.scheduler.shape.host_ranking import Ranking
 from roost.scheduler.shape.shape import Shape
@@ -139,7 +139,7 @@ class RemoteScheduler(Scheduler):
             return self._decide(to_pending(at, act))
         for uuid in act.instance_uuids:
             self._remote_search.remote.release(uuid)
-        self._placement.release(act.instance_uuids)
+        self._placement.release(act.instance_uuids, act.trail)
         self._placement.flush()
         return None
 
@@ -187,7 +187,8 @@ class RemoteScheduler(Scheduler):
         if choice.is_refused:
             self._give_back(choice)
         evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
-        self._placement.stage(Item(writes=(), evidence=(evidence,)))
+        pending.decision = decision
+        self._placement.stage(Item(writes=(), evidence=(evidence,), trail=trail_of(pending)))
         self._placement.flush()
         return decision
 

@@ -154,7 +154,7 @@ class Scheduler:
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
                     self._is_fresh = False
-                    self._attempt(results, at, partial(self._placement.release, act.instance_uuids))
+                    self._attempt(results, at, partial(self._placement.release, act.instance_uuids, act.trail))
                 else:
                     pending = to_pending(at, act)
                     move = pending.request.move
@@ -266,7 +266,7 @@ class Scheduler:
         """Read the changes of other processes, unless the caching driver did so recently."""
         age_s = self._clock.elapsed_s() - self._refreshed_s
         is_recent = age_s < self._settings.periodic_task_interval
-        if self._settings.driver == "caching" and is_recent and all(isinstance(act, Request) for act in acts):
+        if self._settings.driver == "caching" and is_recent and all(map(_is_unnamed, acts)):
             self._is_fresh = False
         else:
             self._refresh()
@@ -479,6 +479,8 @@ class Scheduler:
             settings_id=shape.settings_id,
             search_s=search_s,
             rank_s=rank_s,
+            project_id=pending.request.project_id,
+            user_id=pending.request.user_id,
         )
 
     def _evidence_row(self, decision: Decision, uuid: bytes, project_id: str, *, checks_id: int) -> EvidenceRow:
@@ -498,3 +500,8 @@ class Scheduler:
 
     def _evidence_source(self) -> str:
         return self._placement.visible_changes if self._host_search is None else REMOTE
+
+
+def _is_unnamed(act: Request | NamedRequest | Departure) -> bool:
+    """Return whether an act is a request for a new decision, without work in its commit."""
+    return isinstance(act, Request) or (isinstance(act, NamedRequest) and not act.decision_uuid and not act.work)

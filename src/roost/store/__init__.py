@@ -15,6 +15,7 @@ writes, they call ``judge`` on the rows of the batch.
 ``reader``: a read-only view of another store.
 ``rules``: commit rules and tables of every store.
 ``work_queries``: queries of operations, orders and other work.
+``old_changes``: deletion of old records of changes.
 ``dump``: a whole database as writes.
 ``snapshots``: the schedule of snapshots, and the process for writing them.
 ``snapshot_program``: the program that writes a snapshot.

@@ -1,5 +1,6 @@
 """A store for dry runs: it accepts every claim and stores nothing."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Never
@@ -60,7 +61,9 @@ class DryStore:
         """See ``Store.past``. A dry run has no history."""
         return None
 
-    def prune_work(self, *, older_than_s: float) -> int:
+    def prune_work(
+        self, *, older_than_s: float, changes_older_than_s: float = -math.inf, changes_max: int | None = None
+    ) -> int:
         """See ``Store.prune_work``. A dry run has no work."""
         return 0
 

@@ -1,5 +1,6 @@
 """A store without a database, for tests and simulation."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -13,11 +14,12 @@ from roost.model.work.work_rows import AgentRow
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
 from roost.store.dump import writes_of
+from roost.store.old_changes import find_old_changes
 from roost.store.rules.codec import CODECS, decode_writes, encode_writes
 from roost.store.rules.commit_rules import are_committable, judge
 from roost.store.rules.decision_filter import is_wanted
 from roost.store.rules.row_cache import RowCache
-from roost.store.rules.schema import Table
+from roost.store.rules.schema import CHANGE_RECORD, Table
 from roost.store.work_queries import RowQuery, WorkQueries, find_expired, select_rows
 
 _PRUNED_PER_CALL = 2500
@@ -214,10 +216,15 @@ class MemoryStore:
             pruned += 1
         return pruned
 
-    def prune_work(self, *, older_than_s: float) -> int:
+    def prune_work(
+        self, *, older_than_s: float, changes_older_than_s: float = -math.inf, changes_max: int | None = None
+    ) -> int:
         """See ``Store.prune_work``."""
-        tables = self._shared.tables.by_name()
-        expired = find_expired(partial(_find, self._shared.tables), older_than_s, limit=_PRUNED_PER_CALL)
+        tables, rows = self._shared.tables.by_name(), partial(_find, self._shared.tables)
+        count = len(tables[CHANGE_RECORD.name].rows)
+        excess = 0 if changes_max is None else min(_PRUNED_PER_CALL, max(0, count - changes_max))
+        expired = find_expired(rows, older_than_s, limit=_PRUNED_PER_CALL)
+        expired += find_old_changes(rows, changes_older_than_s, excess=excess, limit=_PRUNED_PER_CALL)
         for table, keys in expired:
             for (key,) in keys:
                 tables[table.name].forget(key)

@@ -1,5 +1,6 @@
 """A read-only store on a database; other processes may serve it at the same time."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Never
@@ -110,7 +111,9 @@ class ReadingStore:
         """See ``Store.prune``. Nothing is deleted."""
         return 0
 
-    def prune_work(self, *, older_than_s: float) -> int:
+    def prune_work(
+        self, *, older_than_s: float, changes_older_than_s: float = -math.inf, changes_max: int | None = None
+    ) -> int:
         """See ``Store.prune_work``. Nothing is deleted."""
         return 0
 

@@ -6,8 +6,10 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Protocol
 
 from roost.errors import report_corruption
+from roost.model.work.change_query import ChangeQuery
 from roost.model.work.work_rows import (
     AgentRow,
+    ChangeRow,
     EventRow,
     LeaseRow,
     MigrationRow,
@@ -18,14 +20,23 @@ from roost.model.work.work_rows import (
 )
 from roost.store.rules.codec import R, work_of
 from roost.store.rules.footprint import Values
-from roost.store.rules.schema import EVENT, INSTANCE_STATUS, MIGRATION, OPERATION, ORDERS, WORK, Table, select
+from roost.store.rules.schema import (
+    EVENT,
+    INSTANCE_STATUS,
+    MIGRATION,
+    OPERATION,
+    ORDERS,
+    WORK,
+    Table,
+    select,
+)
 
 
 class Condition(NamedTuple):
     """A condition on a column; for ``in`` the value is a sequence."""
 
     column: str
-    operator: Literal["=", ">", ">=", "<=", "in"]
+    operator: Literal["=", "<", ">", ">=", "<=", "in"]
     value: Any
 
 
@@ -68,6 +79,10 @@ _BY_TIME = ("created_at_s", "id")
 _OPEN_OPERATIONS = IndexedSubset("outcome = ''", lambda row: row.outcome == "")
 _OPEN_ORDERS = IndexedSubset("state IN ('waiting', 'taken')", lambda row: row.state in {"waiting", "taken"})
 _ENDED_OPERATIONS = IndexedSubset("outcome <> ''", lambda row: row.outcome != "")
+_RARE_CHANGES = IndexedSubset(
+    "kind NOT IN ('allocation.update', 'allocation.delete')",
+    lambda row: row.kind not in {"allocation.update", "allocation.delete"},
+)
 _ENDED_ROWS = {
     MIGRATION: IndexedSubset(
         "status IN ('confirmed', 'reverted', 'failed')", lambda row: row.status in {"confirmed", "reverted", "failed"}
@@ -218,6 +233,38 @@ class WorkQueries:
         """See ``WorkReader.events_since``."""
         return self._find(EventRow, [Condition("at_s", ">=", at_s)], order=("at_s", "id"), limit=limit)
 
+    def changes(self, query: ChangeQuery) -> list[ChangeRow]:
+        """See ``WorkReader.changes``."""
+        filters = _equal_conditions(
+            object=query.object or None,
+            user_id=query.user_id or None,
+            project_id=query.project_id,
+            request_id=query.request_id or None,
+        )
+        if query.kinds is not None:
+            filters.append(Condition("kind", "in", query.kinds))
+        if query.since_s is not None:
+            filters.append(Condition("at_s", ">=", query.since_s))
+        if query.until_s is not None:
+            filters.append(Condition("at_s", "<=", query.until_s))
+        if query.before is None:
+            return self._newest_changes(filters, query.newest)
+        # The changes of one commit have the same time.
+        at_s, number = query.before
+        found = self._newest_changes(
+            [*filters, Condition("at_s", "=", at_s), Condition("id", "<", number)], query.newest
+        )
+        left = query.newest - len(found)
+        return found + (self._newest_changes([*filters, Condition("at_s", "<", at_s)], left) if left else [])
+
+    def rare_changes_since(self, at_s: float, *, limit: int) -> list[ChangeRow]:
+        """See ``WorkReader.rare_changes_since``."""
+        conditions = [Condition("at_s", ">=", at_s)]
+        return self._find(ChangeRow, conditions, order=("at_s", "id"), limit=limit, subset=_RARE_CHANGES)
+
+    def _newest_changes(self, conditions: Sequence[Condition], newest: int) -> list[ChangeRow]:
+        return self._find(ChangeRow, conditions, order=("at_s", "id"), is_descending=True, limit=newest)
+
     def agents(self) -> list[AgentRow]:
         """See ``WorkReader.agents``. Databases sort texts differently, so sort here."""
         return sorted(self._find(AgentRow, [], order=("host",)), key=lambda agent: agent.host)
@@ -348,6 +395,8 @@ def _narrow(rows: list[WorkRow], condition: Condition) -> list[WorkRow]:
     match condition.operator:
         case "=":
             return [row for row in rows if column(row) == wanted]
+        case "<":
+            return [row for row in rows if column(row) < wanted]
         case "in":
             return [row for row in rows if column(row) in wanted]
         case ">":

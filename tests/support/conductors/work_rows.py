@@ -6,6 +6,7 @@ import msgspec
 
 from roost.model.work.work_rows import (
     AgentRow,
+    ChangeRow,
     EventRow,
     LeaseRow,
     MigrationRow,
@@ -95,3 +96,18 @@ def event(number: int = 1, /, **changes: Any) -> EventRow:
 def replacement(row: Any, /, **changes: Any) -> Put:
     """Return the write that replaces a row with its next version."""
     return Put(msgspec.structs.replace(row, version=row.version + 1, **changes), expected=row.version)
+
+
+def change(number: int = 1, /, **changes: Any) -> ChangeRow:
+    known: dict[str, Any] = {
+        "id": number,
+        "at_s": 1000.0 + number,
+        "kind": "host.disable",
+        "object": "host-1",
+        "user_id": "alice",
+        "project_id": "ops",
+        "roles": "admin,member",
+        "request_id": f"req-{number}",
+        "body": b'{"reason":"old"}',
+    }
+    return ChangeRow(**(known | changes))

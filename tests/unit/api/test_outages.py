@@ -7,6 +7,8 @@ from roost.api.outages import Outages
 from roost.errors import Conflict, StoreBroken, StoreGone
 from roost.placement.write_plan import Plan
 
+HEAD = {"time", "level", "logger"}  # of every line
+
 
 class Clock:
     """A clock that a test sets."""
@@ -38,7 +40,7 @@ def log_lines(capfd):
 
     def log_lines():
         lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
-        return [{name: value for name, value in line.items() if name != "time_s"} for line in lines]
+        return [{name: value for name, value in line.items() if name not in HEAD} for line in lines]
 
     return log_lines
 

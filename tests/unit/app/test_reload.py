@@ -1,9 +1,11 @@
 import json
 import signal
 
+import msgspec
 import pytest
 
 from roost.app import Reloader, open_roost
+from roost.model.settings.log_settings import Log
 from tests.support.fleets.products import fleet, request
 
 
@@ -113,3 +115,12 @@ def test_signal_requests_a_reload_and_the_owner_performs_it(product, reloader, f
     finally:
         signal.signal(signal.SIGHUP, before)
     assert len(events()) == 1
+
+
+def test_reload_changes_the_log_but_not_the_options_of_the_command_line(product, file):
+    at_start = product.settings
+    product.use(msgspec.structs.replace(at_start, log=Log(format="json")))
+    reloader = Reloader(product, config=file, environ={}, file_settings=at_start)
+    file.write_text('[log]\nlevel = "error"\nformat = "text"\n')
+    assert reloader.reload()
+    assert product.settings.log == Log(level="error", format="json")

@@ -181,3 +181,21 @@ def test_token_option_is_sent_to_the_server(run, folder):
     with serve(noun="up", folder=folder) as server:
         code, _, error = run("host", "list", "--url", server.address, "--token", "joe")
     assert (code, "role" in error) == (1, True)
+
+
+def test_changes_tell_who_disabled_a_host(command):
+    command("host", "set", "host-1", "--disable", "--reason", "bad disk")
+    command("host", "set", "host-1", "--enable")
+    command("flavor", "set", "small", "--vcpus", "1", "--memory-mb", "64")
+    (disabled,) = json.loads(command("change", "list", "--object", "host-1", "--kind", "host.disable", "--json"))
+    assert (disabled["object"], disabled["details"]) == ("host-1", {"reason": "bad disk"})
+    assert disabled["user_id"]
+    lines = command("change", "list").splitlines()
+    assert lines[0].split() == ["time", "user", "project", "kind", "object", "details"]
+    assert [line.split()[4] for line in lines[1:4]] == ["flavor.create", "host.enable", "host.disable"]
+    assert [line.split()[4] for line in command("change", "list", "--newest", "1").splitlines()[1:2]] == [
+        "flavor.create"
+    ]
+    assert json.loads(command("change", "list", "--until", "2001-01-01", "--json")) == []
+    assert len(json.loads(command("change", "list", "--since", "1h", "--all", "--json"))) == 3
+    assert "must be like 90m" in command("change", "list", "--since", "soon", code=2)

@@ -190,7 +190,7 @@ def test_sample_package_filters_hosts_and_its_log_lines_appear(acme, hidden):
     result = run_roost(acme, *DECIDE, hidden=hidden)
     assert result.stdout.startswith("granted: a\n"), result.stderr
     assert re.search(r"^  AcmeFilter +1 -> +1 ", result.stdout, re.MULTILINE)
-    line = '"event":"plugin_log","logger":"acmefilter","level":"INFO","message":"Extra spec value was \'bar\'"'
+    line = '"level":"info","logger":"acmefilter","event":"plugin_log","message":"Extra spec value was \'bar\'"'
     assert line in result.stderr
     write_files(acme, {"nova.conf": ACME_CONF + "[scheduler]\nplugin_log_level = WARNING\n"})
     assert "plugin_log" not in run_roost(acme, *DECIDE, hidden=hidden).stderr

@@ -126,7 +126,7 @@ class _EventHandler(logging.Handler):
     """Converts log records of the middleware to events."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        log.event("keystone", level=record.levelname.lower(), message=record.getMessage())
+        log.write("keystone", {"message": record.getMessage()}, level=log.level_of(record), logger=record.name)
 
 
 def _accept_all(_environ: _Environ, start_response: Callable[..., object]) -> Iterable[bytes]:

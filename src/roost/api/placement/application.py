@@ -7,6 +7,7 @@ from typing import ClassVar
 from roost.api import problems
 from roost.api.accept_header import acceptable_types
 from roost.api.answer_options import DEFAULTS, Options
+from roost.api.changes.change_note import note_of
 from roost.api.http import (
     JSON,
     Admission,
@@ -28,7 +29,7 @@ from roost.model.placement.microversions import Version
 from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Task
-from roost.placement.write_plan import Plan
+from roost.placement.write_plan import Act, Again, Plan
 
 Allows = Callable[[str, Identity, Mapping[str, str]], bool]  # policy, identity, target
 _VERSION_HEADER = "openstack-api-version"
@@ -68,10 +69,10 @@ class Application:
         handler = route.handler
 
         # The annotation is quoted, because otherwise each request would evaluate it.
-        def task(current: Current) -> "Response | Plan[Response]":
+        def task(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
             ownership.check(request, current.state)
             self._new_names.check(request, current.state)
-            return handler(request, current)
+            return request.sign(handler(request, current), current)
 
         return Admission(enter=lambda: task)
 
@@ -97,6 +98,7 @@ class Application:
         if not request.supports(route.since):
             raise Problem(404)
         request.work = route.work
+        request.change = note_of(route.policy, request.parameters)
         self._check_policy(route, request)
         return route
 
@@ -134,6 +136,7 @@ class Application:
         if not isinstance(error, RoostError):
             log.fault(request.request_id, error)
         problem = problems.problem_of(error)
+        request.problem = problem.text
         content_type, body = _format_error(request, problem)
         headers = {**problem.headers, "content-type": content_type}
         response = Response(status=problem.status, body=body, headers=headers)

@@ -22,6 +22,7 @@ def respond_accepted(
         uuid: of the operation.
         body: None: an ``OperationReference``.
     """
+    call.note(operation=uuid)
     response = respond_with_location(call, uuid, body=body)
     return plan_response(plan, response) if isinstance(plan, Plan) else mark_replay(response)
 

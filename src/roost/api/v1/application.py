@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from roost.api import problems
 from roost.api.access.policy import Policy
+from roost.api.changes.change_note import note_of
 from roost.api.http import Admission, Identify, Request, Response
 from roost.api.problems import Problem
 from roost.api.v1 import idempotency, openapi, permission, policies
@@ -77,6 +78,8 @@ class Application:
         try:
             body, query = _decode_request(request, route)
             request.work = route.work if getattr(body, "dry_run", True) else "point"
+            if getattr(body, "dry_run", False):
+                request.change = None
         except Exception as error:  # noqa: BLE001  # every request gets an answer
             return self.fail(request, error)
         handler, keys = route.handler, self._keys if route.is_keyed else None
@@ -93,7 +96,7 @@ class Application:
                 query=query,
                 allows=self._allows,
             )
-            return handler(call) if keys is None else keys.answer(call, handler)
+            return request.sign(handler(call) if keys is None else keys.answer(call, handler), current)
 
         return task
 
@@ -116,6 +119,7 @@ class Application:
         if route is None:
             allowed = ", ".join(methods)
             raise Problem(405, f"{request.route} supports only {allowed}", headers={"allow": allowed})
+        request.change = note_of(route.policy, request.parameters)
         permission.check(self._allows, route.policy, request.identity)
         if route.is_keyed and "idempotency-key" in request.headers:
             idempotency.check(request.headers["idempotency-key"])
@@ -138,6 +142,7 @@ class Application:
         if not isinstance(error, RoostError):
             log.fault(request.request_id, error)
         problem = problems.problem_of(error)
+        request.problem = problem.text
         headers = {**problem.headers, "content-type": CONTENT_TYPE}
         body = as_json(problem, request_id=request.request_id)
         return self.finish(request, Response(status=problem.status, body=body, headers=headers))

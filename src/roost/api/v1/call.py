@@ -104,6 +104,10 @@ class Call:
         if not identity.may_touch(host):
             raise Problem(403, f"this token may only touch {identity.bounds}, not {host}")
 
+    def note(self, kind: str = "", *objects: str, **details: str) -> None:
+        """Describe the change of this call; see ``ChangeNote.set``."""
+        self.request.note(kind, *objects, **details)
+
     def require_thread(self) -> None:
         """Leave this call to the thread that owns the columns, even if it was fast the last time.
 

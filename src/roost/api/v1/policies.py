@@ -37,7 +37,7 @@ _POLICIES: Mapping[str, str] = {
         hosts:show migrations:list migrations:show services:list zones:list
     """,
     "reader_api": """
-        decisions:list decisions:show decisions:why decisions:replay groups:list groups:show instances:list
+        changes:list decisions:list decisions:show decisions:why decisions:replay groups:list groups:show instances:list
         instances:show operations:show flavors:list flavors:show images:list images:show
     """,
 }

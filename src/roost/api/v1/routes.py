@@ -9,6 +9,7 @@ from roost.api.v1.handlers import (
     agents,
     aggregates,
     capacity,
+    changes,
     decisions,
     drain,
     events,
@@ -31,6 +32,7 @@ from roost.api.v1.schemas.aggregates import (
     ZonesList,
 )
 from roost.api.v1.schemas.capacity import CapacityBody, CapacityQuery
+from roost.api.v1.schemas.changes import ChangesPage, ChangesQuery
 from roost.api.v1.schemas.decisions import (
     DecisionBody,
     DecisionsPage,
@@ -198,6 +200,15 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
 }
 
 _FLEET: Mapping[str, Mapping[str, Route]] = {
+    "/changes": {
+        "GET": Route(
+            handler=changes.list_changes,
+            about="List the changes by clients, newest first.",
+            query=ChangesQuery,
+            answer=ChangesPage,
+            work="past",
+        ),
+    },
     "/aggregates": {
         "GET": Route(
             handler=aggregates.list_aggregates, about="List aggregates.", query=AggregatesQuery, answer=AggregatesPage

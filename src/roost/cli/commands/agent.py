@@ -8,7 +8,7 @@ import click
 from msgspec.structs import replace
 
 from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
-from roost.cli.options import FOLDER, PATH, config
+from roost.cli.options import FOLDER, PATH, config, log, log_overrides
 from roost.cli.text.plain_text import format_time
 from roost.cli.text.tables import Table, fields, format_list
 from roost.cli.token_source import token_options
@@ -37,6 +37,7 @@ from roost.errors import Conflict
     help="Folder of provider config files.  [from the settings]",
 )
 @config
+@log
 @click.pass_context
 def agent(
     context: click.Context,
@@ -54,7 +55,7 @@ def agent(
 ) -> None:
     """Run the agent of a host: report its inventory, and execute the orders of the server.
 
-    Print one line at the start, then log JSON lines to standard error. SIGTERM and SIGINT stop the agent after its
+    Print one line at the start, then log to standard error. SIGTERM and SIGINT stop the agent after its
     current work; a second signal stops it at once. Guests keep running.
     """
     if context.invoked_subcommand is not None:
@@ -79,6 +80,7 @@ def agent(
         state=_state_folder(state_dir, is_fleet=fleet is not None),
         settings=settings.agent,
         is_packing=settings.compute.packing_host_numa_cells_allocation_strategy,
+        log=replace(settings.log, **log_overrides()),
     )
     if provider_config is not None:
         agent_options = replace(

@@ -22,6 +22,7 @@ _LISTEN = "127.0.0.1:0"
 @click.option("--database", metavar="URL", help="PostgreSQL URL.  [from the settings]")
 @options.config
 @options.data
+@options.log
 def conductor(
     *, cells: tuple[str, ...], listen: str | None, database: str | None, config: Path | None, data: Path | None
 ) -> None:

@@ -1,9 +1,6 @@
 """``roost why``: explain a stored decision."""
 
 import os
-import re
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,15 +9,14 @@ import msgspec
 from click.core import ParameterSource
 
 from roost.cli import options
+from roost.cli.text.moments import parse_moment
 from roost.cli.text.plain_text import escape_json
-from roost.errors import AuditFailed, BadRequest, NotFound
+from roost.errors import AuditFailed, NotFound
 
 if TYPE_CHECKING:
     from roost.app import Roost
 
 _NEWEST = ("last", "last-refused")
-_SPAN = re.compile(r"([0-9]{1,9})([smhdw])")
-_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 _HELP = """Explain a stored decision, on the state at the time of the decision. ID is a uuid, `last`, or `last-refused`.
 
@@ -66,7 +62,7 @@ def why(
         raise click.UsageError("give either ID or --summary; --replay needs ID")
     if since is not None and not is_summary:
         raise click.UsageError("--since needs --summary")
-    since_s = 0.0 if since is None else _parse_since(since)
+    since_s = 0.0 if since is None else parse_moment(since, option="--since")
     nova_conf_source = click.get_current_context().get_parameter_source("nova_conf")
     is_own = config is None and nova_conf_source is not ParameterSource.COMMANDLINE
     # With --replay the settings are for the replay, and do not select the database.
@@ -98,15 +94,3 @@ def _find_uuid(roost: "Roost", name: str) -> str:
     if not newest:
         raise NotFound("decision", name)
     return newest[0].uuid
-
-
-def _parse_since(text: str) -> float:
-    """Parse a time, either a duration before now or a date; return seconds since the epoch."""
-    span = _SPAN.fullmatch(text)
-    if span is not None:
-        return time.time() - int(span[1]) * _SECONDS[span[2]]
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise BadRequest(f"--since must be like 90m, 12h, 7d or 2026-01-31T12:00, got {text!r}") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

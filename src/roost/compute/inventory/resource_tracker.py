@@ -340,7 +340,7 @@ class Tracker:
         """Log an event unless the last one of its subject had the same value."""
         if self._logged.get(subject) != value:
             self._logged[subject] = value
-            log.event(event, host=self._host, **fields)
+            log.write(event, {"host": self._host, **fields})
 
 
 def _check_pieces(node: str, use: HostUse) -> None:

@@ -26,3 +26,12 @@ def line(
     return Put(
         EventRow(id=number, at_s=now_s, instance_uuid=instance_uuid, operation_id=operation_id, kind=kind, body=body)
     )
+
+
+def event_type_of(row: EventRow) -> str:
+    """Return the type of an event: its subject, then its kind."""
+    if row.instance_uuid is not None:
+        return f"instance.{row.kind}"
+    # Rows about agents can belong to an operation, such as the cleanup of a host.
+    is_of_agent = row.kind.startswith("agent.") or not row.operation_id
+    return row.kind if is_of_agent else f"operation.{row.kind}"

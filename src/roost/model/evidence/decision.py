@@ -96,6 +96,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     settings_id: int = 0  # id of the stored settings document
     search_s: float = 0.0
     rank_s: float = 0.0
+    project_id: str = ""  # of the request, like the user
+    user_id: str = ""
 
     @property
     def is_granted(self) -> bool:

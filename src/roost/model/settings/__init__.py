@@ -3,6 +3,7 @@
 ``roost_settings``: all sections together; scheduler, store and others.
 ``agent_settings``: section agent.
 ``conductor_settings``: section conductor.
+``log_settings``: section log.
 ``notification_settings``: section notifications.
 ``placement_settings``: section placement.
 """

@@ -138,9 +138,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         "content-type",
         "accept",
     )
-    log_requests: Annotated[
-        bool, Meta(description="Whether to log every request as a line of JSON on standard error.")
-    ] = False
+    log_requests: Annotated[bool, Meta(description="Whether to log every request as a line on standard error.")] = False
     body_max_bytes: Annotated[int, Meta(description="Upper bound of the body of a request in bytes, else 413.")] = (
         16 * 2**20
     )

@@ -9,6 +9,7 @@ from msgspec import Meta
 from roost.model.devices.pci import check_aliases
 from roost.model.settings.agent_settings import Agent
 from roost.model.settings.conductor_settings import Conductor
+from roost.model.settings.log_settings import Log
 from roost.model.settings.notification_settings import Notifications
 from roost.model.settings.placement_settings import Placement
 
@@ -179,6 +180,10 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     evidence_max_bytes: Annotated[
         int, Meta(description="Upper bound of decisions, the feed of changes and snapshots in bytes.")
     ] = 4 * 2**30
+    changes_keep_days: Annotated[float, Meta(description="Days to keep the records of changes by clients.")] = 90.0
+    changes_max: Annotated[
+        int, Meta(description="Approximate upper bound of records of changes; the oldest are deleted beyond it.")
+    ] = 500_000
     snapshot_every_bytes: Annotated[
         int,
         Meta(
@@ -203,7 +208,13 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise ValueError(f"synchronous must be FULL or NORMAL, got {self.synchronous!r}")
         if self.group_max < 1:
             raise ValueError(f"group_max must be 1 or more, got {self.group_max}")
-        for name in ("evidence_keep_days", "evidence_max_bytes", "snapshot_every_bytes"):
+        for name in (
+            "evidence_keep_days",
+            "evidence_max_bytes",
+            "changes_keep_days",
+            "changes_max",
+            "snapshot_every_bytes",
+        ):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
         if self.pooler not in ("none", "session"):
@@ -227,6 +238,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     placement: Placement = Placement()
     notifications: Notifications = Notifications()
     agent: Agent = Agent()
+    log: Log = Log()
     tables: dict[str, dict[str, Any]] = {}  # options of rules: section -> key -> value
 
     def body(self) -> bytes:

@@ -4,6 +4,7 @@
 ``change_memory``: stored state of rebuild, shelve, unshelve and drain.
 ``builds``: builds: orders, attempts and outcomes.
 ``work_rows``: rows of the database, committed with claims.
+``change_query``: a query for changes by clients.
 ``orders``: protocol of agents and server.
 ``agent_terms``: resources of a node, and terms of its inventory.
 ``device_spec``: selection of PCI devices for Placement.

@@ -1,7 +1,7 @@
 """Work: the rows of conductors, committed with claims and releases.
 
-They are never part of the feed or the columns. The version of each row detects concurrent writers; a row of ``event``
-never changes. Times are seconds since the epoch, uuids are 16 bytes.
+They are never part of the feed or the columns. The version of each row detects concurrent writers; rows of ``event``
+and ``change_record`` never change. Times are seconds since the epoch, uuids are 16 bytes.
 """
 
 from typing import Literal
@@ -77,6 +77,9 @@ class OperationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     created_at_s: float
     changed_at_s: float
     version: int = 1
+    user_id: str = ""  # the client that requested it, like project_id and request_id; empty: a conductor
+    project_id: str = ""
+    request_id: str = ""
 
 
 class OrderRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -134,6 +137,20 @@ class EventRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     operation_id: int = 0
     kind: str
     body: bytes = b""
+
+
+class ChangeRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A change by a client, committed with its writes. It is never changed, and no verdict depends on it."""
+
+    id: int
+    at_s: float
+    kind: str  # noun and verb, such as ``host.disable``
+    object: str = ""  # name or uuid; empty: none
+    user_id: str = ""  # empty: the server itself
+    project_id: str = ""
+    roles: str = ""  # separated by commas
+    request_id: str = ""
+    body: bytes = b""  # JSON: details by name
 
 
 WorkRow = AgentRow | StatusRow | OperationRow | OrderRow | MigrationRow | LeaseRow | EventRow

@@ -26,7 +26,7 @@ def request_of(decision: Decision, store: Store) -> Request:
     """
     request = _read(decision, store.document(decision.request_id), Request)
     uuids = tuple(pick.instance_uuid for pick in decision.picks)
-    return msgspec.structs.replace(request, count=decision.count, instance_uuids=uuids)
+    return msgspec.structs.replace(request, count=decision.count, instance_uuids=uuids, user_id=decision.user_id)
 
 
 def settings_of(decision: Decision, store: Store) -> Settings:

@@ -2,15 +2,20 @@
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import NamedRequest
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
-from roost.model.work.work_rows import Put
+from roost.model.work.work_rows import ChangeRow, Put
 from roost.model.writes import EvidenceRow, Item, Write
 from roost.ports import Random
+
+# Characters of a detail in a record of a change.
+_TEXT_MAX = 300
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,6 +26,7 @@ class PendingRequest:
     request: Request
     uuid: bytes | None = None  # of its decision; None: generate one
     work: tuple[Put, ...] = ()  # committed with the decision, granted or refused
+    change: ChangeRow | None = None  # who asks
     lost: list[str] = field(default_factory=list)  # hosts lost to other processes
     races: int = 0  # number of lost races; one race may lose several hosts
     item_position: int = -1  # position of its item in the next commit; -1: an unconfirmed refusal, without an item
@@ -32,9 +38,9 @@ def to_pending(at: int, act: Request | NamedRequest) -> PendingRequest:
     """Wrap a request as a pending one."""
     if isinstance(act, Request):
         return PendingRequest(at=at, request=act)
-    uuid = uuid_bytes(act.decision_uuid)
-    assert uuid is not None, act.decision_uuid
-    return PendingRequest(at=at, request=act.request, uuid=uuid, work=act.work)
+    uuid = uuid_bytes(act.decision_uuid) if act.decision_uuid else None
+    assert uuid is not None or not act.decision_uuid, act.decision_uuid
+    return PendingRequest(at=at, request=act.request, uuid=uuid, work=act.work, change=act.change)
 
 
 def choose_uuids(pending: PendingRequest, state: State, random: Random) -> tuple[bytes, list[bytes]]:
@@ -67,4 +73,16 @@ def build_item(pending: PendingRequest, writes: tuple[Write, ...]) -> Item:
         writes: the claim, after the release of a moving instance; none for a refusal.
     """
     assert pending.evidence is not None, "a decision has evidence"
-    return Item(writes=writes, evidence=(pending.evidence,), work=pending.work)
+    return Item(writes=writes, evidence=(pending.evidence,), work=pending.work, trail=trail_of(pending))
+
+
+def trail_of(pending: PendingRequest) -> tuple[ChangeRow, ...]:
+    """Return the record of who asked for a decision, with the uuid and the outcome of the decision."""
+    if pending.change is None or pending.decision is None:
+        return ()
+    decision = pending.decision
+    details = {"outcome": decision.outcome, "hosts": ", ".join(dict.fromkeys(pick.host for pick in decision.picks))}
+    if decision.reason:
+        details["reason"] = decision.reason
+    body = msgspec.json.encode({name: text[:_TEXT_MAX] for name, text in details.items() if text})
+    return (msgspec.structs.replace(pending.change, object=decision.uuid, body=body),)

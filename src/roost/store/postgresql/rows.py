@@ -16,6 +16,7 @@ from roost.store.rules.footprint import Footprint, Value, Values
 from roost.store.rules.row_cache import RowCache
 from roost.store.rules.schema import (
     ALLOCATION,
+    CHANGE_RECORD,
     CONSUMER,
     DECISION,
     DOCUMENT,
@@ -113,6 +114,7 @@ def batch_statement(batch: Batch, token: int) -> Statement:
         (INSTANCE, batch.instances),
         (DOCUMENT, batch.documents),
         (DECISION, batch.decisions),
+        (CHANGE_RECORD, batch.trail),
     ):
         if new_rows:
             parts.append(table.name)
@@ -139,7 +141,7 @@ def _add_phases(consumers: Sequence[Value], ends: Sequence[int]) -> list[Values]
 
 
 _UUID = CONSUMER.columns.index("uuid")
-_INSERTS = {table.name: table for table in (CONSUMER, ALLOCATION, INSTANCE, DOCUMENT, DECISION)}
+_INSERTS = {table.name: table for table in (CONSUMER, ALLOCATION, INSTANCE, DOCUMENT, DECISION, CHANGE_RECORD)}
 
 
 @functools.cache

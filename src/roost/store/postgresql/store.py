@@ -1,5 +1,6 @@
 """The store for several processes: one PostgreSQL database."""
 
+import math
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.observe import log
 from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
+from roost.store.old_changes import COUNT_CHANGES, ChangeCount
 from roost.store.postgresql import history as postgresql_history
 from roost.store.postgresql import link, work
 from roost.store.postgresql.arrays import Array
@@ -112,6 +114,7 @@ class PostgresStore:
             )
         self._snapshots = SnapshotProcess(url)
         self._snapshot: str | None = None
+        self._change_count = ChangeCount()
         self._own: list[int] = []  # positions of own changes after the snapshot
         self._blocks: dict[str, tuple[int, int]] = {}  # next identity, end of the block
         self._position = 0
@@ -344,14 +347,26 @@ class PostgresStore:
             limit=_PRUNED_PER_CALL,
         )
 
-    def prune_work(self, *, older_than_s: float) -> int:
+    def prune_work(
+        self, *, older_than_s: float, changes_older_than_s: float = -math.inf, changes_max: int | None = None
+    ) -> int:
         """See ``Store.prune_work``."""
         try:
+            excess = self._change_count.take_excess(self._count_changes, changes_max, limit=_PRUNED_PER_CALL)
             deadline_s = self._settings.bulk_deadline_s
             with self._link.use_connection(deadline_s=deadline_s) as connection, connection.transaction():
-                return work.delete_expired(connection, older_than_s, limit=_PRUNED_PER_CALL)
+                return work.delete_expired(
+                    connection,
+                    older_than_s,
+                    changes_older_than_s=changes_older_than_s,
+                    excess=excess,
+                    limit=_PRUNED_PER_CALL,
+                )
         except (ConnectionLost, errors.DeadlockDetected):
             return 0  # The next call retries.
+
+    def _count_changes(self) -> int:
+        return int(self._read(COUNT_CHANGES, ())[0][0])
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``."""

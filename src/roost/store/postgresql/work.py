@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from roost.model.settings.roost_settings import Store as Settings
+from roost.store.old_changes import find_old_changes
 from roost.store.postgresql.arrays import Array
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import Link
@@ -43,13 +44,16 @@ class WorkRows:
         self._link.close()
 
 
-def delete_expired(connection: Connection, older_than_s: float, *, limit: int) -> int:
-    """Delete expired work in the running transaction; return the number of rows."""
+def delete_expired(
+    connection: Connection, older_than_s: float, *, changes_older_than_s: float, excess: int, limit: int
+) -> int:
+    """Delete expired work and old changes in the running transaction; return the number of rows."""
 
     def find(query: RowQuery) -> list[tuple[Any, ...]]:
         return connection.execute(*_build_query(query), prepare=True, binary=True).fetchall()
 
     expired = find_expired(find, older_than_s, limit=limit)
+    expired += find_old_changes(find, changes_older_than_s, excess=excess, limit=limit)
     for table, keys in expired:
         column, kind = table.key[0], table.types_of(table.key)[0]
         text = f"DELETE FROM {table.name} WHERE {column} = ANY (%b)"  # noqa: S608  # our names

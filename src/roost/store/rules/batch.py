@@ -35,6 +35,7 @@ class Batch:
         "places",
         "released",
         "stocks",
+        "trail",
         "writes",
     )
 
@@ -49,6 +50,7 @@ class Batch:
         self.instances: list[Values] = []
         self.documents: list[Values] = []
         self.decisions: list[Values] = []
+        self.trail: list[Values] = []
         self.released: dict[int, None] = {}  # in order
         # Counts of released and of claimed consumers at the end of each phase. A release after a claim begins a new
         # phase. A batch may release a uuid and then claim it again, but not the reverse.
@@ -76,6 +78,8 @@ def gather(items: Sequence[Item]) -> Batch | None:
             if not is_usual:
                 return None
         batch.writes.extend(item.writes)
+        if item.trail:
+            batch.trail.extend(map(_AS_TUPLE, item.trail))
         if item.evidence:
             batch.decisions.extend(map(_AS_TUPLE, item.evidence))
     return batch

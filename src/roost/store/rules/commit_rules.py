@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from roost.model.names import uuid_text
-from roost.model.work.work_rows import Put
+from roost.model.work.work_rows import ChangeRow, Put
 from roost.model.writes import Item, Refusal, Write
 from roost.store.rules.footprint import Footprint
 from roost.store.rules.row_cache import RowCache
-from roost.store.rules.schema import WORK, Table
+from roost.store.rules.schema import CHANGE_RECORD, WORK, Table
 from roost.store.rules.writes import WRITE_RULES
 from roost.store.rules.writes.providers import judge_trees
 
@@ -27,6 +27,8 @@ def find_footprint(items: Iterable[Item]) -> Footprint:
             footprint.add("decision", "id", row.id)
         for put in item.work:
             _collect_work(footprint, put)
+        for change in item.trail:
+            footprint.add(CHANGE_RECORD.name, "id", change.id)
     return footprint
 
 
@@ -49,6 +51,8 @@ def judge(cache: RowCache, item: Item) -> Refusal | None:
             cache.decisions.put(row)
     if refusal is None:
         refusal = _judge_work(cache, item.work)
+    if refusal is None:
+        refusal = _judge_trail(cache, item.trail)
     if refusal is None:
         cache.accept()
     else:
@@ -82,6 +86,15 @@ def _judge_work(cache: RowCache, puts: Sequence[Put]) -> Refusal | None:
             return _refuse_work("generation", put, table)
         if put.is_change:
             cached.put(row)
+    return None
+
+
+def _judge_trail(cache: RowCache, trail: Sequence[ChangeRow]) -> Refusal | None:
+    cached = cache.work[ChangeRow]
+    for row in trail:
+        if cached.get(row.id) is not None:
+            return Refusal("duplicate", CHANGE_RECORD.name, row.id)
+        cached.put(row)
     return None
 
 

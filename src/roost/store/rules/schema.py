@@ -8,7 +8,7 @@ from roost.errors import StoreOutdated
 from roost.model.work import work_rows
 
 # The newest migration. Migrations are numbered, so that an older program recognises a newer database.
-SCHEMA_VERSION = "0005"
+SCHEMA_VERSION = "0006"
 
 ColumnType = Literal["bigint", "float8", "text", "bytea", "uuid"]
 
@@ -103,7 +103,7 @@ OPERATION = _table(
     "operation",
     "id uuid:uuid kind:text instance_uuid:uuid turn parent_id cell:text step:text is_undoing is_cancelled "
     "outcome:text due_at_s:float8 owner:text owned_until_s:float8 body:bytea created_at_s:float8 "
-    "changed_at_s:float8 version",
+    "changed_at_s:float8 version user_id:text project_id:text request_id:text",
     key="id",
     uniques=("uuid",),
     is_updated=True,
@@ -126,6 +126,11 @@ MIGRATION = _table(
 )
 LEASE = _table("lease", "name:text owner:text until_s:float8 version", key="name", is_updated=True)
 EVENT = _table("event", "id at_s:float8 instance_uuid:uuid operation_id kind:text body:bytea", key="id")
+CHANGE_RECORD = _table(
+    "change_record",
+    "id at_s:float8 kind:text object:text user_id:text project_id:text roles:text request_id:text body:bytea",
+    key="id",
+)
 WORK: dict[type[msgspec.Struct], Table] = {
     work_rows.AgentRow: AGENT,
     work_rows.StatusRow: INSTANCE_STATUS,
@@ -134,6 +139,7 @@ WORK: dict[type[msgspec.Struct], Table] = {
     work_rows.MigrationRow: MIGRATION,
     work_rows.LeaseRow: LEASE,
     work_rows.EventRow: EVENT,
+    work_rows.ChangeRow: CHANGE_RECORD,
 }
 
 # The next number of each kind and, on PostgreSQL, the row ``epoch``, which changes at each restore.
@@ -163,6 +169,7 @@ BLOCK_SIZES = {
     "order": 256,
     "migration": 64,
     "event": 4096,
+    "change": 4096,
 }
 SEQUENCE_TABLES = {
     "symbol": "symbol",
@@ -178,6 +185,7 @@ SEQUENCE_TABLES = {
     "order": "orders",
     "migration": "migration",
     "event": "event",
+    "change": "change_record",
 }
 
 

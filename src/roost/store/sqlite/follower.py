@@ -4,6 +4,7 @@ Each call opens the file and closes it again, so that the process holds no conne
 inherit connections of SQLite.
 """
 
+import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
@@ -133,7 +134,9 @@ class SqliteFollower:
         """See ``Store.prune``. Nothing is deleted."""
         return 0
 
-    def prune_work(self, *, older_than_s: float) -> int:
+    def prune_work(
+        self, *, older_than_s: float, changes_older_than_s: float = -math.inf, changes_max: int | None = None
+    ) -> int:
         """See ``Store.prune_work``. Nothing is deleted."""
         return 0
 

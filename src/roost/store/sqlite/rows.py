@@ -10,6 +10,7 @@ from roost.store.rules.footprint import Footprint, Values
 from roost.store.rules.row_cache import RowCache
 from roost.store.rules.schema import (
     ALLOCATION,
+    CHANGE_RECORD,
     CONSUMER,
     DECISION,
     DOCUMENT,
@@ -52,7 +53,7 @@ def delete(table: Table) -> str:
     return f"DELETE FROM {table.name} {_where(table.key)}"  # noqa: S608
 
 
-_INSERT = {table.name: insert(table) for table in (CONSUMER, ALLOCATION, INSTANCE, DOCUMENT, DECISION)}
+_INSERT = {table.name: insert(table) for table in (CONSUMER, ALLOCATION, INSTANCE, DOCUMENT, DECISION, CHANGE_RECORD)}
 _DELETE_CONSUMER = delete(CONSUMER)
 _DELETE_INSTANCE = delete(INSTANCE)
 _DELETE_ALLOCATIONS = delete(ALLOCATION)
@@ -90,6 +91,8 @@ def write_batch(connection: sqlite3.Connection, batch: Batch) -> bool:
             many(_INSERT["document"], batch.documents)
         if batch.decisions:
             many(_INSERT["decision"], batch.decisions)
+        if batch.trail:
+            many(_INSERT["change_record"], batch.trail)
     except sqlite3.IntegrityError:
         return False
     return True

@@ -1,5 +1,6 @@
 """The embedded store: one SQLite file, one serving process."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -9,6 +10,7 @@ from roost.errors import StoreBroken
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
+from roost.store.old_changes import COUNT_CHANGES, ChangeCount
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.commit_rules import are_committable, find_footprint, judge
@@ -71,6 +73,7 @@ class SqliteStore:
         self.path = Path(path)
         self._now_s = now_s
         self._snapshots = SnapshotProcess(str(self.path.absolute()))
+        self._change_count = ChangeCount()
         self._lock: file.FileLock | None = None
         if is_read_only:
             self._connection = file.open_reader(self.path)
@@ -314,10 +317,23 @@ class SqliteStore:
         )
         return oldest, deletions
 
-    def prune_work(self, *, older_than_s: float) -> int:
+    def prune_work(
+        self, *, older_than_s: float, changes_older_than_s: float = -math.inf, changes_max: int | None = None
+    ) -> int:
         """See ``Store.prune_work``."""
         with file.translate_errors(self.path), self._transaction():
-            return work.delete_expired(self._connection, older_than_s, limit=_PRUNED_PER_CALL)
+            excess = self._change_count.take_excess(self._count_changes, changes_max, limit=_PRUNED_PER_CALL)
+            return work.delete_expired(
+                self._connection,
+                older_than_s,
+                changes_older_than_s=changes_older_than_s,
+                excess=excess,
+                limit=_PRUNED_PER_CALL,
+            )
+
+    def _count_changes(self) -> int:
+        (count,) = self._connection.execute(COUNT_CHANGES).fetchone()
+        return int(count)
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.ports import Clock
+from roost.store.old_changes import find_old_changes
 from roost.store.rules.schema import Table
 from roost.store.sqlite.file import open_reader, translate_errors
 from roost.store.sqlite.rows import delete
@@ -55,9 +56,13 @@ def find(connection: sqlite3.Connection, query: RowQuery) -> list[tuple[Any, ...
     return connection.execute(statement(query, _condition), values).fetchall()
 
 
-def delete_expired(connection: sqlite3.Connection, older_than_s: float, *, limit: int) -> int:
-    """Delete expired work in its own transaction; return the number of rows."""
-    expired = find_expired(partial(find, connection), older_than_s, limit=limit)
+def delete_expired(
+    connection: sqlite3.Connection, older_than_s: float, *, changes_older_than_s: float, excess: int, limit: int
+) -> int:
+    """Delete expired work and old changes in its own transaction; return the number of rows."""
+    rows = partial(find, connection)
+    expired = find_expired(rows, older_than_s, limit=limit)
+    expired += find_old_changes(rows, changes_older_than_s, excess=excess, limit=limit)
     if expired:
         connection.execute("BEGIN IMMEDIATE")
         for table, keys in expired:

@@ -1,6 +1,7 @@
 """``/allocations``: the allocations of consumers."""
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -17,6 +18,9 @@ from roost.placement.current import Current
 from roost.placement.write_plan import Plan
 from roost.placement.writes import claims, providers
 from roost.placement.writes.claims import ConsumerSpec
+
+# Maximum number of providers in the note of a change.
+_PROVIDERS_MAX = 10
 
 
 def show(request: Request, current: Current) -> Response:
@@ -137,8 +141,19 @@ def _plan(
     request: Request, current: Current, specs: list[ConsumerSpec], *, unknown_class: str
 ) -> Response | Plan[Response]:
     done = make_response(request, status=204)
+    _note(request, specs)
     writes = claims.plan_replacement(current, specs, unknown_class=unknown_class).writes
     return Plan(writes=writes, answer=done) if writes else done
+
+
+def _note(request: Request, specs: list[ConsumerSpec]) -> None:
+    """Describe the change of consumers."""
+    names = dict.fromkeys(provider for spec in specs for provider in spec.amounts)
+    request.note(
+        "allocation.update" if names else "allocation.delete",
+        *(uuid_text(spec.uuid) for spec in specs),
+        providers=", ".join(islice(names, _PROVIDERS_MAX)),
+    )
 
 
 def _spec(uuid: bytes, described: Mapping[str, Any], options: Options) -> ConsumerSpec:

@@ -99,6 +99,7 @@ def create(request: Request, current: Current) -> Response | Plan[Response]:
     """Create a provider."""
     body = creation_body(request)
     number = uuid_form(body.get("uuid") or str(uuid.uuid4()))
+    request.note("", number, name=body["name"])
     creation = providers.plan_creation(
         current.state, uuid=number, name=body["name"], parent_uuid=body.get("parent_provider_uuid")
     )

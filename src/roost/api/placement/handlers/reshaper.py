@@ -40,6 +40,7 @@ _SCHEMAS = {
 def post(request: Request, current: Current) -> Plan[Response]:
     """Replace inventories and allocations, all or none."""
     offers, specs = offers_and_specs(request)
+    request.note("", *(offer.uuid for offer in offers), consumers=f"{len(specs):,}")
     writes = reshape(current, offers, specs)
     return Plan(writes=writes, answer=make_response(request, status=204))
 

@@ -43,6 +43,7 @@ def new_name(request: Request) -> str:
 def create(request: Request, current: Current) -> Plan[Response]:
     """Create a class."""
     name = new_name(request)
+    request.note("", name)
     writes = resource_classes.plan_creation(current, name)
     return Plan(writes=writes, answer=make_response(request, status=201, headers=_location(request, name)))
 

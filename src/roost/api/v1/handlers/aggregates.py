@@ -82,6 +82,7 @@ def create(call: Call) -> Plan[Response]:
         raise Conflict(f"there is an aggregate {uuid} already")
     write = aggregate_writes.creation(current, Aggregate(uuid=uuid, name=body.name, metadata=metadata))
     aggregate = _show_written(state, write)
+    call.note("", uuid, name=body.name)
     url = call.request.location(f"/aggregates/{aggregate.uuid}")["location"]
     return Plan(answer=json_response(aggregate, status=201, location=url), writes=(write,))
 
@@ -104,6 +105,7 @@ def change(call: Call) -> Plan[Response] | Response:
         write = aggregate_writes.change(state, number, name=name, metadata=metadata)
     except BadRequest as error:
         raise field_problem("$", str(error)) from None
+    call.note(name=state.aggregate_names[number] if name is None else name)
     if write is None:
         return json_response(_show_aggregate(state, number))
     return Plan(answer=json_response(_show_written(state, write)), writes=(write,))
@@ -116,6 +118,7 @@ def delete(call: Call) -> Plan[Response]:
     """
     state = call.current.state
     number = aggregate_writes.aggregate_of(state, call.parameter("uuid"))
+    call.note(name=state.aggregate_names[number])
     return Plan(answer=Response(status=204), writes=aggregate_writes.end(state, number))
 
 
@@ -126,6 +129,7 @@ def join(call: Call) -> Plan[Response] | Response:
     """
     state = call.current.state
     number = aggregate_writes.aggregate_of(state, call.parameter("uuid"))
+    call.note(aggregate=state.aggregates.name_of(number), name=state.aggregate_names[number])
     writes = aggregate_writes.join(state, number, rows_of_service(state, call.parameter("host")))
     return Plan(answer=Response(status=204), writes=writes) if writes else Response(status=204)
 
@@ -137,6 +141,7 @@ def leave(call: Call) -> Plan[Response]:
     """
     state = call.current.state
     number = aggregate_writes.aggregate_of(state, call.parameter("uuid"))
+    call.note(aggregate=state.aggregates.name_of(number), name=state.aggregate_names[number])
     writes = aggregate_writes.leave(state, number, rows_of_service(state, call.parameter("host")))
     return Plan(answer=Response(status=204), writes=writes)
 

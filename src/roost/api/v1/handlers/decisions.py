@@ -157,6 +157,7 @@ def advance(call: Call) -> Response | Plan[Response]:
             call.current, remote, decision, instance_uuid=body.instance_uuid, from_host=body.from_host
         )
         return json_response(NextStep(pick=show_pick(pick), left=left))
+    call.note(instance=body.instance_uuid or "")
     step = next_alternate(call.current, decision, body.instance_uuid, from_host=body.from_host)
     answer = json_response(NextStep(pick=show_pick(step.pick), left=step.remaining))
     return Plan(answer=answer, writes=(step.release, step.claim))
@@ -215,7 +216,7 @@ def request_of(call: Call, body: InstanceRequestBody, *, before: Request | None 
     """
     if before is not None:
         body = _resolve_as_before(call, body, before)
-    document: RequestDocument = body
+    document: RequestDocument = _with_client(call, body)
     if isinstance(body.flavor, str):
         flavor = find_flavor(body.flavor, call.product.flavors(), at="$.flavor")
         document = msgspec.structs.replace(document, flavor=_entry(flavor))
@@ -229,6 +230,13 @@ def request_of(call: Call, body: InstanceRequestBody, *, before: Request | None 
         for problem in call.product.rules.request_problems(request):
             raise field_problem("$", problem)
     return request
+
+
+def _with_client(call: Call, body: InstanceRequestBody) -> InstanceRequestBody:
+    """Return a body with user and project of the client where it has none; a moving instance keeps its project."""
+    identity = call.identity
+    project_id = body.project_id or ("" if body.move is not None else identity.project_id)
+    return msgspec.structs.replace(body, project_id=project_id, user_id=body.user_id or identity.user_id)
 
 
 def _resolve_as_before(call: Call, body: InstanceRequestBody, before: Request) -> InstanceRequestBody:
@@ -255,8 +263,16 @@ def _respond_created(call: Call, result: Result) -> Response:
     if isinstance(result, Exception):
         raise result
     assert result is not None, "each request gets a decision"
+    _note(call, result)
     url = call.request.location(f"/decisions/{result.uuid}")["location"]
     return json_response(show_decision(result), status=201, location=url)
+
+
+def _note(call: Call, decision: Decision) -> None:
+    """Describe a decision for the log."""
+    hosts = ", ".join(dict.fromkeys(pick.host for pick in decision.picks))
+    instances = ", ".join(pick.instance_uuid for pick in decision.picks)
+    call.note("", decision.uuid, outcome=decision.outcome, hosts=hosts, instances=instances, reason=decision.reason)
 
 
 def _decide_with_key(call: Call, body: DecisionBody, request: Request) -> Act[Response]:
@@ -305,6 +321,6 @@ def _find_replay(call: Call, body: DecisionBody) -> Response | None:
 
 
 def _is_answer(before: Request, request: Request, decision: Decision) -> bool:
-    """Return whether a decision answers a request; users are not compared, since they are not stored."""
+    """Return whether a decision answers a request; users are not compared, since older decisions do not have them."""
     uuids = request.instance_uuids if decision.is_granted else ()
-    return before == msgspec.structs.replace(request, instance_uuids=uuids, user_id="")
+    return before == msgspec.structs.replace(request, instance_uuids=uuids, user_id=before.user_id)

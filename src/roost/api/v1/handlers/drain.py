@@ -33,6 +33,7 @@ def drain(call: Call) -> Response | Plan[Response]:
     if body.dry_run:
         return json_response(_plan(call, body))
     uuid = operation_uuid(call)
+    call.note(at_once=f"{body.at_once}", disable="true" if body.disable else "false")
     previous = reader.operation_by_uuid(uuid)
     if previous is not None:
         check_same(call, is_same=_is_same(previous, call.parameter("host"), at_once=body.at_once))

@@ -82,6 +82,7 @@ def create(call: Call) -> Plan[Response] | Response:
         policy=body.policy,
         max_server_per_host=body.max_server_per_host or 1,
     )
+    call.note("", group.uuid, name=group.name)
     previous, response = current.state.groups_by_uuid.get(group.uuid), _respond_created(call, group)
     if previous is None:
         return Plan(answer=response, writes=(group_creation(current, group),))

@@ -89,9 +89,20 @@ def change_service(call: Call) -> Plan[Response] | Response:
         facts = apply_service_change(state, rows, change)
     except BadRequest as error:
         raise field_problem("$.disabled_reason", str(error)) from None
+    forced_down = "" if body.forced_down is None else str(body.forced_down).lower()
+    call.note(_kind_of(body), state.hosts.names[rows[0]], reason=body.disabled_reason or "", forced_down=forced_down)
     answer = json_response(_show_service(state, rows, facts, uptime=Uptime(call)))
     writes = writes_of_facts(state, rows, facts)
     return Plan(answer=answer, writes=writes) if writes else answer
+
+
+def _kind_of(patch: ServicePatch) -> str:
+    """Return the kind of a change of a service."""
+    if patch.disabled is not None:
+        return "host.disable" if patch.disabled else "host.enable"
+    if patch.forced_down is not None:
+        return "host.force_down" if patch.forced_down else "host.force_up"
+    return "host.update"
 
 
 def _zones(call: Call) -> list[Scope]:

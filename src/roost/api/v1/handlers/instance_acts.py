@@ -66,6 +66,7 @@ def create(call: Call) -> Response | Plan[Response]:
         name=body.name,
         now_s=reader.now_s(),
     )
+    call.note("", *map(uuid_form, request.instance_uuids), name=body.name, flavor=request.flavor.name)
     response = AcceptedInstances(
         operation=name,
         instances=[uuid_form(each) for each in request.instance_uuids],

@@ -114,7 +114,10 @@ def _image(name: str, body: bytes) -> ShownImage:
 
 
 def _store(call: Call, noun: Noun, *, body: bytes, answer: Response) -> Plan[Response] | Response:
-    writes = plan_document(call.current.state, noun, call.parameter("name"), body=body)
+    name = call.parameter("name")
+    if name not in bodies_of(call.current.state, noun):
+        call.note(f"{noun}.create")
+    writes = plan_document(call.current.state, noun, name, body=body)
     return Plan(answer=answer, writes=writes) if writes else answer
 
 

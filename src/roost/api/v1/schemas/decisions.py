@@ -78,6 +78,8 @@ class ShownDecision(msgspec.Struct, frozen=True, kw_only=True):
     decided_at_s: Annotated[float, Meta(description="Time of the decision, in seconds since the epoch.")]
     outcome: Annotated[Literal["granted", "refused"], Meta(description="All instances got a host, or none did.")]
     reason: Annotated[str, Meta(description="Reason of a refusal, in one line; otherwise empty.")]
+    project_id: Annotated[str, Meta(description="Project of the instances; empty: none.")]
+    user_id: Annotated[str, Meta(description="User of the request; empty: unknown.")]
     dry_run: Annotated[bool, Meta(description="Whether nothing was claimed or stored.")]
     count: Annotated[int, Meta(description="Number of requested instances.")]
     found: Annotated[int, Meta(description="Number of instances for which the search found a host.")]
@@ -196,6 +198,8 @@ def show_decision(decision: Decision, *, dry_run: bool = False) -> ShownDecision
         decided_at_s=decision.decided_at_s,
         outcome=decision.outcome,
         reason=decision.reason,
+        project_id=decision.project_id,
+        user_id=decision.user_id,
         dry_run=dry_run,
         count=decision.count,
         found=decision.found,

@@ -1,0 +1,95 @@
+"""Records of changes: who made the writes of a plan or an act."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from roost.api.changes.change_note import ChangeNote
+from roost.model.fleet import Departure, NamedRequest
+from roost.model.request import Request
+from roost.model.work.work_rows import ChangeRow, EventRow, OperationRow, Put
+from roost.placement.current import Current
+from roost.placement.write_plan import Act, Answer, Deed, Plan
+
+# Maximum number of records of one change; each is of one object.
+_OBJECTS_MAX = 1000
+# Characters of a name or detail in a record.
+_TEXT_MAX = 300
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Author:
+    """The client of a change."""
+
+    user_id: str
+    project_id: str
+    roles: frozenset[str]
+    request_id: str
+
+
+def sign_plan(plan: Plan[Answer], note: ChangeNote, author: Author, *, current: Current) -> Plan[Answer]:
+    """Return a plan with records of its change; its new operations and story lines name the author, too."""
+    if not (plan.writes or plan.work or plan.create):
+        return plan
+    work = tuple(_sign(put, author) for put in plan.work)
+    return replace(plan, work=work, trail=rows_of(note, author, new_id=_ids_of(current), at_s=current.state.now_s))
+
+
+def sign_act(act: Act[Answer], note: ChangeNote, author: Author, *, current: Current) -> Act[Answer]:
+    """Return an act with a record of its change; a decision completes the record."""
+    rows = rows_of(note, author, new_id=_ids_of(current), at_s=current.state.now_s)
+    return replace(act, deed=_sign_deed(act.deed, rows))
+
+
+def rows_of(note: ChangeNote, author: Author, *, new_id: Callable[[], int], at_s: float) -> tuple[ChangeRow, ...]:
+    """Return one record per changed object."""
+    details = {name: text[:_TEXT_MAX] for name, text in note.details.items()}
+    if len(note.objects) > _OBJECTS_MAX:
+        details["objects"] = f"{len(note.objects):,}"
+    body, roles = _encode(details) if details else b"", ",".join(sorted(author.roles))[:_TEXT_MAX]
+    return tuple(
+        ChangeRow(
+            id=new_id(),
+            at_s=at_s,
+            kind=note.kind,
+            object=name[:_TEXT_MAX],
+            user_id=author.user_id,
+            project_id=author.project_id,
+            roles=roles,
+            request_id=author.request_id,
+            body=body,
+        )
+        for name in note.objects[:_OBJECTS_MAX] or ("",)
+    )
+
+
+def _ids_of(current: Current) -> Callable[[], int]:
+    return lambda: current.new_id("change")
+
+
+def _sign(put: Put, author: Author) -> Put:
+    """Return new operations and story lines with their author; other work stays."""
+    match put.row:
+        case OperationRow() as row if put.expected is None:
+            signed = msgspec.structs.replace(
+                row, user_id=author.user_id, project_id=author.project_id, request_id=author.request_id
+            )
+            return Put(signed)
+        case EventRow() as row:
+            details = msgspec.json.decode(row.body, type=dict[str, str]) if row.body else {}
+            who = {"user": author.user_id, "project": author.project_id, "request_id": author.request_id}
+            body = _encode({**details, **{name: text for name, text in who.items() if text}})
+            return Put(msgspec.structs.replace(row, body=body))
+    return put
+
+
+def _sign_deed(deed: Deed, rows: tuple[ChangeRow, ...]) -> Deed:
+    match deed:
+        case Request():
+            return NamedRequest(request=deed, change=rows[0])
+        case NamedRequest():
+            return msgspec.structs.replace(deed, change=rows[0])
+        case Departure():
+            return msgspec.structs.replace(deed, trail=rows)

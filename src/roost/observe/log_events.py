@@ -1,0 +1,118 @@
+"""Every event of the log, with its level and meaning; ``docs/logging.md`` has the same table."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from roost.model.settings.log_settings import Level
+
+
+class LogEvent(NamedTuple):
+    """The level and the meaning of one event."""
+
+    level: Level
+    meaning: str
+
+
+def _events(level: Level, **meanings: str) -> dict[str, LogEvent]:
+    return {name: LogEvent(level, meaning) for name, meaning in meanings.items()}
+
+
+# What clients and conductors do.
+ACTS: Mapping[str, LogEvent] = {
+    **_events(
+        "info",
+        change="A client changed data, or its change was refused: `kind`, `object`, `result`, who, and details.",
+        story="A line of the story of an instance, operation or agent, such as `agent.ready`: `kind` and details.",
+        request="An answered request, with `placement.log_requests`.",
+    ),
+    **_events(
+        "warning",
+        login_refused="A request had no valid token; `client` is its address.",
+        access_refused="A policy, or the bounds of a token, refused a request.",
+    ),
+}
+SERVERS: Mapping[str, LogEvent] = {
+    **_events(
+        "info",
+        server_begins="A server process accepts requests.",
+        server_ends="A server process has stopped.",
+        conductor_begins="A conductor has started.",
+        settings_loaded="The settings were read again and are in use.",
+        settings_unchanged="The settings were read again, and are the same.",
+        certificate_loaded="The TLS certificate was read again.",
+        tokens_read="The token file was read again.",
+        database_is_well="Writes of the deciding thread succeed again.",
+        database_usable="Requests of clients succeed again.",
+        webhook_is_well="The receiver of the webhook accepts events again.",
+        placement_is_well="The remote Placement answers again.",
+        wait_ends="A client waited for an operation until the server or the database ended the wait.",
+        poll_ends="An agent waited for orders until the server or the database ended the wait.",
+        plugin_log="A line of a plug-in, at the level of the plug-in.",
+        python_log="A line of Python's logging from Roost or a library, at its level.",
+        keystone="A line of the Keystone middleware, at its level.",
+    ),
+    **_events(
+        "warning",
+        settings_refused="The new settings are wrong; the server keeps the previous ones.",
+        certificate_refused="The new TLS certificate is wrong; the server keeps the previous one.",
+        tokens_kept="The new token file is wrong; the server keeps the previous tokens.",
+        database_fails="The deciding thread gets an error from the database.",
+        database_failed_over="Another PostgreSQL server took over.",
+        database_unusable="Requests of clients fail because of the database; at most one line a minute.",
+        commits_not_synchronous="A failover of PostgreSQL may lose acknowledged commits.",
+        webhook_fails="The receiver of the webhook does not accept events.",
+        placement_fails="The remote Placement does not answer.",
+        connections_refused="Connections were refused because of `placement.connections_max`.",
+        connections_max_lowered="The limit of open files allows fewer connections than the setting.",
+        reader_cannot_start="The reader process cannot start.",
+        worker_ended="A worker process ended and starts again.",
+        service_disabled="A conductor disabled a service after failed builds.",
+    ),
+    **_events(
+        "error",
+        fault="An unexpected error, with its traceback unless the message explains it.",
+    ),
+}
+AGENTS: Mapping[str, LogEvent] = {
+    **_events(
+        "info",
+        agent_begins="An agent has started.",
+        server_is_back="All requests to the server have an answer again.",
+        node_resources="The resources of a node, when they change.",
+        node_dropped="The providers of a permanently removed node were deleted.",
+        reshape="The fake driver moved classes to another provider.",
+        reshape_begun="A reshape begins.",
+        allocation_released="The allocation of an instance that is deleted or elsewhere was released.",
+        devices_healed="A guest got the missing allocation of its PCI device.",
+        saved_image_dropped="The image of a deleted instance was dropped.",
+    ),
+    **_events(
+        "warning",
+        server_is_away="A request to the server failed; the agent tries again.",
+        register_refused="The server refused to register an agent.",
+        report_refused="The server refused the facts of a node.",
+        poll_failed="The server refused a poll.",
+        driver_not_ready="The driver cannot start yet.",
+        node_not_updated="An update of a node failed.",
+        node_left="A permanently removed node still has allocations.",
+        provider_config="A provider config file has no effect, or only a part of it.",
+        provider_in_use="A provider has allocations, so it stays.",
+        placement_away="Placement does not answer.",
+        candidates_refused="Placement refused a search for candidates.",
+        claim_refused="Placement refused a claim.",
+        move_refused="Placement refused to move allocations.",
+        allocations_not_cleaned="Old allocations of a node could not be checked.",
+        allocation_kept="The allocation of an instance elsewhere changed meanwhile, so it stays.",
+        allocation_doubtful="An allocation of an instance that is perhaps elsewhere stays.",
+        nodes_not_dropped="The providers of a permanently removed node could not be deleted.",
+        uses_differ="The allocation of a guest differs from its use.",
+        device_gone="A PCI device with allocations does not exist now.",
+        saved_images_stay="The agent could not check saved images.",
+    ),
+    **_events(
+        "error",
+        agent_ends="An agent ended because of a problem.",
+        hangs="A call of the driver takes too long.",
+    ),
+}
+EVENTS: Mapping[str, LogEvent] = {**ACTS, **SERVERS, **AGENTS}
