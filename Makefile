@@ -5,6 +5,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 ATTACK_ARGS ?=
+EXTRAS ?= postgresql
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -24,7 +25,7 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: attack help demo test test-all check tidy format sim reference reference-nova differential openstack libvirt soak bench bench-agents bench-peers parity golden lock clean
+.PHONY: attack dist help wheels demo test test-all check tidy format sim reference reference-nova differential openstack libvirt soak bench bench-agents bench-peers parity golden lock clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,6 +100,17 @@ parity: $(DEV) ## write the tables of features and their tests into docs/parity.
 
 golden: $(DEV) ## rewrite the golden files; review the diff
 	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden tests/docs/test_operations.py $(PYTEST_ARGS)
+
+# Hatchling gives every file of the archives the same time, so equal sources give equal archives.
+dist: $(DEV) ## build the wheel and the sdist into dist
+	@$(BIN)/python -m hatchling build --clean --directory dist
+
+# The lock has the versions that were tested. libvirt-python has no wheel: pip builds it here, against the C library.
+wheels: dist ## collect the wheel and all that it needs in dist/wheels (EXTRAS=postgresql,keystone adds extras)
+	@rm -rf dist/wheels
+	$(PIP) wheel --constraint requirements-dev.lock --wheel-dir dist/wheels \
+		"roost[$(EXTRAS)] @ file://$$(ls "$(CURDIR)"/dist/roost-*.whl)"
+	@ls dist/wheels
 
 lock: ## choose new versions and write both lock files
 	@"$(PYTHON)" -m venv .venv-lock

@@ -59,6 +59,15 @@ def quote_value(value: object) -> str:
     return text if len(text) <= _QUOTED_MAX else f"{text[:_QUOTED_MAX]}…"
 
 
+def extra_hint(extra: str) -> str:
+    """Describe how to install an extra; the name without a file could be another package of an index.
+
+    >>> extra_hint("plot")
+    "install Roost with its extra plot, as in pip install 'roost[plot] @ file:///PATH/OF/WHEEL'"
+    """
+    return f"install Roost with its extra {extra}, as in pip install 'roost[{extra}] @ file:///PATH/OF/WHEEL'"
+
+
 class RoostError(Exception):
     """Base of all expected errors; ``exit_code`` is the exit code of the command."""
 

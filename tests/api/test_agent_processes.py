@@ -163,7 +163,12 @@ def test_periodic_reshape_setting_ends_the_agent_or_only_logs(server, tmp_path, 
 @pytest.mark.parametrize(
     ("options", "code", "sentence"),
     [
-        (["--driver", "fake"], 2, "--server and --driver are required to run an agent; see `roost agent --help`"),
+        (["--server", "http://127.0.0.1:1"], 2, "--driver is required to run an agent; see `roost agent --help`"),
+        (
+            ["--driver", "fake"],
+            2,
+            "name the server of the agent with --server, or in the setting agent.servers; see `roost agent --help`",
+        ),
         (["--server", "http://127.0.0.1:1", "--driver", "nope"], 3, "driver nope: is none of fake, libvirt"),
         (
             ["--server", "http://127.0.0.1:1", "--driver", "fake", "--option", "x"],

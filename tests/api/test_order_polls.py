@@ -12,6 +12,7 @@ import pytest
 from roost.api.access.authentication import as_toml, new_token
 from roost.api.asgi import ABORT, AsgiApplication
 from roost.client.agent_server import HttpServer
+from roost.client.server_list import ServerList
 from roost.errors import BadSettings, NotFound
 from roost.model.host import HostFacts
 from roost.model.settings.placement_settings import Placement as Settings
@@ -164,7 +165,11 @@ def serve_product(folder, *words):
 
 
 def client(server):
-    return closing(HttpServer(server.address, token="admin", draw=lambda: 0.5, pause=lambda _: False))
+    return closing(
+        HttpServer(
+            ServerList([server.address], setting="--server"), token="admin", draw=lambda: 0.5, pause=lambda _: False
+        )
+    )
 
 
 def test_agent_registers_reports_polls_and_is_superseded(tmp_path):
@@ -211,7 +216,9 @@ def test_token_of_another_host_stops_the_agent(tmp_path):
     settings = 'auth_strategy = "tokens"\ntokens_file = "tokens.toml"'
     with serve(noun="up", folder=tmp_path, settings=settings) as server:
         for token, sentence in ((text, "this token may only touch host a, not b"), ("x", "authentication is required")):
-            agent = HttpServer(server.address, token=token, draw=lambda: 0.5, pause=lambda _: False)
+            agent = HttpServer(
+                ServerList([server.address], setting="--server"), token=token, draw=lambda: 0.5, pause=lambda _: False
+            )
             with closing(agent), pytest.raises(BadSettings, match=sentence):
                 agent.register("b", Registration(run=RUN, driver="fake", nodes=()))
 

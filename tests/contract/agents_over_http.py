@@ -14,6 +14,7 @@ from roost.api.server.listener import Server, listen_on, url_of
 from roost.api.server.mount import Mount
 from roost.app.conductor_thread import ConductorThread
 from roost.client.agent_server import HttpServer
+from roost.client.server_list import ServerList
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
@@ -62,7 +63,12 @@ def running_agent(url, *, life=1, host=HOST, options=None, journal=None, track=P
         track: creates the tracker from a driver and a journal.
     """
     stop = threading.Event()
-    server = HttpServer(url, token="admin", draw=lambda: 0.5, pause=lambda seconds: not stop.wait(seconds))
+    server = HttpServer(
+        ServerList([url], setting="agent.servers"),
+        token="admin",
+        draw=lambda: 0.5,
+        pause=lambda seconds: not stop.wait(seconds),
+    )
     driver, journal, run = load("fake", options or {}), journal or Journal(None), uuid_named(f"run {life} of {host}")
     tracker = track(driver, journal)
     executor = OrderExecutor(host, run=run, driver=driver, journal=journal, use_of=tracker.use)

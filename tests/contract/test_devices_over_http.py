@@ -10,6 +10,7 @@ import pytest
 from roost.app.agent_process import SharedHttp
 from roost.client.agent_server import HttpServer, InstanceLookup
 from roost.client.report_http import ReportHttp
+from roost.client.server_list import ServerList
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.inventory.device_providers import DeviceProviders
 from roost.compute.inventory.monitors import Monitors
@@ -100,8 +101,17 @@ class Machine:
         """Run the agent; yield its driver."""
         self.lives += 1
         with (
-            closing(SharedHttp(lambda: ReportHttp(f"{self.url}/placement", headers=SERVICE))) as http,
-            closing(HttpServer(self.url, token="admin", draw=lambda: 0.5, pause=lambda _: True)) as server,
+            closing(
+                SharedHttp(
+                    ServerList([self.url], setting="--server"),
+                    lambda url: ReportHttp(f"{url}/placement", headers=SERVICE),
+                )
+            ) as http,
+            closing(
+                HttpServer(
+                    ServerList([self.url], setting="--server"), token="admin", draw=lambda: 0.5, pause=lambda _: True
+                )
+            ) as server,
             running_agent(
                 self.url,
                 life=self.lives,

@@ -17,6 +17,7 @@ import msgspec
 from roost import __version__
 from roost.client.agent_server import HttpServer, InstanceLookup
 from roost.client.report_http import ReportHttp
+from roost.client.server_list import ServerList
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
@@ -31,7 +32,7 @@ from roost.compute.inventory.reshape import Reshaper
 from roost.compute.inventory.resource_tracker import Tracker
 from roost.compute.report.placement_session import Http
 from roost.compute.report.report_client import ReportClient
-from roost.errors import BadSettings, quote_value
+from roost.errors import BadSettings, PlacementGone, quote_value
 from roost.machine import SystemClock, SystemRandom, find_address
 from roost.model.names import is_host_name, is_text, uuid_text
 from roost.model.placement.placement_api import Answer
@@ -40,6 +41,7 @@ from roost.model.settings.log_settings import Log
 from roost.observe import log
 from roost.ports import Clock
 
+_SERVERS_SETTING = "agent.servers"  # which --server overrides
 _PLACEMENT = "/placement"  # path of the Placement API on the server
 # Only servers with noauth2 read this header. Reshapes need the role service.
 _ROLES = "admin,service"
@@ -51,7 +53,7 @@ _SPREAD = (0.75, 1.25)  # range of a random factor on periods, so that agents ac
 class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of an agent process."""
 
-    server: str  # URL, without ``/v1`` or ``/placement``
+    servers: tuple[str, ...]  # URLs, without ``/v1`` or ``/placement``; the agents use one at a time
     token: str
     driver: str
     options: dict[str, str] = {}  # of the driver
@@ -85,16 +87,18 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
     log.configure(options.log)
     stop = threading.Event()
     with _stop_on_signals(stop), ExitStack() as stack:
+        servers = ServerList(options.servers, setting=_SERVERS_SETTING)
         server = HttpServer(
-            options.server, token=options.token, draw=random.random, pause=lambda seconds: not stop.wait(seconds)
+            servers, token=options.token, draw=random.random, pause=lambda seconds: not stop.wait(seconds)
         )
         stack.callback(server.close)
         placement = SharedHttp(
-            lambda: ReportHttp(
-                options.server.rstrip("/") + _PLACEMENT,
+            servers,
+            lambda url: ReportHttp(
+                url + _PLACEMENT,
                 headers={"x-auth-token": options.token, "x-roles": _ROLES},
-                setting="--server",
-            )
+                setting=_SERVERS_SETTING,
+            ),
         )
         stack.callback(placement.close)
         agents = [
@@ -110,33 +114,46 @@ class SharedHttp:
     """A pool of Placement connections, with one per concurrent request.
 
     Args:
-        connect: opens a connection.
+        servers: their URLs. After a request without an answer, the next request goes to the next server.
+        connect: opens a connection to a URL.
     """
 
-    def __init__(self, connect: Callable[[], ReportHttp]) -> None:
-        self._connect = connect
+    def __init__(self, servers: ServerList, connect: Callable[[str], ReportHttp]) -> None:
+        self._servers, self._connect = servers, connect
         self._lock = threading.Lock()
-        self._idle: list[ReportHttp] = [connect()]
+        self._idle: list[tuple[str, ReportHttp]] = []
 
     def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
         """Send one request; see ``Http``."""
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        connection = connection or self._connect()
+        url = self._servers.current
+        connection = self._take(url) or self._connect(url)
         try:
             answer = connection.ask(method, path, body, version=version)
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if isinstance(error, PlacementGone):
+                self._servers.advance(url)
             raise
         with self._lock:
-            self._idle.append(connection)
+            self._idle.append((url, connection))
         return answer
 
     def close(self) -> None:
         """Close the idle connections."""
         with self._lock:
-            for connection in self._idle:
+            for _, connection in self._idle:
                 connection.close()
+
+    def _take(self, url: str) -> ReportHttp | None:
+        """Take an idle connection to a server; close those to other servers."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+            for at, connection in idle:
+                if at == url:
+                    self._idle.append((at, connection))
+                else:
+                    connection.close()
+            return self._idle.pop()[1] if self._idle else None
 
 
 def _pace(settings: AgentSettings) -> Pace:

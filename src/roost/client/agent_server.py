@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from roost.client.server_list import ServerList
 from roost.client.wire import LOST, Wire, is_explained, problem_of
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
 from roost.model.host import HostFacts
@@ -24,7 +25,6 @@ from roost.model.work.orders import (
 from roost.model.work.standing import STANDINGS_MAX, Holders, Standing, Standings
 from roost.observe import log
 
-SETTING = "agent.server"
 # First and longest pause before a retry, in seconds. Each retry doubles the pause, times a random 0.5 to 1.5.
 _PAUSE_FIRST_S, _PAUSE_LAST_S = 0.5, 15.0
 # Timeout of an answer in seconds, in addition to the wait of a poll.
@@ -45,22 +45,22 @@ class HttpServer:
     """The agent's client of Roost's own API: a ``roost.compute.agent.server_port.Server`` with persistent connections.
 
     Args:
-        url: URL of the server, without ``/v1``.
+        servers: URLs of the servers, without ``/v1``. A request that gets no answer goes to the next server.
         token: of the agent; None: no token.
         draw: returns a random number, 0 <= number < 1.
         pause: waits the given seconds; returns false to stop the agent.
 
     Raises:
-        BadSettings: the URL is invalid.
+        BadSettings: a URL is invalid.
     """
 
     def __init__(
-        self, url: str, *, token: str | None, draw: Callable[[], float], pause: Callable[[float], bool]
+        self, servers: ServerList, *, token: str | None, draw: Callable[[], float], pause: Callable[[float], bool]
     ) -> None:
-        self._url, self._draw, self._pause = url, draw, pause
+        self._servers, self._draw, self._pause = servers, draw, pause
         self._headers = {"x-auth-token": token} if token else {}
         self._lock = Lock()
-        self._idle = [self._wire()]
+        self._idle = [self._wire(url) for url in servers.urls][:1]  # Each URL is checked.
         self._is_closed = False
         self._runs: dict[str, str] = {}  # registered run, by host
         self._failing_count = 0  # requests that are being retried
@@ -72,7 +72,7 @@ class HttpServer:
                 "PUT", f"/v1/agents/{quote(host, safe='')}", registration, decode=_decode_registration_answer
             )
         except NotFound:
-            raise BadSettings(self._url, "it has no agents: it is not a Roost server") from None
+            raise BadSettings(self._servers.current, "it has no agents: it is not a Roost server") from None
         self._runs[host] = registration.run
         return registered
 
@@ -92,7 +92,7 @@ class HttpServer:
                 "POST", f"/v1/orders/{order_id}/answer", answer, decode=_decode_acknowledgement
             )
         except Conflict as error:
-            raise BadSettings(self._url, str(error)) from None
+            raise BadSettings(self._servers.current, str(error)) from None
         if not acknowledgement.is_wanted:
             raise Conflict(f"the order {order_id} was withdrawn: undo its work")
 
@@ -129,40 +129,46 @@ class HttpServer:
     def _request(
         self, method: str, path: str, body: msgspec.Struct | None = None, *, decode: Callable[[bytes], Result]
     ) -> Result:
-        """Send a request until the server answers; return the decoded answer.
+        """Send a request until a server answers; return the decoded answer. Pause when all servers have failed.
 
         Raises:
             BadSettings, NotFound, Conflict, BadRequest: the server refuses.
             Unavailable: ``pause`` stops the agent.
         """
-        pause_s = _PAUSE_FIRST_S
+        pause_s, failures = _PAUSE_FIRST_S, 0
         sent = None if body is None else msgspec.to_builtins(body)
         with self._log_outage() as note_failure:
             while True:
+                url = self._servers.current
                 try:
-                    status, text = self._send(method, path, sent)
+                    status, text = self._send(method, path, sent, url=url)
                     problem = problem_of(status, text)
                     if status < HTTPStatus.MULTIPLE_CHOICES or self._is_refusal(status, text):
-                        self._check(status, problem)
+                        self._check(url, status, problem)
                         return decode(text)
                 except LOST as error:
                     problem = str(error) or type(error).__name__
                 except msgspec.MsgspecError as error:
                     problem = f"its answer is malformed: {error}"
-                note_failure(problem)
+                note_failure(url, problem)
+                self._servers.advance(url)
+                failures += 1
+                if failures % len(self._servers.urls):
+                    continue
                 if not self._pause(pause_s * (0.5 + self._draw())):
-                    raise Unavailable(f"{self._url} did not answer: {problem}")
+                    raise Unavailable(f"{url} did not answer: {problem}")
                 pause_s = min(2 * pause_s, _PAUSE_LAST_S)
 
     @contextmanager
-    def _log_outage(self) -> Iterator[Callable[[str], None]]:
+    def _log_outage(self) -> Iterator[Callable[[str, str], None]]:
         """Yield a function that records a failed try of a request; log the start and the end of an outage.
 
-        An outage starts with the first failed request. It ends when all failed requests have answers, even refusals.
+        An outage starts with the first failed request. It ends when all failed requests have answers, even refusals,
+        of any server.
         """
         is_counted = False
 
-        def note_failure(problem: str) -> None:
+        def note_failure(url: str, problem: str) -> None:
             nonlocal is_counted
             if is_counted:
                 return
@@ -170,7 +176,7 @@ class HttpServer:
             with self._lock:
                 self._failing_count += 1
                 if self._failing_count == 1:
-                    log.event("server_is_away", server=self._url, problem=problem)
+                    log.event("server_is_away", server=url, problem=problem)
 
         try:
             yield note_failure
@@ -182,7 +188,7 @@ class HttpServer:
                 with self._lock:
                     self._failing_count -= 1
                     if not self._failing_count:
-                        log.event("server_is_back", server=self._url)
+                        log.event("server_is_back", server=self._servers.current)
 
     def _is_refusal(self, status: int, text: bytes) -> bool:
         """Return whether the server itself refuses, rather than a proxy.
@@ -191,13 +197,13 @@ class HttpServer:
         """
         return status in _REFUSALS and (status not in _TERMINAL or not self._runs or is_explained(text))
 
-    def _send(self, method: str, path: str, body: object) -> tuple[int, bytes]:
-        """Send a request; send it again if the server had closed the idle connection.
+    def _send(self, method: str, path: str, body: object, *, url: str) -> tuple[int, bytes]:
+        """Send a request to a server; send it again if the server had closed the idle connection.
 
         Raises:
             LOST: no answer.
         """
-        with self._borrow_wire() as wire:
+        with self._borrow_wire(url) as wire:
             was_open = wire.is_open
             try:
                 return wire.send(method, path, body, version=None)
@@ -207,10 +213,14 @@ class HttpServer:
             return wire.send(method, path, body, version=None)
 
     @contextmanager
-    def _borrow_wire(self) -> Iterator[Wire]:
+    def _borrow_wire(self, url: str) -> Iterator[Wire]:
         with self._lock:
+            others = [wire for wire in self._idle if wire.url != url]
+            self._idle = [wire for wire in self._idle if wire.url == url]
             wire = self._idle.pop() if self._idle else None
-        wire = wire or self._wire()
+        for other in others:
+            other.close()
+        wire = wire or self._wire(url)
         try:
             yield wire
         finally:
@@ -221,13 +231,13 @@ class HttpServer:
             if not is_open:
                 wire.close()
 
-    def _wire(self) -> Wire:
-        return Wire(self._url, headers=self._headers, timeout_s=WAIT_MAX_S + _ANSWER_S, setting=SETTING)
+    def _wire(self, url: str) -> Wire:
+        return Wire(url, headers=self._headers, timeout_s=WAIT_MAX_S + _ANSWER_S, setting=self._servers.setting)
 
-    def _check(self, status: int, problem: str) -> None:
+    def _check(self, url: str, status: int, problem: str) -> None:
         match status:
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-                raise BadSettings(self._url, problem)
+                raise BadSettings(url, problem)
             case HTTPStatus.NOT_FOUND:
                 raise NotFound("agent or order", problem, message=problem)
             case HTTPStatus.CONFLICT:

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import ssl
 import time
 from collections.abc import Mapping
@@ -16,6 +17,9 @@ _PROBLEM_MAX = 500  # characters of an error message of the server
 # Maximum size of an answer; candidates of 100,000 hosts need a quarter of it.
 _ANSWER_MAX_BYTES = 512 * 2**20
 _CHUNK_BYTES = 2**20  # maximum size of one read
+_CONNECT_S = 10.0  # limit for a connection, TLS included
+# A machine that dies without a word ends a connection after 20 s, also during a long poll; a busy server does not.
+_IDLE_S, _PROBE_S, _PROBES, _UNACKNOWLEDGED_MS = 5, 5, 3, 20_000
 
 
 class Address(NamedTuple):
@@ -80,12 +84,16 @@ class Wire:
         headers: of every request, such as a token.
         timeout_s: limit for the headers of an answer, and again for its body, > 0.
         setting: name of the setting with the URL, for errors.
+        connect_s: limit for opening a connection, > 0.
 
     Raises:
         BadSettings: the URL or a header is invalid.
     """
 
-    def __init__(self, url: str, *, headers: Mapping[str, str], timeout_s: float, setting: str) -> None:
+    def __init__(
+        self, url: str, *, headers: Mapping[str, str], timeout_s: float, setting: str, connect_s: float = _CONNECT_S
+    ) -> None:
+        self.url = url
         try:
             self._host, self._port, self._prefix, is_tls = address_of(url)
         except ValueError:
@@ -96,7 +104,7 @@ class Wire:
             if not is_header_text(value):  # The error does not show the value, which may be a token.
                 raise BadSettings(name, "has a character that a header cannot contain, such as a line break")
         self._tls = ssl.create_default_context() if is_tls else None
-        self._timeout_s = timeout_s
+        self._timeout_s, self._connect_s = timeout_s, min(connect_s, timeout_s)
         self._connection: http.client.HTTPConnection | None = None
         self._headers = {"accept": "application/json", **headers}
 
@@ -126,16 +134,32 @@ class Wire:
             connection = self._connection
             if connection is None:
                 connection = self._connection = (
-                    http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
+                    http.client.HTTPConnection(self._host, self._port, timeout=self._connect_s)
                     if self._tls is None
-                    else http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=self._tls)
+                    else http.client.HTTPSConnection(self._host, self._port, timeout=self._connect_s, context=self._tls)
                 )
+            if connection.sock is None:
+                self._connect(connection)
             connection.request(method, self._prefix + path, body=data, headers=headers)
             answer = connection.getresponse()
             return answer.status, self._read_body(answer)
         except LOST:
             self.close()
             raise
+
+    def _connect(self, connection: http.client.HTTPConnection) -> None:
+        """Open a connection, set the timeout of its answers, and let the kernel detect a dead machine."""
+        connection.connect()
+        connected: socket.socket = connection.sock
+        connected.settimeout(self._timeout_s)
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in (
+            (socket.TCP_KEEPIDLE, _IDLE_S),
+            (socket.TCP_KEEPINTVL, _PROBE_S),
+            (socket.TCP_KEEPCNT, _PROBES),
+            (socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS),
+        ):
+            connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def _read_body(self, answer: http.client.HTTPResponse) -> bytes:
         """Read a body within the limits of size and time."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from roost.errors import Unavailable
+from roost.errors import Unavailable, extra_hint
 from roost.simulator.curves import Curve, build_curve
 from roost.simulator.report import ReplayReport, translate_write_errors
 from roost.simulator.runs import write_atomically
@@ -39,7 +39,7 @@ def prepare(folder: Path) -> None:
         BadFile: the folder cannot be written.
     """
     if importlib.util.find_spec("matplotlib") is None:
-        raise Unavailable("plots need matplotlib: install roost[plot], or leave --plot out")
+        raise Unavailable(f"plots need matplotlib: {extra_hint('plot')}; or leave --plot out")
     with translate_write_errors(str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".roost-plot"

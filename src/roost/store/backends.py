@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from roost.errors import BadSettings
+from roost.errors import BadSettings, extra_hint
 from roost.model.settings import roost_settings as model_settings
 from roost.ports import Store
 from roost.store.database import Database
@@ -67,7 +67,7 @@ def database_at(url_or_path: str | Path) -> Database:
     except ModuleNotFoundError as error:
         if not backend.extra:
             raise
-        problem = f"{backend.name} needs {error.name}: install roost[{backend.extra}]"
+        problem = f"{backend.name} needs {error.name}: {extra_hint(backend.extra)}"
         raise BadSettings("store.url", problem) from None
     database: Database = getattr(module, backend.class_name)(str(url_or_path))
     return database

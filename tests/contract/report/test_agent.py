@@ -7,6 +7,7 @@ import pytest
 
 from roost.app.agent_process import SharedHttp
 from roost.client.report_http import ReportHttp
+from roost.client.server_list import ServerList
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
@@ -32,7 +33,9 @@ def world(request):
         reference = request.getfixturevalue("reference_placement")
         reference.empty()
         address = reference.address
-    with closing(SharedHttp(lambda: ReportHttp(address, headers=SERVICE))) as http:
+    with closing(
+        SharedHttp(ServerList([address], setting="--server"), lambda url: ReportHttp(url, headers=SERVICE))
+    ) as http:
         yield World(http, name)
 
 

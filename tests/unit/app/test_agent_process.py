@@ -3,12 +3,16 @@ from contextlib import ExitStack
 import pytest
 
 from roost import PlacementDirect
-from roost.app.agent_process import AgentOptions, _build_agent, report_client
+from roost.app.agent_process import AgentOptions, SharedHttp, _build_agent, report_client
+from roost.client.report_http import ReportHttp
+from roost.client.server_list import ServerList
 from roost.direct.direct_report import DirectHttp
+from roost.errors import PlacementGone
 from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.settings.agent_settings import Agent
 from roost.model.work.guest_use import GuestNeeds
 from tests.support.agents.report_clients import World
+from tests.support.servers.scripted_server import scripted_server
 
 CELLS = """
 [[node]]
@@ -42,7 +46,7 @@ def test_packing_setting_prefers_the_fullest_numa_cells(tmp_path, is_packing, ce
     script = tmp_path / "cells.toml"
     script.write_text(CELLS)
     options = AgentOptions(
-        server="", token="", driver="fake", options={"script": str(script)}, hosts=("host-1",), is_packing=is_packing
+        servers=(), token="", driver="fake", options={"script": str(script)}, hosts=("host-1",), is_packing=is_packing
     )
     needs = GuestNeeds(topology=InstanceTopology(cells=(InstanceCell(id=0, cpus=frozenset({0}), memory_mb=64),)))
     with ExitStack() as stack, PlacementDirect("sqlite://") as placement:
@@ -51,3 +55,19 @@ def test_packing_setting_prefers_the_fullest_numa_cells(tmp_path, is_packing, ce
         assert resident.tracker.update("host-1", is_startup=True) is not None
         use = resident.tracker.use("host-1")
         assert [use.claim(name, needs).use.cells[0].host_cell for name in "ab"] == cells
+
+
+def test_placement_request_without_an_answer_sends_the_next_one_to_the_next_server():
+    with (
+        scripted_server((200, {"from": 1}), None, None) as (one, first),
+        scripted_server((200, {"from": 2})) as (two, second),
+    ):
+        servers = ServerList([one, two], setting="agent.servers")
+        http = SharedHttp(servers, lambda url: ReportHttp(url, headers={}))
+        assert http.ask("GET", "/a", version="1.39").body == {"from": 1}
+        with pytest.raises(PlacementGone):
+            http.ask("GET", "/b", version="1.39")
+        assert http.ask("GET", "/b", version="1.39").body == {"from": 2}
+        http.close()
+    assert [path for _, path, _ in second] == ["/below/b"]
+    assert "/below/a" in [path for _, path, _ in first]

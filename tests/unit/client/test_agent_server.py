@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from roost.client.agent_server import HttpServer, InstanceLookup
+from roost.client.server_list import ServerList
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
 from roost.model.host import HostFacts
 from roost.model.work.orders import (
@@ -43,7 +44,7 @@ def client_of(*answers, tries=99):
         return len(pauses) < tries
 
     with scripted_server(*answers) as (address, requests):
-        server = HttpServer(address, token="t", draw=lambda: 0.5, pause=pause)
+        server = HttpServer(ServerList([address], setting="agent.servers"), token="t", draw=lambda: 0.5, pause=pause)
         try:
             yield server, requests, pauses
         finally:
@@ -109,7 +110,7 @@ def test_outage_of_several_requests_is_logged_once_until_the_last_answer(capfd):
         scripted_server((503, None), (503, None), problem(409, "another run"), ok(REGISTERED)) as (address, _),
         ThreadPoolExecutor() as pool,
     ):
-        server = HttpServer(address, token=None, draw=lambda: 0.5, pause=pause)
+        server = HttpServer(ServerList([address], setting="agent.servers"), token=None, draw=lambda: 0.5, pause=pause)
         futures = [pool.submit(server.register, host, REGISTRATION) for host in ("h0", "h1")]
         first = next(as_completed(futures, timeout=10))
         log = capfd.readouterr().err
@@ -126,7 +127,7 @@ def test_pauses_are_jittered_by_half_at_most():
         with scripted_server((503, None), ok(REGISTERED)) as (address, _):
             pauses = []
             server = HttpServer(
-                address,
+                ServerList([address], setting="agent.servers"),
                 token=None,
                 draw=lambda fraction=fraction: fraction,
                 pause=lambda s, to=pauses: to.append(s) or True,
@@ -202,12 +203,75 @@ def test_answer_to_a_withdrawn_order_is_a_conflict_and_an_old_run_ends():
     "url", ["ftp://h", "h:1", "http://", "http://a b", "http://h:99999", "http://a..b", "http://h/ä"]
 )
 def test_invalid_server_url_is_refused(url):
-    with pytest.raises(BadSettings, match=r"agent\.server: must be http://HOST:PORT"):
-        HttpServer(url, token=None, draw=lambda: 0.0, pause=lambda _: True)
+    with pytest.raises(BadSettings, match=r"agent\.servers: must be http://HOST:PORT"):
+        HttpServer(ServerList([url], setting="agent.servers"), token=None, draw=lambda: 0.0, pause=lambda _: True)
 
 
 @pytest.mark.parametrize("token", ["a secret\n", "secret €"])
 def test_token_invalid_in_a_header_is_refused_and_not_shown(token):
     with pytest.raises(BadSettings, match="x-auth-token: has a character that a header cannot contain") as error:
-        HttpServer("http://h", token=token, draw=lambda: 0.0, pause=lambda _: True)
+        HttpServer(
+            ServerList(["http://h"], setting="agent.servers"), token=token, draw=lambda: 0.0, pause=lambda _: True
+        )
     assert "secret" not in str(error.value)
+
+
+@contextmanager
+def client_of_two(first, second):
+    """Yield a client of two servers with these answers, their addresses, the requests of both, and the pauses."""
+    pauses = []
+    with scripted_server(*first) as (one, at_one), scripted_server(*second) as (two, at_two):
+        servers = ServerList([one, two], setting="agent.servers")
+        server = HttpServer(servers, token="t", draw=lambda: 0.5, pause=lambda s: pauses.append(s) or True)
+        try:
+            yield server, servers.urls, (at_one, at_two), pauses
+        finally:
+            server.close()
+
+
+@pytest.mark.parametrize("failure", [None, (503, None), (502, b"<html>")])
+def test_request_without_an_answer_goes_to_the_next_server_at_once(failure, capfd):
+    with client_of_two([failure], [ok(REGISTERED), ok(PollAnswer())]) as (server, urls, requests, pauses):
+        assert server.register("h", REGISTRATION) == REGISTERED
+        assert server.poll(POLL) == PollAnswer()
+        assert ([len(each) for each in requests], pauses) == ([1, 2], [])
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert [(each["event"], each["server"]) for each in lines] == [
+        ("server_is_away", urls[0]),
+        ("server_is_back", urls[1]),
+    ]
+
+
+def test_client_pauses_after_all_servers_have_failed():
+    with client_of_two(2 * [(503, None)], [(503, None), (503, None), ok(REGISTERED)]) as (server, _, requests, pauses):
+        server._servers.advance(server._servers.current)
+        assert server.register("h", REGISTRATION) == REGISTERED
+        assert ([len(each) for each in requests], pauses) == ([2, 3], [0.5, 1.0])
+
+
+def test_refusal_is_final_although_another_server_exists():
+    with client_of_two([problem(403, "this token may only touch host a, not h")], []) as (server, urls, requests, _):
+        with pytest.raises(BadSettings, match="may only touch host a") as error:
+            server.report("h", "n", HostFacts())
+        assert error.value.path == urls[0]
+        assert len(requests[1]) == 0
+
+
+def test_each_url_of_several_servers_is_checked_and_their_number_is_limited():
+    with pytest.raises(BadSettings, match=r"agent\.servers: must be http://HOST:PORT"):
+        HttpServer(
+            ServerList(["http://h", "h:1"], setting="agent.servers"), token=None, draw=lambda: 0.0, pause=lambda _: True
+        )
+    for urls in ([], [f"http://h-{number}" for number in range(17)]):
+        with pytest.raises(BadSettings, match=r"must be the URLs of 1 to 16 servers, got (0|17)$"):
+            ServerList(urls, setting="agent.servers")
+
+
+def test_only_the_first_report_of_a_failure_advances_the_list():
+    servers = ServerList(["http://a/", "http://b", "http://a"], setting="agent.servers")
+    assert servers.urls == ("http://a", "http://b")
+    servers.advance("http://a")
+    servers.advance("http://a")
+    assert servers.current == "http://b"
+    servers.advance("http://b")
+    assert servers.current == "http://a"

@@ -91,3 +91,33 @@ def test_endless_response_is_abandoned(monkeypatch):
         pytest.raises(http.client.HTTPException, match="more than 1,000 bytes"),
     ):
         client.send("GET", "/", version=None)
+
+
+def test_connection_attempt_to_a_silent_machine_ends_before_the_timeout_of_answers():
+    # The kernel drops connections beyond the backlog, as a machine without power does.
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as listener,
+        socket.socket() as first,
+        socket.socket() as more,
+    ):
+        for each in (first, more):
+            each.setblocking(False)
+            each.connect_ex(listener.getsockname())
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with closing(Wire(url, headers={}, timeout_s=600.0, setting="server", connect_s=0.2)) as client:
+            with pytest.raises(TimeoutError):
+                client.send("GET", "/", version=None)
+            assert not client.is_open
+
+
+def test_connection_detects_a_dead_machine_also_while_it_waits_for_an_answer():
+    with serve_parts([HEAD + b"content-length: 0\r\n\r\n"]) as client:
+        client.send("GET", "/", version=None)
+        connected = client._connection.sock
+        assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        idle_s, pause_s, probes = (
+            connected.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        )
+        assert idle_s + pause_s * probes == 20
+        assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 20_000

@@ -1,6 +1,6 @@
 """Authentication by Keystone: its own middleware in a few threads, with a cache.
 
-Needs the extra ``roost[keystone]``.
+Needs the extra ``keystone``.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from typing import Any
 from roost.api.access.authentication import parse_roles
 from roost.api.http import Identity, Request, Response
 from roost.api.problems import Problem
-from roost.errors import BadSettings, first_line
+from roost.errors import BadSettings, extra_hint, first_line
 from roost.observe import log
 
 _THREADS = 8
@@ -45,7 +45,7 @@ class Keystone:
             from keystonemiddleware import auth_token
             from oslo_config import cfg
         except ModuleNotFoundError as error:
-            text = f"keystone needs {error.name}: install roost[keystone]"
+            text = f"keystone needs {error.name}: {extra_hint('keystone')}"
             raise BadSettings("placement.auth_strategy", text) from None
         if not path.is_file():
             raise BadSettings("placement.keystone_file", f"there is no file {path}")

@@ -16,7 +16,13 @@ from roost.errors import Conflict
 
 
 @click.group("agent", invoke_without_command=True, short_help="Run the agent of a host, or show agents.")
-@click.option("--server", metavar="URL", help="URL of the server, as `roost up` prints it.  [required]")
+@click.option(
+    "--server",
+    "servers",
+    multiple=True,
+    metavar="URL",
+    help="URL of the server, as `roost up` prints it; repeatable, for servers on one database.  [from the settings]",
+)
 @click.option("--driver", metavar="NAME", help="Driver that runs guests, such as libvirt.  [required]")
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Option of the driver; repeatable.")
 @click.option("--host", metavar="NAME", help="Name of the service.  [name of this machine]")
@@ -42,7 +48,7 @@ from roost.errors import Conflict
 def agent(
     context: click.Context,
     *,
-    server: str | None,
+    servers: tuple[str, ...],
     driver: str | None,
     options: tuple[str, ...],
     host: str | None,
@@ -60,18 +66,23 @@ def agent(
     """
     if context.invoked_subcommand is not None:
         return
-    if server is None or driver is None:
-        raise click.UsageError("--server and --driver are required to run an agent", ctx=context)
+    if driver is None:
+        raise click.UsageError("--driver is required to run an agent", ctx=context)
     from socket import gethostname
 
     from roost.app import settings_of
     from roost.app.agent_process import AgentOptions, run_agents
 
     settings = settings_of(config, os.environ)
+    servers = servers or settings.agent.servers
+    if not servers:
+        raise click.UsageError(
+            "name the server of the agent with --server, or in the setting agent.servers", ctx=context
+        )
     name = gethostname() if host is None else host
     hosts = (name,) if fleet is None else tuple(f"{name}-{number}" for number in range(1, fleet + 1))
     agent_options = AgentOptions(
-        server=server,
+        servers=servers,
         token=token,
         driver=driver,
         options=dict(map(_parse_option, options)),
@@ -87,7 +98,7 @@ def agent(
             agent_options, settings=replace(agent_options.settings, provider_config_location=str(provider_config))
         )
     title = f"agent of {name}" if fleet is None else f"{fleet} agents of {hosts[0]} to {hosts[-1]}"
-    run_agents(agent_options, on_ready=lambda: click.echo(f"{title} for {server}"))
+    run_agents(agent_options, on_ready=lambda: click.echo(f"{title} for {', '.join(servers)}"))
 
 
 def _parse_option(text: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.sql import Select, TableClause
 
 from roost.compat.upstream.placement_world import Consumer, Progress, Provider, World, canonical_uuid, offer_of
-from roost.errors import BadRequest, BadSettings, Unavailable, first_line
+from roost.errors import BadRequest, BadSettings, Unavailable, extra_hint, first_line
 from roost.model.settings.placement_settings import NOBODY
 
 _ROWS_AT_ONCE = 5000
@@ -104,7 +104,7 @@ def _connect(url: str) -> Iterator[Connection]:
             yield connection
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get(error.name or "", "")
-        raise BadSettings("--from", f"reading {kind} needs {error.name}: install roost[{extra}]") from None
+        raise BadSettings("--from", f"reading {kind} needs {error.name}: {extra_hint(extra)}") from None
     except NoSuchModuleError:
         raise BadRequest(f"a database of the kind {kind!r} cannot be read") from None
     except (DBAPIError, sqlite3.Error) as error:

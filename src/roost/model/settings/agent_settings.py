@@ -26,6 +26,13 @@ _UNSET = "0: keep the ratio in Placement, or use the initial one."
 class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section ``[agent]``."""
 
+    servers: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="URLs of the servers, at most 16: the agent uses the first, and the next if one fails.",
+            max_length=16,
+        ),
+    ] = ()
     reserved_host_cpus: Annotated[_Amount, Meta(description="Processors reserved for the host.")] = 0
     reserved_host_memory_mb: Annotated[_Amount, Meta(description="Memory reserved for the host, in MiB.")] = 512
     reserved_host_disk_mb: Annotated[_Amount, Meta(description="Disk reserved for the host, in MiB.")] = 0

@@ -18,7 +18,7 @@ import pytest
         ),
         (("--host", "h", "--cell", "c" * 256), "--cell: must be a name of 255 letters at most, got 'cc"),
         (("--host", "h", "--token", "a secret\n"), "x-auth-token: has a character that a header cannot contain"),
-        (("--host", "h", "--server", "http://a b"), "agent.server: must be http://HOST:PORT/PATH"),
+        (("--host", "h", "--server", "http://a b"), "agent.servers: must be http://HOST:PORT/PATH"),
     ],
     ids=["empty", "space", "slash", "long", "cell", "token", "address"],
 )

@@ -21,7 +21,7 @@ from roost.compute.drivers.libvirt.providers import Offer, update, use_of_guest,
 from roost.compute.drivers.pci_choice import check_assigned, choose_pci
 from roost.compute.providers.held_allocations import Allocations
 from roost.compute.providers.provider_tree import ProviderTree
-from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFound, Unavailable, first_line
+from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFound, Unavailable, extra_hint, first_line
 from roost.model.devices.numa import NumaTopology
 from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
 from roost.model.work.guest import GuestReport, GuestSpec, TransferTarget
@@ -42,7 +42,7 @@ def make(options: Mapping[str, str], terms: HostTerms) -> "Libvirt":
     try:
         import libvirt
     except ImportError as error:
-        problem = f"needs libvirt's binding, as with pip install 'roost[libvirt]': {first_line(error)}"
+        problem = f"needs libvirt's binding ({first_line(error)}): {extra_hint('libvirt')}"
         raise BadSettings("driver libvirt", problem) from None
     run_events(libvirt)
     return Libvirt(parsed, terms=terms, link=Link(libvirt, parsed.uri, connect=libvirt.open))
