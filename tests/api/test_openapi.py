@@ -111,6 +111,7 @@ REQUESTS = {
     },
     ("/operations/{id}", "DELETE"): (f"/operations/{uuid_text(DRAIN_OPERATION.uuid)}", None),
     ("/operations/{id}", "GET"): (f"/operations/{uuid_text(STOP_OPERATION.uuid)}", None),
+    ("/refusals", "GET"): ("/refusals?since=1.5", None),
     ("/events", "GET"): ("/events", None),
     ("/capacity", "GET"): ("/capacity?flavor=small&by=zone", None),
     ("/capacity", "POST"): ("/capacity", {"request": SMALL}),

@@ -34,7 +34,7 @@ _POLICIES: Mapping[str, str] = {
     """,
     "observer_api": """
         all_projects agents:list agents:show aggregates:list aggregates:show capacity:show events:list hosts:list
-        hosts:show migrations:list migrations:show services:list zones:list
+        hosts:show migrations:list migrations:show refusals:list services:list zones:list
     """,
     "reader_api": """
         decisions:list decisions:show decisions:why decisions:replay groups:list groups:show instances:list

@@ -8,6 +8,7 @@ from roost.model.evidence.capacity import Capacity
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Why
 from roost.model.evidence.replay_result import ReplayResult
+from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.request import Request
@@ -51,6 +52,9 @@ class Product(Protocol):
 
     def find_decisions(self, query: DecisionQuery) -> list[tuple[int, Decision]]:
         """Return stored decisions with their numbers, newest first."""
+
+    def summary(self, *, since_s: float = 0.0) -> Summary:
+        """Summarise refusals by reason and by request."""
 
     def why(self, uuid: str) -> Why:
         """Explain a stored decision."""

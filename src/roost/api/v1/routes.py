@@ -9,6 +9,7 @@ from roost.api.v1.handlers import (
     agents,
     aggregates,
     capacity,
+    decision_list,
     decisions,
     drain,
     events,
@@ -37,6 +38,7 @@ from roost.api.v1.schemas.decisions import (
     DecisionsQuery,
     NextBody,
     NextStep,
+    RefusalsQuery,
     ReplayBody,
     ShownDecision,
     ShownReplay,
@@ -59,6 +61,7 @@ from roost.api.v1.schemas.stored_names import FlavorsList, ImagesList, ShownImag
 from roost.api.v1.wire.pages import PageQuery
 from roost.model.documents.request_document import FlavorEntry, ImageEntry
 from roost.model.evidence.capacity import Capacity
+from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.work.notification import Notification
@@ -132,10 +135,11 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
 _DECIDING: Mapping[str, Mapping[str, Route]] = {
     "/decisions": {
         "GET": Route(
-            handler=decisions.list_decisions,
+            handler=decision_list.list_decisions,
             about="List stored decisions, newest first.",
             query=DecisionsQuery,
             answer=DecisionsPage,
+            is_long=decision_list.is_long,
         ),
         "POST": Route(
             handler=decisions.create,
@@ -170,6 +174,15 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
     },
     "/decisions/{id}/why": {
         "GET": Route(handler=decisions.why, about="Explain a stored decision.", answer=ShownWhy, work="past"),
+    },
+    "/refusals": {
+        "GET": Route(
+            handler=decision_list.summarise_refusals,
+            about="Count refusals by reason and by request.",
+            query=RefusalsQuery,
+            answer=Summary,
+            work="past",
+        ),
     },
     "/events": {
         "GET": Route(
