@@ -25,7 +25,7 @@ def export(*, config: Path | None, data: Path | None, output: str | None) -> Non
     Read the database only; servers can keep running.
     """
     from roost.app import open_reader
-    from roost.offline.export import export_fleet
+    from roost.scheduler.explain.fleet_export import export_fleet
     from roost.simulator.report import json_file, to_json
 
     with json_file(None if output == "-" else output) as write:
