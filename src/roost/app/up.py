@@ -270,7 +270,7 @@ def open_own_api(url: str, settings: Settings, *, is_read_only: bool) -> "InProc
         store = open_reader(url, settings=settings.store)
         try:
             current = Current(store, clock=SystemClock())
-            roost, serving = Roost(store, settings, current=current), Serving(current)
+            roost, serving = Roost(store, settings, current=current, database=url), Serving(current)
         except BaseException:
             store.close()
             raise

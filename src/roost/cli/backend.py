@@ -37,6 +37,15 @@ class BackendOptions(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the options select a database."""
         return not (self.config is None and self.data is None and self.database is None)
 
+    def check_one_source(self) -> None:
+        """Refuse options that select both a server and a database.
+
+        Raises:
+            click.UsageError: they do.
+        """
+        if self.is_local and self.url is not None:
+            raise click.UsageError("--url cannot be combined with --config, --data or --database")
+
 
 class _Transport(Protocol):
     def __call__(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
@@ -152,8 +161,7 @@ def open_api(backend: BackendOptions, *, is_read_only: bool) -> Iterator[Api]:
         advice = "" if backend.url else "; name a server with --url, or a database with --data or --database"
         yield Api(_http_transport(backend.url or _URL, backend.token, advice=advice))
         return
-    if backend.url is not None:
-        raise click.UsageError("--url cannot be combined with --config, --data or --database")
+    backend.check_one_source()
     from roost.app import database_of_settings, open_own_api, settings_of
 
     settings = settings_of(backend.config, os.environ)

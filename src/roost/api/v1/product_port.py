@@ -19,6 +19,22 @@ from roost.scheduler.explain.capacity_count import By
 from roost.scheduler.framework.plugin import Rules
 
 
+class Finding(Protocol):
+    """A broken rule."""
+
+    @property
+    def check(self) -> str:
+        """The name of the check."""
+
+    @property
+    def subject(self) -> str:
+        """The object that breaks the rule."""
+
+    @property
+    def problem(self) -> str:
+        """The problem, as a phrase after the subject."""
+
+
 class Product(Protocol):
     """The product over the columns of the serving thread, implemented by ``roost.product.Roost``."""
 
@@ -64,6 +80,9 @@ class Product(Protocol):
 
     def capacity(self, request: Request, *, by: Collection[By], limit: int | None) -> Capacity:
         """Count how many more instances fit."""
+
+    def audit(self) -> Sequence[Finding]:
+        """Check the tables of the database for consistency."""
 
     def flavors(self) -> list[Flavor]:
         """Return stored flavors and those of stored decisions."""

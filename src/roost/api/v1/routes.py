@@ -13,6 +13,7 @@ from roost.api.v1.handlers import (
     decisions,
     drain,
     events,
+    exports,
     groups,
     hosts,
     orders,
@@ -45,6 +46,7 @@ from roost.api.v1.schemas.decisions import (
     ShownWhy,
 )
 from roost.api.v1.schemas.drain import DrainBody, DrainPlan
+from roost.api.v1.schemas.exports import AuditResult
 from roost.api.v1.schemas.groups import DetailedGroup, GroupBody, GroupsPage, GroupsQuery, ShownGroup
 from roost.api.v1.schemas.hosts import (
     DetailedHost,
@@ -57,8 +59,9 @@ from roost.api.v1.schemas.hosts import (
 from roost.api.v1.schemas.instances import (
     OperationReference,
 )
-from roost.api.v1.schemas.stored_names import FlavorsList, ImagesList, ShownImage
+from roost.api.v1.schemas.stored_names import FlavorsList, FlavorsQuery, ImagesList, ShownImage
 from roost.api.v1.wire.pages import PageQuery
+from roost.model.documents.fleet_document import FleetDocument
 from roost.model.documents.request_document import FlavorEntry, ImageEntry
 from roost.model.evidence.capacity import Capacity
 from roost.model.evidence.summary import Summary
@@ -246,6 +249,16 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     "/zones": {
         "GET": Route(handler=aggregates.list_zones, about="List availability zones and their hosts.", answer=ZonesList),
     },
+    "/fleet": {
+        "GET": Route(
+            handler=exports.export_fleet, about="Export the fleet as a document.", answer=FleetDocument, work="scan"
+        ),
+    },
+    "/audit": {
+        "GET": Route(
+            handler=exports.audit, about="Check the database for consistency.", answer=AuditResult, work="scan"
+        ),
+    },
     "/hosts": {
         "GET": Route(handler=hosts.list_hosts, about="List hosts.", query=HostsQuery, answer=HostsPage),
     },
@@ -275,7 +288,9 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         ),
     },
     "/flavors": {
-        "GET": Route(handler=stored_names.list_flavors, about="List stored flavors.", answer=FlavorsList),
+        "GET": Route(
+            handler=stored_names.list_flavors, about="List stored flavors.", query=FlavorsQuery, answer=FlavorsList
+        ),
     },
     "/flavors/{name}": {
         "GET": Route(handler=stored_names.show_flavor, about="Show a stored flavor.", answer=Flavor),
