@@ -13,7 +13,7 @@ from roost.engine.columns import totals
 from roost.engine.columns.empty_fleet import empty_fleet
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts
-from roost.errors import BadRequest, BadSettings, RoostError, StateLost
+from roost.errors import BadRequest, BadSettings, Conflict, RoostError, StateLost
 from roost.fleet.fleet_service import Fleet as FleetService
 from roost.fleet.stored_documents import find_flavors
 from roost.machine import SystemClock, SystemRandom
@@ -44,6 +44,7 @@ from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.remote_select import RemoteScheduler, RemoteSearch
 from roost.scheduler.select import Scheduler
 from roost.settings import override_settings
+from roost.store.audit import Finding, audit
 from roost.store.dry_store import DryStore
 
 # Refusals in one summary: some seconds of work.
@@ -51,10 +52,7 @@ _SUMMARY_MAX = 200_000
 
 
 class Roost:
-    """The whole product: placement, fleet and scheduler over one store.
-
-    Not thread-safe: one thread at a time.
-    """
+    """The whole product: placement, fleet and scheduler over one store. Not thread-safe: one thread at a time."""
 
     def __init__(
         self,
@@ -66,6 +64,7 @@ class Roost:
         current: Current | None = None,
         rules: Rules | None = None,
         remote: RemotePlacement | None = None,
+        database: str | None = None,
     ) -> None:
         """Load a store.
 
@@ -76,8 +75,10 @@ class Roost:
             current: loaded state of the store; None: load it.
             rules: rules built from the settings; None: build them.
             remote: a remote Placement for candidates and claims; None: the store has the allocations.
+            database: URL or path of the store, for audits; None: it cannot be audited.
         """
         self.remote = remote
+        self._database = database
         self._clock = clock or SystemClock()
         self._random = random or SystemRandom()
         self._store = store
@@ -467,6 +468,12 @@ class Roost:
         present = past.fork(settings=settings)
         standings = past.scheduler.standings(request), present.scheduler.standings(request)
         return decision_replay.compare_decisions(decision, present.decide(request), standings)
+
+    def audit(self) -> list[Finding]:
+        """Check the tables of the database for consistency; see ``roost.store.audit.audit``."""
+        if self._database is None:
+            raise Conflict("a database in memory has no tables to audit")
+        return audit(self._database)
 
     def prune(self) -> int:
         """Delete some evidence, feed and snapshots beyond the limits of the settings; return the number of rows.

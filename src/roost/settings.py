@@ -42,7 +42,7 @@ _TOML_SECTION = re.compile(r"\s*\[\s*([\w-]+)\s*\]")
 _TOML_KEY = re.compile(r"\s*([\w-]+)\s*=")
 
 # Settings that name code; requests cannot override them.
-_CODE_SETTINGS = ("available_filters", "weight_classes")
+CODE_SETTINGS = ("available_filters", "weight_classes")
 _OWN_SECTIONS: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
     {
         "DEFAULT": Default,
@@ -187,7 +187,7 @@ def override_settings(settings: Settings, document: Mapping[str, Any], *, adapt:
     Raises:
         BadSettings: a setting is unknown, wrong, or names code.
     """
-    for name in _CODE_SETTINGS:
+    for name in CODE_SETTINGS:
         if name in document.get("filter_scheduler", {}):
             raise BadSettings(f"filter_scheduler.{name}", "names code, and cannot be overridden")
     values = msgspec.to_builtins(settings)
@@ -348,7 +348,7 @@ class _Reader:
     def _rules(self, settings: FilterScheduler) -> registry.Catalogue:
         """Return the available rules. After an error in one setting that names rules, still check the others."""
         default, valid = FilterScheduler(), {}
-        for name in _CODE_SETTINGS:
+        for name in CODE_SETTINGS:
             candidate = msgspec.structs.replace(default, **{name: getattr(settings, name)})
             read = partial(registry.catalogue, candidate, adapt=self._adapt)
             if getattr(settings, name) == getattr(default, name) or self.attempt(read, None) is not None:

@@ -61,7 +61,10 @@ def test_instance_is_built_stopped_started_and_deleted(players):
     status, problem = players.ask("POST", f"/instances/{uuid}/stop")
     assert (status, problem["detail"]) == (
         409,
-        f"the instance {uuid} cannot stop in status SHUTOFF: it has to be in ACTIVE",
+        (
+            f"the instance {uuid} cannot stop in status SHUTOFF: it has to be in ACTIVE; "
+            "possible now: delete, start, resize, migrate, evacuate, rebuild, shelve"
+        ),
     )
     assert players.over(players.ask("POST", f"/instances/{uuid}/start")[1]["operation"])["outcome"] == "done"
     assert players.used()["host-0"] == 2
@@ -104,7 +107,7 @@ def test_instance_is_in_error_without_allocations_if_all_hosts_fail(players):
     status, problem = players.ask("POST", f"/instances/{uuid}/start")
     assert (status, problem["detail"]) == (
         409,
-        f"the instance {uuid} cannot start in status ERROR: it has to be in SHUTOFF",
+        f"the instance {uuid} cannot start in status ERROR: it has to be in SHUTOFF; possible now: delete",
     )
     delete_instance(players, uuid)
 

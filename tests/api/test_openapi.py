@@ -112,6 +112,9 @@ REQUESTS = {
     },
     ("/operations/{id}", "DELETE"): (f"/operations/{uuid_text(DRAIN_OPERATION.uuid)}", None),
     ("/operations/{id}", "GET"): (f"/operations/{uuid_text(STOP_OPERATION.uuid)}", None),
+    ("/refusals", "GET"): ("/refusals?since=1.5", None),
+    ("/fleet", "GET"): ("/fleet", None),
+    ("/audit", "GET"): ("/audit", None),
     ("/events", "GET"): ("/events", None),
     ("/capacity", "GET"): ("/capacity?flavor=small&by=zone", None),
     ("/capacity", "POST"): ("/capacity", {"request": SMALL}),
@@ -173,12 +176,17 @@ def test_responses_match_the_document():
             name = names.get(f"/{path.split('/')[1]}", "")
             response = own.ask(method, url.format(name), body)
             responses = DOCUMENT["paths"][path][method.lower()]["responses"]
-            assert str(response.status) in responses, (path, response.json)
-            content = responses[str(response.status)].get("content")
+            status = str(response.status)
+            if path == "/audit":  # This database is in memory, and has no tables.
+                assert status == "409"
+                status = "default"
+            assert status in responses, (path, response.json)
+            content = responses[status].get("content")
             if content is None or "text/event-stream" in content:
                 assert response.body == b""
                 continue
-            schema = {**content["application/json"]["schema"], "components": DOCUMENT["components"]}
+            (described,) = content.values()
+            schema = {**described["schema"], "components": DOCUMENT["components"]}
             jsonschema.validate(response.json, schema)
         refused = own.get("/decisions/none")
         problem = {"$ref": "#/components/schemas/ProblemDetails", "components": DOCUMENT["components"]}

@@ -67,7 +67,10 @@ def test_instances_change_in_place_and_leave_a_drained_host(server, tmp_path):
     status, _, problem = server.ask("POST", f"/v1/instances/{back['uuid']}/reset", {}, headers=ADMIN)
     assert (status, problem["detail"]) == (
         409,
-        f"the instance {back['uuid']} cannot reset in status ACTIVE: it has to be in ERROR",
+        (
+            f"the instance {back['uuid']} cannot reset in status ACTIVE: it has to be in ERROR; possible now: "
+            "delete, stop, reboot, resize, migrate, live-migrate, evacuate, rebuild, shelve"
+        ),
     )
 
     plan = run(server, "host", "drain", "fake-1", "--dry-run")

@@ -50,7 +50,10 @@ def test_instance_is_resized_reverted_confirmed_and_migrated():
             assert refusal(own, "migrate", {"host": "HOST-A"}) == (400, "$.host: the instance is on host-a already")
             assert refusal(own, "confirm") == (
                 409,
-                f"the instance {ONE} cannot confirm in status ACTIVE: it has to be in VERIFY_RESIZE",
+                (
+                    f"the instance {ONE} cannot confirm in status ACTIVE: it has to be in VERIFY_RESIZE; possible now: "
+                    "delete, stop, reboot, resize, migrate, live-migrate, evacuate, rebuild, shelve"
+                ),
             )
 
             assert run_act(own, "resize", {"flavor": LARGE}, key="bigger") == ("VERIFY_RESIZE", "host-b", "")

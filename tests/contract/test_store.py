@@ -464,3 +464,7 @@ def test_decision_query_combines_all_its_conditions(store: Store) -> None:
     assert (found(reason="_VCPU_"), found(reason="0% of h1's"), found(reason="vcpu")) == ([3], [3], [])
     assert (found(since_s=4.0), found(since_s=4.5), found(since_s=9.0)) == ([5, 4], [5], [])
     assert found(host="h1", project_id="näh", outcome="granted", since_s=2.0, before=5) == [4]
+    _, *middle, last = sorted(rows, key=lambda row: row.uuid)
+    between = middle[0].uuid, middle[-1].uuid
+    assert found(uuids=between) == sorted((row.id for row in middle), reverse=True)
+    assert (found(uuids=(last.uuid, last.uuid)), found(uuids=(bytes(16), bytes(16)))) == ([last.id], [])

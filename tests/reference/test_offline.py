@@ -14,8 +14,8 @@ from roost.model.documents.fleet_document import FleetDocument
 from roost.model.documents.request_document import RequestDocument
 from roost.model.request import Request
 from roost.offline.decide import decide
-from roost.offline.export import export_fleet
 from roost.offline.read_document import parse_document
+from roost.scheduler.explain.fleet_export import export_fleet
 from roost.scheduler.explain.frozen_clock import FixedRandom
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options

@@ -16,7 +16,7 @@ from roost.api.http import Admission, Identity, Receive, Request, Response, Send
 from roost.api.log_outcome import log_outcome
 from roost.api.outages import Outages
 from roost.api.problems import Problem, busy
-from roost.errors import OverBudget
+from roost.errors import OverBudget, Unavailable
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.observe import log, metrics
 from roost.placement.current import Current
@@ -265,12 +265,14 @@ class AsgiApplication:
         loop = asyncio.get_running_loop()
         if self._mailbox is None or self._mailbox.loop is not loop:
             self._mailbox = Mailbox(loop)
+        if request.work == "scan" and self._forward_to_reader is None:
+            raise Unavailable("this needs the reader process of a server on a database, with placement.has_reader")
         if request.work == "point" or self._forward_to_reader is None:
             budget_s = self._settings.question_budget_s
             slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
             bounded = request.with_budget(budget_s, entered, too_slow=slow)
             return self._application.finish(request, await self._answer_in_thread(request, bounded, receive))
-        if request.work != "past":
+        if request.work not in {"past", "scan"}:
             try:
                 task = try_in_thread(request, entered)
                 return self._application.finish(request, await self._answer_in_thread(request, task, receive))

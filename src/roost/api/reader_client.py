@@ -34,6 +34,8 @@ _RUNNING_MAX = 2
 # Maximum number of waiting questions, in all and per identity.
 _WAITING_MAX = 64
 _EACH_MAX = 8
+# Share of the time for a request that a scan of everything may take; the remainder is for its way to the client.
+_SCAN_PART = 0.9
 # Minimum seconds between two starts of the process.
 _RESTART_PAUSE_S = 1.0
 
@@ -176,7 +178,9 @@ class ReaderClient:
         identity = request.identity
         assert identity is not None, "unknown clients are refused before"
         async with self._turns.turn(f"{identity.user_id}\0{identity.project_id}"):
-            budget_s = self._settings().placement.question_budget_s
+            settings = self._settings().placement
+            limit = "request_timeout_s" if request.work == "scan" else "question_budget_s"
+            budget_s = _SCAN_PART * settings.request_timeout_s if request.work == "scan" else settings.question_budget_s
             self._number += 1
             question = Ask(
                 number=self._number,
@@ -202,9 +206,7 @@ class ReaderClient:
             try:
                 answer = await self._answer(await self._connect(), question)
             except OverBudgetInReader:
-                raise OverBudget(
-                    "the work on this request", seconds=budget_s, limit="placement.question_budget_s"
-                ) from None
+                raise OverBudget("the work on this request", seconds=budget_s, limit=f"placement.{limit}") from None
             return Response(status=answer.status, body=answer.body, headers=answer.headers)
 
     async def _answer(self, link: _Link, question: Ask) -> Answer:

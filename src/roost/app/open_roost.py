@@ -47,17 +47,23 @@ def open_roost(
     return _build(store, settings)
 
 
-def open_reader(config: Path | None, data: Path | None, *, environ: Mapping[str, str]) -> Roost:
+def open_reader(
+    config: Path | None, data: Path | None, *, environ: Mapping[str, str], database: str | None = None
+) -> Roost:
     """Open the database of a command for reading, beside its servers.
 
     Writes raise ``Unavailable``; dry runs and forks work.
+
+    Args:
+        database: URL or path; None: the database of the settings and the data folder.
 
     Raises:
         BadSettings: a setting is unknown or wrong.
         Unavailable: the database cannot be read; the message has the reason.
     """
     settings = settings_of(config, environ)
-    return _build(backends.open_reader(database_of(config, data, environ), settings=settings.store), settings)
+    url = database or database_of(config, data, environ)
+    return _build(backends.open_reader(url, settings=settings.store), settings)
 
 
 def open_offline(url: str, settings: Settings) -> Roost:

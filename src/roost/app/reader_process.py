@@ -93,7 +93,9 @@ class _Columns:
         self.settings = start.settings
         self.store: ReadingStore = open_follower(start.url, settings=start.settings.store)
         self.current = Current(self.store, clock=SystemClock())
-        self._roost = Roost(self.store, start.settings, current=self.current) if start.has_own_api else None
+        self._roost = (
+            Roost(self.store, start.settings, current=self.current, database=start.url) if start.has_own_api else None
+        )
         self.apis = self._build_apis()
         gc.collect()
         gc.freeze()

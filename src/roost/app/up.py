@@ -281,7 +281,7 @@ def open_own_api(url: str, settings: Settings, *, is_read_only: bool) -> "InProc
         store = open_reader(url, settings=settings.store)
         try:
             current = Current(store, clock=SystemClock())
-            roost, serving = Roost(store, settings, current=current), Serving(current)
+            roost, serving = Roost(store, settings, current=current, database=url), Serving(current)
         except BaseException:
             store.close()
             raise
@@ -289,4 +289,5 @@ def open_own_api(url: str, settings: Settings, *, is_read_only: bool) -> "InProc
         roost, serving = open_product(url, settings)
     wakeups, ends = Wakeups(settings.placement.agents_max), Wakeups(ENDS_MAX, topic=ENDS)
     agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())
-    return InProcess(Application(roost, agents=agents, identify=trust_headers), serving, on_close=agents.close)
+    application = Application(roost, agents=agents, identify=trust_headers)
+    return InProcess(application, serving, has_log=False, on_close=agents.close)

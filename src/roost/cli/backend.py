@@ -30,6 +30,21 @@ class BackendOptions(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     config: Path | None
     data: Path | None
+    database: str | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the options select a database."""
+        return not (self.config is None and self.data is None and self.database is None)
+
+    def check_one_source(self) -> None:
+        """Refuse options that select both a server and a database.
+
+        Raises:
+            click.UsageError: they do.
+        """
+        if self.is_local and self.url is not None:
+            raise click.UsageError("--url cannot be combined with --config, --data or --database")
 
 
 class _Transport(Protocol):
@@ -124,11 +139,15 @@ class Api:
 def backend_options(command: Command) -> Command:
     """Add the options that select the backend, as one argument ``backend``. Put this decorator last."""
 
-    def run(url: str | None, token: str, config: Path | None, *, data: Path | None, **more: Any) -> Any:
-        return command(backend=BackendOptions(url=url, token=token, config=config, data=data), **more)
+    def run(
+        *, url: str | None, token: str, config: Path | None, data: Path | None, database: str | None, **more: Any
+    ) -> Any:
+        backend = BackendOptions(url=url, token=token, config=config, data=data, database=database)
+        return command(backend=backend, **more)
 
     run.__doc__ = command.__doc__
     for option in (
+        click.option("--database", metavar="URL", help="PostgreSQL URL, or path of a SQLite file."),
         options.data,
         options.config,
         token_options(),
@@ -143,7 +162,7 @@ json_option = click.option("--json", "is_json", is_flag=True, help="Print JSON."
 
 @contextmanager
 def open_api(backend: BackendOptions, *, is_read_only: bool) -> Iterator[Api]:
-    """Open the API on the database that ``--config`` or ``--data`` names, else on a server.
+    """Open the API on the database that ``--config``, ``--data`` or ``--database`` names, else on a server.
 
     Args:
         is_read_only: whether the command only reads; if so, a server may use the database at the same time.
@@ -152,17 +171,16 @@ def open_api(backend: BackendOptions, *, is_read_only: bool) -> Iterator[Api]:
         click.UsageError: the options name both a server and a database.
         Unavailable: the server or the database cannot be used.
     """
-    if backend.config is None and backend.data is None:
-        yield Api(_http_transport(backend.url or _URL, backend.token))
+    if not backend.is_local:
+        advice = "" if backend.url else "; name a server with --url, or a database with --data or --database"
+        yield Api(_http_transport(backend.url or _URL, backend.token, advice=advice))
         return
-    if backend.url is not None:
-        raise click.UsageError("--url cannot be combined with --config or --data")
+    backend.check_one_source()
     from roost.app import database_of_settings, open_own_api, settings_of
 
     settings = settings_of(backend.config, os.environ)
-    in_process = open_own_api(
-        database_of_settings(settings, backend.data, os.environ), settings, is_read_only=is_read_only
-    )
+    url = backend.database or database_of_settings(settings, backend.data, os.environ)
+    in_process = open_own_api(url, settings, is_read_only=is_read_only)
 
     # The changes of this process name the user of the machine, as an administrator without a project.
     headers = {"x-auth-token": f"{_user_name()}:", "x-roles": "admin", "content-type": _JSON}
@@ -231,7 +249,7 @@ def _path(segments: tuple[str, ...]) -> str:
     return _PREFIX + "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
 
-def _http_transport(url: str, token: str) -> _Transport:
+def _http_transport(url: str, token: str, *, advice: str) -> _Transport:
     import http.client
 
     from roost.client.wire import parse_url_option
@@ -247,7 +265,7 @@ def _http_transport(url: str, token: str) -> _Transport:
             response = connection.getresponse()
             return response.status, response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(f"{url} does not answer: {error}") from None
+            raise Unavailable(f"{url} does not answer: {error}{advice}") from None
         finally:
             connection.close()
 

@@ -11,6 +11,7 @@ SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
 DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"
 GROUP_SUFFIX = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _UUID = re.compile(r"[0-9a-fA-F]{32}")
+_UUID_START = re.compile(r"[0-9a-fA-F]{1,32}")
 _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
 _CONSUMER_TYPE = re.compile(r"[A-Z0-9_]{1,255}")
 
@@ -71,6 +72,20 @@ def uuid_bytes(text: str) -> bytes | None:
     """Return the 16 bytes of a uuid, with or without dashes, braces and prefix; None for an invalid uuid."""
     digits = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "")
     return bytes.fromhex(digits) if _UUID.fullmatch(digits) else None
+
+
+def uuid_range(text: str) -> tuple[bytes, bytes] | None:
+    """Return the first and the last uuid that begin with a text; None for a text with which no uuid begins.
+
+    >>> uuid_range("C0FFEE00-c") == uuid_range("c0ffee00c")
+    True
+    >>> [uuid_range(text) for text in ("", "c0fg", "c" * 33)]
+    [None, None, None]
+    """
+    digits = text.replace("-", "")
+    if not _UUID_START.fullmatch(digits):
+        return None
+    return bytes.fromhex(digits.ljust(32, "0")), bytes.fromhex(digits.ljust(32, "f"))
 
 
 def uuid_form(text: str) -> str:

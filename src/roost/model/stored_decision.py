@@ -33,6 +33,7 @@ class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
     project_id: str | None = None
     outcome: str = ""  # granted, refused; empty: either
     reason: str = ""  # a substring
+    uuids: tuple[bytes, bytes] | None = None  # the first and the last uuid of a range; None: any
     since_s: float = 0.0  # seconds since the epoch
     before: int = 2**63 - 1  # upper bound of numbers, exclusive
     newest: int = 20  # upper bound of the result count

@@ -4,8 +4,6 @@
 ``read_document``: reads JSON documents; errors name file and position.
 ``load``: loads a fleet document into a temporary Roost.
 ``request_names``: resolves the names of a request document.
-``document_names``: finds parts of a document by uuid or name.
 ``refusals``: the refused hosts of each stage, with reasons.
-``export``: exports a live fleet to a document.
 ``document_schemas``: the JSON Schemas of the documents.
 """

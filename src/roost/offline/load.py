@@ -23,8 +23,8 @@ from roost.model.names import is_resource_class, is_trait
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.settings.roost_settings import Settings
 from roost.model.writes import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, PutDocument
-from roost.offline.document_names import PartIndex, uuid_for
 from roost.ports import Clock, Random
+from roost.scheduler.explain.document_names import PartIndex, uuid_for
 from roost.scheduler.framework.group_slots import place_number, place_of
 from roost.scheduler.rule_support.scopes import ZONE
 

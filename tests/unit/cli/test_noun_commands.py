@@ -159,7 +159,11 @@ def test_images_are_stored_and_deleted(command):
     [
         (["host", "list", "--url", "http://127.0.0.1:1"], 7, "does not answer"),
         (["host", "list", "--url", "ftp://x"], 2, "--url must be http://HOST:PORT"),
-        (["host", "list", "--url", "http://x", "--data", "."], 2, "--url cannot be combined with --config or --data"),
+        (
+            ["host", "list", "--url", "http://x", "--data", "."],
+            2,
+            "--url cannot be combined with --config, --data or --database",
+        ),
         (["host", "set", "h"], 2, "nothing to change"),
         (["aggregate", "set", "a"], 2, "nothing to change"),
         (["aggregate", "create", "a", "--metadata", "x"], 2, "'x' is not KEY=VALUE"),

@@ -5,7 +5,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from roost.offline.document_schemas import DOCUMENTS, schema_of
-from roost.offline.export import export_fleet
+from roost.scheduler.explain.fleet_export import export_fleet
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
 from tests.support.fleets.worlds import roost_on

@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 from roost.api.asgi import Api
 from roost.api.http import Request, Response, new_request_id
 from roost.api.outages import Outages
-from roost.errors import RoostError, Unavailable
+from roost.errors import BadSettings, RoostError, Unavailable
 from roost.placement.deciding_thread import Serving
 
 
@@ -14,11 +14,20 @@ class InProcess:
     """Calls the application as HTTP requests do, without sockets; usable from any number of threads.
 
     Args:
+        has_log: whether errors of the database and the settings go to the log; False: they are raised.
         on_close: releases further resources.
     """
 
-    def __init__(self, application: Api, serving: Serving, *, on_close: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        application: Api,
+        serving: Serving,
+        *,
+        has_log: bool = True,
+        on_close: Callable[[], None] = lambda: None,
+    ) -> None:
         self._application, self._on_close = application, on_close
+        self._raised: tuple[type[RoostError], ...] = () if has_log else (Unavailable, BadSettings)
         self._serving: Serving | None = serving
         self._outages = Outages()
 
@@ -30,7 +39,8 @@ class InProcess:
             headers: names in any case.
 
         Raises:
-            Unavailable: ``close`` was called.
+            Unavailable: ``close`` was called; or, without a log, the database cannot be used.
+            BadSettings: without a log, the settings of a stored decision cannot be used.
         """
         serving = self._serving  # Read once: another thread may call ``close``.
         if serving is None:
@@ -52,6 +62,8 @@ class InProcess:
             response = serving.run(self._outages.track(incoming, entered))
             self._outages.record_success(incoming)
             return self._application.finish(incoming, response)
+        except self._raised:
+            raise
         except RoostError as error:
             self._outages.record_failure(incoming, error)
             return self._application.fail(incoming, error)

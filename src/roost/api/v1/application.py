@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from roost.api import problems
 from roost.api.access.policy import Policy
 from roost.api.changes.change_note import note_of
-from roost.api.http import Admission, Identify, Request, Response
+from roost.api.http import Admission, Identify, Request, Response, Work
 from roost.api.problems import Problem
 from roost.api.v1 import idempotency, openapi, permission, policies
 from roost.api.v1.agents.agent_registry import AgentRegistry
@@ -77,7 +77,7 @@ class Application:
     def _enter(self, request: Request, route: Route) -> Response | Task[Response]:
         try:
             body, query = _decode_request(request, route)
-            request.work = route.work if getattr(body, "dry_run", True) else "point"
+            request.work = _work_of(route, body, query)
             if getattr(body, "dry_run", False):
                 request.change = None
         except Exception as error:  # noqa: BLE001  # every request gets an answer
@@ -146,6 +146,13 @@ class Application:
         headers = {**problem.headers, "content-type": CONTENT_TYPE}
         body = as_json(problem, request_id=request.request_id)
         return self.finish(request, Response(status=problem.status, body=body, headers=headers))
+
+
+def _work_of(route: Route, body: Any, query: Any) -> Work:
+    """Return the work for an answer; a request that writes needs the deciding thread."""
+    if not getattr(body, "dry_run", True):
+        return "point"
+    return "past" if route.is_long is not None and route.is_long(query) else route.work
 
 
 def _decode_request(request: Request, route: Route) -> tuple[Any, Any]:

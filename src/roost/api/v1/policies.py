@@ -33,8 +33,8 @@ _POLICIES: Mapping[str, str] = {
         instances:delete decisions:next
     """,
     "observer_api": """
-        all_projects agents:list agents:show aggregates:list aggregates:show capacity:show events:list hosts:list
-        hosts:show migrations:list migrations:show services:list zones:list
+        all_projects agents:list agents:show aggregates:list aggregates:show audit:show capacity:show events:list
+        fleet:show hosts:list hosts:show migrations:list migrations:show refusals:list services:list zones:list
     """,
     "reader_api": """
         changes:list decisions:list decisions:show decisions:why decisions:replay groups:list groups:show instances:list
@@ -49,8 +49,14 @@ DEFAULTS: Mapping[str, str] = {
 _OF_MANY = {"GET": "list", "POST": "create"}
 _OF_ONE = {"GET": "show", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _PARAMETER = re.compile(r"\{\w+\}")
-# GET and POST have one policy: the same question, in a query string or in a body.
-_SPECIAL = {("GET", "/capacity"): "roost:capacity:show", ("POST", "/capacity"): "roost:capacity:show"}
+# GET and POST of capacity have one policy: the same question, in a query string or in a body. Fleet and audit are
+# no lists.
+_SPECIAL = {
+    ("GET", "/capacity"): "roost:capacity:show",
+    ("POST", "/capacity"): "roost:capacity:show",
+    ("GET", "/fleet"): "roost:fleet:show",
+    ("GET", "/audit"): "roost:audit:show",
+}
 
 
 def policy_of(method: str, path: str) -> str:

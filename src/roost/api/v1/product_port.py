@@ -8,6 +8,7 @@ from roost.model.evidence.capacity import Capacity
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Why
 from roost.model.evidence.replay_result import ReplayResult
+from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.request import Request
@@ -16,6 +17,22 @@ from roost.model.stored_decision import DecisionQuery
 from roost.ports import RemotePlacement
 from roost.scheduler.explain.capacity_count import By
 from roost.scheduler.framework.plugin import Rules
+
+
+class Finding(Protocol):
+    """A broken rule."""
+
+    @property
+    def check(self) -> str:
+        """The name of the check."""
+
+    @property
+    def subject(self) -> str:
+        """The object that breaks the rule."""
+
+    @property
+    def problem(self) -> str:
+        """The problem, as a phrase after the subject."""
 
 
 class Product(Protocol):
@@ -52,6 +69,9 @@ class Product(Protocol):
     def find_decisions(self, query: DecisionQuery) -> list[tuple[int, Decision]]:
         """Return stored decisions with their numbers, newest first."""
 
+    def summary(self, *, since_s: float = 0.0) -> Summary:
+        """Summarise refusals by reason and by request."""
+
     def why(self, uuid: str) -> Why:
         """Explain a stored decision."""
 
@@ -60,6 +80,9 @@ class Product(Protocol):
 
     def capacity(self, request: Request, *, by: Collection[By], limit: int | None) -> Capacity:
         """Count how many more instances fit."""
+
+    def audit(self) -> Sequence[Finding]:
+        """Check the tables of the database for consistency."""
 
     def flavors(self) -> list[Flavor]:
         """Return stored flavors and those of stored decisions."""

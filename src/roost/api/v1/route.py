@@ -1,6 +1,8 @@
 """One route of ``/v1``: its handler, body, query and answer."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -27,4 +29,5 @@ class Route:
     policy: str = ""  # its authorization; see ``policies``
     is_keyed: bool = False  # whether the route uses the header Idempotency-Key
     body_max_bytes: int | None = _BODY_MAX_BYTES  # None: only the limit placement.body_max_bytes
+    is_long: Callable[[Any], bool] | None = None  # whether a query makes the work "past"; None: never
     work: Work = "point"  # the work for an answer; with ``dry_run`` false in the body: always "point"

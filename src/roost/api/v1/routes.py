@@ -10,9 +10,11 @@ from roost.api.v1.handlers import (
     aggregates,
     capacity,
     changes,
+    decision_list,
     decisions,
     drain,
     events,
+    exports,
     groups,
     hosts,
     orders,
@@ -39,12 +41,14 @@ from roost.api.v1.schemas.decisions import (
     DecisionsQuery,
     NextBody,
     NextStep,
+    RefusalsQuery,
     ReplayBody,
     ShownDecision,
     ShownReplay,
     ShownWhy,
 )
 from roost.api.v1.schemas.drain import DrainBody, DrainPlan
+from roost.api.v1.schemas.exports import AuditResult
 from roost.api.v1.schemas.groups import DetailedGroup, GroupBody, GroupsPage, GroupsQuery, ShownGroup
 from roost.api.v1.schemas.hosts import (
     DetailedHost,
@@ -57,10 +61,12 @@ from roost.api.v1.schemas.hosts import (
 from roost.api.v1.schemas.instances import (
     OperationReference,
 )
-from roost.api.v1.schemas.stored_names import FlavorsList, ImagesList, ShownImage
+from roost.api.v1.schemas.stored_names import FlavorsList, FlavorsQuery, ImagesList, ShownImage
 from roost.api.v1.wire.pages import PageQuery
+from roost.model.documents.fleet_document import FleetDocument
 from roost.model.documents.request_document import FlavorEntry, ImageEntry
 from roost.model.evidence.capacity import Capacity
+from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.work.notification import Notification
@@ -134,10 +140,11 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
 _DECIDING: Mapping[str, Mapping[str, Route]] = {
     "/decisions": {
         "GET": Route(
-            handler=decisions.list_decisions,
+            handler=decision_list.list_decisions,
             about="List stored decisions, newest first.",
             query=DecisionsQuery,
             answer=DecisionsPage,
+            is_long=decision_list.is_long,
         ),
         "POST": Route(
             handler=decisions.create,
@@ -172,6 +179,15 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
     },
     "/decisions/{id}/why": {
         "GET": Route(handler=decisions.why, about="Explain a stored decision.", answer=ShownWhy, work="past"),
+    },
+    "/refusals": {
+        "GET": Route(
+            handler=decision_list.summarise_refusals,
+            about="Count refusals by reason and by request.",
+            query=RefusalsQuery,
+            answer=Summary,
+            work="past",
+        ),
     },
     "/events": {
         "GET": Route(
@@ -244,6 +260,16 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     "/zones": {
         "GET": Route(handler=aggregates.list_zones, about="List availability zones and their hosts.", answer=ZonesList),
     },
+    "/fleet": {
+        "GET": Route(
+            handler=exports.export_fleet, about="Export the fleet as a document.", answer=FleetDocument, work="scan"
+        ),
+    },
+    "/audit": {
+        "GET": Route(
+            handler=exports.audit, about="Check the database for consistency.", answer=AuditResult, work="scan"
+        ),
+    },
     "/hosts": {
         "GET": Route(handler=hosts.list_hosts, about="List hosts.", query=HostsQuery, answer=HostsPage),
     },
@@ -273,7 +299,9 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         ),
     },
     "/flavors": {
-        "GET": Route(handler=stored_names.list_flavors, about="List stored flavors.", answer=FlavorsList),
+        "GET": Route(
+            handler=stored_names.list_flavors, about="List stored flavors.", query=FlavorsQuery, answer=FlavorsList
+        ),
     },
     "/flavors/{name}": {
         "GET": Route(handler=stored_names.show_flavor, about="Show a stored flavor.", answer=Flavor),

@@ -1,25 +1,33 @@
 """``roost audit``: check a database for consistency."""
 
 import os
-from pathlib import Path
 
 import click
+import msgspec
 
-from roost.cli import options
+from roost.cli.backend import BackendOptions, backend_options, open_api
 from roost.cli.text.audit_text import print_findings
 
 
 @click.command("audit", short_help="Check a database for consistency.")
-@options.config
-@options.data
 @click.option("--json", "is_json", is_flag=True, help="Print the findings as JSON.")
-def audit(*, config: Path | None, data: Path | None, is_json: bool) -> None:
-    """Check a database for exceeded capacity, orphaned or duplicate allocations, and broken group rules.
+@backend_options
+def audit(*, is_json: bool, backend: BackendOptions) -> None:
+    """Check the database of a server for exceeded capacity, orphaned or duplicate allocations, and broken group rules.
 
-    Read the tables only; servers can keep running. Print one line per finding, and their number. End with exit code
-    8 if there are findings. Inventories lowered below their use are findings too.
+    With --data, --database or --config, read the tables of a database directly; servers can keep running. Print one
+    line per finding, and their number. End with exit code 8 if there are findings. Inventories lowered below their use
+    are findings too.
     """
-    from roost.app import audit_database
+    from roost.store.audit import Finding
 
-    findings = audit_database(config, data, os.environ)
+    if backend.is_local:
+        from roost.app import audit_database
+
+        backend.check_one_source()
+        findings = audit_database(backend.config, backend.data, os.environ, database=backend.database)
+    else:
+        with open_api(backend, is_read_only=True) as api:
+            answer = api.request("GET", "audit")
+        findings = msgspec.convert(answer["findings"], list[Finding])
     print_findings(findings, is_json=is_json, check="audit", success="no findings: all rules hold")

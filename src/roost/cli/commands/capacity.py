@@ -1,21 +1,32 @@
 """``roost capacity``: count how many more instances fit, and find the scarce resource."""
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import click
 import msgspec
 
-from roost.cli import options
+from roost.cli.backend import BackendOptions, backend_options, open_api
 from roost.cli.text.plain_text import escape_json, escape_text
 from roost.cli.text.progress import progress_bar
 from roost.cli.text.tables import Table, align
 from roost.errors import BadRequest
 from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
+from roost.model.flavor import Flavor
+from roost.model.request import Request
 
-if TYPE_CHECKING:
-    from roost.scheduler.explain.capacity_count import By
+By = Literal["zone", "aggregate", "host"]
+
+
+class _Question(msgspec.Struct, frozen=True, kw_only=True):
+    """The arguments of the command."""
+
+    flavors: tuple[str, ...]
+    is_for_known: bool
+    requests: list[Request]
+    by: By
+    limit: int | None
+
 
 _ZONES_SHOWN = 6  # columns of a table, to fit a screen
 
@@ -56,54 +67,81 @@ _ZONES_SHOWN = 6  # columns of a table, to fit a screen
     show_default=True,
     help="Output format.",
 )
-@options.config
-@options.data
+@backend_options
 def capacity(
     *,
     flavors: tuple[str, ...],
     is_for_known: bool,
     requests: tuple[str, ...],
-    by: "By",
+    by: By,
     top: int,
     limit: int | None,
     style: str,
-    config: Path | None,
-    data: Path | None,
+    backend: BackendOptions,
 ) -> None:
     """Count how many more instances could be placed one after another on the current fleet.
 
     The count respects all rules of a decision. Each zone, aggregate or host is counted as if it were the whole fleet.
-    Print the count, the resource that runs out first, and a table of parts. Read the database only; servers can keep
-    running.
+    Print the count, the resource that runs out first, and a table of parts. With --data, --database or --config, read a
+    database; servers can keep running.
     """
-    from roost.app import open_reader
-    from roost.cli.capacity_request import parse_flavors, read_request
-    from roost.model.request import Request
+    from roost.cli.capacity_request import read_request
 
     if not (flavors or is_for_known or requests):
         raise click.UsageError("give --flavor, --known-flavors or --request")
     requested = [read_request(path) for path in requests]
-    with open_reader(config, data, environ=os.environ) as roost:
-        known_flavors = roost.flavors()
-        all_flavors = [*parse_flavors(flavors, known_flavors), *(known_flavors if is_for_known else ())]
-        if is_for_known and not known_flavors:
-            raise BadRequest("no flavor is stored or was requested yet: give one with --flavor")
-        requested = [*(Request(flavor=flavor) for flavor in all_flavors), *requested]
-        with progress_bar("capacity") as show:
-            results: list[Capacity] = []
-            counts = roost.capacities(
-                requested,
-                by=(by,),
-                limit=limit,
-                progress=lambda done, total: show(100 * len(results) + 100 * done // total, 100 * len(requested)),
-            )
-            results.extend(counts)
+    backend.check_one_source()
+    question = _Question(flavors=flavors, is_for_known=is_for_known, requests=requested, by=by, limit=limit)
+    results = _count_in_database(backend, question) if backend.is_local else _count_on_server(backend, question)
     if style == "json":
         click.echo(escape_json(msgspec.json.encode(results)))
     elif len(results) == 1:
         click.echo(_report(results[0], by=by, top=top))
     else:
         click.echo("\n".join(align(_flavor_table(results, by=by))))
+
+
+def _count_in_database(backend: BackendOptions, question: "_Question") -> list[Capacity]:
+    from roost.app import open_reader
+
+    with open_reader(backend.config, backend.data, database=backend.database, environ=os.environ) as roost:
+        requests = _requests_of(question, roost.flavors())
+        results: list[Capacity] = []
+        with progress_bar("capacity") as show:
+            results.extend(
+                roost.capacities(
+                    requests,
+                    by=(question.by,),
+                    limit=question.limit,
+                    progress=lambda done, total: show(100 * len(results) + 100 * done // total, 100 * len(requests)),
+                )
+            )
+    return results
+
+
+def _count_on_server(backend: BackendOptions, question: "_Question") -> list[Capacity]:
+    from roost.cli.capacity_request import request_body
+
+    if question.limit is not None and not 1 <= question.limit <= LIMIT:
+        raise BadRequest(f"the limit must be 1..{LIMIT:,} instances, got {question.limit}")
+    results: list[Capacity] = []
+    with open_api(backend, is_read_only=True) as api, progress_bar("capacity") as show:
+        answer = api.request("GET", "flavors", query={"requested": True})
+        requests = _requests_of(question, msgspec.convert(answer["flavors"], list[Flavor]))
+        for request in requests:
+            body = {"request": request_body(request), "by": [question.by], "limit": question.limit}
+            results.append(msgspec.convert(api.request("POST", "capacity", body=body), Capacity))
+            show(len(results), len(requests))
+    return results
+
+
+def _requests_of(question: "_Question", known_flavors: list[Flavor]) -> list[Request]:
+    from roost.cli.capacity_request import parse_flavors
+
+    if question.is_for_known and not known_flavors:
+        raise BadRequest("no flavor is stored or was requested yet: give one with --flavor")
+    flavors = parse_flavors(question.flavors, known_flavors) + (known_flavors if question.is_for_known else [])
+    return [*(Request(flavor=flavor) for flavor in flavors), *question.requests]
 
 
 def _report(result: Capacity, *, by: str, top: int) -> str:

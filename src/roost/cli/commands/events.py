@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from roost.cli.backend import BackendOptions, open_api
-from roost.cli.instance.wait import find_instance
+from roost.cli.resolve_name import find_instance
 from roost.cli.text.plain_text import escape_json, escape_text, format_time
 from roost.cli.token_source import token_options
 from roost.client.event_stream import Event, EventFollower

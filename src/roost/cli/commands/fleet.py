@@ -1,12 +1,9 @@
 """``roost fleet``: export the fleet."""
 
-import os
-import time
-from pathlib import Path
-
 import click
+import msgspec
 
-from roost.cli import options
+from roost.cli.backend import BackendOptions, backend_options, open_api
 from roost.cli.text.plain_text import escape_json
 
 
@@ -16,21 +13,19 @@ def fleet() -> None:
 
 
 @fleet.command("export", short_help="Write the fleet as a document for `roost decide`.")
-@options.config
-@options.data
 @click.option("-o", "--output", metavar="FILE", help="Output file.  [standard output]")
-def export(*, config: Path | None, data: Path | None, output: str | None) -> None:
+@backend_options
+def export(*, output: str | None, backend: BackendOptions) -> None:
     """Write the current fleet as a JSON document. With it, `roost decide` decides as a live server does.
 
-    Read the database only; servers can keep running.
+    With --data, --database or --config, read a database; servers can keep running.
     """
-    from roost.app import open_reader
-    from roost.offline.export import export_fleet
+    from roost.model.documents.fleet_document import FleetDocument
     from roost.simulator.report import json_file, to_json
 
     with json_file(None if output == "-" else output) as write:
-        with open_reader(config, data, environ=os.environ) as roost:
-            document = export_fleet(roost.state, now_s=time.time())
+        with open_api(backend, is_read_only=True) as api:
+            document = msgspec.convert(api.request("GET", "fleet"), FleetDocument)
         write(document)
     if output is None or output == "-":
         click.echo(escape_json(to_json(document)), nl=False)

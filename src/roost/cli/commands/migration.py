@@ -5,7 +5,7 @@ from typing import Any, get_args
 import click
 
 from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
-from roost.cli.instance.wait import find_instance
+from roost.cli.resolve_name import find_instance
 from roost.cli.text.plain_text import format_time
 from roost.cli.text.tables import Table, fields, format_list
 from roost.model.work.work_rows import MigrationStatus

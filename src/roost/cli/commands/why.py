@@ -1,34 +1,39 @@
 """``roost why``: explain a stored decision."""
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 from click.core import ParameterSource
 
-from roost.cli import options
+from roost.cli.backend import BackendOptions, backend_options, open_api
+from roost.cli.resolve_name import find_decision, find_instance
 from roost.cli.text.moments import parse_moment
-from roost.cli.text.plain_text import escape_json
-from roost.errors import AuditFailed, NotFound
+from roost.cli.text.plain_text import escape_json, paragraph
+from roost.errors import AuditFailed, BadSettings, NotFound
 
 if TYPE_CHECKING:
-    from roost.app import Roost
+    from roost.model.settings.roost_settings import Settings
 
-_NEWEST = ("last", "last-refused")
+# Sections of settings that decisions do not read.
+_OTHER_SECTIONS = frozenset({"store", "conductor", "placement", "notifications", "agent"})
 
-_HELP = """Explain a stored decision, on the state at the time of the decision. ID is a uuid, `last`, or `last-refused`.
+_HELP = """Explain a stored decision, on the state at the time of the decision.
+
+NAME is an instance (its name or uuid; its newest decision is meant), a decision (its uuid or the beginning of it),
+`last`, or `last-refused`.
 
 For a refusal, print the effect of each rule, the nearest hosts, the changes that would help, and whether the request
-could ever fit. For a granted decision, print the ranking and the multipliers that would change it. Read the database
-only; servers can keep running.
+could ever fit. For a granted decision, print the ranking and the multipliers that would change it. With --replay,
+--config and --nova-conf select the settings of the replay, not a database.
 """
 
 
 @click.command("why", help=_HELP, short_help="Explain a stored decision.")
-@click.argument("decision", metavar="[ID]", required=False)
+@click.argument("name", metavar="[NAME]", required=False)
 @click.option("--replay", "is_replayed", is_flag=True, help="Decide again on the same state, and compare.")
+@click.option("--instance", metavar="INSTANCE", help="List all decisions of this instance instead, newest first.")
 @click.option("--summary", "is_summary", is_flag=True, help="Summarise refusals by reason and request instead.")
 @click.option("--since", metavar="TIME", help="With --summary: start, like 90m, 12h or 7d ago, or 2026-01-31.")
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Rows in text output.")
@@ -40,57 +45,125 @@ only; servers can keep running.
     show_default=True,
     help="Output format.",
 )
-@click.option("--config", type=options.PATH, help="Settings file, TOML; with --replay, for the replay only.")
-@options.nova_conf
-@options.data
+@backend_options
 def why(
     *,
-    decision: str | None,
+    name: str | None,
     is_replayed: bool,
+    instance: str | None,
     is_summary: bool,
     since: str | None,
     top: int,
     style: str,
-    config: Path | None,
-    data: Path | None,
+    backend: BackendOptions,
 ) -> None:
     """Run ``roost why``."""
-    from roost.app import open_reader, settings_of
-    from roost.cli.text import why_text
-
-    if is_summary == (decision is not None) or (is_summary and is_replayed):
-        raise click.UsageError("give either ID or --summary; --replay needs ID")
+    if (name is not None) + is_summary + (instance is not None) != 1:
+        raise click.UsageError("give one of NAME, --instance and --summary")
+    if is_replayed and name is None:
+        raise click.UsageError("--replay needs NAME")
     if since is not None and not is_summary:
         raise click.UsageError("--since needs --summary")
-    since_s = 0.0 if since is None else parse_moment(since, option="--since")
+    is_json = style == "json"
+    if is_replayed:
+        assert name is not None, "checked above"
+        _replay(backend, name, top=top, is_json=is_json)
+    elif is_summary:
+        _summarise(backend, 0.0 if since is None else parse_moment(since, option="--since"), top=top, is_json=is_json)
+    elif instance is not None:
+        _list_decisions(backend, instance, is_json=is_json)
+    else:
+        assert name is not None, "checked above"
+        _explain(backend, name, is_json=is_json)
+
+
+def _explain(backend: BackendOptions, name: str, *, is_json: bool) -> None:
+    with open_api(backend, is_read_only=True) as api:
+        answer = api.request("GET", "decisions", find_decision(api, name), "why")
+    if is_json:
+        _print_json(answer)
+        return
+    from roost.api.v1.schemas.decisions import ShownWhy
+    from roost.cli.text.why_text import to_text
+
+    click.echo(to_text(msgspec.convert(answer, ShownWhy)), nl=False)
+
+
+def _summarise(backend: BackendOptions, since_s: float, *, top: int, is_json: bool) -> None:
+    with open_api(backend, is_read_only=True) as api:
+        answer = api.request("GET", "refusals", query={"since": str(since_s)})
+    if is_json:
+        _print_json(answer)
+        return
+    from roost.cli.text.why_text import summary_text
+    from roost.model.evidence.summary import Summary
+
+    click.echo(summary_text(msgspec.convert(answer, Summary), top=top), nl=False)
+
+
+def _list_decisions(backend: BackendOptions, instance: str, *, is_json: bool) -> None:
+    from roost.cli.text.decision_text import decisions_text
+
+    with open_api(backend, is_read_only=True) as api:
+        decisions = api.list_all("decisions", instance=find_instance(api, instance, with_deleted=True))
+    if not decisions:
+        raise NotFound("decision of the instance", instance)
+    if is_json:
+        _print_json(decisions)
+    else:
+        click.echo(paragraph(decisions_text(decisions)), nl=False)
+
+
+def _replay(backend: BackendOptions, name: str, *, top: int, is_json: bool) -> None:
+    """Replay a decision, under its own settings or those of the command line.
+
+    Raises:
+        AuditFailed: the replay under its own settings differs.
+    """
+    from roost.api.v1.schemas.decisions import ShownReplay, show_replay
+    from roost.app import open_reader, settings_of
+    from roost.cli.text.why_text import replay_text
+
+    config, backend = backend.config, msgspec.structs.replace(backend, config=None)
     nova_conf_source = click.get_current_context().get_parameter_source("nova_conf")
     is_own = config is None and nova_conf_source is not ParameterSource.COMMANDLINE
-    # With --replay the settings are for the replay, and do not select the database.
-    with open_reader(None if is_replayed else config, data, environ=os.environ) as roost:
-        if decision is None:
-            summary = roost.summary(since_s=since_s)
-            _print(summary, why_text.summary_text(summary, top=top), style=style)
-            return
-        uuid = _find_uuid(roost, decision)
-        if not is_replayed:
-            explanation = roost.why(uuid)
-            _print(explanation, why_text.to_text(explanation), style=style)
-            return
-        replayed = roost.replay(uuid, None if is_own else settings_of(config, os.environ))
-    _print(replayed, why_text.replay_text(replayed, top=top), style=style)
-    if is_own and not replayed.is_same:
-        raise AuditFailed(f"the replay of decision {uuid} differs in: {', '.join(replayed.fields)}")
+    settings = None if is_own else settings_of(config, os.environ)
+    with open_api(backend, is_read_only=True) as api:
+        uuid = find_decision(api, name)
+        if settings is not None and backend.is_local:
+            # The API refuses settings that name code, which are harmless in this process.
+            with open_reader(None, backend.data, database=backend.database, environ=os.environ) as roost:
+                result = show_replay(roost.replay(uuid, settings))
+        else:
+            body = {} if settings is None else {"settings": _decision_sections(settings)}
+            result = msgspec.convert(api.request("POST", "decisions", uuid, "replay", body=body), ShownReplay)
+    if is_json:
+        _print_json(result)
+    else:
+        click.echo(replay_text(result, top=top), nl=False)
+    if is_own and not result.is_same:
+        raise AuditFailed(f"the replay of decision {uuid} differs in: {', '.join(result.fields)}")
 
 
-def _print(result: msgspec.Struct, text: str, *, style: str) -> None:
-    click.echo(escape_json(msgspec.json.encode(result)) + "\n" if style == "json" else text, nl=False)
+def _decision_sections(settings: "Settings") -> dict[str, dict[str, Any]]:
+    """Return the settings of decisions, as sections of a settings file.
+
+    Raises:
+        BadSettings: a setting names code that is not the default.
+    """
+    from roost.model.settings.roost_settings import FilterScheduler
+    from roost.settings import CODE_SETTINGS, values_of
+
+    sections: dict[str, dict[str, Any]] = {}
+    defaults = msgspec.to_builtins(FilterScheduler())
+    for (section, key), value in values_of(settings).items():
+        if section == "filter_scheduler" and key in CODE_SETTINGS:
+            if value != defaults[key]:
+                raise BadSettings(f"{section}.{key}", "names code, which a server does not accept; use --data")
+        elif section not in _OTHER_SECTIONS:
+            sections.setdefault(section, {})[key] = value
+    return sections
 
 
-def _find_uuid(roost: "Roost", name: str) -> str:
-    """Resolve ``last`` and ``last-refused`` to a uuid."""
-    if name not in _NEWEST:
-        return name
-    newest = roost.decisions(1) if name == "last" else roost.refusals(1)
-    if not newest:
-        raise NotFound("decision", name)
-    return newest[0].uuid
+def _print_json(answer: object) -> None:
+    click.echo(escape_json(msgspec.json.encode(answer)))

@@ -6,7 +6,8 @@ import click
 
 from roost.cli.backend import Api, BackendOptions, backend_options, json_option, open_api, print_result
 from roost.cli.instance import instance_changes, instance_live, instance_moves
-from roost.cli.instance.wait import check_served, find_instance, parse_flavor, print_operation, run_action, wait_option
+from roost.cli.instance.wait import check_served, parse_flavor, print_operation, run_action, wait_option
+from roost.cli.resolve_name import find_instance, keep_name
 from roost.errors import BadFile, NotFound
 from roost.model.work.operation import STATUSES
 
@@ -97,9 +98,11 @@ def delete(*, name: str, is_forced: bool, is_waiting: bool, is_json: bool, backe
     check_served(backend, is_waiting=is_waiting)
     with open_api(backend, is_read_only=False) as api:
         query = {"force": True} if is_forced else None
-        answer = api.request("DELETE", "instances", find_instance(api, name), query=query)
-        if answer is not None:
-            print_operation(api, answer, is_waiting=is_waiting, is_json=is_json)
+        uuid = find_instance(api, name)
+        with keep_name(name, uuid):
+            answer = api.request("DELETE", "instances", uuid, query=query)
+            if answer is not None:
+                print_operation(api, answer, is_waiting=is_waiting, is_json=is_json)
 
 
 @instance.command("start")

@@ -7,9 +7,9 @@ import click
 import msgspec
 
 from roost.cli.backend import Api, BackendOptions, open_api, print_result
+from roost.cli.resolve_name import find_instance, keep_name
 from roost.cli.text.tables import fields
-from roost.errors import BadRequest, NotFound, RoostError, Unavailable
-from roost.model.names import uuid_bytes
+from roost.errors import RoostError, Unavailable
 
 # Seconds of one long poll, without and with a progress bar. Polls repeat until the operation ends.
 _WAIT_S = "20"
@@ -23,8 +23,10 @@ def check_served(backend: BackendOptions, *, is_waiting: bool) -> None:
     Raises:
         click.UsageError: the options select a database.
     """
-    if is_waiting and (backend.config or backend.data):
-        raise click.UsageError("operations need a server: give --url instead of --config or --data, or do not wait")
+    if is_waiting and backend.is_local:
+        raise click.UsageError(
+            "operations need a server: give --url instead of --config, --data or --database, or do not wait"
+        )
 
 
 def run_action(
@@ -48,8 +50,10 @@ def run_action(
     """
     check_served(backend, is_waiting=is_waiting)
     with open_api(backend, is_read_only=False) as api:
-        accepted = api.request("POST", "instances", find_instance(api, name), act, body=body)
-        print_operation(api, accepted, is_waiting=is_waiting, is_json=is_json)
+        uuid = find_instance(api, name)
+        with keep_name(name, uuid):
+            accepted = api.request("POST", "instances", uuid, act, body=body)
+            print_operation(api, accepted, is_waiting=is_waiting, is_json=is_json)
 
 
 def print_operation(api: Api, accepted: dict[str, Any], *, is_waiting: bool, is_json: bool) -> None:
@@ -120,23 +124,6 @@ def watch_operation(
                 progress(count_done(operation), len(operation["instances"]))
             operation = get_operation(api, operation["uuid"], wait_s=_WATCH_S)
     return operation
-
-
-def find_instance(api: Api, name: str) -> str:
-    """Return the uuid of an instance.
-
-    Raises:
-        NotFound: no instance has the name.
-        BadRequest: several instances have the name, or the name is empty.
-    """
-    if uuid_bytes(name) is not None:
-        return name
-    matches: list[dict[str, Any]] = api.list_all("instances", name=name)
-    if not matches:
-        raise NotFound("instance", name)
-    if len(matches) > 1:
-        raise BadRequest(f"{len(matches)} instances are called {name!r}; use a uuid")
-    return str(matches[0]["uuid"])
 
 
 def parse_flavor(text: str) -> str | dict[str, Any]:

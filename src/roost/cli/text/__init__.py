@@ -6,6 +6,7 @@
 ``audit_text``: findings of ``roost audit``.
 ``comparison_text``: the comparison of ``roost replay``.
 ``decide_text``: the answer of ``roost decide``.
+``decision_text``: lists of decisions.
 ``instance_text``: instances and operations.
 ``replay_text``: the report of ``roost replay``.
 ``why_text``: the explanation of ``roost why``.

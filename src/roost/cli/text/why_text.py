@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from roost.api.v1.schemas.decisions import ShownDecision, ShownReplay, ShownWhy
 from roost.cli.text.plain_text import format_time, paragraph
 from roost.cli.text.tables import Table, align
-from roost.model.evidence.decision import Decision
-from roost.model.evidence.explain import Explanation, Shortfall, Why
-from roost.model.evidence.replay_result import HostStanding, ReplayResult
+from roost.model.evidence.explain import Explanation, Shortfall
+from roost.model.evidence.replay_result import HostStanding
 from roost.model.evidence.summary import RefusedRequests, Summary
 from roost.model.names import amount_text
 from roost.model.request import Request
@@ -16,7 +16,7 @@ _TIE_TOLERANCE = 1e-9
 _REQUESTS_SHOWN = 3
 
 
-def to_text(why: Why) -> str:
+def to_text(why: ShownWhy) -> str:
     """Return a stored decision with its request, answer and explanation."""
     lines = [*_heading(why.decision), *_request(why.request, why.decision), ""]
     lines += _answer(why.decision)
@@ -27,11 +27,11 @@ def to_text(why: Why) -> str:
     return paragraph(lines)
 
 
-def _heading(decision: Decision) -> Iterator[str]:
+def _heading(decision: ShownDecision) -> Iterator[str]:
     yield f"decision {decision.uuid}: {decision.outcome} at {format_time(decision.decided_at_s)}"
 
 
-def _request(request: Request, decision: Decision) -> Iterator[str]:
+def _request(request: Request, decision: ShownDecision) -> Iterator[str]:
     flavor = request.flavor
     disk_gb = flavor.root_gb + flavor.ephemeral_gb
     parts = [
@@ -60,8 +60,8 @@ def _request(request: Request, decision: Decision) -> Iterator[str]:
         yield f"          resource group {group.suffix or 'without suffix'}: {amounts}"
 
 
-def _answer(decision: Decision) -> Iterator[str]:
-    if not decision.is_granted:
+def _answer(decision: ShownDecision) -> Iterator[str]:
+    if decision.outcome == "refused":
         yield f"refused: {decision.reason}"
     elif len(decision.picks) == 1:
         yield f"granted: {decision.picks[0].node}"
@@ -141,7 +141,7 @@ def _tipping_text(multiplier: float, tipping: float) -> str:
     return "any other" if abs(tipping - multiplier) < _TIE_TOLERANCE else f"{tipping:.4g}"
 
 
-def replay_text(replayed: ReplayResult, *, top: int) -> str:
+def replay_text(replayed: ShownReplay, *, top: int) -> str:
     """Return the comparison of a stored decision with its replay."""
     lines = list(_heading(replayed.stored))
     if replayed.is_same:

@@ -108,10 +108,20 @@ def may_begin(kind: UserOperation, status: StatusRow) -> str:
         return f"{name} cannot {word} now: its task is {status.task}"
     if status.status not in _FROM[kind]:
         allowed = " or ".join(option for option in STATUSES if option in _FROM[kind])
-        return f"{name} cannot {word} in status {status.status}: it has to be in {allowed}"
+        possible = ", ".join(_possible_words(status))
+        return f"{name} cannot {word} in status {status.status}: it has to be in {allowed}; possible now: {possible}"
     if kind in _NEED_HOST and not status.host:
         return f"{name} cannot {word}: it is on no host"
     return ""
+
+
+def _possible_words(status: StatusRow) -> list[str]:
+    """Return the names of the operations that the status of an instance permits."""
+    return [
+        _WORDS.get(kind, kind)
+        for kind in USER_OPERATIONS
+        if status.status in _FROM[kind] and (status.host or kind not in _NEED_HOST)
+    ]
 
 
 class Build(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

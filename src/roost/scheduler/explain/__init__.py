@@ -1,4 +1,4 @@
-"""Explanations: rejections, nearest hosts, and changes that would help. Read ``explainer`` first.
+"""Explanations: rejections, nearest hosts, and changes that would help; exports. Read ``explainer`` first.
 
 ``explainer``: explanation of a decision in full.
 ``verdict_matrix``: verdicts of every check on every host.
@@ -7,6 +7,8 @@
 ``capacity_count``: counts of further instances that fit.
 ``refusal_summary``: refusals by reason and request.
 ``rebuild_check``: check of a host for a rebuild.
+``fleet_export``: the fleet as a document for decisions elsewhere.
+``document_names``: parts of a document by uuid or name.
 ``decision_rows``: stored decisions by uuid.
 ``decision_replay``: replays of stored decisions.
 ``frozen_clock``: fixed clock and random numbers.

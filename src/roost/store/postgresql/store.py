@@ -287,7 +287,7 @@ class PostgresStore:
 
     def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
         """See ``Store.decisions``."""
-        end, values = where(query, mark="%b", position="strpos")
+        end, values = where(query, mark="%b", uuid_mark="encode(%b, 'hex')::uuid", position="strpos")
         return [EvidenceRow(*row) for row in self._read(select(DECISION, end), values)]
 
     def document(self, number: int) -> bytes | None:

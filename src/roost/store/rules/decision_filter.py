@@ -5,14 +5,17 @@ from typing import Literal
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import EvidenceRow
 
-Value = int | float | str
+Value = int | float | str | bytes
 
 
-def where(query: DecisionQuery, *, mark: str, position: Literal["instr", "strpos"]) -> tuple[str, tuple[Value, ...]]:
+def where(
+    query: DecisionQuery, *, mark: str, uuid_mark: str, position: Literal["instr", "strpos"]
+) -> tuple[str, tuple[Value, ...]]:
     """Return the condition of a statement that reads decisions, and its values.
 
     Args:
         mark: placeholder of a value.
+        uuid_mark: placeholder of the bytes of a uuid.
         position: the SQL function for the position of one text in another.
     """
     parts: list[tuple[str, Value]] = [(f"id < {mark}", query.before)]
@@ -26,6 +29,9 @@ def where(query: DecisionQuery, *, mark: str, position: Literal["instr", "strpos
         parts.append((f"{position}(' ' || hosts || ' ', {mark}) > 0", f" {query.host} "))
     if query.reason:
         parts.append((f"{position}(reason, {mark}) > 0", query.reason))
+    if query.uuids is not None:
+        first, last = query.uuids
+        parts += [(f"uuid >= {uuid_mark}", first), (f"uuid <= {uuid_mark}", last)]
     conditions = " AND ".join(condition for condition, _ in parts)
     return f"WHERE {conditions} ORDER BY id DESC LIMIT {mark}", (*(value for _, value in parts), query.newest)
 
@@ -39,4 +45,5 @@ def is_wanted(row: EvidenceRow, query: DecisionQuery) -> bool:
         and query.project_id in {None, row.project_id}
         and (not query.host or f" {query.host} " in f" {row.hosts} ")
         and query.reason in row.reason
+        and (query.uuids is None or query.uuids[0] <= row.uuid <= query.uuids[1])
     )

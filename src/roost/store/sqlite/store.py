@@ -258,7 +258,7 @@ class SqliteStore:
 
     def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
         """See ``Store.decisions``."""
-        end, values = where(query, mark="?", position="instr")
+        end, values = where(query, mark="?", uuid_mark="?", position="instr")
         with file.translate_errors(self.path):
             return [EvidenceRow(*row) for row in self._connection.execute(select(DECISION, end), values)]
 

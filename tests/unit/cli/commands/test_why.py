@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from roost.api.v1.schemas.decisions import ShownWhy
 from roost.app import open_roost
-from roost.model.evidence.explain import Why
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.request import Request
@@ -30,7 +30,7 @@ def folder(tmp_path):
 def newest(run, folder, which):
     code, output, _ = run("why", which, "--data", folder, "--format", "json")
     assert code == 0
-    return msgspec.json.decode(output, type=Why)
+    return msgspec.json.decode(output, type=ShownWhy)
 
 
 def test_refusal_is_shown_with_the_nearest_hosts_and_relaxations(run, folder):
@@ -97,12 +97,15 @@ def test_summary_counts_refusals_by_reason(run, folder):
 @pytest.mark.parametrize(
     ("words", "code", "error"),
     [
-        ((), 2, "give either ID or --summary; --replay needs ID"),
-        (("last", "--summary"), 2, "give either ID or --summary; --replay needs ID"),
+        ((), 2, "give one of NAME, --instance and --summary"),
+        (("last", "--summary"), 2, "give one of NAME, --instance and --summary"),
+        (("--summary", "--replay"), 2, "--replay needs NAME"),
+        (("",), 2, "name must not be empty"),
         (("last", "--since", "1h"), 2, "--since needs --summary"),
         (("--summary", "--since", "yesterday"), 2, "--since must be like 90m, 12h, 7d or 2026-01-31T12:00"),
-        (("nonsense",), 4, "no such decision: nonsense"),
-        (("00000000-0000-0000-0000-000000000000",), 4, "no such decision"),
+        (("nonsense",), 4, "no such decision or instance: nonsense"),
+        (("00000000-0000-0000-0000-000000000000",), 4, "no such decision or instance"),
+        (("--instance", "nonsense"), 4, "no such instance: nonsense"),
         (("last", "--replay", "--config", "nowhere.toml"), 3, "nowhere.toml"),
     ],
 )

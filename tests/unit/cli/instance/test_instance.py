@@ -34,7 +34,10 @@ def test_an_instance_is_created_shown_stopped_started_and_deleted(server, instan
         assert instance("stop", "web", "--wait")[0] == 0
         assert instance("stop", "web")[::2] == (
             5,
-            f"roost: the instance {uuid} cannot stop in status SHUTOFF: it has to be in ACTIVE\n",
+            (
+                "roost: the instance web cannot stop in status SHUTOFF: it has to be in ACTIVE; "
+                "possible now: delete, start, resize, migrate, evacuate, rebuild, shelve\n"
+            ),
         )
         assert "ACTIVE" in instance("start", uuid, "--wait")[1]
         code, output, _ = instance("delete", "web", "--wait", "--json")
@@ -70,10 +73,11 @@ def test_document_creates_several_instances_and_a_shared_name_is_refused(server,
         for _ in range(2):
             document = json.loads(instance("create", "twin", "--request", tmp_path / "two.json", "--json")[1])
             assert len(document["instances"]) == 1
-        assert instance("show", "twin")[::2] == (
-            2,
-            "roost: 2 instances are called 'twin'; use a uuid\n",
-        )
+        code, _, error = instance("show", "twin")
+        twins = json.loads(instance("list", "--name", "twin", "--json")[1])
+        assert (code, error.count("\n")) == (2, 1)
+        assert error.startswith("roost: 2 instances are called 'twin'; use a uuid: ")
+        assert all(f"{each['uuid']} (" in error for each in twins)
         for each in json.loads(instance("list", "--name", "twin", "--json")[1]):
             assert instance("delete", each["uuid"], "--wait")[0] == 0
         code, output, _ = instance("create", "row", "--request", tmp_path / "two.json", "--count", "2", "--wait")

@@ -36,7 +36,8 @@ def test_refusal_names_the_instance_and_the_obstacle():
         f"{name} cannot resize now: its task is spawning"
     )
     assert may_begin("live_migrate", status(status="SHUTOFF", task="")) == (
-        f"{name} cannot live-migrate in status SHUTOFF: it has to be in ACTIVE"
+        f"{name} cannot live-migrate in status SHUTOFF: it has to be in ACTIVE; possible now: "
+        "delete, start, resize, migrate, shelve"
     )
     assert may_begin("start", status(status="DELETED", task="")) == f"{name} is deleted"
     assert may_begin("rebuild", status(status="ERROR", task="")) == f"{name} cannot rebuild: it is on no host"

@@ -1,4 +1,4 @@
-"""Decisions: create, list, show, explain, replay, and move to the next alternate."""
+"""Decisions: create, show, explain, replay, and move to the next alternate."""
 
 import msgspec
 
@@ -9,8 +9,6 @@ from roost.api.v1.handlers.stored_names import find_image
 from roost.api.v1.idempotency import check_same, mark_replay, uuid_of
 from roost.api.v1.schemas.decisions import (
     DecisionBody,
-    DecisionsPage,
-    DecisionsQuery,
     InstanceRequestBody,
     NextBody,
     NextStep,
@@ -32,12 +30,8 @@ from roost.model.fleet import NamedRequest
 from roost.model.names import derive_uuid, uuid_bytes
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
-from roost.model.stored_decision import DecisionQuery
 from roost.placement.write_plan import Act, Plan, Result
 from roost.scheduler.query import request_lookup
-
-# Ids of a page are below its cursor; this is the cursor of the first page.
-_ABOVE_ALL = 2**63 - 1
 
 
 def create(call: Call) -> Response | Act[Response]:
@@ -63,33 +57,6 @@ def create(call: Call) -> Response | Act[Response]:
     if call.key is None:
         return Act(deed=request, answer=lambda result: _respond_created(call, result))
     return _decide_with_key(call, body, request)
-
-
-def list_decisions(call: Call) -> Response:
-    """List stored decisions, newest first.
-
-    Clients without policy roost:all_projects see only decisions of their own project.
-    """
-    call.require_thread()
-    query = call.query
-    assert isinstance(query, DecisionsQuery)
-    project = call.project
-    if project is not None and query.project not in {None, project}:
-        return json_response(DecisionsPage(decisions=[], next=None))
-    outcome = "" if query.refused is None else "refused" if query.refused else "granted"
-    filters = DecisionQuery(
-        host=query.host,
-        project_id=query.project if project is None else project,
-        outcome=outcome,
-        reason=query.reason,
-        since_s=query.since,
-        before=_ABOVE_ALL if query.cursor is None else query.cursor,
-        newest=query.limit + 1,
-    )
-    matches = call.product.find_decisions(filters)
-    page = matches[: query.limit]
-    following = str(page[-1][0]) if len(matches) > len(page) else None
-    return json_response(DecisionsPage(decisions=[show_decision(each) for _, each in page], next=following))
 
 
 def show(call: Call) -> Response:

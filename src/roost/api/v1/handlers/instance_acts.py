@@ -214,7 +214,7 @@ def status_of(call: Call, kind: UserOperation) -> StatusRow:
     """
     status = _find_status(call)
     if status is None:
-        if claim_of(call) is None:
+        if claim_of(call, uuid_bytes(call.name)) is None:
             raise NotFound("instance", call.name)
         raise Conflict(f"the instance {call.name} cannot {kind}: it is a claim without a guest")
     call.check_host(status.host or "an instance without a host")
@@ -223,7 +223,7 @@ def status_of(call: Call, kind: UserOperation) -> StatusRow:
 
 def _release(call: Call) -> Plan[Response] | Act[Response]:
     """Release the resources of a claim."""
-    holder = claim_of(call)
+    holder = claim_of(call, uuid_bytes(call.name))
     if holder is None:
         raise NotFound("instance", call.name)
     call.check_host(host_of(call.current.state, holder))

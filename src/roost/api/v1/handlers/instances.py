@@ -76,7 +76,7 @@ def show(call: Call) -> Response:
     """
     call.require_thread()
     reader, uuid = call.agents.reader(call.current), uuid_bytes(call.name)
-    subject = None if uuid is None else reader.status(uuid) or claim_of(call)
+    subject = None if uuid is None else reader.status(uuid) or claim_of(call, uuid)
     if uuid is None or subject is None or not call.can_see(subject.project_id):
         raise NotFound("instance", call.name)
     summary = msgspec.structs.asdict(_show_instance(call, subject))
@@ -92,10 +92,9 @@ def show(call: Call) -> Response:
     )
 
 
-def claim_of(call: Call) -> Holder | None:
+def claim_of(call: Call, uuid: bytes | None) -> Holder | None:
     """Return the consumer of an instance; None: it has no allocations, or belongs to another project."""
-    body = uuid_bytes(call.name)
-    holder = None if body is None else call.current.state.holders.get(body)
+    holder = None if uuid is None else call.current.state.holders.get(uuid)
     return holder if holder is not None and holder.instance is not None and call.can_see(holder.project_id) else None
 
 

@@ -4,7 +4,7 @@ import msgspec
 
 from roost.api.http import Response
 from roost.api.v1.call import Call, json_response
-from roost.api.v1.schemas.stored_names import FlavorsList, ImagesList, ShownImage
+from roost.api.v1.schemas.stored_names import FlavorsList, FlavorsQuery, ImagesList, ShownImage
 from roost.api.v1.wire.decode_body import field_problem
 from roost.errors import BadRequest
 from roost.fleet.stored_documents import bodies_of, body_of, plan_document
@@ -18,7 +18,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 def list_flavors(call: Call) -> Response:
-    """List stored flavors, ordered by name."""
+    """List stored flavors, ordered by name.
+
+    With ``requested``, flavors of stored decisions are added, except those with the name of a stored flavor.
+    """
+    assert isinstance(call.query, FlavorsQuery)
+    if call.query.requested:
+        return json_response(FlavorsList(flavors=call.product.flavors()))
     bodies = bodies_of(call.current.state, "flavor").values()
     return json_response(FlavorsList(flavors=[msgspec.json.decode(body, type=Flavor) for body in bodies]))
 

@@ -109,6 +109,8 @@ class DecisionsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     project: Annotated[str | None, Meta(description="Only decisions of this project.")] = None
     refused: Annotated[bool | None, Meta(description="true: only refusals; false: only granted decisions.")] = None
     reason: Annotated[str, Meta(description="Only refusals with this text in their reason.")] = ""
+    uuid: Annotated[str, Meta(description="Only decisions whose uuid begins with these hexadecimal digits.")] = ""
+    instance: Annotated[str, Meta(description="Only decisions of the instance with this uuid.")] = ""
     since: Annotated[float, Meta(description="Only decisions from this time on, in seconds since the epoch.")] = 0.0
     limit: Annotated[Annotated[int, Meta(ge=1, le=200)], Meta(description="Maximum number of decisions.")] = 20
     cursor: Annotated[
@@ -121,6 +123,12 @@ class DecisionsPage(msgspec.Struct, frozen=True, kw_only=True):
 
     decisions: list[ShownDecision]
     next: Annotated[str | None, Meta(description="Cursor of the next page; null: this is the last page.")]
+
+
+class RefusalsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The period of a summary of refusals."""
+
+    since: Annotated[float, Meta(description="Only refusals from this time on, in seconds since the epoch.")] = 0.0
 
 
 class NextBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,8 +9,14 @@ from roost.model.documents.request_document import ImageEntry
 from roost.model.flavor import Flavor
 
 
+class FlavorsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The flavors to list."""
+
+    requested: Annotated[bool, Meta(description="Whether to add the flavors of stored decisions.")] = False
+
+
 class FlavorsList(msgspec.Struct, frozen=True, kw_only=True):
-    """Stored flavors, ordered by name."""
+    """Flavors, ordered by name."""
 
     flavors: list[Flavor]
 

@@ -23,7 +23,7 @@ from roost.model.documents.fleet_document import (
 )
 from roost.model.host import HostFacts
 from roost.model.names import standard_resource_classes, standard_traits
-from roost.offline.document_names import PartIndex
+from roost.scheduler.explain.document_names import PartIndex
 from roost.scheduler.framework.group_slots import place_number
 from roost.scheduler.framework.host_view import HostView
 

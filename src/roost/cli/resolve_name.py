@@ -1,0 +1,114 @@
+"""Objects by the names that users give: instances and decisions."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from roost.cli.backend import Api
+from roost.errors import BadRequest, NotFound, RoostError
+from roost.model.names import uuid_bytes, uuid_form, uuid_range
+
+# Names of the newest decision, and the query for it.
+_NEWEST: Mapping[str, dict[str, str | bool]] = {"last": {}, "last-refused": {"refused": True}}
+# Number of candidates in a message.
+_SHOWN_MAX = 5
+# Shorter beginnings of uuids are probably mistyped names.
+_PREFIX_MIN = 4
+
+
+def require_one(
+    matches: Sequence[dict[str, Any]], name: str, *, kind: str, describe: Callable[[dict[str, Any]], str]
+) -> dict[str, Any]:
+    """Return the only match of a name.
+
+    Args:
+        kind: of the objects, in the singular.
+        describe: describes a candidate in a few words, after its uuid.
+
+    Raises:
+        NotFound: there is no match.
+        BadRequest: there are several; the message lists them.
+    """
+    if not matches:
+        raise NotFound(kind, name)
+    if len(matches) > 1:
+        candidates = [f"{each['uuid']} ({describe(each)})" for each in matches[:_SHOWN_MAX]]
+        more = len(matches) - len(candidates)
+        listed = ", ".join(candidates) + (f" and {more:,} more" if more > 0 else "")
+        raise BadRequest(f"{len(matches):,} {kind}s are called {name!r}; use a uuid: {listed}")
+    return matches[0]
+
+
+def find_instance(api: Api, name: str, *, with_deleted: bool = False) -> str:
+    """Return the uuid of an instance.
+
+    Args:
+        with_deleted: whether a deleted instance counts if no other one has the name.
+
+    Raises:
+        NotFound: no instance has the name.
+        BadRequest: several instances have the name, or the name is empty.
+    """
+    if uuid_bytes(name) is not None:
+        return uuid_form(name)
+    instances = api.list_all("instances", name=name)
+    if not instances and with_deleted:
+        instances = api.list_all("instances", name=name, status="DELETED")
+    only = require_one(
+        instances, name, kind="instance", describe=lambda each: f"{each['status']} on {each['host'] or 'no host'}"
+    )
+    return str(only["uuid"])
+
+
+@contextmanager
+def keep_name(name: str, uuid: str) -> Iterator[None]:
+    """In errors, name an object as the user did, instead of by its uuid."""
+    try:
+        yield
+    except RoostError as error:
+        error.args = (str(error).replace(uuid, name),)
+        raise
+
+
+def find_decision(api: Api, name: str) -> str:
+    """Return the uuid of a decision.
+
+    Args:
+        name: ``last``, ``last-refused``, the uuid of a decision or its beginning, or an instance, which means its
+            newest decision.
+
+    Raises:
+        NotFound: no decision and no instance has the name.
+        BadRequest: several have it, or the name is empty.
+    """
+    if name in _NEWEST:
+        found = _decisions(api, **_NEWEST[name])
+    elif uuid_bytes(name) is not None:
+        uuid = uuid_form(name)
+        found = _decisions(api, uuid=uuid) or _decisions(api, instance=uuid)
+    else:
+        try:
+            found = _decisions(api, instance=find_instance(api, name, with_deleted=True))
+        except NotFound:
+            found = _decisions_of_prefix(api, name)
+    if not found:
+        raise NotFound("decision" if name in _NEWEST else "decision or instance", name)
+    return str(found[0]["uuid"])
+
+
+def _decisions_of_prefix(api: Api, name: str) -> list[dict[str, Any]]:
+    if len(name) < _PREFIX_MIN or uuid_range(name) is None:
+        return []
+    # Two processes may have stored a decision under one uuid.
+    found = list({each["uuid"]: each for each in _decisions(api, uuid=name, limit=str(_SHOWN_MAX + 1))}.values())
+    if len(found) > 1:
+        listed = ", ".join(each["uuid"] for each in found[:_SHOWN_MAX])
+        more = " and more" if len(found) > _SHOWN_MAX else ""
+        raise BadRequest(f"several decisions begin with {name!r}: {listed}{more}")
+    return found
+
+
+def _decisions(api: Api, **query: str | bool) -> list[dict[str, Any]]:
+    page = api.request("GET", "decisions", query={"limit": "1", **query})
+    decisions: list[dict[str, Any]] = page["decisions"]
+    return decisions
