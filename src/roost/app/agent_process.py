@@ -106,7 +106,7 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
         ]
         on_ready()
         for host in options.hosts[:_LOGGED_MAX]:
-            log.event("agent_begins", host=host, driver=options.driver, server=options.server)
+            log.event("agent_begins", host=host, driver=options.driver, server=", ".join(options.servers))
         AgentRuntime(agents, server, clock=SystemClock(), pace=_pace(options.settings)).run(stop)
 
 
