@@ -49,7 +49,7 @@ from roost.scheduler.pipeline.host_picks import (
     find_lost_hosts,
     merge_claims,
 )
-from roost.scheduler.pipeline.stage import PendingRequest, build_item, choose_uuids, to_pending
+from roost.scheduler.pipeline.stage import PendingRequest, build_item, choose_uuids, is_new_decision, to_pending
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.shape.host_ranking import TABLE, Ranking
 from roost.scheduler.shape.shape import Shape
@@ -266,7 +266,7 @@ class Scheduler:
         """Read the changes of other processes, unless the caching driver did so recently."""
         age_s = self._clock.elapsed_s() - self._refreshed_s
         is_recent = age_s < self._settings.periodic_task_interval
-        if self._settings.driver == "caching" and is_recent and all(map(_is_unnamed, acts)):
+        if self._settings.driver == "caching" and is_recent and all(map(is_new_decision, acts)):
             self._is_fresh = False
         else:
             self._refresh()
@@ -500,8 +500,3 @@ class Scheduler:
 
     def _evidence_source(self) -> str:
         return self._placement.visible_changes if self._host_search is None else REMOTE
-
-
-def _is_unnamed(act: Request | NamedRequest | Departure) -> bool:
-    """Return whether an act is a request for a new decision, without work in its commit."""
-    return isinstance(act, Request) or (isinstance(act, NamedRequest) and not act.decision_uuid and not act.work)

@@ -1,6 +1,7 @@
 """Text output.
 
 ``plain_text``: escapes, times, and lines that are safe on a terminal.
+``moments``: dates and durations in options.
 ``tables``: aligned tables and lists of fields.
 ``progress``: progress bars on standard error.
 ``audit_text``: findings of ``roost audit``.

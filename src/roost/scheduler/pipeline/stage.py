@@ -7,7 +7,7 @@ import msgspec
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict
 from roost.model.evidence.decision import Decision
-from roost.model.fleet import NamedRequest
+from roost.model.fleet import Departure, NamedRequest
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
 from roost.model.work.work_rows import ChangeRow, Put
@@ -41,6 +41,11 @@ def to_pending(at: int, act: Request | NamedRequest) -> PendingRequest:
     uuid = uuid_bytes(act.decision_uuid) if act.decision_uuid else None
     assert uuid is not None or not act.decision_uuid, act.decision_uuid
     return PendingRequest(at=at, request=act.request, uuid=uuid, work=act.work, change=act.change)
+
+
+def is_new_decision(act: Request | NamedRequest | Departure) -> bool:
+    """Return whether an act requests a decision without a uuid, and without work in its commit."""
+    return isinstance(act, Request) or (isinstance(act, NamedRequest) and not act.decision_uuid and not act.work)
 
 
 def choose_uuids(pending: PendingRequest, state: State, random: Random) -> tuple[bytes, list[bytes]]:
