@@ -319,7 +319,7 @@ class WorkReader(Protocol):
         """Return the changes of clients that match a query, newest first."""
 
     def rare_changes_since(self, at_s: float, *, limit: int) -> list[ChangeRow]:
-        """Return the changes of clients since a moment, by time, without those of allocations."""
+        """Return the changes of clients since a moment, by time, without claims and releases."""
 
     def agents(self) -> list[AgentRow]:
         """Return all agents, by host."""

@@ -102,7 +102,7 @@ def test_release_of_a_claim_leaves_a_record(own):
     decision = own.post("/decisions", SMALL, headers=ALICE).json
     uuid = decision["picks"][0]["instance_uuid"]
     assert own.delete(f"/instances/{uuid}", headers=BOB).status == 204
-    assert acts(changes(own, f"?object={uuid}")) == [("bob", "instance.delete", uuid)]
+    assert acts(changes(own, f"?object={uuid}")) == [("bob", "instance.release", uuid)]
 
 
 def test_operation_its_story_and_its_instances_name_the_client(own):

@@ -44,6 +44,11 @@ def metric(server, name):
     return float(match[1]) if match else 0.0
 
 
+def webhook_lines(server):
+    """Return the lines about the webhook in the log."""
+    return [line for line in map(json.loads, server.said.splitlines()) if line["event"].startswith("webhook")]
+
+
 def test_decision_has_a_start_and_an_end_event(folder):
     with up(folder) as server, follow_events(server) as follower:
         assert follower.headers["content-type"] == "text/event-stream"
@@ -51,7 +56,8 @@ def test_decision_has_a_start_and_an_end_event(folder):
         decide(server, dry_run=True)
         server.ask("DELETE", f"/v1/instances/{decision['picks'][0]['instance_uuid']}", headers=ADMIN)
         decide(server)
-        (start_id, name, start), (_, end_name, end), *refusal, (_, later, _) = follower.events(5)
+        (start_id, name, start), (_, end_name, end), *refusal, (_, release, _), (_, later, _) = follower.events(6)
+    assert release == "instance.release"
     assert (name, end_name, later) == (START, END, START)
     assert (start["id"], start["version"], start["event_type"]) == (start_id, "1.0", START)
     payload = start["payload"]
@@ -161,7 +167,7 @@ def test_events_command_continues_after_a_server_restart(folder, stack):
     with serve(noun="up", folder=folder, listen=f"127.0.0.1:{port}") as server:
         wait_until(lambda: metric(server, "roost_event_readers") == 1)
         server.ask("DELETE", f"/v1/instances/{uuid}", headers=ADMIN)
-        assert process.stdout.readline().split()[2:] == ["instance.delete.asked", uuid]
+        assert process.stdout.readline().split()[2:5] == ["instance.delete.asked", uuid, "user=admin"]
         assert process.wait(PATIENCE_S) == 0
         assert "events were lost" in process.stderr.read()
 
@@ -304,8 +310,7 @@ def test_webhook_is_retried_and_then_given_up(folder):
             assert metric(server, 'roost_webhook_events_total{outcome="failed"}') == 2
             assert metric(server, "roost_webhook_retries_total") == 4
             server.stop()
-        events = [json.loads(line) for line in server.said.splitlines()]
-        assert [(each["event"], each.get("problem")) for each in events] == [
+        assert [(each["event"], each.get("problem")) for each in webhook_lines(server)] == [
             ("webhook_fails", "the answer was 503"),
             ("webhook_is_well", None),
         ]
@@ -345,8 +350,8 @@ def test_unreachable_webhook_is_logged_once(folder):
             decide(server)
         wait_until(lambda: metric(server, 'roost_webhook_events_total{outcome="failed"}') == 6)
         assert server.stop() == 0
-        (line,) = server.said.splitlines()
-        assert "Connection refused" in json.loads(line)["problem"]
+        (line,) = webhook_lines(server)
+        assert "Connection refused" in line["problem"]
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "http://", "http://a:b@x/", "http://x:99999/", "nonsense", "http://x/a b"])
@@ -355,3 +360,81 @@ def test_invalid_webhook_url_is_refused(tmp_path, url):
     result = roost("up", "--listen", "127.0.0.1:0", "--data", tmp_path, cwd=tmp_path)
     assert (result.returncode, result.stderr.count("\n")) == (3, 1)
     assert "notifications.webhook: must be http://HOST/PATH or https://HOST/PATH without user" in result.stderr
+
+
+def change_events(follower, count):
+    """Return type, object and user of the next events that are changes."""
+    found = []
+    while len(found) < count:
+        ((_, name, event),) = follower.events(1)
+        payload = event["payload"]
+        if payload["about"] == "change":
+            found.append((name, payload["object"], payload["user_id"]))
+    return found
+
+
+def test_changes_by_clients_are_events(folder):
+    alice = {"x-auth-token": "alice", "x-roles": "admin", "content-type": "application/json"}
+    with up(folder) as server, follow_events(server) as follower:
+
+        def ask(method, path, body=None, headers=alice):
+            status, _, answer = server.ask(method, path, body, headers=headers)
+            assert status < 300, answer
+            return answer
+
+        ask("PATCH", "/v1/services/host-0", {"disabled": True, "disabled_reason": "bad disk"})
+        ask("PATCH", "/v1/services/host-0", {"disabled": False})
+        aggregate = ask("POST", "/v1/aggregates", {"name": "rack"})["uuid"]
+        ask("PUT", f"/v1/aggregates/{aggregate}/hosts/host-0")
+        ask("PUT", "/v1/flavors/f", {"vcpus": 1, "memory_mb": 1})
+        ask("PUT", "/v1/images/i", {"properties": {}})
+        assert change_events(follower, 6) == [
+            ("host.disable", "host-0", "alice"),
+            ("host.enable", "host-0", "alice"),
+            ("aggregate.create", aggregate, "alice"),
+            ("host.join_aggregate", "host-0", "alice"),
+            ("flavor.create", "f", "alice"),
+            ("image.create", "i", "alice"),
+        ]
+        (folder / "roost.toml").write_text("[filter_scheduler]\nram_weight_multiplier = 3.0\n")
+        server.process.send_signal(1)
+        ((name, _, user),) = change_events(follower, 1)
+    assert (name, user) == ("settings.reload", "")
+
+
+def test_claims_of_placement_clients_and_releases_are_events(folder):
+    consumer = uuid_of("consumer")
+    headers = {**ADMIN, "content-type": "application/json", "openstack-api-version": "placement 1.39"}
+    with up(folder) as server, follow_events(server) as follower:
+        found = server.ask("GET", "/placement/resource_providers", headers=headers)[2]["resource_providers"]
+        claim = {
+            "allocations": {found[0]["uuid"]: {"resources": {"VCPU": 1}}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        path = f"/placement/allocations/{consumer}"
+        over = {**claim, "allocations": {found[0]["uuid"]: {"resources": {"VCPU": 99}}}}
+        assert server.ask("PUT", path, over, headers=headers)[0] == 409
+        assert server.ask("PUT", path, claim, headers=headers)[0] == 204
+        assert server.ask("DELETE", path, headers=headers)[0] == 204
+        uuid = decide(server)["picks"][0]["instance_uuid"]
+        assert server.ask("DELETE", f"/v1/instances/{uuid}", headers=ADMIN)[0] == 204
+        assert change_events(follower, 3) == [
+            ("allocation.update", consumer, "admin"),
+            ("allocation.delete", consumer, "admin"),
+            ("instance.release", uuid, "admin"),
+        ]
+
+
+def test_events_command_prints_changes(folder):
+    with up(folder) as server:
+        words = command("events", "--url", server.address, "--type", "host.", "--count", "1")
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environ()) as follower:
+            wait_until(lambda: metric(server, "roost_event_readers") == 1)
+            body = {"disabled": True, "disabled_reason": "bad disk"}
+            headers = {**ADMIN, "content-type": "application/json"}
+            assert server.ask("PATCH", "/v1/services/host-0", body, headers=headers)[0] == 200
+            line = follower.communicate(timeout=PATIENCE_S)[0]
+    assert line.split("  ", 1)[1] == "host.disable  host-0  user=admin project=admin reason=bad disk\n"

@@ -3,8 +3,9 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, Protocol
 from urllib.parse import unquote_to_bytes
 
@@ -18,6 +19,7 @@ from roost.api.outages import Outages
 from roost.api.problems import Problem, busy
 from roost.errors import OverBudget, Unavailable
 from roost.model.settings.placement_settings import Placement as Settings
+from roost.model.work.work_rows import ChangeRow
 from roost.observe import log, metrics
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving, Task, call_listener
@@ -65,6 +67,9 @@ class Authenticate(Protocol):
 
 # Sends an authenticated request to the reader process.
 ForwardToReader = Callable[[Request], Awaitable[Response]]
+
+
+ChangeListener = Callable[[Sequence[ChangeRow]], None]
 
 
 class Mailbox:
@@ -142,6 +147,7 @@ class AsgiApplication:
         settings: limits, and the mount prefix.
         authenticate: asynchronous authentication; None: the application identifies clients itself.
         bodies, outages: shared by all applications of the process; None: new ones for this application.
+        on_change: called on the loop with the records of each durable change; its errors are only logged.
         forward_to_reader: sends long reads to the reader process; None: the serving thread answers everything.
     """
 
@@ -155,6 +161,7 @@ class AsgiApplication:
         bodies: BodyReader | None = None,
         outages: Outages | None = None,
         forward_to_reader: ForwardToReader | None = None,
+        on_change: ChangeListener | None = None,
     ) -> None:
         self._application = application
         self._serving = serving
@@ -163,6 +170,7 @@ class AsgiApplication:
         self._outages = outages or Outages()
         self._authenticate = authenticate
         self._forward_to_reader = forward_to_reader
+        self._on_change = on_change
         self._cors = Cors.from_settings(self._settings)
         self._hosts = AllowedHosts.from_settings(self._settings)
         self._mailbox: Mailbox | None = None
@@ -223,6 +231,8 @@ class AsgiApplication:
     def _observe(self, request: Request, response: Response, elapsed_s: float) -> None:
         metrics.count_response(request.route, request.method, response.status, elapsed_s=elapsed_s)
         log_outcome(request, response)
+        if self._on_change is not None and request.trail and response.status < 400:
+            call_listener("on_change", partial(self._on_change, request.trail))
         if self._settings.log_requests:
             identity = request.identity
             log.request(

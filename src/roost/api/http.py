@@ -19,7 +19,9 @@ from roost.api.json_schema import Schema, decode
 from roost.api.problems import Problem, VersionHeaders
 from roost.engine.columns.state import allow_any_work
 from roost.errors import BadRequest
+from roost.model.fleet import Departure
 from roost.model.placement.microversions import CACHE_HEADERS, OLDEST, Version
+from roost.model.work.work_rows import ChangeRow
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Task
 from roost.placement.write_plan import Act, Again, Plan
@@ -91,6 +93,7 @@ class Request:
     options: Options = DEFAULTS
     parameters: Mapping[str, str] = field(default_factory=dict)  # of the path
     change: ChangeNote | None = None  # the change that it makes, once its route is found; None: it changes nothing
+    trail: tuple[ChangeRow, ...] = ()  # the records of the change, once it is planned
     problem: str = ""  # the error of its response
     client: str = ""  # address of the client; empty: unknown
     is_abandoned: bool = False  # whether the client disconnected, or has its answer already
@@ -135,8 +138,14 @@ class Request:
         if author is None or note is None:
             return result
         if isinstance(result, Plan):
-            return sign_plan(result, note, author, current=current)
-        return sign_act(result, note, author, current=current) if isinstance(result, Act) else result
+            signed = sign_plan(result, note, author, current=current)
+            self.trail = signed.trail
+            return signed
+        if isinstance(result, Act):
+            act = sign_act(result, note, author, current=current)
+            self.trail = act.deed.trail if isinstance(act.deed, Departure) else ()
+            return act
+        return result
 
     def note(self, kind: str = "", *objects: str, **details: str) -> None:
         """Describe the change that the request makes; see ``ChangeNote.set``."""

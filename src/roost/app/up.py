@@ -16,7 +16,7 @@ from roost.app.placement_server import ServerConfig, placement_policy
 from roost.app.reload import Reloader
 from roost.app.remote_placement import RemoteFollower, connect_remote
 from roost.app.server_process import SLICE_S, Site, build_reader, open_server_store, serve_sites, start_deciding_thread
-from roost.app.story_events import StoryPublisher
+from roost.app.story_events import StoryPublisher, publish_claims
 from roost.conductor.story_log import log_stories
 from roost.errors import Unavailable
 from roost.machine import SystemClock
@@ -35,7 +35,7 @@ from roost.product import Roost
 from roost.store.backends import open_reader
 
 if TYPE_CHECKING:
-    from roost.api.asgi import Api, AsgiApplication, Authenticate
+    from roost.api.asgi import Api, AsgiApplication, Authenticate, ChangeListener
     from roost.api.outages import Outages
     from roost.api.placement.in_process import InProcess
     from roost.api.probes import Health
@@ -115,7 +115,15 @@ def _serve(
         if remote is None:
             apis.insert(0, (PLACEMENT, placement))
         outages = Outages()
-        edges = _http_edges(apis, serving, settings=settings, authenticate=authenticate, reader=reader, outages=outages)
+        edges = _http_edges(
+            apis,
+            serving,
+            settings=settings,
+            authenticate=authenticate,
+            reader=reader,
+            outages=outages,
+            on_change=partial(publish_claims, events),
+        )
         probes = Probes(health, serving, others=tuple(edges), note=outages.note)
         return [Site(Mount(edges, otherwise=probes), listener, tls)]
 
@@ -149,6 +157,7 @@ def _http_edges(
     authenticate: "Authenticate | None",
     outages: "Outages",
     reader: "ReaderClient | None",
+    on_change: "ChangeListener",
 ) -> "dict[str, AsgiApplication]":
     """Return the ASGI application of each API, by prefix. They share one limit on bodies in memory."""
     from roost.api.asgi import AsgiApplication
@@ -164,6 +173,7 @@ def _http_edges(
             authenticate=authenticate,
             bodies=bodies,
             outages=outages,
+            on_change=on_change,
             forward_to_reader=None if reader is None else partial(reader.forward, is_own_api=prefix == PREFIX),
         )
         for prefix, api in apis

@@ -3,7 +3,7 @@
 ``loop``: takes due operations and commits their next steps.
 ``views``: the database rows that a step reads.
 ``jobs``: periodic jobs, each run by the holder of its lease.
-``story_feed``: the feed of new story lines.
+``story_feed``: the feeds of new story lines and changes.
 ``story_log``: logs the new lines of stories.
 ``intake``: accepts requests and commits their operations.
 ``operation``: the parts of a step, common to all kinds of operations.

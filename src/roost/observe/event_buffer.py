@@ -11,7 +11,7 @@ import msgspec
 
 from roost.errors import Unavailable
 from roost.model.settings.notification_settings import Notifications
-from roost.model.work.notification import VERSION, HostSelection, Notification, StoryEvent
+from roost.model.work.notification import VERSION, ChangeEvent, HostSelection, Notification, StoryEvent
 from roost.observe import metrics
 
 # Bytes of events passed to a connection at once; further events stay in the bounded buffer.
@@ -49,7 +49,7 @@ class Events:
         self.is_closed = False
 
     def publish(
-        self, event_type: str, payload: HostSelection | StoryEvent, *, time_s: float, is_sent: bool = True
+        self, event_type: str, payload: HostSelection | StoryEvent | ChangeEvent, *, time_s: float, is_sent: bool = True
     ) -> str:
         """Add an event; return its id.
 

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Protocol
 
 from roost.errors import report_corruption
-from roost.model.work.change_query import ChangeQuery
+from roost.model.work.change_query import FREQUENT_KINDS, ChangeQuery
 from roost.model.work.work_rows import (
     AgentRow,
     ChangeRow,
@@ -80,8 +80,8 @@ _OPEN_OPERATIONS = IndexedSubset("outcome = ''", lambda row: row.outcome == "")
 _OPEN_ORDERS = IndexedSubset("state IN ('waiting', 'taken')", lambda row: row.state in {"waiting", "taken"})
 _ENDED_OPERATIONS = IndexedSubset("outcome <> ''", lambda row: row.outcome != "")
 _RARE_CHANGES = IndexedSubset(
-    "kind NOT IN ('allocation.update', 'allocation.delete')",
-    lambda row: row.kind not in {"allocation.update", "allocation.delete"},
+    "kind NOT IN ('allocation.update', 'allocation.delete', 'decision.create', 'decision.next', 'instance.release')",
+    lambda row: row.kind not in FREQUENT_KINDS,
 )
 _ENDED_ROWS = {
     MIGRATION: IndexedSubset(

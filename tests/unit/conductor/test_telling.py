@@ -1,7 +1,7 @@
 """The feed of stories returns each event once, also after late commits, and page by page."""
 
 from roost.conductor import story_feed
-from roost.conductor.story_feed import StoryFeed
+from roost.conductor.story_feed import follow_stories
 from tests.support.conductors.work_rows import event
 
 
@@ -33,7 +33,7 @@ def new_ids(feed):
 def test_feed_returns_new_events_once_and_no_old_ones():
     rows = Rows()
     rows.commit(1, at_s=999.0)
-    feed = StoryFeed(rows)
+    feed = follow_stories(rows)
     rows.commit(2, 3, at_s=1001.0)
     rows.now = 1001.0
     assert (new_ids(feed), new_ids(feed)) == ([2, 3], [])
@@ -41,7 +41,7 @@ def test_feed_returns_new_events_once_and_no_old_ones():
 
 def test_feed_returns_events_that_are_at_most_ten_seconds_late():
     rows = Rows()
-    feed = StoryFeed(rows)
+    feed = follow_stories(rows)
     rows.now = 1020.0
     rows.commit(1, at_s=1019.0)
     assert new_ids(feed) == [1]
@@ -52,7 +52,7 @@ def test_feed_returns_events_that_are_at_most_ten_seconds_late():
 
 def test_feed_forgets_events_that_cannot_appear_again():
     rows = Rows()
-    feed = StoryFeed(rows)
+    feed = follow_stories(rows)
     for second in range(1, 60):
         rows.now = 1000.0 + second
         rows.commit(second, at_s=rows.now)
@@ -63,7 +63,7 @@ def test_feed_forgets_events_that_cannot_appear_again():
 def test_feed_returns_all_pages_also_of_events_of_one_time(monkeypatch):
     monkeypatch.setattr(story_feed, "_PAGE", 4)
     rows = Rows()
-    feed = StoryFeed(rows)
+    feed = follow_stories(rows)
     rows.commit(*range(1, 7), at_s=1000.5)
     rows.commit(*range(7, 30), at_s=1001.0)
     rows.now = 1002.0

@@ -63,6 +63,7 @@ _KINDS: Mapping[str, str] = {
 }
 # Kinds that handlers choose in place of the kind of their policy.
 _CHOSEN = (
+    "instance.release",
     "host.disable",
     "host.enable",
     "host.force_down",

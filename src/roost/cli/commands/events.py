@@ -72,8 +72,11 @@ def _instance_uuids(payload: dict[str, Any]) -> set[str]:
 def _line(event: Event) -> str:
     """Return an event as one line of text."""
     payload = event.body["payload"]
-    words = payload["told"] if payload["about"] == "story" else _decision_fields(payload)
-    about = payload.get("instance_uuid") or payload.get("operation_uuid") or payload.get("decision_uuid") or "-"
+    words = _decision_fields(payload) if payload["about"] == "decision" else payload["told"]
+    if payload["about"] == "change":
+        words = {"user": payload["user_id"], "project": payload["project_id"], **words}
+    names = (payload.get(name) for name in ("object", "instance_uuid", "operation_uuid", "decision_uuid"))
+    about = next(filter(None, names), "-")
     more = " ".join(f"{name}={value}" for name, value in words.items() if value)
     return escape_text(f"{format_time(event.body['time_s'])}  {event.event_type}  {about}  {more}".rstrip())
 

@@ -1,6 +1,11 @@
-"""A query for the records of changes by clients."""
+"""A query for the records of changes by clients, and the kinds of most of them."""
 
 import msgspec
+
+# Claims and releases. An index of the table leaves them out.
+FREQUENT_KINDS = frozenset(
+    {"allocation.update", "allocation.delete", "decision.create", "decision.next", "instance.release"}
+)
 
 
 class ChangeQuery(msgspec.Struct, frozen=True, kw_only=True):

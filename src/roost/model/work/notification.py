@@ -1,4 +1,4 @@
-"""Notifications: the start and end of decisions, and the events of instances."""
+"""Notifications: the start and end of decisions, the events of instances, and changes by clients."""
 
 from typing import Annotated, Literal
 
@@ -47,6 +47,17 @@ class StoryEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", t
     told: Annotated[dict[str, str], Meta(description="Details, such as host and problem.")] = {}
 
 
+class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="change"):
+    """A change by a client."""
+
+    number: Annotated[int, Meta(description="Number of the record of the change, the same from every process.")]
+    object: Annotated[str, Meta(description="Name or uuid of the changed object; empty: none.")]
+    user_id: Annotated[str, Meta(description="User of the client; empty: the server itself.")]
+    project_id: Annotated[str, Meta(description="Project of the client; empty: none.")]
+    request_id: Annotated[str, Meta(description="Id of the request.")]
+    told: Annotated[dict[str, str], Meta(description="Details, such as the reason of a disabled host.")] = {}
+
+
 class Notification(msgspec.Struct, frozen=True, kw_only=True):
     """A notification."""
 
@@ -55,4 +66,6 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
     version: Annotated[str, Meta(description="Version of the payload; within a major version fields are only added.")]
     publisher: Annotated[str, Meta(description="Machine and process of the decision.")]
     time_s: Annotated[float, Meta(description="Time, in seconds since the epoch.")]
-    payload: Annotated[HostSelection | StoryEvent, Meta(description="Payload; its field about names its type.")]
+    payload: Annotated[
+        HostSelection | StoryEvent | ChangeEvent, Meta(description="Payload; its field about names its type.")
+    ]

@@ -227,6 +227,7 @@ def _release(call: Call) -> Plan[Response] | Act[Response]:
     if holder is None:
         raise NotFound("instance", call.name)
     call.check_host(host_of(call.current.state, holder))
+    call.note("instance.release", uuid_text(holder.uuid), host=host_of(call.current.state, holder))
     if call.product.remote is not None:
         return Act(deed=Departure(instance_uuids=(uuid_text(holder.uuid),)), answer=_respond_released)
     return Plan(answer=_DONE, writes=(release_of(call.current.state, [holder]),))

@@ -5,8 +5,8 @@ from alembic import op
 revision = "0006"
 down_revision = "0005"
 
-# A client lists changes by time, also of one object. The partial index is for the events of other processes: it leaves
-# out allocations, which are by far the most.
+# A client lists changes by time, also of one object. The partial index is for events: it leaves out claims and
+# releases, which are by far the most.
 _BOTH = """
 CREATE TABLE change_record (
     id {key}, at_s {real} NOT NULL, kind TEXT NOT NULL, object TEXT NOT NULL, user_id TEXT NOT NULL,
@@ -14,7 +14,8 @@ CREATE TABLE change_record (
 CREATE INDEX change_record_at ON change_record (at_s, id);
 CREATE INDEX change_record_object ON change_record (object, at_s, id);
 CREATE INDEX change_record_rare ON change_record (at_s, id)
-    WHERE kind NOT IN ('allocation.update', 'allocation.delete');
+    WHERE kind NOT IN ('allocation.update', 'allocation.delete', 'decision.create', 'decision.next',
+        'instance.release');
 ALTER TABLE operation ADD COLUMN user_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE operation ADD COLUMN project_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE operation ADD COLUMN request_id TEXT NOT NULL DEFAULT ''
