@@ -119,8 +119,11 @@ def test_shrunk_inventory_is_reported_as_possibly_allowed(database, run, tmp_pat
         (generation,) = (write[2] for write in state(store)["PutGeneration"] if write[1] == 1)
         assert commit(store, item(offer(1, expected=generation, cpu=3))) == [""]
     words = ("audit", "--config", tmp_path / "roost.toml")
-    line = "capacity: inventory of class 1 on provider 1: 7 used of 3.0: allowed if the inventory shrank afterwards"
-    assert run(*words) == (8, f"{line}\n1 findings\n", "roost: the audit found 1 broken rules\n")
+    code, output, error = run(*words, "-o", "csv")
+    assert (code, error) == (8, "roost: the audit found 1 broken rules\n")
+    problem = "7 used of 3.0: allowed if the inventory shrank afterwards"
+    assert output.splitlines()[1:] == [f"capacity,inventory of class 1 on provider 1,{problem}"]
+    assert run(*words)[1].splitlines()[-1] == "1 findings"
     assert run("db", "check", "--database", database)[0] == 8
     assert [each["check"] for each in json.loads(run(*words, "--json")[1])] == ["capacity"]
 

@@ -2,6 +2,8 @@
 
 ``commands``: the commands, one file per noun.
 ``instance``: ``roost instance``, one file per group of actions.
+``output``: the options and the forms of output.
+``views``: lists and sections of hosts, instances, operations and findings.
 ``text``: tables, progress bars, and the text output of commands.
 ``backend``: the API client of the commands, over HTTP or in process.
 ``resolve_name``: instances and decisions by the names that users give.

@@ -11,7 +11,9 @@ import click
 import msgspec
 
 from roost.cli import options
-from roost.cli.text.plain_text import escape_json
+from roost.cli.output.list_view import ListView, Row
+from roost.cli.output.output_options import Output
+from roost.cli.output.sections import object_lines
 from roost.cli.token_source import token_options
 from roost.errors import BadRequest, Conflict, NotFound, RoostError, Unavailable
 
@@ -89,34 +91,29 @@ class Api:
         Raises:
             BadRequest, NotFound, Conflict, Unavailable: as for ``request``.
         """
-        return self.list_first(name, query, count=None)
+        return list(self.iterate(name, **query))
 
-    def list_first(
-        self, name: str, query: Mapping[str, str | bool | None], *, count: int | None
-    ) -> list[dict[str, Any]]:
-        """Fetch the first items of a list, page by page.
+    def iterate(self, name: str, /, **query: str | bool | None) -> Iterator[dict[str, Any]]:
+        """Yield the objects of a list, and fetch each page when it is needed.
 
         Args:
             query: query parameters; None values are omitted.
-            count: maximum number of items; None: all.
 
         Raises:
             BadRequest, NotFound, Conflict, Unavailable: as for ``request``.
         """
         parameters = {key: _query_text(value) for key, value in query.items() if value is not None}
         _check_nonempty(parameters.items())
-        items: list[dict[str, Any]] = []
         cursor: str | None = ""
-        while cursor is not None and (count is None or len(items) < count):
+        while cursor is not None:
             page_query = {**parameters, **({"cursor": cursor} if cursor else {})}
             with _check_encoding():
                 path = f"{_path((name,))}?{urlencode(page_query)}"
             page = self._request("GET", path, None)
             if not isinstance(page, dict) or name not in page:
                 raise BadRequest(f"the server is not Roost: its answer has no {name}")
-            items += page[name]
+            yield from page[name]
             cursor = page.get("next")
-        return items[:count]
 
     def _request(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
         is_sent = body is not None and method in {"POST", "PATCH", "PUT"}
@@ -157,9 +154,6 @@ def backend_options(command: Command) -> Command:
     return run  # type: ignore[return-value]  # has the command's parameters except ``backend``
 
 
-json_option = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
-
-
 @contextmanager
 def open_api(backend: BackendOptions, *, is_read_only: bool) -> Iterator[Api]:
     """Open the API on the database that ``--config``, ``--data`` or ``--database`` names, else on a server.
@@ -195,9 +189,50 @@ def open_api(backend: BackendOptions, *, is_read_only: bool) -> Iterator[Api]:
         in_process.close()
 
 
-def print_result(result: object, *, is_json: bool, lines: Callable[[], list[str]]) -> None:
-    """Print a result as JSON, or as lines of text."""
-    click.echo(escape_json(msgspec.json.encode(result)) if is_json else "\n".join(lines()))
+def show_list(
+    view: ListView, fetch: Callable[[Api], Iterable[Row]], *, backend: BackendOptions, output: Output
+) -> None:
+    """Print a list, and repeat it with ``--watch``.
+
+    Args:
+        fetch: requests the rows; with an iterator, ``--limit`` ends the requests early.
+
+    Raises:
+        click.UsageError: the options name a column that does not exist, or both a server and a database.
+        Unavailable: the server or the database cannot be used.
+    """
+
+    def show() -> None:
+        with open_api(backend, is_read_only=True) as api:
+            output.print_rows(view, fetch(api))
+
+    output.repeat(show)
+
+
+def show_object(
+    fetch: Callable[[Api], dict[str, Any]],
+    lines: Callable[[dict[str, Any], Api], list[str]] = lambda document, _: object_lines(document),
+    *,
+    backend: BackendOptions,
+    output: Output,
+) -> None:
+    """Print an object, and repeat it with ``--watch``.
+
+    Args:
+        fetch: requests the object.
+        lines: makes its text; it may request related objects.
+
+    Raises:
+        click.UsageError: the options name both a server and a database.
+        Unavailable: the server or the database cannot be used.
+    """
+
+    def show() -> None:
+        with open_api(backend, is_read_only=True) as api:
+            document = fetch(api)
+            output.print_document(document, lambda: lines(document, api))
+
+    output.repeat(show)
 
 
 def parse_pairs(texts: tuple[str, ...]) -> dict[str, str]:

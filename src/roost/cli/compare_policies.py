@@ -2,12 +2,14 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import click
 import msgspec
 
+from roost.cli.output.output_options import Output
 from roost.cli.text.comparison_text import to_text
 from roost.cli.text.plain_text import escape_json
 from roost.cli.text.progress import progress_bar
@@ -16,6 +18,7 @@ from roost.simulator.compare import compare, policy_names
 from roost.simulator.report import ReplayReport, json_file, to_json
 from roost.simulator.runs import Policy, Source
 
+Report = TypeVar("Report", bound=msgspec.Struct)
 _SEEDS_MAX = 1_000
 
 
@@ -29,6 +32,7 @@ class ComparisonOptions(msgspec.Struct, frozen=True, kw_only=True):
     results: Path | None
     data: Path | None
     json_path: str | None
+    output: Output
     plot: Path | None
 
 
@@ -53,7 +57,15 @@ def run_comparison(options: ComparisonOptions) -> None:
     if options.plot is not None:
         reports = {policy.name: policy.reports for policy in comparison.policies}
         draw_plots(reports, options.plot, title=comparison.workload)
-    click.echo(escape_json(to_json(comparison)) if options.json_path == "-" else to_text(comparison), nl=False)
+    print_report(comparison, to_text, output=options.output)
+
+
+def print_report(report: Report, text: Callable[[Report], str], *, output: Output) -> None:
+    """Print a report of a replay; JSON has each list of numbers on one line."""
+    if output.form == "json":
+        click.echo(escape_json(to_json(report)), nl=False)
+    else:
+        output.print_document(report, lambda: [text(report).removesuffix("\n")])
 
 
 def check_plots(folder: Path) -> None:

@@ -2,17 +2,33 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 from msgspec.structs import replace
 
-from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
+from roost.cli.backend import BackendOptions, backend_options, open_api, show_list, show_object
 from roost.cli.options import FOLDER, PATH, config, log, log_overrides
+from roost.cli.output.list_view import Column, ListView, field, time_field
+from roost.cli.output.output_options import Output, output_options
+from roost.cli.output.sections import field_lines
 from roost.cli.text.plain_text import format_time
-from roost.cli.text.tables import Table, fields, format_list
 from roost.cli.token_source import token_options
 from roost.errors import Conflict
+
+_AGENTS = ListView(
+    nouns="agents",
+    columns=(
+        field("host"),
+        Column(name="state", value=lambda row: f"{row['state']}, {'up' if row['up'] else 'down'}", kind="state"),
+        time_field("heard", head="last contact"),
+        field("driver"),
+        field("cell"),
+        field("nodes", kind="prose"),
+        field("software", shown="wide"),
+        time_field("registered", shown="wide"),
+        field("disabled", shown="wide"),
+    ),
+)
 
 
 @click.group("agent", invoke_without_command=True, short_help="Run the agent of a host, or show agents.")
@@ -119,32 +135,28 @@ def _state_folder(folder: Path | None, *, is_fleet: bool) -> str | None:
 
 
 @agent.command("list")
-@json_option
+@output_options(_AGENTS)
 @backend_options
-def list_(*, is_json: bool, backend: BackendOptions) -> None:
+def list_(*, output: Output, backend: BackendOptions) -> None:
     """List agents: state, last contact, driver, cell and nodes."""
-    with open_api(backend, is_read_only=True) as api:
-        agents = api.list_all("agents")
-    print_result(agents, is_json=is_json, lines=lambda: format_list(_table(agents), nouns="agents", right=()))
+    show_list(_AGENTS, lambda api: api.iterate("agents"), backend=backend, output=output)
 
 
 @agent.command("show")
 @click.argument("name", metavar="HOST")
-@json_option
+@output_options()
 @backend_options
-def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
+def show(*, name: str, output: Output, backend: BackendOptions) -> None:
     """Show the agent of a host. HOST is the name of its service."""
-    with open_api(backend, is_read_only=True) as api:
-        answer = api.request("GET", "agents", name)
-    print_result(answer, is_json=is_json, lines=lambda: fields(_format_times(answer)))
+    show_object(lambda api: api.request("GET", "agents", name), backend=backend, output=output)
 
 
 @agent.command("adopt", short_help="Create a journal for an agent that lost its own.")
 @click.argument("name", metavar="HOST")
 @click.option("--state-dir", type=PATH, metavar="DIR", help="Folder of the journal.  [agents/ in the data folder]")
-@json_option
+@output_options(can_watch=False)
 @backend_options
-def adopt(*, name: str, state_dir: Path | None, is_json: bool, backend: BackendOptions) -> None:
+def adopt(*, name: str, state_dir: Path | None, output: Output, backend: BackendOptions) -> None:
     """Create a new journal for an agent that lost its journal, and take the nodes from the server.
 
     Run this command on the host of the agent, before you start the agent. HOST is the name of the service. The server
@@ -166,24 +178,4 @@ def adopt(*, name: str, state_dir: Path | None, is_json: bool, backend: BackendO
     path = journal_path(str(_state_folder(state_dir, is_fleet=False)), name)
     write_journal(path, nodes)
     result = {"journal": str(path), "nodes": nodes}
-    print_result(result, is_json=is_json, lines=lambda: fields({"journal": str(path), **nodes}))
-
-
-def _format_times(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return an agent with times as text."""
-    return {
-        name.removesuffix("_s") if name.endswith("_at_s") else name: format_time(value)
-        if name.endswith("_at_s")
-        else value
-        for name, value in answer.items()
-    }
-
-
-def _table(agents: list[dict[str, Any]]) -> Table:
-    table: Table = [("host", "state", "last contact", "driver", "cell", "nodes")]
-    for each in agents:
-        state = f"{each['state']}, {'up' if each['up'] else 'down'}"
-        last_contact = format_time(each["heard_at_s"])
-        nodes = ", ".join(each["nodes"]) or "-"
-        table.append((each["host"], state, last_contact, each["driver"], each["cell"] or "-", nodes))
-    return table
+    output.print_document(result, lambda: field_lines({"journal": str(path), **nodes}, has_labels=False))

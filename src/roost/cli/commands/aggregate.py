@@ -4,13 +4,41 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import Api, BackendOptions, backend_options, json_option, open_api, parse_pairs, print_result
-from roost.cli.text.tables import Table, fields, format_list, value_text
+from roost.cli.backend import (
+    Api,
+    BackendOptions,
+    backend_options,
+    open_api,
+    parse_pairs,
+    show_list,
+    show_object,
+)
+from roost.cli.output.list_view import Column, ListView, Row, field
+from roost.cli.output.output_options import Output, output_options
 from roost.errors import BadRequest, NotFound
 
 _NAME = click.argument("name", metavar="AGGREGATE")
 _METADATA = click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="Metadata for rules; repeatable.")
+_ZONE_KEY = "availability_zone"
 _ZONE = click.option("--zone", metavar="NAME", help="Availability zone of its hosts.")
+
+
+def _metadata(row: Row) -> dict[str, str]:
+    """Return the metadata of an aggregate without its zone, which has a column of its own."""
+    return {key: value for key, value in row["metadata"].items() if key != _ZONE_KEY}
+
+
+_AGGREGATES = ListView(
+    nouns="aggregates",
+    columns=(
+        field("name"),
+        Column(name="zone", value=lambda row: row[_ZONE_KEY]),
+        Column(name="hosts", value=lambda row: len(row["hosts"])),
+        Column(name="metadata", value=_metadata, kind="prose"),
+        Column(name="host_names", head="names of hosts", value=lambda row: row["hosts"], kind="prose", shown="wide"),
+        field("uuid", kind="keep"),
+    ),
+)
 
 
 @click.group("aggregate", short_help="Show, create and change aggregates.")
@@ -21,24 +49,20 @@ def aggregate() -> None:
 @aggregate.command("list")
 @click.option("--zone", metavar="NAME", help="Only aggregates of this availability zone.")
 @click.option("--host", metavar="NAME", help="Only aggregates that contain this service.")
-@json_option
+@output_options(_AGGREGATES)
 @backend_options
-def list_(*, zone: str | None, host: str | None, is_json: bool, backend: BackendOptions) -> None:
+def list_(*, zone: str | None, host: str | None, output: Output, backend: BackendOptions) -> None:
     """List aggregates: name, zone, number of hosts and metadata."""
-    with open_api(backend, is_read_only=True) as api:
-        aggregates = api.list_all("aggregates", zone=zone, host=host)
-    print_result(aggregates, is_json=is_json, lines=lambda: format_list(_table(aggregates), nouns="aggregates"))
+    show_list(_AGGREGATES, lambda api: api.iterate("aggregates", zone=zone, host=host), backend=backend, output=output)
 
 
 @aggregate.command("show")
 @_NAME
-@json_option
+@output_options()
 @backend_options
-def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
+def show(*, name: str, output: Output, backend: BackendOptions) -> None:
     """Show an aggregate, with metadata and hosts."""
-    with open_api(backend, is_read_only=True) as api:
-        answer = _find_aggregate(api, name)
-    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
+    show_object(lambda api: _find_aggregate(api, name), backend=backend, output=output)
 
 
 @aggregate.command("create")
@@ -46,16 +70,16 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
 @_ZONE
 @_METADATA
 @click.option("--uuid", metavar="UUID", help="Uuid, for example of an aggregate in Placement.  [new]")
-@json_option
+@output_options(can_watch=False)
 @backend_options
 def create(
-    *, name: str, zone: str | None, metadata: tuple[str, ...], uuid: str | None, is_json: bool, backend: BackendOptions
+    *, name: str, zone: str | None, metadata: tuple[str, ...], uuid: str | None, output: Output, backend: BackendOptions
 ) -> None:
     """Create an aggregate and show it. NAME must be unique."""
     body = {"name": name, "uuid": uuid, "availability_zone": zone, "metadata": parse_pairs(metadata)}
     with open_api(backend, is_read_only=False) as api:
         answer = api.request("POST", "aggregates", body=body)
-    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
+    output.print_object(answer)
 
 
 @aggregate.command("set", short_help="Change an aggregate.")
@@ -66,7 +90,7 @@ def create(
 @click.option("--unset", multiple=True, metavar="KEY", help="Metadata key to remove; repeatable.")
 @click.option("--join", multiple=True, metavar="HOST", help="Host to add; repeatable.")
 @click.option("--leave", multiple=True, metavar="HOST", help="Host to remove; repeatable.")
-@json_option
+@output_options(can_watch=False)
 @backend_options
 def set_(
     *,
@@ -77,7 +101,7 @@ def set_(
     unset: tuple[str, ...],
     join: tuple[str, ...],
     leave: tuple[str, ...],
-    is_json: bool,
+    output: Output,
     backend: BackendOptions,
 ) -> None:
     """Change the name, zone, metadata or hosts of an aggregate, and show it.
@@ -98,7 +122,7 @@ def set_(
             for host in hosts:
                 api.request(method, "aggregates", uuid, "hosts", host)
         answer = api.request("GET", "aggregates", uuid)
-    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
+    output.print_object(answer)
 
 
 @aggregate.command("delete")
@@ -122,12 +146,3 @@ def _find_aggregate(api: Api, name: str) -> dict[str, Any]:
     except NotFound:
         raise NotFound("aggregate", name) from None
     return answer
-
-
-def _table(aggregates: list[dict[str, Any]]) -> Table:
-    table: Table = [("name", "zone", "hosts", "metadata", "uuid")]
-    for each in aggregates:
-        metadata = ", ".join(f"{key}={value}" for key, value in each["metadata"].items() if key != "availability_zone")
-        zone = value_text(each["availability_zone"])
-        table.append((each["name"] or "-", zone, str(len(each["hosts"])), metadata or "-", each["uuid"]))
-    return table

@@ -6,13 +6,14 @@ import click
 import msgspec
 
 from roost.cli.backend import BackendOptions, backend_options, open_api
-from roost.cli.text.audit_text import print_findings
+from roost.cli.output.output_options import Output, output_options
+from roost.cli.views.findings_view import FINDINGS, print_findings
 
 
 @click.command("audit", short_help="Check a database for consistency.")
-@click.option("--json", "is_json", is_flag=True, help="Print the findings as JSON.")
+@output_options(FINDINGS, can_watch=False)
 @backend_options
-def audit(*, is_json: bool, backend: BackendOptions) -> None:
+def audit(*, output: Output, backend: BackendOptions) -> None:
     """Check the database of a server for exceeded capacity, orphaned or duplicate allocations, and broken group rules.
 
     With --data, --database or --config, read the tables of a database directly; servers can keep running. Print one
@@ -30,4 +31,4 @@ def audit(*, is_json: bool, backend: BackendOptions) -> None:
         with open_api(backend, is_read_only=True) as api:
             answer = api.request("GET", "audit")
         findings = msgspec.convert(answer["findings"], list[Finding])
-    print_findings(findings, is_json=is_json, check="audit", success="no findings: all rules hold")
+    print_findings(findings, output=output, check="audit", success="no findings: all rules hold")

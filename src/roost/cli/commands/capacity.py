@@ -7,9 +7,10 @@ import click
 import msgspec
 
 from roost.cli.backend import BackendOptions, backend_options, open_api
-from roost.cli.text.plain_text import escape_json, escape_text
+from roost.cli.output.output_options import Output, format_option, output_options
+from roost.cli.text.plain_text import escape_text
 from roost.cli.text.progress import progress_bar
-from roost.cli.text.tables import Table, align
+from roost.cli.text.tables import Fit, Table, align
 from roost.errors import BadRequest
 from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
 from roost.model.flavor import Flavor
@@ -59,14 +60,8 @@ _ZONES_SHOWN = 6  # columns of a table, to fit a screen
     show_default=f"{LIMIT:,}; {PLACED_LIMIT:,} if instances must be placed one by one",
     help="Stop counting at this number.",
 )
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@format_option
+@output_options(can_watch=False)
 @backend_options
 def capacity(
     *,
@@ -76,7 +71,7 @@ def capacity(
     by: By,
     top: int,
     limit: int | None,
-    style: str,
+    output: Output,
     backend: BackendOptions,
 ) -> None:
     """Count how many more instances could be placed one after another on the current fleet.
@@ -93,12 +88,9 @@ def capacity(
     backend.check_one_source()
     question = _Question(flavors=flavors, is_for_known=is_for_known, requests=requested, by=by, limit=limit)
     results = _count_in_database(backend, question) if backend.is_local else _count_on_server(backend, question)
-    if style == "json":
-        click.echo(escape_json(msgspec.json.encode(results)))
-    elif len(results) == 1:
-        click.echo(_report(results[0], by=by, top=top))
-    else:
-        click.echo("\n".join(align(_flavor_table(results, by=by))))
+    output.print_document(
+        results, lambda: _report(results[0], by=by, top=top) if len(results) == 1 else _flavor_lines(results, by=by)
+    )
 
 
 def _count_in_database(backend: BackendOptions, question: "_Question") -> list[Capacity]:
@@ -144,7 +136,7 @@ def _requests_of(question: "_Question", known_flavors: list[Flavor]) -> list[Req
     return [*(Request(flavor=flavor) for flavor in flavors), *question.requests]
 
 
-def _report(result: Capacity, *, by: str, top: int) -> str:
+def _report(result: Capacity, *, by: str, top: int) -> list[str]:
     lines = [
         f"{result.flavor}: {_count_text(result)} more fit; {result.takers:,} of {result.hosts:,} hosts take one now"
     ]
@@ -152,13 +144,18 @@ def _report(result: Capacity, *, by: str, top: int) -> str:
         lines.append(f"runs out first: {_shortage_text(result.exhausted)}")
     lines += [f"take none now: {each.hosts:,} hosts {each.reason}" for each in result.unfit]
     lines += [f"warning: {warning}" for warning in result.warnings]
+    lines = [escape_text(line) for line in lines]
     table = _host_table(result) if by == "host" else _scope_table(result, by=by)
     if len(table) > 1:
         rest = len(table) - 1 - top
-        lines += ["", *align(table[: top + 1]), *([f"  … and {rest:,} more: --top"] if rest > 0 else [])]
+        lines += [
+            "",
+            *align(table[: top + 1], fits=("text", "keep", "prose")),
+            *([f"  … and {rest:,} more: --top"] if rest > 0 else []),
+        ]
         if not result.adds_up:
             lines.append("counted separately: together they may hold fewer than the sum")
-    return "\n".join(map(escape_text, lines))
+    return lines
 
 
 def _scope_table(result: Capacity, *, by: str) -> Table:
@@ -179,7 +176,7 @@ def _host_table(result: Capacity) -> Table:
     return table
 
 
-def _flavor_table(results: list[Capacity], *, by: str) -> Table:
+def _flavor_lines(results: list[Capacity], *, by: str) -> list[str]:
     """Return one row per flavor: the count in total and per zone or aggregate, and the scarce resource."""
     scopes = [[] if by == "host" else each.zones if by == "zone" else each.aggregates for each in results]
     names = [scope.name or scope.uuid for scope in scopes[0]][:_ZONES_SHOWN] if scopes else []
@@ -188,7 +185,8 @@ def _flavor_table(results: list[Capacity], *, by: str) -> Table:
         counts = [_count_text(part) for part in parts[: len(names)]]
         why = _shortage_text(each.exhausted) if each.exhausted else _refusal_text(each.unfit)
         table.append((each.flavor, _count_text(each), *counts, why))
-    return table
+    counts_fit: list[Fit] = ["keep"] * (len(names) + 1)
+    return align(table, fits=["text", *counts_fit, "prose"])
 
 
 def _count_text(result: Capacity | ScopeCapacity | HostCapacity) -> str:

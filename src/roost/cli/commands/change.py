@@ -1,16 +1,33 @@
 """``roost change``: who changed what, and when."""
 
-from typing import Any
+from itertools import islice
 
 import click
 
-from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
+from roost.cli.backend import BackendOptions, backend_options, show_list
+from roost.cli.output.list_view import Column, ListView, field
+from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.moments import parse_moment
 from roost.cli.text.plain_text import format_time
-from roost.cli.text.tables import Table, format_list
 
 # Maximum number of changes in one answer of the server.
 _PAGE_MAX = 1000
+
+_CHANGES = ListView(
+    nouns="changes",
+    columns=(
+        Column(name="time", value=lambda row: row["at_s"], text=lambda row: format_time(row["at_s"]), kind="time"),
+        field("user_id", head="user"),
+        field("project_id", head="project"),
+        field("kind", kind="keep"),
+        field("object"),
+        Column(
+            name="details",
+            value=lambda row: ", ".join(f"{name}: {text}" for name, text in row["details"].items()),
+            kind="prose",
+        ),
+    ),
+)
 
 
 @click.group("change", short_help="Show who changed what, and when.")
@@ -30,7 +47,7 @@ def change() -> None:
     "--newest", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="Number of changes."
 )
 @click.option("--all", "is_all", is_flag=True, help="List all changes, not only the newest.")
-@json_option
+@output_options(_CHANGES)
 @backend_options
 def list_(
     *,
@@ -38,7 +55,7 @@ def list_(
     until: str | None,
     newest: int,
     is_all: bool,
-    is_json: bool,
+    output: Output,
     backend: BackendOptions,
     **filters: str | None,
 ) -> None:
@@ -48,22 +65,9 @@ def list_(
         for name, text in (("since", since), ("until", until))
     }
     limit = _PAGE_MAX if is_all else min(newest, _PAGE_MAX)
-    with open_api(backend, is_read_only=True) as api:
-        changes = api.list_first("changes", {**filters, **times, "limit": str(limit)}, count=None if is_all else newest)
-    print_result(changes, is_json=is_json, lines=lambda: _lines(changes))
-
-
-def _lines(changes: list[dict[str, Any]]) -> list[str]:
-    table: Table = [("time", "user", "project", "kind", "object", "details")]
-    table += [
-        (
-            format_time(each["at_s"]),
-            each["user_id"] or "-",
-            each["project_id"] or "-",
-            each["kind"],
-            each["object"] or "-",
-            ", ".join(f"{name}: {text}" for name, text in each["details"].items()),
-        )
-        for each in changes
-    ]
-    return format_list(table, nouns="changes", right=())
+    show_list(
+        _CHANGES,
+        lambda api: islice(api.iterate("changes", **filters, **times, limit=str(limit)), None if is_all else newest),
+        backend=backend,
+        output=output,
+    )

@@ -9,8 +9,9 @@ import click
 import msgspec
 
 from roost.cli import options
-from roost.cli.text.plain_text import escape_json, escape_text, paragraph
-from roost.cli.text.tables import align
+from roost.cli.output.list_view import Column, ListView, field
+from roost.cli.output.output_options import Output, output_options
+from roost.cli.text.plain_text import escape_text
 from roost.errors import BadSettings
 
 if TYPE_CHECKING:
@@ -19,13 +20,16 @@ if TYPE_CHECKING:
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 
 
-class _Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One printed setting."""
-
-    section: str
-    key: str
-    value: Any
-    source: str  # file and line, or default
+_SETTINGS = ListView(
+    nouns="settings",
+    columns=(
+        Column(name="setting", value=lambda row: f"{row['section']}.{row['key']}", kind="keep", shown="tables"),
+        field("section", shown="csv"),
+        field("key", shown="csv"),
+        Column(name="value", value=lambda row: row["value"], text=lambda row: _text(row["value"]), kind="prose"),
+        field("source", kind="prose"),
+    ),
+)
 
 
 @click.group("config", short_help="Show and check the settings.")
@@ -37,51 +41,48 @@ def config() -> None:
 @options.config
 @click.option("--section", help="Only settings of this section.")
 @click.option("--set", "is_set", is_flag=True, help="Only settings that a file sets.")
-@click.option("--json", "is_json", is_flag=True, help="Print JSON.")
-def show(*, config: Path | None, section: str | None, is_set: bool, is_json: bool) -> None:
+@output_options(_SETTINGS, can_watch=False)
+def show(*, config: Path | None, section: str | None, is_set: bool, output: Output) -> None:
     """Print all settings: name, value, and the file and line that set it, or "default"."""
     from roost.app import settings_with_sources
 
-    lines = [
-        line
-        for line in _lines(settings_with_sources(config, os.environ))
-        if section in (None, line.section) and not (is_set and line.source == "default")
+    rows = [
+        row
+        for row in _rows(settings_with_sources(config, os.environ))
+        if section in (None, row["section"]) and not (is_set and row["source"] == "default")
     ]
-    if is_json:
-        click.echo(escape_json(msgspec.json.format(msgspec.json.encode(lines), indent=2)))
-        return
-    rows = [(f"{line.section}.{line.key}", _text(line.value), line.source) for line in lines]
-    click.echo(paragraph(align([("setting", "value", "source"), *rows], indent=0, right=())), nl=False)
+    output.print_rows(_SETTINGS, rows)
 
 
 @config.command("check", short_help="Print all errors in the settings.")
 @options.config
-@click.option("--json", "is_json", is_flag=True, help="Print the errors as JSON.")
-def check(*, config: Path | None, is_json: bool) -> None:
+@output_options(can_watch=False)
+def check(*, config: Path | None, output: Output) -> None:
     """Print all errors in the settings and the rules that they enable. End with exit code 3 if there are any."""
     from roost.app import check_settings
 
     loaded = check_settings(config, os.environ)
-    if is_json:
-        click.echo(escape_json(msgspec.json.encode([str(problem) for problem in loaded.problems])))
-    else:
-        click.echo(paragraph(map(str, loaded.problems)), nl=False)
+    problems = list(map(str, loaded.problems))
+    output.print_document(problems, lambda: map(escape_text, problems))
     for note in loaded.dropped:
         click.echo(f"roost: {escape_text(note)}", err=True)
     if loaded.problems:
         count = len(loaded.problems)
         raise BadSettings("settings", "1 problem" if count == 1 else f"{count} problems")
-    if not is_json:
+    if output.is_text:
         click.echo(f"no errors: files set {len(loaded.sources)} settings, the others have their defaults")
 
 
-def _lines(loaded: "LoadedSettings") -> list[_Line]:
+def _rows(loaded: "LoadedSettings") -> list[dict[str, Any]]:
     from roost.settings import values_of
 
     return [
-        _Line(
-            section=section, key=key, value=_hide_password(value), source=loaded.sources.get((section, key), "default")
-        )
+        {
+            "section": section,
+            "key": key,
+            "value": _hide_password(msgspec.to_builtins(value)),
+            "source": loaded.sources.get((section, key), "default"),
+        }
         for (section, key), value in values_of(loaded.settings).items()
     ]
 
@@ -92,4 +93,5 @@ def _hide_password(value: object) -> object:
 
 
 def _text(value: object) -> str:
+    """Return a value as in a settings file."""
     return msgspec.json.encode(value).decode()

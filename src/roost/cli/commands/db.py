@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from roost.cli import options
-from roost.cli.text.audit_text import print_findings
+from roost.cli.output.output_options import Output, output_options
+from roost.cli.views.findings_view import FINDINGS, print_findings
 
 
 @click.group("db", short_help="Manage the database.")
@@ -75,8 +76,8 @@ def version(*, database: str | None, config: Path | None, data: Path | None) -> 
 
 @db.command("check", short_help="Check the schema and consistency of the database.")
 @_database_options
-@click.option("--json", "is_json", is_flag=True, help="Print the findings as JSON.")
-def check(*, database: str | None, config: Path | None, data: Path | None, is_json: bool) -> None:
+@output_options(FINDINGS, can_watch=False)
+def check(*, database: str | None, config: Path | None, data: Path | None, output: Output) -> None:
     """Check that the database has the schema of this program and is consistent, as `roost audit` does.
 
     Read the database only; servers can keep running. Print the findings. End with exit code 7 for another schema,
@@ -85,7 +86,7 @@ def check(*, database: str | None, config: Path | None, data: Path | None, is_js
     from roost.app import audit
 
     success = "the schema is current and all rules hold"
-    print_findings(audit(_url(database, config, data)), is_json=is_json, check="check", success=success)
+    print_findings(audit(_url(database, config, data)), output=output, check="check", success=success)
 
 
 @db.command("backup", short_help="Write a backup of the database to FILE.")

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from roost.cli import options
+from roost.cli.output.output_options import Output, format_option, output_options
 from roost.cli.text.plain_text import escape_json, escape_text
 from roost.errors import BadRequest, NoValidHost
 
@@ -22,20 +23,19 @@ input. End with exit code 6 if no host fits.
 @click.option("--fleet", metavar="FILE", help="Fleet: hosts, aggregates, server groups, providers.  [required]")
 @click.option("--request", metavar="FILE", help="Request: flavor, image, hints, count.  [required]")
 @options.config
-@click.option(
-    "--format", "style", default="text", show_default=True, type=click.Choice(["text", "json"]), help="Output format."
-)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, _SEED_MAX), help="Random seed.")
 @click.option("--now", "now_s", type=float, help="Current time, in seconds since the epoch.  [from the fleet]")
 @click.option(
     "--schema", type=click.Choice(["fleet", "request", "answer"]), help="Print a JSON Schema, and decide nothing."
 )
+@format_option
+@output_options(can_watch=False)
 def decide(
     *,
     fleet: str | None,
     request: str | None,
     config: Path | None,
-    style: str,
+    output: Output,
     seed: int,
     now_s: float | None,
     schema: str | None,
@@ -71,7 +71,7 @@ def decide(
         fleet_name=display_name(fleet),
         request_name=display_name(request),
     )
-    click.echo(_indent(msgspec.json.encode(answer)) if style == "json" else to_text(answer).rstrip("\n"))
+    output.print_document(answer, lambda: [to_text(answer).removesuffix("\n")], is_indented=True)
     if answer.outcome == "refused":
         raise NoValidHost(answer.reason)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from roost.cli.text.audit_text import format_finding
 from roost.cli.text.decide_text import stage_lines
 from roost.cli.text.progress import progress_bar
 from roost.cli.text.replay_text import to_text
 from roost.cli.text.tables import Table, align
+from roost.cli.views.findings_view import format_finding
 from roost.engine.columns.types import Amounts
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, Fleet

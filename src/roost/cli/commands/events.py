@@ -5,11 +5,11 @@ from itertools import islice
 from typing import Any
 
 import click
-import msgspec
 
 from roost.cli.backend import BackendOptions, open_api
+from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import find_instance
-from roost.cli.text.plain_text import escape_json, escape_text, format_time
+from roost.cli.text.plain_text import escape_text, format_time
 from roost.cli.token_source import token_options
 from roost.client.event_stream import Event, EventFollower
 
@@ -23,11 +23,11 @@ _LOST = "events_lost"
 @click.option("--instance", metavar="INSTANCE", help="Only events of this instance: its uuid or name.")
 @click.option("--after", default="", metavar="ID", help="Resume after this event.  [new events only]")
 @click.option("--count", type=click.IntRange(1), metavar="N", help="Stop after N events.  [never]")
-@click.option("--json", "is_json", is_flag=True, help="Print one line of JSON per event.")
+@output_options(can_watch=False)
 @click.option("--url", envvar="ROOST_URL", default=_URL, metavar="URL", help=f"URL of the server.  [{_URL}]")
 @token_options()
 def events(
-    *, types: tuple[str, ...], instance: str | None, after: str, count: int | None, is_json: bool, url: str, token: str
+    *, types: tuple[str, ...], instance: str | None, after: str, count: int | None, output: Output, url: str, token: str
 ) -> None:
     """Follow decisions and the events of instances, operations and agents.
 
@@ -44,7 +44,7 @@ def events(
     )
     matches = (event for event in follower.events() if _is_match(event, types=types, instance=uuid))
     for event in islice(matches, count):
-        click.echo(escape_json(msgspec.json.encode(event.body)) if is_json else _line(event))
+        output.print_entry(event.body, _line(event) if output.is_text else "")
 
 
 def _uuid(instance: str, *, url: str, token: str) -> str:

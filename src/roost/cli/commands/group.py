@@ -4,11 +4,36 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
-from roost.cli.text.tables import Table, align, fields, format_list
+from roost.cli.backend import Api, BackendOptions, backend_options, open_api, show_list, show_object
+from roost.cli.output.list_view import Column, ListView, field
+from roost.cli.output.output_options import Output, output_options
+from roost.cli.output.sections import object_lines, table_section
 from roost.errors import BadRequest
 
 _POLICIES = click.Choice(["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain"])
+
+_GROUPS = ListView(
+    nouns="server groups",
+    columns=(
+        field("name"),
+        field("policy"),
+        Column(
+            name="per_host",
+            value=lambda row: row["max_server_per_host"] if row["policy"] == "anti-affinity" else None,
+        ),
+        field("member_count", head="members"),
+        field("uuid", kind="keep"),
+    ),
+)
+_MEMBERS = ListView(
+    nouns="members",
+    columns=(
+        Column(name="instance", value=lambda row: row.get("name") or row["instance_uuid"]),
+        field("host"),
+        field("node"),
+        field("instance_uuid", head="uuid", kind="keep"),
+    ),
+)
 
 
 @click.group("group", short_help="Show and create server groups.")
@@ -18,27 +43,20 @@ def group() -> None:
 
 @group.command("list", short_help="List server groups.")
 @click.option("--policy", type=_POLICIES, help="Only groups with this policy.")
-@json_option
+@output_options(_GROUPS)
 @backend_options
-def list_(*, policy: str | None, is_json: bool, backend: BackendOptions) -> None:
+def list_(*, policy: str | None, output: Output, backend: BackendOptions) -> None:
     """List server groups: name, policy, limit per host and number of members."""
-    with open_api(backend, is_read_only=True) as api:
-        groups = api.list_all("groups", policy=policy)
-    print_result(groups, is_json=is_json, lines=lambda: format_list(_table(groups), nouns="server groups"))
+    show_list(_GROUPS, lambda api: api.iterate("groups", policy=policy), backend=backend, output=output)
 
 
 @group.command("show")
 @click.argument("name", metavar="GROUP")
-@json_option
+@output_options()
 @backend_options
-def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
-    """Show a server group, with the hosts of its members."""
-    with open_api(backend, is_read_only=True) as api:
-        matches = api.list_all("groups", name=name)
-        if len(matches) > 1:
-            raise BadRequest(f"{len(matches)} server groups are called {name!r}; use a uuid")
-        answer = api.request("GET", "groups", matches[0]["uuid"] if matches else name)
-    print_result(answer, is_json=is_json, lines=lambda: _lines(answer))
+def show(*, name: str, output: Output, backend: BackendOptions) -> None:
+    """Show a server group, with the names and hosts of its members."""
+    show_object(lambda api: _find_group(api, name), lambda answer, _: _lines(answer), backend=backend, output=output)
 
 
 @group.command("create")
@@ -50,26 +68,25 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     metavar="N",
     help="For anti-affinity: maximum of members on a host.  [1]",
 )
-@json_option
+@output_options(can_watch=False)
 @backend_options
-def create(*, name: str, policy: str, max_server_per_host: int | None, is_json: bool, backend: BackendOptions) -> None:
+def create(*, name: str, policy: str, max_server_per_host: int | None, output: Output, backend: BackendOptions) -> None:
     """Create a server group and show it."""
     body = {"name": name, "policy": policy, "max_server_per_host": max_server_per_host}
     with open_api(backend, is_read_only=False) as api:
         answer = api.request("POST", "groups", body=body)
-    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
+    output.print_object(answer)
 
 
-def _table(groups: list[dict[str, Any]]) -> Table:
-    table: Table = [("name", "policy", "per host", "members", "uuid")]
-    for each in groups:
-        limit = str(each["max_server_per_host"]) if each["policy"] == "anti-affinity" else "-"
-        table.append((each["name"] or "-", each["policy"], limit, str(each["member_count"]), each["uuid"]))
-    return table
+def _find_group(api: Api, name: str) -> dict[str, Any]:
+    """Return a server group by name or uuid."""
+    matches = api.list_all("groups", name=name)
+    if len(matches) > 1:
+        raise BadRequest(f"{len(matches)} server groups are called {name!r}; use a uuid")
+    answer: dict[str, Any] = api.request("GET", "groups", matches[0]["uuid"] if matches else name)
+    return answer
 
 
 def _lines(answer: dict[str, Any]) -> list[str]:
-    members: Table = [("instance", "host", "node")]
-    members += [(each["instance_uuid"], each["host"], each["node"]) for each in answer["members"]]
-    lines = fields({key: value for key, value in answer.items() if key != "members"})
-    return lines + (["", *align(members, indent=0)] if answer["members"] else [])
+    summary = {key: value for key, value in answer.items() if key != "members"}
+    return [*object_lines(summary), *table_section("members", _MEMBERS, answer["members"])]

@@ -1,18 +1,17 @@
 """``roost host``: hosts, their nodes and services."""
 
 import os
-import re
 import socket
 from pathlib import Path
-from typing import Any
 
 import click
 
 from roost.cli import options
-from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
+from roost.cli.backend import BackendOptions, backend_options, open_api, show_list, show_object
 from roost.cli.commands import host_drain
+from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.plain_text import escape_text
-from roost.cli.text.tables import Table, fields, format_list
+from roost.cli.views.host_sections import HOSTS, host_lines
 
 
 @click.group("host", short_help="Show, disable, enable and drain hosts.")
@@ -25,7 +24,7 @@ def host() -> None:
 @click.option("--aggregate", metavar="NAME", help="Only hosts in this aggregate: its name or uuid.")
 @click.option("--disabled/--enabled", default=None, help="Only disabled, or only enabled hosts.")
 @click.option("--up/--down", default=None, help="Only hosts that are up, or down.")
-@json_option
+@output_options(HOSTS)
 @backend_options
 def list_(
     *,
@@ -33,24 +32,32 @@ def list_(
     aggregate: str | None,
     disabled: bool | None,
     up: bool | None,
-    is_json: bool,
+    output: Output,
     backend: BackendOptions,
 ) -> None:
     """List hosts: zone, state, number of instances, and used amounts of the capacity."""
-    with open_api(backend, is_read_only=True) as api:
-        hosts = api.list_all("hosts", zone=zone, aggregate=aggregate, disabled=disabled, up=up)
-    print_result(hosts, is_json=is_json, lines=lambda: format_list(_table(hosts), nouns="hosts"))
+    show_list(
+        HOSTS,
+        lambda api: api.iterate("hosts", zone=zone, aggregate=aggregate, disabled=disabled, up=up),
+        backend=backend,
+        output=output,
+    )
 
 
 @host.command("show")
 @click.argument("name", metavar="HOST")
-@json_option
+@output_options()
 @backend_options
-def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
-    """Show all data of a host. HOST is the name of a node, or of a service with one node."""
-    with open_api(backend, is_read_only=True) as api:
-        answer = api.request("GET", "hosts", name)
-    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
+def show(*, name: str, output: Output, backend: BackendOptions) -> None:
+    """Show a host: state, resources, facts and instances. HOST is a node, or a service with one node."""
+    show_object(
+        lambda api: api.request("GET", "hosts", name),
+        lambda node, api: host_lines(
+            node, [each for each in api.iterate("instances", host=node["host"]) if each["node"] == node["node"]]
+        ),
+        backend=backend,
+        output=output,
+    )
 
 
 @host.command("set", short_help="Disable, enable or force down a service.")
@@ -63,7 +70,7 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     default=None,
     help="Count the service as down regardless of its reports, or use the reports again.",
 )
-@json_option
+@output_options(can_watch=False)
 @backend_options
 def set_(
     *,
@@ -71,7 +78,7 @@ def set_(
     disabled: bool | None,
     reason: str | None,
     forced_down: bool | None,
-    is_json: bool,
+    output: Output,
     backend: BackendOptions,
 ) -> None:
     """Disable, enable or force down a service, with all its nodes, and show it. HOST is the name of the service."""
@@ -81,7 +88,7 @@ def set_(
         raise click.UsageError("nothing to change: give --disable, --enable, --reason, --force-down or --no-force-down")
     with open_api(backend, is_read_only=False) as api:
         answer = api.request("PATCH", "services", name, body=body)
-    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
+    output.print_object(answer)
 
 
 @host.command("migrate-inventory", short_help="Reshape inventories while services are stopped.")
@@ -106,7 +113,7 @@ def set_(
 )
 @options.config
 @options.data
-@json_option
+@output_options(can_watch=False)
 def migrate_inventory(
     *,
     driver: str,
@@ -117,7 +124,7 @@ def migrate_inventory(
     provider_config: Path | None,
     config: Path | None,
     data: Path | None,
-    is_json: bool,
+    output: Output,
 ) -> None:
     """Move inventories and their allocations to the providers that the driver of a host requires.
 
@@ -144,37 +151,10 @@ def migrate_inventory(
         url, request, warn=lambda problem: click.echo(f"roost: {escape_text(problem)}", err=True)
     ):
         results.append({"node": each.node, "is_reshaped": each.is_reshaped})
-        if not is_json:  # Print each node at once, since a later node may fail.
+        if output.is_text:  # Print each node at once, since a later node may fail.
             click.echo(f"{each.node}: {'moved' if each.is_reshaped else 'nothing to move'}")
-    if is_json:
-        print_result(results, is_json=True, lines=list)
+    if not output.is_text:
+        output.print_document(results, list)
 
 
 host.add_command(host_drain.drain)
-
-
-def _table(hosts: list[dict[str, Any]]) -> Table:
-    table: Table = [("host", "node", "zone", "state", "instances", "VCPU", "MiB memory", "GiB disk")]
-    for each in sorted(hosts, key=lambda each: (_sort_key(each["host"]), _sort_key(each["node"]))):
-        amounts = [_usage_text(each["resources"].get(name)) for name in ("VCPU", "MEMORY_MB", "DISK_GB")]
-        table.append(
-            (each["host"], each["node"], ", ".join(each["zones"]), _state(each), str(each["instances"]), *amounts)
-        )
-    return table
-
-
-def _sort_key(name: str) -> list[tuple[str, int]]:
-    """Return a sort key that puts host-2 before host-10."""
-    return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
-
-
-def _state(node: dict[str, Any]) -> str:
-    state = "disabled" if node["disabled"] else "enabled"
-    return f"{state}, {'forced down' if node['forced_down'] else 'up' if node['up'] else 'down'}"
-
-
-def _usage_text(amount: dict[str, int] | None) -> str:
-    """Return used amount and capacity; an older server does not send the capacity."""
-    if amount is None:
-        return "-"
-    return f"{amount['used']:,} of {amount.get('capacity', amount['total'] - amount['reserved']):,}"

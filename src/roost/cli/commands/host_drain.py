@@ -5,9 +5,11 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
+from roost.cli.backend import BackendOptions, backend_options, open_api
 from roost.cli.instance.wait import check_served, get_operation, watch_operation
-from roost.cli.text.tables import Table, align
+from roost.cli.output.output_options import Output, output_options
+from roost.cli.text.plain_text import escape_text
+from roost.cli.views.operation_view import DRAINED, PLANNED_MOVES
 from roost.errors import RoostError
 
 
@@ -16,9 +18,11 @@ from roost.errors import RoostError
 @click.option("--dry-run", "is_dry", is_flag=True, help="Print the planned moves, and make none.")
 @click.option("--at-once", type=click.IntRange(1, 100), default=2, metavar="N", help="Number of concurrent moves.  [2]")
 @click.option("--disable/--no-disable", "is_disabling", default=True, help="Disable the host first.  [--disable]")
-@json_option
+@output_options(can_watch=False)
 @backend_options
-def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json: bool, backend: BackendOptions) -> None:
+def drain(
+    *, name: str, is_dry: bool, at_once: int, is_disabling: bool, output: Output, backend: BackendOptions
+) -> None:
     """Move all instances off a host, and wait until all moves end. HOST is the name of a service.
 
     Running instances migrate live if possible, else they are stopped first. Shelved instances are offloaded. Print the
@@ -36,11 +40,9 @@ def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json:
                 count_done=lambda operation: len(operation["instances"]) - len(_remaining(operation)),
             )
     if is_dry:
-        print_result(answer, is_json=is_json, lines=lambda: _plan_lines(answer))
+        output.print_document(answer, lambda: _plan_lines(answer))
         return
-    print_result(
-        answer, is_json=is_json, lines=lambda: [*_lines(answer), *(_enable_hint(name) if is_disabling else ())]
-    )
+    output.print_document(answer, lambda: [*_lines(answer), *(_enable_hint(name) if is_disabling else ())])
     if answer["outcome"] == "failed":
         raise RoostError(answer["problem"])
 
@@ -65,28 +67,24 @@ def _lines(operation: dict[str, Any]) -> list[str]:
         each["instance"]: each["told"]["problem"] for each in operation["story"] if each["kind"] == "drain.stayed"
     }
     remaining = set(_remaining(operation))
-    table: Table = [("name", "status", "host", "uuid", "problem")]
-    for each in operation["instances"]:
-        problem = problems.get(each["uuid"], "-") if each["uuid"] in remaining else "-"
-        table.append((each["name"], each["status"], each["host"] or "-", each["uuid"], problem))
-    gone_count = len(operation["instances"]) - len(remaining)
-    return [*align(table, indent=0, right=()), "", f"{gone_count:,} gone, {len(remaining):,} stayed"]
+    rows = [
+        {**each, "problem": problems.get(each["uuid"], "") if each["uuid"] in remaining else ""}
+        for each in operation["instances"]
+    ]
+    gone_count = len(rows) - len(remaining)
+    return [*DRAINED.to_lines(rows, "table"), "", f"{gone_count:,} gone, {len(remaining):,} stayed"]
 
 
 def _enable_hint(name: str) -> list[str]:
     """Return a hint on how to enable the host again."""
-    return [f"{name} gets no new instances until `roost host set {name} --enable`"]
+    return [escape_text(f"{name} gets no new instances until `roost host set {name} --enable`")]
 
 
 def _plan_lines(plan: dict[str, Any]) -> list[str]:
     """Return the lines of a dry run."""
-    table: Table = [("name", "status", "how", "to", "uuid", "problem")]
-    for each in plan["moves"]:
-        how = each["how"].replace("_", "-") or "stays"
-        table.append((each["name"], each["status"], how, each["host"] or "-", each["uuid"], each["problem"] or "-"))
     staying = sum(not each["how"] for each in plan["moves"])
     return [
-        *align(table, indent=0, right=()),
+        *PLANNED_MOVES.to_lines(plan["moves"], "table"),
         "",
         f"{len(plan['moves']) - staying:,} would go, {staying:,} would stay",
     ]

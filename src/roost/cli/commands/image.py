@@ -1,11 +1,14 @@
 """``roost image``: stored images, from which instances boot."""
 
-from typing import Any
-
 import click
 
-from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, parse_pairs, print_result
-from roost.cli.text.tables import Table, fields, format_list
+from roost.cli.backend import BackendOptions, backend_options, open_api, parse_pairs, show_list, show_object
+from roost.cli.output.list_view import ListView, field
+from roost.cli.output.output_options import Output, output_options
+
+_IMAGES = ListView(
+    nouns="images", columns=(field("name"), field("id"), field("disk_format"), field("properties", kind="prose"))
+)
 
 
 @click.group("image", short_help="Show, store and delete images.")
@@ -14,24 +17,20 @@ def image() -> None:
 
 
 @image.command("list")
-@json_option
+@output_options(_IMAGES)
 @backend_options
-def list_(*, is_json: bool, backend: BackendOptions) -> None:
+def list_(*, output: Output, backend: BackendOptions) -> None:
     """List stored images with their properties."""
-    with open_api(backend, is_read_only=True) as api:
-        images = api.list_all("images")
-    print_result(images, is_json=is_json, lines=lambda: format_list(_table(images), nouns="images", right=()))
+    show_list(_IMAGES, lambda api: api.iterate("images"), backend=backend, output=output)
 
 
 @image.command("show")
 @click.argument("name")
-@json_option
+@output_options()
 @backend_options
-def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
+def show(*, name: str, output: Output, backend: BackendOptions) -> None:
     """Show a stored image."""
-    with open_api(backend, is_read_only=True) as api:
-        answer = api.request("GET", "images", name)
-    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
+    show_object(lambda api: api.request("GET", "images", name), backend=backend, output=output)
 
 
 @image.command("set")
@@ -41,7 +40,7 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
 @click.option(
     "--property", "properties", multiple=True, metavar="KEY=VALUE", help="Property, like os_type; repeatable."
 )
-@json_option
+@output_options(can_watch=False)
 @backend_options
 def set_(
     *,
@@ -49,14 +48,14 @@ def set_(
     image_id: str | None,
     disk_format: str | None,
     properties: tuple[str, ...],
-    is_json: bool,
+    output: Output,
     backend: BackendOptions,
 ) -> None:
     """Store an image and show it. Replace an existing image of that name completely."""
     with open_api(backend, is_read_only=False) as api:
         body = {"id": image_id, "disk_format": disk_format, "properties": parse_pairs(properties)}
         answer = api.request("PUT", "images", name, body=body)
-    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
+    output.print_object(answer)
 
 
 @image.command("delete")
@@ -66,11 +65,3 @@ def delete(*, name: str, backend: BackendOptions) -> None:
     """Delete a stored image. Existing instances keep its properties."""
     with open_api(backend, is_read_only=False) as api:
         api.request("DELETE", "images", name)
-
-
-def _table(images: list[dict[str, Any]]) -> Table:
-    table: Table = [("name", "id", "disk format", "properties")]
-    for each in images:
-        properties = ", ".join(f"{key}={value}" for key, value in each["properties"].items())
-        table.append((each["name"], each["id"] or "-", each["disk_format"] or "-", properties or "-"))
-    return table

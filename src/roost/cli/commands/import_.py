@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from roost.cli import options
-from roost.cli.text.plain_text import escape_json
+from roost.cli.output.output_options import Output, output_options
 from roost.cli.token_source import token_options
 from roost.errors import AuditFailed, BadRequest
 
@@ -39,7 +39,7 @@ def import_() -> None:
 @token_options(variable="OS_TOKEN", default=None, about="Token for the API of the source.  [$OS_TOKEN]")
 @click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header for the API; repeatable.")
 @click.option("--dry-run", "is_dry_run", is_flag=True, help="Print the changes, and make none.")
-@click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
+@output_options(can_watch=False)
 def placement(
     *,
     source: str,
@@ -49,7 +49,7 @@ def placement(
     token: str | None,
     headers: tuple[str, ...],
     is_dry_run: bool,
-    is_json: bool,
+    output: Output,
 ) -> None:
     """Import all data of an OpenStack Placement, with uuids and generations, and compare the result with the source.
 
@@ -68,10 +68,7 @@ def placement(
     with progress_bar("read") as progress:
         source_url = connection_of_files([Path(source)]) if source.endswith(".conf") else source
         result = import_placement(source_url, url, headers=all_headers, is_dry_run=is_dry_run, progress=progress)
-    if is_json:
-        click.echo(escape_json(msgspec.json.encode(result)))
-    else:
-        click.echo("\n".join(_lines(result)))
+    output.print_document(result, lambda: _lines(result))
     if result.verified is not None and not result.verified.is_equal:
         raise AuditFailed("the imported data differs from the source")
 

@@ -1,14 +1,32 @@
 """``roost migration``: migrations of instances between hosts."""
 
+from collections.abc import Iterator
 from typing import Any, get_args
 
 import click
 
-from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
+from roost.cli.backend import Api, BackendOptions, backend_options, show_list, show_object
+from roost.cli.output.list_view import Column, ListView, Row, field, time_field
+from roost.cli.output.output_options import Output, output_options
+from roost.cli.output.sections import object_lines
 from roost.cli.resolve_name import find_instance
-from roost.cli.text.plain_text import format_time
-from roost.cli.text.tables import Table, fields, format_list
+from roost.cli.views.instance_view import allocation_section
 from roost.model.work.work_rows import MigrationStatus
+
+_MIGRATIONS = ListView(
+    nouns="migrations",
+    columns=(
+        field("kind"),
+        field("status", kind="state"),
+        field("source_host", head="from"),
+        field("target_host", head="to"),
+        Column(name="instance", value=lambda row: row.get("instance_name") or row["instance"]),
+        time_field("created"),
+        time_field("changed", shown="wide"),
+        Column(name="instance_uuid", value=lambda row: row["instance"], kind="keep", shown="wide"),
+        field("uuid", kind="keep"),
+    ),
+)
 
 
 @click.group("migration", short_help="Show migrations of instances.")
@@ -23,37 +41,35 @@ def migration() -> None:
 )
 @click.option("--source", metavar="NAME", help="Only migrations from this service.")
 @click.option("--target", metavar="NAME", help="Only migrations to this service.")
-@json_option
+@output_options(_MIGRATIONS)
 @backend_options
-def list_(*, instance: str | None, is_json: bool, backend: BackendOptions, **filters: str | None) -> None:
+def list_(*, instance: str | None, output: Output, backend: BackendOptions, **filters: str | None) -> None:
     """List migrations, oldest first."""
-    with open_api(backend, is_read_only=True) as api:
+
+    def fetch(api: Api) -> Iterator[Row]:
         uuid = None if instance is None else find_instance(api, instance)
-        migrations = api.list_all("migrations", instance=uuid, **filters)
-    print_result(migrations, is_json=is_json, lines=lambda: _lines(migrations))
+        yield from api.iterate("migrations", instance=uuid, **filters)
+
+    show_list(_MIGRATIONS, fetch, backend=backend, output=output)
 
 
 @migration.command("show")
 @click.argument("uuid")
-@json_option
+@output_options()
 @backend_options
-def show(*, uuid: str, is_json: bool, backend: BackendOptions) -> None:
+def show(*, uuid: str, output: Output, backend: BackendOptions) -> None:
     """Show a migration, with its allocations."""
-    with open_api(backend, is_read_only=True) as api:
-        answer = api.request("GET", "migrations", uuid)
-    print_result(answer, is_json=is_json, lines=lambda: fields(_format_times(answer)))
+    show_object(
+        lambda api: api.request("GET", "migrations", uuid),
+        lambda answer, _: _lines(answer),
+        backend=backend,
+        output=output,
+    )
 
 
-def _lines(migrations: list[dict[str, Any]]) -> list[str]:
-    table: Table = [("kind", "status", "from", "to", "instance", "uuid")]
-    table += [
-        (each["kind"], each["status"], each["source_host"], each["target_host"] or "-", each["instance"], each["uuid"])
-        for each in migrations
-    ]
-    return format_list(table, nouns="migrations", right=())
-
-
-def _format_times(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return a migration with times as text."""
-    times = {name.removesuffix("_s"): format_time(answer[name]) for name in ("created_at_s", "changed_at_s")}
-    return {name: value for name, value in answer.items() if not name.endswith("_at_s")} | times
+def _lines(answer: dict[str, Any]) -> list[str]:
+    """Return a migration, with names instead of uuids."""
+    names = {"instance": answer.get("instance_name") or answer["instance"]}
+    hidden = {"allocations", "provider_names", "instance_name"}
+    summary = {name: value for name, value in answer.items() if name not in hidden} | names
+    return [*object_lines(summary), *allocation_section(answer)]

@@ -7,7 +7,19 @@ import click
 import msgspec
 
 from roost.cli import options
-from roost.cli.text.plain_text import escape_json, escape_text
+from roost.cli.output.list_view import ListView, field
+from roost.cli.output.output_options import Output, output_options
+from roost.cli.text.plain_text import escape_text
+
+_RULES = ListView(
+    nouns="rules",
+    columns=(
+        field("name"),
+        field("rule", kind="prose"),
+        field("source"),
+        field("operations", kind="prose", shown="wide"),
+    ),
+)
 
 
 @click.group("policy", short_help="Show the access policies.")
@@ -20,15 +32,14 @@ def policy() -> None:
 @options.conf
 @click.option("--policy-file", metavar="FILE", help="Policy file, YAML or JSON.  [from the settings]")
 @click.option("--legacy/--new", "is_legacy", default=None, help="Legacy or new defaults.  [from the settings]")
-@click.option("--json", "is_json", is_flag=True, help="Print JSON.")
+@output_options(_RULES, can_watch=False)
 def show(
-    *, config: Path | None, conf: Path | None, policy_file: str | None, is_legacy: bool | None, is_json: bool
+    *, config: Path | None, conf: Path | None, policy_file: str | None, is_legacy: bool | None, output: Output
 ) -> None:
     """Print all policy rules in force: name, rule, and source."""
     from roost.api.placement.routes import table
     from roost.api.v1.routes import TABLE
     from roost.app import placement_policy, placement_settings
-    from roost.cli.text.tables import align
 
     overrides: dict[str, object] = {} if is_legacy is None else {"enforce_new_defaults": not is_legacy}
     if policy_file is not None:
@@ -42,9 +53,4 @@ def show(
             for method, route in methods.items():
                 operations.setdefault(route.policy or "", []).append(f"{method} {prefix}{path}")
     rows = [{**msgspec.to_builtins(each), "operations": operations.get(each.name, [])} for each in policy.table]
-    if is_json:
-        click.echo(escape_json(msgspec.json.format(msgspec.json.encode(rows), indent=2)))
-        return
-    lines = [("name", "rule", "source"), *((each.name, each.rule, each.source) for each in policy.table)]
-    for line in align(lines, indent=0, right=()):
-        click.echo(line)
+    output.print_rows(_RULES, rows)

@@ -8,15 +8,23 @@ from pathlib import Path
 
 import click
 from click.core import ParameterSource
+from msgspec.structs import replace
 
-from roost.cli.compare_policies import ComparisonOptions, check_plots, draw_plots, parse_seeds, run_comparison
+from roost.cli.compare_policies import (
+    ComparisonOptions,
+    check_plots,
+    draw_plots,
+    parse_seeds,
+    print_report,
+    run_comparison,
+)
 from roost.cli.options import PATH, nova_conf
-from roost.cli.text.plain_text import escape_json
+from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.progress import progress_bar
 from roost.cli.text.replay_text import to_text
 from roost.simulator.replay import CHUNK, ReplayTarget
 from roost.simulator.replay import replay as run_replay
-from roost.simulator.report import json_file, to_json
+from roost.simulator.report import json_file
 from roost.simulator.runs import Source, trace_source
 from roost.simulator.traces.cospot import HOSTS_SYNTAX
 from roost.simulator.traces.formats import list_formats, open_workload
@@ -57,6 +65,7 @@ or below --data. Print one table with the figures of all policies.
 @click.option("--data", type=PATH, help="Folder of the database, kept afterwards.  [temporary]")
 @click.option("--memory", "is_in_memory", is_flag=True, help="Keep the database in memory; claims are not durable.")
 @click.option("--json", "json_path", metavar="FILE", help="Also write the report as JSON; - prints only JSON.")
+@output_options(can_watch=False, has_json=False)
 @click.option("--no-departures", is_flag=True, help="Ignore the departures of instances.")
 @click.option("--limit", type=int, help="Replay only the first N requests.")
 @click.option("--chunk", default=CHUNK, show_default=True, help="Events per commit.")
@@ -77,17 +86,19 @@ def replay(
     data: Path | None,
     is_in_memory: bool,
     json_path: str | None,
+    output: Output,
     no_departures: bool,
     limit: int | None,
     chunk: int,
 ) -> None:
     """Run ``roost replay``."""
-    if is_generated and trace:
-        raise click.UsageError("TRACE and --generate cannot be combined")
-    if is_in_memory and data is not None:
-        raise click.UsageError("--data and --memory cannot be combined")
-    if seeds is not None and click.get_current_context().get_parameter_source("seed") is not ParameterSource.DEFAULT:
-        raise click.UsageError("--seed and --seeds cannot be combined")
+    _check_combinations(
+        ("TRACE and --generate", bool(is_generated and trace)),
+        ("--data and --memory", is_in_memory and data is not None),
+        ("--seed and --seeds", seeds is not None and _is_given("seed")),
+    )
+    if json_path == "-":
+        output = replace(output, form="json")  # The earlier form of the option.
     options = Options(hosts=hosts, has_departures=not no_departures, limit=limit)
     recipe = Recipe(hosts=host_count, requests=requests, seed=seed, mix=mix) if is_generated else None
     if plot is not None:
@@ -102,6 +113,7 @@ def replay(
             results=results,
             data=data,
             json_path=json_path,
+            output=output,
             plot=plot,
         )
         run_comparison(comparison_options)
@@ -111,15 +123,22 @@ def replay(
     workload = open_workload(trace, options) if recipe is None else generate(recipe, options)
     config = configs[0] if configs else None
     with json_file(None if json_path == "-" else json_path) as write:
-        with (
-            _open_target(config, data, is_in_memory=is_in_memory) as target,
-            progress_bar("replay") as progress,
-        ):
+        with _open_target(config, data, is_in_memory=is_in_memory) as target, progress_bar("replay") as progress:
             report = run_replay(workload, target, chunk=chunk, progress=progress)
         write(report)
     if plot is not None:
         draw_plots({"settings" if config is None else config.stem: [report]}, plot, title=report.workload)
-    click.echo(escape_json(to_json(report)) if json_path == "-" else to_text(report), nl=False)
+    print_report(report, to_text, output=output)
+
+
+def _check_combinations(*pairs: tuple[str, bool]) -> None:
+    for names, are_both_given in pairs:
+        if are_both_given:
+            raise click.UsageError(f"{names} cannot be combined")
+
+
+def _is_given(parameter: str) -> bool:
+    return click.get_current_context().get_parameter_source(parameter) is not ParameterSource.DEFAULT
 
 
 @contextmanager

@@ -6,10 +6,15 @@ from pathlib import Path
 import click
 
 from roost.cli import options
-from roost.cli.text.plain_text import escape_json
+from roost.cli.output.list_view import ListView, field
+from roost.cli.output.output_options import Output, output_options
 
 _file_option = click.option(
     "--file", "path", type=options.PATH, help="Token file.  [placement.tokens_file of the settings]"
+)
+
+_TOKENS = ListView(
+    nouns="tokens", columns=(field("id", kind="keep"), field("name"), field("project"), field("roles"), field("hosts"))
 )
 
 
@@ -68,34 +73,23 @@ def create(
 @token.command("list", short_help="List the tokens of a file.")
 @_file_option
 @options.config
-@click.option("--json", "is_json", is_flag=True, help="Print JSON.")
-def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> None:
+@output_options(_TOKENS, can_watch=False)
+def list_tokens(*, path: Path | None, config: Path | None, output: Output) -> None:
     """List the tokens of a file: id, name, project, roles and hosts."""
-    import msgspec
-
     from roost.api.access.authentication import read_tokens
-    from roost.cli.text.plain_text import paragraph
-    from roost.cli.text.tables import format_list
 
     tokens = read_tokens(path or _tokens_file(config))
-    if is_json:
-        entries = [
-            {
-                "id": each.id,
-                "name": each.name,
-                "project": each.identity.project_id,
-                "roles": each.roles,
-                "hosts": each.hosts,
-            }
-            for each in tokens
-        ]
-        click.echo(escape_json(msgspec.json.encode(entries)))
-        return
     rows = [
-        (each.id, each.name, each.identity.project_id, ", ".join(each.roles), ", ".join(each.hosts)) for each in tokens
+        {
+            "id": each.id,
+            "name": each.name,
+            "project": each.identity.project_id,
+            "roles": each.roles,
+            "hosts": each.hosts,
+        }
+        for each in tokens
     ]
-    table = [("id", "name", "project", "roles", "hosts"), *rows]
-    click.echo(paragraph(format_list(table, nouns="tokens", right=())), nl=False)
+    output.print_rows(_TOKENS, rows)
 
 
 @token.command("revoke", short_help="Remove a token from a file.")

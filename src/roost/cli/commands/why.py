@@ -8,9 +8,10 @@ import msgspec
 from click.core import ParameterSource
 
 from roost.cli.backend import BackendOptions, backend_options, open_api
+from roost.cli.output.output_options import Output, format_option, output_options
 from roost.cli.resolve_name import find_decision, find_instance
 from roost.cli.text.moments import parse_moment
-from roost.cli.text.plain_text import escape_json, paragraph
+from roost.cli.views.decision_view import DECISIONS
 from roost.errors import AuditFailed, BadSettings, NotFound
 
 if TYPE_CHECKING:
@@ -37,14 +38,8 @@ could ever fit. For a granted decision, print the ranking and the multipliers th
 @click.option("--summary", "is_summary", is_flag=True, help="Summarise refusals by reason and request instead.")
 @click.option("--since", metavar="TIME", help="With --summary: start, like 90m, 12h or 7d ago, or 2026-01-31.")
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Rows in text output.")
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@format_option
+@output_options(can_watch=False)
 @backend_options
 def why(
     *,
@@ -54,7 +49,7 @@ def why(
     is_summary: bool,
     since: str | None,
     top: int,
-    style: str,
+    output: Output,
     backend: BackendOptions,
 ) -> None:
     """Run ``roost why``."""
@@ -64,57 +59,45 @@ def why(
         raise click.UsageError("--replay needs NAME")
     if since is not None and not is_summary:
         raise click.UsageError("--since needs --summary")
-    is_json = style == "json"
     if is_replayed:
         assert name is not None, "checked above"
-        _replay(backend, name, top=top, is_json=is_json)
+        _replay(backend, name, top=top, output=output)
     elif is_summary:
-        _summarise(backend, 0.0 if since is None else parse_moment(since, option="--since"), top=top, is_json=is_json)
+        _summarise(backend, 0.0 if since is None else parse_moment(since, option="--since"), top=top, output=output)
     elif instance is not None:
-        _list_decisions(backend, instance, is_json=is_json)
+        _list_decisions(backend, instance, output=output)
     else:
         assert name is not None, "checked above"
-        _explain(backend, name, is_json=is_json)
+        _explain(backend, name, output=output)
 
 
-def _explain(backend: BackendOptions, name: str, *, is_json: bool) -> None:
-    with open_api(backend, is_read_only=True) as api:
-        answer = api.request("GET", "decisions", find_decision(api, name), "why")
-    if is_json:
-        _print_json(answer)
-        return
+def _explain(backend: BackendOptions, name: str, *, output: Output) -> None:
     from roost.api.v1.schemas.decisions import ShownWhy
     from roost.cli.text.why_text import to_text
 
-    click.echo(to_text(msgspec.convert(answer, ShownWhy)), nl=False)
-
-
-def _summarise(backend: BackendOptions, since_s: float, *, top: int, is_json: bool) -> None:
     with open_api(backend, is_read_only=True) as api:
-        answer = api.request("GET", "refusals", query={"since": str(since_s)})
-    if is_json:
-        _print_json(answer)
-        return
+        answer = api.request("GET", "decisions", find_decision(api, name), "why")
+    output.print_document(answer, lambda: [to_text(msgspec.convert(answer, ShownWhy)).removesuffix("\n")])
+
+
+def _summarise(backend: BackendOptions, since_s: float, *, top: int, output: Output) -> None:
     from roost.cli.text.why_text import summary_text
     from roost.model.evidence.summary import Summary
 
-    click.echo(summary_text(msgspec.convert(answer, Summary), top=top), nl=False)
+    with open_api(backend, is_read_only=True) as api:
+        answer = api.request("GET", "refusals", query={"since": str(since_s)})
+    output.print_document(answer, lambda: [summary_text(msgspec.convert(answer, Summary), top=top).removesuffix("\n")])
 
 
-def _list_decisions(backend: BackendOptions, instance: str, *, is_json: bool) -> None:
-    from roost.cli.text.decision_text import decisions_text
-
+def _list_decisions(backend: BackendOptions, instance: str, *, output: Output) -> None:
     with open_api(backend, is_read_only=True) as api:
         decisions = api.list_all("decisions", instance=find_instance(api, instance, with_deleted=True))
     if not decisions:
         raise NotFound("decision of the instance", instance)
-    if is_json:
-        _print_json(decisions)
-    else:
-        click.echo(paragraph(decisions_text(decisions)), nl=False)
+    output.print_document(decisions, lambda: DECISIONS.to_lines(decisions, "table"))
 
 
-def _replay(backend: BackendOptions, name: str, *, top: int, is_json: bool) -> None:
+def _replay(backend: BackendOptions, name: str, *, top: int, output: Output) -> None:
     """Replay a decision, under its own settings or those of the command line.
 
     Raises:
@@ -137,10 +120,7 @@ def _replay(backend: BackendOptions, name: str, *, top: int, is_json: bool) -> N
         else:
             body = {} if settings is None else {"settings": _decision_sections(settings)}
             result = msgspec.convert(api.request("POST", "decisions", uuid, "replay", body=body), ShownReplay)
-    if is_json:
-        _print_json(result)
-    else:
-        click.echo(replay_text(result, top=top), nl=False)
+    output.print_document(result, lambda: [replay_text(result, top=top).removesuffix("\n")])
     if is_own and not result.is_same:
         raise AuditFailed(f"the replay of decision {uuid} differs in: {', '.join(result.fields)}")
 
@@ -163,7 +143,3 @@ def _decision_sections(settings: "Settings") -> dict[str, dict[str, Any]]:
         elif section not in _OTHER_SECTIONS:
             sections.setdefault(section, {})[key] = value
     return sections
-
-
-def _print_json(answer: object) -> None:
-    click.echo(escape_json(msgspec.json.encode(answer)))

@@ -4,10 +4,12 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import Api, BackendOptions, backend_options, json_option, open_api, print_result
+from roost.cli.backend import Api, BackendOptions, backend_options, open_api, show_list, show_object
 from roost.cli.instance import instance_changes, instance_live, instance_moves
 from roost.cli.instance.wait import check_served, parse_flavor, print_operation, run_action, wait_option
+from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import find_instance, keep_name
+from roost.cli.views.instance_view import INSTANCES, instance_lines
 from roost.errors import BadFile, NotFound
 from roost.model.work.operation import STATUSES
 
@@ -34,10 +36,10 @@ def instance() -> None:
 @click.option("--user", metavar="ID", help="User of the instances.")
 @click.option("--request", metavar="FILE", help="JSON file with other fields of the request, as for `roost decide`.")
 @wait_option
-@json_option
+@output_options(can_watch=False)
 @backend_options
 def create(
-    *, name: str, request: str | None, is_waiting: bool, is_json: bool, backend: BackendOptions, **fields: Any
+    *, name: str, request: str | None, is_waiting: bool, output: Output, backend: BackendOptions, **fields: Any
 ) -> None:
     """Create instances on hosts that the scheduler chooses. Further instances are called NAME-2, NAME-3 and so on.
 
@@ -49,7 +51,7 @@ def create(
         raise click.UsageError("the flavor is missing: give --flavor, or put it into the file of --request")
     with open_api(backend, is_read_only=False) as api:
         answer = api.request("POST", "instances", body=body)
-        print_operation(api, answer, is_waiting=is_waiting, is_json=is_json)
+        print_operation(api, answer, is_waiting=is_waiting, output=output)
 
 
 @instance.command("list", short_help="List instances.")
@@ -59,38 +61,34 @@ def create(
 @click.option(
     "--status", type=click.Choice(STATUSES), metavar="STATUS", help="Only instances in this status, like DELETED."
 )
-@json_option
+@output_options(INSTANCES)
 @backend_options
-def list_(*, is_json: bool, backend: BackendOptions, **filters: str | None) -> None:
-    """List instances: name, status, task, host and uuid. List deleted ones only with --status DELETED."""
-    from roost.cli.text.instance_text import instances_text
-
-    with open_api(backend, is_read_only=True) as api:
-        instances = api.list_all("instances", **filters)
-    print_result(instances, is_json=is_json, lines=lambda: instances_text(instances))
+def list_(*, output: Output, backend: BackendOptions, **filters: str | None) -> None:
+    """List instances: name, status, task, host, age and uuid. List deleted ones only with --status DELETED."""
+    show_list(INSTANCES, lambda api: api.iterate("instances", **filters), backend=backend, output=output)
 
 
 @instance.command("show", short_help="Show an instance and its story.")
 @click.argument("name", metavar="INSTANCE")
-@json_option
+@output_options()
 @backend_options
-def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
+def show(*, name: str, output: Output, backend: BackendOptions) -> None:
     """Show an instance: fields, allocations, decision, build attempts, migrations and story."""
-    from roost.cli.text.instance_text import instance_text
-
-    with open_api(backend, is_read_only=True) as api:
-        answer = api.request("GET", "instances", find_instance(api, name))
-        decision = None if is_json else _find_decision(api, answer["decision"])
-    print_result(answer, is_json=is_json, lines=lambda: instance_text(answer, decision))
+    show_object(
+        lambda api: api.request("GET", "instances", find_instance(api, name)),
+        lambda answer, api: instance_lines(answer, _find_decision(api, answer["decision"])),
+        backend=backend,
+        output=output,
+    )
 
 
 @instance.command("delete", short_help="Delete an instance.")
 @click.argument("name", metavar="INSTANCE")
 @click.option("--force", "is_forced", is_flag=True, help="Release its resources at once.")
 @wait_option
-@json_option
+@output_options(can_watch=False)
 @backend_options
-def delete(*, name: str, is_forced: bool, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
+def delete(*, name: str, is_forced: bool, is_waiting: bool, output: Output, backend: BackendOptions) -> None:
     """Delete an instance: its host destroys the guest, then its resources are released.
 
     With --force, release the resources first. A claim without a guest is released at once.
@@ -102,27 +100,27 @@ def delete(*, name: str, is_forced: bool, is_waiting: bool, is_json: bool, backe
         with keep_name(name, uuid):
             answer = api.request("DELETE", "instances", uuid, query=query)
             if answer is not None:
-                print_operation(api, answer, is_waiting=is_waiting, is_json=is_json)
+                print_operation(api, answer, is_waiting=is_waiting, output=output)
 
 
 @instance.command("start")
 @click.argument("name", metavar="INSTANCE")
 @wait_option
-@json_option
+@output_options(can_watch=False)
 @backend_options
-def start(*, name: str, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
+def start(*, name: str, is_waiting: bool, output: Output, backend: BackendOptions) -> None:
     """Start a stopped instance."""
-    run_action("start", name, is_waiting=is_waiting, is_json=is_json, backend=backend)
+    run_action("start", name, is_waiting=is_waiting, output=output, backend=backend)
 
 
 @instance.command("stop", short_help="Stop an instance.")
 @click.argument("name", metavar="INSTANCE")
 @wait_option
-@json_option
+@output_options(can_watch=False)
 @backend_options
-def stop(*, name: str, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
+def stop(*, name: str, is_waiting: bool, output: Output, backend: BackendOptions) -> None:
     """Stop an instance. It stays on its host and keeps its resources."""
-    run_action("stop", name, is_waiting=is_waiting, is_json=is_json, backend=backend)
+    run_action("stop", name, is_waiting=is_waiting, output=output, backend=backend)
 
 
 def _find_decision(api: Api, uuid: str | None) -> dict[str, Any] | None:

@@ -4,10 +4,12 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import Api, BackendOptions, backend_options, json_option, open_api, print_result
+from roost.cli.backend import Api, BackendOptions, backend_options, open_api
 from roost.cli.instance.wait import check_served, run_action, wait_for_operation, wait_option
+from roost.cli.output.output_options import Output, output_options
+from roost.cli.text.plain_text import escape_text
 from roost.cli.text.progress import progress_bar
-from roost.cli.text.tables import Table, align
+from roost.cli.views.operation_view import EVACUATED
 from roost.errors import RoostError
 
 
@@ -15,11 +17,11 @@ from roost.errors import RoostError
 @click.argument("name", metavar="INSTANCE")
 @click.option("--host", metavar="NAME", help="Target service; filters must accept it.  [chosen by the scheduler]")
 @wait_option
-@json_option
+@output_options(can_watch=False)
 @backend_options
-def live_migrate(*, name: str, host: str | None, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
+def live_migrate(*, name: str, host: str | None, is_waiting: bool, output: Output, backend: BackendOptions) -> None:
     """Migrate a running instance to another host. After a failure, the instance stays and its fault has the reason."""
-    run_action("live-migrate", name, body={"host": host}, is_waiting=is_waiting, is_json=is_json, backend=backend)
+    run_action("live-migrate", name, body={"host": host}, is_waiting=is_waiting, output=output, backend=backend)
 
 
 @click.command("evacuate", short_help="Rebuild instances of a failed host elsewhere.")
@@ -29,10 +31,10 @@ def live_migrate(*, name: str, host: str | None, is_waiting: bool, is_json: bool
     "--to", "target", metavar="NAME", help="Target service; filters must accept it.  [chosen by the scheduler]"
 )
 @wait_option
-@json_option
+@output_options(can_watch=False)
 @backend_options
 def evacuate(
-    *, name: str | None, host: str | None, target: str | None, is_waiting: bool, is_json: bool, backend: BackendOptions
+    *, name: str | None, host: str | None, target: str | None, is_waiting: bool, output: Output, backend: BackendOptions
 ) -> None:
     """Rebuild an instance of a failed host on another host; with --host, all instances of the failed host.
 
@@ -42,7 +44,7 @@ def evacuate(
     if (name is None) is (host is None):
         raise click.UsageError("give either INSTANCE or --host")
     if name is not None:
-        run_action("evacuate", name, body={"host": target}, is_waiting=is_waiting, is_json=is_json, backend=backend)
+        run_action("evacuate", name, body={"host": target}, is_waiting=is_waiting, output=output, backend=backend)
         return
     check_served(backend, is_waiting=is_waiting)
     with open_api(backend, is_read_only=False) as api:
@@ -52,7 +54,7 @@ def evacuate(
         rows = [_request_evacuation(api, each, target) for each in instances if each["status"]]
         if is_waiting:
             rows = _wait_for_all(api, rows)
-    print_result(rows, is_json=is_json, lines=lambda: _lines(rows, host))
+    output.print_document(rows, lambda: _lines(rows, str(host)))
     failures = sum(row["outcome"] in {"refused", "failed"} for row in rows)
     if failures:
         raise RoostError(f"{failures} of {len(rows)} instances of {host} were not evacuated")
@@ -89,16 +91,12 @@ def _wait_for_row(api: Api, row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "outcome": operation["outcome"], "host": subject["host"], "problem": operation["problem"]}
 
 
-def _lines(rows: list[dict[str, Any]], host: str | None) -> list[str]:
-    table: Table = [("name", "uuid", "outcome", "host", "problem")]
-    table += [
-        (row["name"] or "-", row["uuid"], row["outcome"], row["host"] or "-", row["problem"] or "-") for row in rows
-    ]
+def _lines(rows: list[dict[str, Any]], host: str) -> list[str]:
     done = sum(row["outcome"] == "done" for row in rows)
     failures = sum(row["outcome"] in {"refused", "failed"} for row in rows)
     if not rows:
-        return [f"no instance is on {host}"]
+        return [escape_text(f"no instance is on {host}")]
     total = (
         f"{len(rows)} instances of {host}: {done} done, {len(rows) - done - failures} open, {failures} not evacuated"
     )
-    return [*align(table, indent=0, right=()), "", total]
+    return [*EVACUATED.to_lines(rows, "table"), "", escape_text(total)]

@@ -6,9 +6,9 @@ from typing import Any
 import click
 import msgspec
 
-from roost.cli.backend import Api, BackendOptions, open_api, print_result
+from roost.cli.backend import Api, BackendOptions, open_api
+from roost.cli.output.output_options import Output
 from roost.cli.resolve_name import find_instance, keep_name
-from roost.cli.text.tables import fields
 from roost.errors import RoostError, Unavailable
 
 # Seconds of one long poll, without and with a progress bar. Polls repeat until the operation ends.
@@ -34,7 +34,7 @@ def run_action(
     name: str,
     *,
     is_waiting: bool,
-    is_json: bool,
+    output: Output,
     backend: BackendOptions,
     body: Mapping[str, object] | None = None,
 ) -> None:
@@ -53,22 +53,22 @@ def run_action(
         uuid = find_instance(api, name)
         with keep_name(name, uuid):
             accepted = api.request("POST", "instances", uuid, act, body=body)
-            print_operation(api, accepted, is_waiting=is_waiting, is_json=is_json)
+            print_operation(api, accepted, is_waiting=is_waiting, output=output)
 
 
-def print_operation(api: Api, accepted: dict[str, Any], *, is_waiting: bool, is_json: bool) -> None:
+def print_operation(api: Api, accepted: dict[str, Any], *, is_waiting: bool, output: Output) -> None:
     """Print the accepted operation, or with ``--wait`` its result.
 
     Raises:
         RoostError: the operation failed.
     """
     if not is_waiting:
-        print_result(accepted, is_json=is_json, lines=lambda: fields(accepted))
+        output.print_object(accepted)
         return
-    from roost.cli.text.instance_text import operation_text
+    from roost.cli.views.operation_view import RESULTS
 
     operation = wait_for_operation(api, accepted["operation"])
-    print_result(operation, is_json=is_json, lines=lambda: operation_text(operation))
+    output.print_document(operation, lambda: RESULTS.to_lines(operation["instances"], "table"))
     if operation["outcome"] == "failed":
         faults = [each["fault"] for each in operation["instances"] if each["fault"]]
         raise RoostError(next(filter(None, [operation["problem"], *faults]), "the operation failed"))

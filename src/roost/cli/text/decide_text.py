@@ -92,10 +92,10 @@ def _ranking(answer: Answer) -> list[str]:
     lines = ["ranking: share of each weigher, and its raw weight", *align(rows, right=right)]
     hidden = len(answer.ranking) - _ROWS
     if hidden > 0:
-        lines.append(f"  … and {hidden:,} more hosts; --format json has all")
+        lines.append(f"  … and {hidden:,} more hosts; -o json has all")
     return lines
 
 
 def _truncate(lines: list[str], of: str) -> list[str]:
     hidden = len(lines) - _ROWS
-    return lines if hidden <= 0 else [*lines[:_ROWS], f"  … and {hidden:,} more {of}; --format json has all"]
+    return lines if hidden <= 0 else [*lines[:_ROWS], f"  … and {hidden:,} more {of}; -o json has all"]

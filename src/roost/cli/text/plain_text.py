@@ -9,12 +9,20 @@ from datetime import UTC, datetime
 _NOT_ASCII = re.compile(r"[^\n -~]")
 
 
+class SafeText(str):
+    """A text that is escaped already, and may have colours."""
+
+    __slots__ = ()
+
+
 def escape_text(text: str) -> str:
     r"""Escape unprintable characters of a line, so that no name can move the cursor or forge a line.
 
     >>> escape_text("a\x1b[2J\nb")
     'a\\x1b[2J\\nb'
     """
+    if isinstance(text, SafeText) or text.isprintable():
+        return text
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
@@ -30,6 +38,15 @@ def format_time(seconds: float) -> str:
     except (OverflowError, ValueError):  # Clocks may be wrong, and the calendar ends with the year 9999.
         return f"{seconds:,.0f} s after 1970"
     return time.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00") + "Z"
+
+
+def format_iso_time(seconds: float) -> str:
+    """Format seconds since the epoch as a UTC time of ISO 8601.
+
+    >>> format_iso_time(0)
+    '1970-01-01T00:00:00Z'
+    """
+    return format_time(seconds).replace(" ", "T", 1)
 
 
 def escape_json(body: bytes) -> str:

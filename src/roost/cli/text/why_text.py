@@ -83,7 +83,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
     table += [
         (rule.rule, f"{rule.in_turn:,}", f"{rule.alone:,}", f"{rule.only:,}", rule.reason) for rule in explanation.rules
     ]
-    yield from align(table, indent=0)
+    yield from align(table, indent=0, fits=("text", "keep", "keep", "keep", "prose"))
     yield from _refusal(explanation) if explanation.reason else _ranking(explanation)
 
 
@@ -92,12 +92,12 @@ def _refusal(explanation: Explanation) -> Iterator[str]:
         yield from ("", "nearest:")
         table: Table = [("host", "short of")]
         table += [(miss.host, "; ".join(_shortfall(each) for each in miss.shortfalls)) for miss in explanation.nearest]
-        yield from align(table)
+        yield from align(table, fits=("text", "prose"))
     if explanation.changes:
         yield from ("", "any one of these changes would fit:")
         changes: Table = [("change", "hosts it gains")]
         changes += [(change.text, f"{change.hosts:,}") for change in explanation.changes]
-        yield from align(changes)
+        yield from align(changes, fits=("prose", "keep"))
     else:
         yield from ("", "no single change of the request would fit")
     if explanation.never is not None:
@@ -157,7 +157,7 @@ def replay_text(replayed: ShownReplay, *, top: int) -> str:
             (each.node, _standing(each.then, each.picks_then), _standing(each.now, each.picks_now))
             for each in replayed.differences[:top]
         ]
-        lines += align(table)
+        lines += align(table, fits=("text", "prose", "prose"))
         if len(replayed.differences) > top:
             lines.append(f"  … and {len(replayed.differences) - top:,} more: --top")
     return paragraph(lines)
@@ -189,7 +189,7 @@ def summary_text(summary: Summary, *, top: int) -> str:
             )
             for each in summary.reasons[:top]
         ]
-        lines += ["", *align(table)]
+        lines += ["", *align(table, fits=("keep", "keep", "keep", "keep", "prose", "prose"))]
         if len(summary.reasons) > top:
             lines.append(f"  … and {len(summary.reasons) - top:,} more reasons: --top")
         lines += ["", f"`roost why {summary.reasons[0].newest}` explains the newest refusal of the first row"]

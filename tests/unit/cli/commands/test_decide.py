@@ -109,7 +109,7 @@ def test_text_of_a_long_fleet_is_truncated(run, tmp_path):
     request = write_json(tmp_path, "r.json", {"flavor": {"vcpus": 4}, "count": 20})
     text = run(decide, "--fleet", path, "--request", request).stdout
     assert "granted: 20 instances on " in text
-    assert text.count("; --format json has all") == 3
+    assert text.count("; -o json has all") == 3
     assert "h15                            has 1 of 4 VCPU" in text
 
 

@@ -4,7 +4,7 @@ import json
 import re
 
 from roost.app import open_roost
-from roost.cli.text.instance_text import instance_text
+from roost.cli.views.instance_view import instance_lines
 from roost.simulator.stable_uuids import uuid_of
 from tests.support.agents.http_agents import HOSTS, play_agents
 from tests.support.fleets.products import fleet
@@ -20,16 +20,18 @@ def test_an_instance_is_created_shown_stopped_started_and_deleted(server, instan
             ["name", "status", "host", "uuid", "fault"],
             ["web", "ACTIVE", "host-0", uuid, "-"],
         )
-        assert [each.split() for each in instance("list")[1].splitlines()] == [
-            ["name", "status", "task", "host", "uuid"],
-            ["web", "ACTIVE", "-", "host-0", uuid],
+        assert [re.sub(r"\d+ s ago", "now", each).split() for each in instance("list")[1].splitlines()] == [
+            ["name", "status", "task", "host", "created", "uuid"],
+            ["web", "ACTIVE", "-", "host-0", "now", uuid],
         ]
         text = instance("show", "web")[1]
         assert re.search(r"^status +ACTIVE$", text, re.MULTILINE)
         assert re.search(r"^task +-$", text, re.MULTILINE)
         assert re.search(r"^decided 20\d\d-.*: granted, with the alternates host-1, host-2$", text, re.MULTILINE)
-        assert re.search(r"^host-0 +host-0 +claimed +-$", text, re.MULTILINE)
-        assert re.search(r"^20\d\d-\S+ \S+Z +spawn\.built +host host-0$", text, re.MULTILINE)
+        assert re.search(r"^  host-0 +host-0 +claimed +-$", text, re.MULTILINE)
+        assert re.search(r"^  20\d\d-\S+ \S+Z +spawn\.built +host host-0$", text, re.MULTILINE)
+        assert re.search(r"^  host-0 +VCPU +2$", text, re.MULTILINE)
+        assert uuid_of("host-0") not in text
         assert json.loads(instance("show", uuid, "--json")[1])["status"] == "ACTIVE"
         assert instance("stop", "web", "--wait")[0] == 0
         assert instance("stop", "web")[::2] == (
@@ -63,7 +65,7 @@ def test_failed_build_is_shown_with_its_attempts(server, instance):
         assert (code, output.splitlines()[1].split()[:3]) == (1, ["bad", "ERROR", "-"])
         assert "has no network" in error
         text = instance("show", "bad")[1]
-        assert len(re.findall(r"^host-\d +host-\d +claimed +host-\d has no network$", text, re.MULTILINE)) == 3
+        assert len(re.findall(r"^  host-\d +host-\d +claimed +host-\d has no network$", text, re.MULTILINE)) == 3
         assert instance("delete", "bad", "--wait")[0] == 0
 
 
@@ -118,16 +120,19 @@ def test_database_without_a_server_accepts_requests_but_not_wait(run, tmp_path):
 
 
 def test_instance_text_shows_the_reason_of_a_refusal():
+    names = ("name", "task", "fault", "host", "node", "group", "project_id", "user_id", "operation", "decision")
     document = {
+        **dict.fromkeys(names, ""),
         "uuid": uuid_of("i"),
         "status": "ERROR",
         "created_at_s": 0.0,
         "changed_at_s": None,
+        "allocations": {},
         "attempts": [],
         "migrations": [],
         "operations": [],
         "story": [],
     }
     decision = {"decided_at_s": 0.0, "outcome": "refused", "reason": "0 of 3 hosts: 3 lack 99 VCPU or more"}
-    lines = instance_text(document, decision)
+    lines = instance_lines(document, decision)
     assert lines[-1] == "decided 1970-01-01 00:00:00Z: refused, 0 of 3 hosts: 3 lack 99 VCPU or more"

@@ -19,12 +19,12 @@ def test_instance_is_live_migrated_and_its_migration_is_shown(server, command):
         code, output, _ = command("instance", "live-migrate", "web", "--host", "host-2", "--wait")
         assert (code, table(output)[1]) == (0, ["web", "ACTIVE", "host-2", uuid, "-"])
         (head, move) = table(command("migration", "list", "--instance", "web")[1])
-        assert head == ["kind", "status", "from", "to", "instance", "uuid"]
-        assert move[:5] == ["live", "confirmed", "host-0", "host-2", uuid]
-        lines = table(command("migration", "show", move[5])[1])
+        assert head == ["kind", "status", "from", "to", "instance", "created", "uuid"]
+        assert move[:5] == ["live", "confirmed", "host-0", "host-2", "web"]
+        lines = table(command("migration", "show", move[-1])[1])
         assert ["status", "confirmed"] in lines
-        assert any(line[0] == "created_at" for line in lines)
-        assert [*move[:4], move[5]] in table(command("instance", "show", "web")[1])
+        assert any(line[:1] == ["created"] for line in lines)
+        assert [*move[:4], move[-1]] in table(command("instance", "show", "web")[1])
         assert command("migration", "list", "--status", "moving")[1].splitlines()[1:] == []
         code, _, problem = command("instance", "live-migrate", "web", "--host", "host-2")
         assert (code, problem) == (2, "roost: $.host: the instance is on host-2 already\n")

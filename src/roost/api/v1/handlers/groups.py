@@ -18,6 +18,8 @@ from roost.model.names import uuid_form, uuid_text
 from roost.model.writes import KEPT
 from roost.placement.write_plan import Plan
 
+# Members whose names are read in one query.
+_CHUNK = 200
 _POLICIES: tuple[GroupPolicy, ...] = get_args(GroupPolicy)
 
 
@@ -144,8 +146,16 @@ def _members(call: Call, state: State, group: Group) -> list[GroupMember]:
     for holder in call.request.while_active(state.holders_by_id.values()):
         instance, is_visible = holder.instance, project in {None, holder.project_id}
         if is_visible and instance is not None and instance.group_id == group.id and instance.flavor_id != KEPT:
-            members.append((holder.id, uuid_text(holder.uuid), hosts.row_of_id[instance.host_id]))
+            members.append((holder.id, holder.uuid, hosts.row_of_id[instance.host_id]))
+    members.sort()
+    reader = call.agents.reader(call.current)
+    names: dict[bytes, str] = {}
+    for at in range(0, len(members), _CHUNK):
+        statuses = reader.statuses_of([uuid for _, uuid, _ in members[at : at + _CHUNK]])
+        names |= {status.uuid: status.name for status in statuses}
     return [
-        GroupMember(instance_uuid=each, host=hosts.names[row], node=hosts.nodes[row])
-        for _, each, row in sorted(members)
+        GroupMember(
+            instance_uuid=uuid_text(uuid), name=names.get(uuid, ""), host=hosts.names[row], node=hosts.nodes[row]
+        )
+        for _, uuid, row in members
     ]

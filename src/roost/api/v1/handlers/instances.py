@@ -84,6 +84,8 @@ def show(call: Call) -> Response:
     return json_response(
         DetailedInstance(
             **summary,
+            group_name=_group_name(call.current.state, subject),
+            provider_names=provider_names(call.current.state, summary["allocations"]),
             attempts=_attempts(operations),
             operations=[_operation(each) for each in operations],
             migrations=[_migration(each) for each in reader.migrations_of(uuid)],
@@ -112,6 +114,12 @@ def allocations_of(state: State, holder: Holder) -> dict[str, dict[str, int]]:
         uuid = providers.uuids[providers.row_of_id[inventory_id >> CLASS_BITS]]
         allocations.setdefault(uuid, {})[name_of(inventory_id & CLASS_MASK)] = amount
     return allocations
+
+
+def provider_names(state: State, allocations: Iterable[str]) -> dict[str, str]:
+    """Return the names of providers, by uuid."""
+    providers = state.providers
+    return {uuid: providers.names[providers.row_of_uuid[uuid]] for uuid in allocations}
 
 
 def _find_statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _InstanceRows:
@@ -205,6 +213,12 @@ def _show_status(state: State, reader: WorkReader, status: StatusRow) -> ShownIn
 def _group(state: State, holder: Holder) -> str | None:
     group = None if holder.instance is None else state.groups.get(holder.instance.group_id)
     return None if group is None else group.uuid
+
+
+def _group_name(state: State, subject: StatusRow | Holder) -> str | None:
+    holder = state.holders.get(subject.uuid)
+    uuid = None if holder is None else _group(state, holder)
+    return None if uuid is None else state.groups_by_uuid[uuid].name
 
 
 def _attempts(operations: list[OperationRow]) -> list[Attempt]:

@@ -8,7 +8,7 @@ import msgspec
 from roost.api.http import Response
 from roost.api.v1.call import Call, json_response
 from roost.api.v1.current_names import canonical_service
-from roost.api.v1.handlers.instances import allocations_of
+from roost.api.v1.handlers.instances import allocations_of, provider_names
 from roost.api.v1.schemas.migrations import MigrationsPage, MigrationsQuery, ShownMigration
 from roost.api.v1.wire.decode_body import field_problem
 from roost.api.v1.wire.pages import page_of
@@ -78,10 +78,13 @@ def _matches(move: MigrationRow, query: MigrationsQuery) -> bool:
 
 def _show_migration(call: Call, row: MigrationRow) -> ShownMigration:
     state = call.current.state
-    operation, holder = call.agents.reader(call.current).operation(row.operation_id), state.holders.get(row.uuid)
+    reader, holder = call.agents.reader(call.current), state.holders.get(row.uuid)
+    operation, status = reader.operation(row.operation_id), reader.status(row.instance_uuid)
+    allocations = {} if holder is None else allocations_of(state, holder)
     return ShownMigration(
         uuid=uuid_text(row.uuid),
         instance=uuid_text(row.instance_uuid),
+        instance_name="" if status is None else status.name,
         kind=msgspec.convert(row.kind, MigrationKind),
         status=msgspec.convert(row.status, MigrationStatus),
         source_host=row.source_host,
@@ -89,7 +92,8 @@ def _show_migration(call: Call, row: MigrationRow) -> ShownMigration:
         target_host=row.target_host,
         target_node=row.target_node,
         operation=None if operation is None else uuid_text(operation.uuid),
-        allocations={} if holder is None else allocations_of(state, holder),
+        allocations=allocations,
+        provider_names=provider_names(state, allocations),
         created_at_s=row.created_at_s,
         changed_at_s=row.changed_at_s,
     )

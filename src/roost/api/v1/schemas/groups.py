@@ -44,6 +44,7 @@ class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
     """A member of a server group."""
 
     instance_uuid: Annotated[str, Meta(description="Uuid of the instance.")]
+    name: Annotated[str, Meta(description="Name of the instance; empty: a mere claim.")]
     host: Annotated[str, Meta(description="Name of the service.")]
     node: Annotated[str, Meta(description="Name of the node.")]
 

@@ -132,6 +132,8 @@ class InstanceOperation(msgspec.Struct, frozen=True, kw_only=True):
 class DetailedInstance(ShownInstance, frozen=True, kw_only=True):
     """An instance with its allocations and history."""
 
+    group_name: Annotated[str | None, Meta(description="Name of its server group; null: it has no group.")]
+    provider_names: Annotated[dict[str, str], Meta(description="Names of the providers of its allocations, by uuid.")]
     attempts: Annotated[
         list[Attempt],
         Meta(

@@ -24,6 +24,7 @@ class ShownMigration(msgspec.Struct, frozen=True, kw_only=True):
         str, Meta(description="Uuid, also of a consumer: it holds resources on one host until the move ends.")
     ]
     instance: Annotated[str, Meta(description="Uuid of the instance.")]
+    instance_name: Annotated[str, Meta(description="Name of the instance; empty: a mere claim.")]
     kind: Annotated[
         MigrationKind, Meta(description="live: without a stop of the instance; evacuate: from a failed host.")
     ]
@@ -44,6 +45,7 @@ class ShownMigration(msgspec.Struct, frozen=True, kw_only=True):
         dict[str, dict[str, int]],
         Meta(description="Resources that the migration holds: amount of each resource class, by provider uuid."),
     ]
+    provider_names: Annotated[dict[str, str], Meta(description="Names of the providers of its allocations, by uuid.")]
     created_at_s: Annotated[float, Meta(description="Time of the request, in seconds since the epoch.")]
     changed_at_s: Annotated[float, Meta(description="Time of the last change of status, in seconds since the epoch.")]
 

@@ -1,0 +1,8 @@
+"""Lists and sections of hosts, instances, decisions, operations and findings.
+
+``decision_view``: decisions.
+``findings_view``: findings of ``roost audit`` and ``roost db check``.
+``host_sections``: hosts.
+``instance_view``: instances, their allocations and their story.
+``operation_view``: finished operations, and the moves of a drain or an evacuation.
+"""

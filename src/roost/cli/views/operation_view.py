@@ -1,0 +1,45 @@
+"""Finished operations, and the moves of a drain or an evacuation: one row per instance."""
+
+from roost.cli.output.list_view import Column, ListView, field
+
+RESULTS = ListView(
+    nouns="instances",
+    columns=(
+        field("name"),
+        field("status", kind="state"),
+        field("host"),
+        field("uuid", kind="keep"),
+        field("fault", kind="prose"),
+    ),
+)
+DRAINED = ListView(
+    nouns="instances",
+    columns=(
+        field("name"),
+        field("status", kind="state"),
+        field("host"),
+        field("uuid", kind="keep"),
+        field("problem", kind="prose"),
+    ),
+)
+PLANNED_MOVES = ListView(
+    nouns="instances",
+    columns=(
+        field("name"),
+        field("status", kind="state"),
+        Column(name="how", value=lambda row: row["how"].replace("_", "-") or "stays", kind="state"),
+        field("host", head="to"),
+        field("uuid", kind="keep"),
+        field("problem", kind="prose"),
+    ),
+)
+EVACUATED = ListView(
+    nouns="instances",
+    columns=(
+        field("name"),
+        field("uuid", kind="keep"),
+        field("outcome", kind="state"),
+        field("host"),
+        field("problem", kind="prose"),
+    ),
+)

@@ -1,0 +1,134 @@
+"""The options of output, on a database and on a server."""
+
+import csv
+import io
+import json
+import signal
+import subprocess
+
+import pytest
+import yaml
+
+from roost.app import open_roost
+from tests.support.fleets.products import command, environ
+from tests.support.servers.scripted_server import scripted_server
+
+AGENT = {
+    "host": "host-1",
+    "state": "ready",
+    "up": True,
+    "heard_at_s": 0.5,
+    "driver": "fake",
+    "cell": "",
+    "nodes": ["host-1"],
+}
+
+
+@pytest.fixture
+def listed(tmp_path, run):
+    """Return a function that lists three flavors with some options, and returns the output."""
+    with open_roost(None, tmp_path):
+        pass
+    for name, vcpus in (("f-10", 2), ("f-9", 4), ("größe \u202e", 8)):
+        assert run("flavor", "set", name, "--vcpus", vcpus, "--data", tmp_path)[0] == 0
+
+    def listed(*words, code=0):
+        result = run("flavor", "list", *words, "--data", tmp_path)
+        assert result[0] == code, result
+        return result[1] if code == 0 else result[2]
+
+    return listed
+
+
+def test_json_is_the_same_under_both_names(listed):
+    assert listed("--json") == listed("-o", "json") == listed("--output", "json", "--json")
+    assert [each["name"] for each in json.loads(listed("--json"))] == ["f-10", "f-9", "größe \u202e"]
+
+
+def test_yaml_has_the_content_of_json_and_no_unprintable_letters(listed):
+    text = listed("-o", "yaml")
+    assert yaml.safe_load(text) == json.loads(listed("--json"))
+    assert text.replace("\n", "").isprintable()
+
+
+def test_csv_has_the_chosen_columns(listed):
+    rows = list(csv.DictReader(io.StringIO(listed("-o", "csv", "--columns", "vcpus,name", "--sort", "name"))))
+    assert rows[:2] == [{"vcpus": "4", "name": "f-9"}, {"vcpus": "2", "name": "f-10"}]
+
+
+@pytest.mark.parametrize("form", ["table", "json", "yaml", "csv"])
+def test_limit_and_sort_apply_to_each_form(listed, form):
+    text = listed("-o", form, "--sort", "-vcpus", "--limit", "1")
+    assert "größe" in text or "gr\\xF6\\xDFe" in text
+    assert "f-9" not in text
+
+
+def test_columns_select_the_members_of_json(listed):
+    assert json.loads(listed("--json", "--columns", "name,vcpus", "--limit", "1")) == [{"name": "f-10", "vcpus": 2}]
+
+
+@pytest.mark.usefixtures("listed")
+def test_limited_table_says_that_more_rows_exist(run, tmp_path):
+    assert run("flavor", "list", "--limit", "2", "--data", tmp_path)[2] == (
+        "more flavors exist; raise --limit to see them\n"
+    )
+    assert run("flavor", "list", "--limit", "3", "--data", tmp_path)[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--columns", "vcpux"], "no column is called 'vcpux', did you mean 'vcpus'?"),
+        (["--sort", "-size"], "no column is called 'size'; use name, vcpus, memory_mb"),
+        (["-o", "xml"], "'xml' is not one of"),
+        (["-o", "yaml", "--json"], "the output cannot be both json and yaml"),
+        (["--limit", "0"], "'--limit'"),
+        (["--watch", "0"], "'--watch'"),
+    ],
+)
+def test_wrong_option_is_refused_before_a_request(run, words, sentence):
+    with scripted_server() as (address, requests):
+        code, output, error = run("flavor", "list", *words, "--url", address)
+    assert (code, output, sentence in error, requests) == (2, "", True, []), error
+
+
+def test_limit_requests_no_more_pages_than_it_needs(run):
+    page = {"agents": [AGENT, {**AGENT, "host": "host-2"}], "next": "2"}
+    with scripted_server((200, page)) as (address, requests):
+        assert run("agent", "list", "--limit", "1", "--url", address)[0] == 0
+        assert len(requests) == 1
+
+
+def test_times_are_ages_in_tables_and_text_beside_the_number_in_json(run):
+    page = (200, {"agents": [AGENT], "next": None})
+    with scripted_server(page, page, page) as (address, _):
+        assert " y ago" in run("agent", "list", "--url", address)[1]
+        assert "1970-01-01 00:00:00Z" in run("agent", "list", "-o", "wide", "--url", address)[1]
+        (agent,) = json.loads(run("agent", "list", "--json", "--url", address)[1])
+    assert (agent["heard_at_s"], agent["heard_at"]) == (0.5, "1970-01-01T00:00:00Z")
+
+
+@pytest.mark.usefixtures("listed")
+def test_watch_repeats_until_it_is_interrupted(tmp_path):
+    words = command("flavor", "list", "--watch", "0.1", "--columns", "name", "--data", ".")
+    with subprocess.Popen(words, cwd=tmp_path, env=environ(), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(11)]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+    assert lines[:5] == lines[5:10] == ["name\n", "f-10\n", "f-9\n", "größe \\u202e\n", "\n"]
+
+
+def test_watch_survives_a_restart_of_the_server(tmp_path):
+    page = (200, {"agents": [AGENT], "next": None})
+    with scripted_server(page, None, page) as (address, _):
+        words = command("agent", "list", "--watch", "0.1", "--columns", "host", "--url", address)
+        with subprocess.Popen(
+            words, cwd=tmp_path, env=environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert "does not answer" in process.stderr.readline()
+            lines = [process.stdout.readline() for _ in range(6)]
+            process.kill()
+    assert [line.strip() for line in lines if line.strip()] == ["host", "host-1", "host", "host-1"]
