@@ -1,13 +1,9 @@
 """Text output.
 
 ``plain_text``: escapes, times, and lines that are safe on a terminal.
-<<<<<<< HEAD
 ``moments``: dates and durations in options.
-``tables``: aligned tables and lists of fields.
-=======
 ``terminal``: the width and the colours of the terminal.
 ``tables``: tables that fit the terminal.
->>>>>>> o22
 ``progress``: progress bars on standard error.
 ``comparison_text``: the comparison of ``roost replay``.
 ``decide_text``: the answer of ``roost decide``.
