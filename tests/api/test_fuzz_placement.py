@@ -87,7 +87,7 @@ def server(tmp_path_factory):
 def check_health(server):
     """Check that the server runs, has logged no error and still responds."""
     assert server.process.poll() is None, server.said
-    assert server.said == ""  # Neither an error nor a warning of a library.
+    assert server.problems == []  # Neither an error nor a warning of a library.
     assert server.ask("GET", "/resource_providers/nowhere")[0] == 404
 
 

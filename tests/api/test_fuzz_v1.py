@@ -72,7 +72,7 @@ class Target:
     def check_health(self):
         """Check that the server runs, has logged no error and still builds an instance."""
         assert self.server.process.poll() is None, self.server.said
-        assert self.server.said == ""
+        assert self.server.problems == []
         players = AgentPlayers(self.server, HOSTS)
         for host in HOSTS:
             change = {"disabled": False, "forced_down": False}

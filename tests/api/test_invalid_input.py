@@ -216,4 +216,4 @@ def test_build_ends_despite_a_nul_in_the_driver_message(tmp_path, postgres_url):
         operation_result = players.over(creation["operation"])
         assert operation_result["outcome"] == "failed"
         assert "no\N{REPLACEMENT CHARACTER}network" in operation_result["instances"][0]["fault"]
-        assert server.said == ""
+        assert server.problems == []

@@ -93,6 +93,11 @@ class RunningServer:
         """The server's standard error so far."""
         return "".join(self.errors)
 
+    @property
+    def problems(self):
+        """The lines of standard error so far, except those about the acts of clients, and of the level info."""
+        return [line for line in self.errors if not _HARMLESS.search(line)]
+
 
 def read_all(client):
     """Read until the peer closes the connection."""
@@ -103,6 +108,9 @@ def read_all(client):
     except ConnectionResetError:
         pass
     return found
+
+
+_HARMLESS = re.compile(r'"level":"info"|"event":"(login|access)_refused"')
 
 
 @contextmanager
