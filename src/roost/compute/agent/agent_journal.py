@@ -78,9 +78,10 @@ class Journal:
         self._identity = None if path is None else _identity(path)
 
     def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
+        """Close the file, after the entry that a thread is writing."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
 
     # --- orders ---
 

@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 import tempfile
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -235,3 +236,18 @@ def test_full_disk_is_an_error_and_leaves_no_partial_write(tmp_path):
 
 def test_guest_use_without_amounts_and_pieces_is_decoded():
     assert msgspec.json.decode(b'{"cells": [], "devices": []}', type=GuestUse) == GuestUse()
+
+
+def test_journal_closes_after_the_entry_that_another_thread_writes(tmp_path):
+    path = tmp_path / "journal.db"
+    journal = Journal(path)
+    closer = threading.Thread(target=journal.close)
+    with journal._writing() as write:
+        write("INSERT INTO node VALUES (?, ?)", "n", "uuid")
+        closer.start()
+        closer.join(0.2)  # Without the lock, the file is closed now, and this entry is lost.
+    closer.join()
+    with closing(Journal(path)) as later:
+        assert later.node_uuids() == {"n": "uuid"}
+    with pytest.raises(JournalLost, match="closed"):
+        journal.keep_node("n", "uuid")
