@@ -39,10 +39,10 @@ def test_decision_is_durable_once_it_is_returned(folder):
         assert server.stop() == 0
 
 
-def test_allocations_without_an_owner_can_be_written_back(server):
+def test_allocations_of_a_decision_belong_to_its_client_and_can_be_written_back(server):
     uuid = server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[2]["picks"][0]["instance_uuid"]
     held = server.ask("GET", f"/placement/allocations/{uuid}")[2]
-    assert held["project_id"] == held["user_id"] == "00000000-0000-0000-0000-000000000000"
+    assert held["project_id"] == held["user_id"] == "admin"
     status, _, problem = server.ask("PUT", f"/placement/allocations/{uuid}", {**held, "consumer_type": "INSTANCE"})
     assert status == 204, problem
     assert server.ask("GET", f"/placement/allocations/{uuid}")[2]["allocations"].keys() == held["allocations"].keys()

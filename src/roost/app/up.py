@@ -4,7 +4,7 @@ import os
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 from socket import gethostname, socket
 from typing import TYPE_CHECKING
@@ -130,21 +130,33 @@ def _serve(
     reload = start_reloader(roost, serving, config=config, tls=tls)
     on_tick = call_each(reload, agents.store_heartbeats)
     on_stop = call_each(conductor.stop, events.close, wakeups.close, ends.close)
+    reading = nullcontext() if reader is None else closing(reader)
+    with closing(agents), _background(roost, serving, conductor=conductor, publisher=publisher, remote=remote), reading:
+        serve_sites(
+            serving, sites, settings=settings, parent=parent, on_ready=on_ready, on_tick=on_tick, on_stop=on_stop
+        )
+
+
+@contextmanager
+def _background(
+    roost: Roost,
+    serving: Serving,
+    *,
+    conductor: ConductorThread,
+    publisher: StoryPublisher,
+    remote: "RemoteFollower | None",
+) -> Iterator[None]:
+    """Run the threads beside the server: conductor and stories, or with a remote Placement its follower."""
     if remote is not None:
         remote.start(serving)
     try:
         if remote is None:  # With a remote Placement, a step and its claims cannot be one commit.
             publisher.start(serving)
             conductor.start(roost, serving)
-        serve_sites(
-            serving, sites, settings=settings, parent=parent, on_ready=on_ready, on_tick=on_tick, on_stop=on_stop
-        )
+        yield
     finally:
-        if reader is not None:
-            reader.close()
         conductor.join()
         publisher.join()
-        agents.close()
         if remote is not None:
             remote.stop()
 
