@@ -1,10 +1,11 @@
-"""Clock, randomness and network address of this machine."""
+"""Clock, randomness, network address and service manager of this machine."""
 
 import os
 import socket
 import struct
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 _RANDOM_BLOCK = 512
 # Public resolvers, used only to look up a route: connecting a datagram socket sends no packet.
@@ -88,3 +89,18 @@ def find_address(destinations: Sequence[tuple[socket.AddressFamily, str]] = _FAR
         except OSError:
             continue  # No route, or no support for this address family.
     return _LOOPBACK
+
+
+def report_ready() -> None:
+    """Report to systemd that this process is ready, if a unit with ``Type=notify`` started it.
+
+    Source:
+        the protocol of sd_notify(3).
+    """
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    # A name that begins with @ is an abstract address. A variable that another service left behind does no harm.
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.connect(address.replace("@", "\0", 1) if address.startswith("@") else address)
+        manager.send(b"READY=1")

@@ -115,7 +115,7 @@ def serve_sites(
     Args:
         sites: creates the applications.
         parent: supervisor of this process, if it is one of several.
-        on_ready: called when the server accepts connections.
+        on_ready: called when the server accepts connections and handles signals.
         on_tick: called each second; its errors are logged.
         on_stop: called when no more requests are accepted.
 
@@ -136,7 +136,11 @@ def serve_sites(
             for site in sites(serving, health)
         ]
 
+        pending = [on_ready]  # The first call of ``watch_thread`` follows the setup of the signal handlers.
+
         async def watch_thread() -> None:
+            if pending:
+                pending.pop()()
             if serving.problem:
                 raise RoostError(serving.problem)
             call_listener("measure", serving.measure)
@@ -145,7 +149,6 @@ def serve_sites(
             if parent is not None:
                 parent.report(await health())
 
-        on_ready()
         log.event("server_begins", version=__version__, process=os.getpid())
         run(*servers, on_second=watch_thread, parent=None if parent is None else parent.fileno(), on_stop=on_stop)
         log.event("server_ends", process=os.getpid())

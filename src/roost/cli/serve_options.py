@@ -107,6 +107,15 @@ def load_server_config(
     return server
 
 
+def announce(*lines: str) -> None:
+    """Print the first lines of a server or an agent, and report to systemd that it is ready."""
+    from roost.machine import report_ready
+
+    for line in lines:
+        click.echo(line)
+    report_ready()
+
+
 def supervise(
     serve: Serve,
     config: "ServerConfig",

@@ -3,6 +3,7 @@
 import shutil
 import ssl
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -30,12 +31,13 @@ class Authority:
             "keyUsage=critical,keyCertSign,cRLSign",
         )
 
-    def issue(self, name: str) -> tuple[Path, Path]:
-        """Issue a certificate for this machine; return the files of the certificate and its key."""
+    def issue(self, name: str, *, names: Sequence[str] = ()) -> tuple[Path, Path]:
+        """Issue a certificate for this machine, and for DNS names; return the files of the certificate and its key."""
         cert, key, csr = (self.folder / f"{name}.{end}" for end in ("pem", "key", "csr"))
         self._openssl("req", "-new", *_new_key_options(key), "-out", csr, "-subj", f"/CN={name}")
         extensions = self.folder / f"{name}.ext"
-        extensions.write_text("subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n")
+        alternatives = ",".join(["IP:127.0.0.1", *(f"DNS:{each}" for each in names)])
+        extensions.write_text(f"subjectAltName={alternatives}\nauthorityKeyIdentifier=keyid\n")
         self._openssl(
             "x509",
             "-req",

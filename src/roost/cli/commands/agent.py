@@ -88,6 +88,7 @@ def agent(
 
     from roost.app import settings_of
     from roost.app.agent_process import AgentOptions, run_agents
+    from roost.cli.serve_options import announce
 
     settings = settings_of(config, os.environ)
     servers = servers or settings.agent.servers
@@ -114,7 +115,7 @@ def agent(
             agent_options, settings=replace(agent_options.settings, provider_config_location=str(provider_config))
         )
     title = f"agent of {name}" if fleet is None else f"{fleet} agents of {hosts[0]} to {hosts[-1]}"
-    run_agents(agent_options, on_ready=lambda: click.echo(f"{title} for {', '.join(servers)}"))
+    run_agents(agent_options, on_ready=lambda: announce(f"{title} for {', '.join(servers)}"))
 
 
 def _parse_option(text: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from roost.cli import options
-from roost.cli.serve_options import load_server_config
+from roost.cli.serve_options import announce, load_server_config
 
 _LISTEN = "127.0.0.1:0"
 
@@ -37,6 +37,4 @@ def conductor(
     server = load_server_config(config=config, data=data, conf=None, database=database, listen=listen or _LISTEN)
     check_conductor(server)
     listener = listen_on("listen", server.settings.placement.listen)
-    run_conductor(
-        server, listener, cells=cells or None, on_ready=lambda: click.echo(f"listening on {url_of(listener)}")
-    )
+    run_conductor(server, listener, cells=cells or None, on_ready=lambda: announce(f"listening on {url_of(listener)}"))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from roost.cli.serve_options import load_server_config, server_options, supervise
+from roost.cli.serve_options import announce, load_server_config, server_options, supervise
 
 
 @click.command("placement", short_help="Serve the Placement API.")
@@ -54,9 +54,8 @@ def placement(
     observer = listen_on("metrics_listen", settings.metrics_listen) if settings.metrics_listen else None
 
     def on_ready() -> None:
-        click.echo(f"listening on {url_of(listener, is_tls=bool(settings.tls_cert))}{settings.prefix}")
-        if observer is not None:
-            click.echo(f"metrics on {url_of(observer)}/metrics")
+        lines = [f"listening on {url_of(listener, is_tls=bool(settings.tls_cert))}{settings.prefix}"]
+        announce(*lines, *([] if observer is None else [f"metrics on {url_of(observer)}/metrics"]))
 
     if settings.workers == 1:
         serve_placement(server, listener, observer=observer, on_ready=on_ready)

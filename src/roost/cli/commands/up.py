@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from roost.cli.serve_options import load_server_config, server_options, supervise
+from roost.cli.serve_options import announce, load_server_config, server_options, supervise
 
 _LISTEN = "127.0.0.1:8780"
 
@@ -62,7 +62,7 @@ def up(
     listener = listen_on("listen", server.settings.placement.listen)
 
     def on_ready() -> None:
-        click.echo(f"listening on {url_of(listener, is_tls=bool(server.settings.placement.tls_cert))}")
+        announce(f"listening on {url_of(listener, is_tls=bool(server.settings.placement.tls_cert))}")
 
     if server.settings.placement.workers == 1:
         serve_product(server, listener, on_ready=on_ready)
