@@ -102,8 +102,8 @@ attack: $(DEV) ## attack live servers, and show what other clients see meanwhile
 parity: $(DEV) ## write the tables of features and their tests into docs/parity.md
 	@PYTHONPATH=. $(BIN)/python -m tests.parity
 
-golden: $(DEV) ## rewrite the golden files; review the diff
-	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden tests/docs/test_operations.py $(PYTEST_ARGS)
+golden: $(DEV) ## rewrite the golden files and the pictures of the documents; review the diff
+	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden tests/docs/test_operations.py tests/docs/test_pictures.py $(PYTEST_ARGS)
 
 # Hatchling gives every file of the archives the same time, so equal sources give equal archives.
 dist: $(DEV) ## build the wheel and the sdist into dist
