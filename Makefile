@@ -18,6 +18,7 @@ WORKERS := 3
 # A stamp is newer than what it was installed from, so an unchanged environment costs nothing.
 RUN := .venv/.run
 DEV := .venv/.dev
+DOCS := .cache/docs/.run
 
 # How `make lock` resolves: one set of versions for every supported Python, and no address in the result.
 LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --strip-extras \
@@ -25,13 +26,16 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: attack dist help wheels demo test test-all check tidy format sim reference reference-nova differential openstack libvirt soak bench bench-agents bench-peers parity golden lock clean
+.PHONY: attack dist help wheels demo docs test test-all check tidy format sim reference reference-nova differential openstack libvirt soak bench bench-agents bench-peers parity golden lock clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(RUN) ## show a small fleet, decisions and their evidence
 	@$(BIN)/roost demo
+
+docs: $(DOCS) ## build the documents as a site into build/site; a broken link is an error
+	@.cache/docs/bin/python docs/site/build.py
 
 # Tests start many processes; without compiled sources each of them would compile the sources again.
 test: $(DEV) ## run the quick tests, most of all (PYTEST_ARGS="-k name" narrows them)
@@ -98,8 +102,8 @@ attack: $(DEV) ## attack live servers, and show what other clients see meanwhile
 parity: $(DEV) ## write the tables of features and their tests into docs/parity.md
 	@PYTHONPATH=. $(BIN)/python -m tests.parity
 
-golden: $(DEV) ## rewrite the golden files; review the diff
-	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden tests/docs/test_operations.py $(PYTEST_ARGS)
+golden: $(DEV) ## rewrite the golden files and the pictures of the documents; review the diff
+	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden tests/docs/test_operations.py tests/docs/test_pictures.py $(PYTEST_ARGS)
 
 # Hatchling gives every file of the archives the same time, so equal sources give equal archives.
 dist: $(DEV) ## build the wheel and the sdist into dist
@@ -112,12 +116,13 @@ wheels: dist ## collect the wheel and all that it needs in dist/wheels (EXTRAS=p
 		"roost[$(EXTRAS)] @ file://$$(ls "$(CURDIR)"/dist/roost-*.whl)"
 	@ls dist/wheels
 
-lock: ## choose new versions and write both lock files
+lock: ## choose new versions and write all lock files
 	@"$(PYTHON)" -m venv .venv-lock
 	@.venv-lock/bin/python -m pip --disable-pip-version-check --quiet install uv
 	.venv-lock/bin/uv $(LOCK) pyproject.toml --output-file requirements.lock
 	.venv-lock/bin/uv $(LOCK) pyproject.toml --extra postgresql --extra keystone --group dev \
 		--constraints requirements.lock --output-file requirements-dev.lock
+	.venv-lock/bin/uv $(LOCK) --group docs --output-file requirements-docs.lock
 
 clean: ## remove the environment, caches and builds, but no data of yours
 	rm -rf .venv .venv-lock build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -137,4 +142,10 @@ $(RUN): pyproject.toml requirements.lock requirements-dev.lock | $(BIN)/python
 
 $(DEV): requirements-dev.lock $(RUN) | $(BIN)/python
 	@$(PIP) install --requirement requirements-dev.lock
+	@touch $@
+
+# The generator of the site has an environment of its own: neither Roost nor its tests import it.
+$(DOCS): requirements-docs.lock | $(BIN)/python
+	@$(BIN)/python -m venv --clear .cache/docs
+	@.cache/docs/bin/python -m pip --disable-pip-version-check --quiet install --requirement requirements-docs.lock
 	@touch $@

@@ -58,12 +58,17 @@ class Shell:
 
     def run(self, line):
         """Run a command to its end; return its output."""
-        self._write(f"{line}\necho ended $?")
+        output, code = self.end_of(line)
+        assert code == 0, f"{line}\n{self._errors.read_text(encoding='utf-8')}"
+        return output
+
+    def end_of(self, line):
+        """Run a command to its end; return its output and its exit code, which stays in ``$?``."""
+        self._write(f"{line}\ncode=$?; echo ended $code; (exit $code)")
         output = []
-        while re.fullmatch(r"ended \d+\n", text := self._lines.get(timeout=_PATIENCE_S)) is None:
+        while (end := re.fullmatch(r"ended (\d+)\n", text := self._lines.get(timeout=_PATIENCE_S))) is None:
             output.append(text)
-        assert text == "ended 0\n", f"{line}\n{self._errors.read_text(encoding='utf-8')}"
-        return "".join(output).rstrip("\n")
+        return "".join(output).rstrip("\n"), int(end[1])
 
     def run_until(self, line, pattern):
         """Repeat a read-only command until its output matches a pattern; return the output."""
@@ -93,11 +98,13 @@ def shell(tmp_path):
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the commands are run by bash: install it")
 @pytest.mark.parametrize("path", documents_with("console instances"), ids=name)
 def test_documented_instance_commands_run_and_print_the_output(path, shell):
-    (block,) = [text for _, text in blocks(path.read_text(encoding="utf-8"), "console instances")]
+    """``…`` stands for any text, and columns may have other widths. A command may fail only before ``echo $?``."""
+    text = "".join(block for _, block in blocks(path.read_text(encoding="utf-8"), "console instances"))
+    examples = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
     address = _DOCUMENTED_ADDRESS
-    for example in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+    for example, following in zip(examples, [*examples[1:], ""], strict=True):
         line, _, expected = example.rstrip("\n").replace(_DOCUMENTED_ADDRESS, address).partition("\n")
-        pattern = re.escape(expected).replace("…", r"\S.*")
+        pattern = re.sub(r"(\\ )+", " +", re.escape(expected)).replace("…", r"\S.*")
         if line.startswith("roost up "):
             output = shell.start(line.replace(" &", " --listen 127.0.0.1:0 &"))
             address = output.removeprefix("listening on http://")
@@ -107,6 +114,8 @@ def test_documented_instance_commands_run_and_print_the_output(path, shell):
             output = shell.start(line)
         elif " list" in line:
             output = shell.run_until(line, pattern)
+        elif following.startswith("echo $?"):
+            output, _ = shell.end_of(line)
         else:
             output = shell.run(line)
         assert re.fullmatch(pattern, output), f"{line}\n{output}"

@@ -26,7 +26,7 @@ def test_file_contains_no_registry_address(path):
     assert REGISTRY.findall(repository.read(path)) == []
 
 
-@pytest.mark.parametrize("path", ["requirements.lock", "requirements-dev.lock"])
+@pytest.mark.parametrize("path", ["requirements.lock", "requirements-dev.lock", "requirements-docs.lock"])
 def test_lock_file_contains_names_and_versions_only(path):
     lines = [line for line in repository.read(Path(path)).splitlines() if not line.lstrip().startswith("#")]
     assert lines

@@ -9,6 +9,8 @@ from urllib.parse import quote, urlencode
 
 import click
 import msgspec
+from click.core import ParameterSource
+from msgspec.structs import replace
 
 from roost.cli import options
 from roost.cli.output.list_view import ListView, Row
@@ -140,6 +142,9 @@ def backend_options(command: Command) -> Command:
         *, url: str | None, token: str, config: Path | None, data: Path | None, database: str | None, **more: Any
     ) -> Any:
         backend = BackendOptions(url=url, token=token, config=config, data=data, database=database)
+        # An option names the database of one command, so it wins over the environment.
+        if backend.is_local and click.get_current_context().get_parameter_source("url") is ParameterSource.ENVIRONMENT:
+            backend = replace(backend, url=None)
         return command(backend=backend, **more)
 
     run.__doc__ = command.__doc__

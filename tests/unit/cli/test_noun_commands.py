@@ -182,6 +182,13 @@ def test_database_in_use_is_readable_and_not_writable(run, folder):
         assert run("host", "set", "host-0", "--disable", "--data", folder)[0] == 7
 
 
+def test_database_option_wins_over_a_server_of_the_environment(run, folder, monkeypatch):
+    monkeypatch.setenv("ROOST_URL", "http://127.0.0.1:1")
+    for words in (("host", "list"), ("audit",), ("capacity", "--flavor", "vcpus=1")):
+        assert run(*words, "--data", folder)[0] == 0, words
+        assert run(*words)[0] == 7, words
+
+
 def test_token_option_is_sent_to_the_server(run, folder):
     with serve(noun="up", folder=folder) as server:
         code, _, error = run("host", "list", "--url", server.address, "--token", "joe")
