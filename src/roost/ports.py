@@ -154,6 +154,13 @@ class Store(Protocol):
             now_s: the time of contact; a later recorded time stays.
         """
 
+    def check_writable(self, now_s: float) -> None:
+        """Write a row that has no other use, durably, to find out whether the database accepts writes.
+
+        Raises:
+            Unavailable: it does not.
+        """
+
     def work_reader(self, clock: Clock) -> "WorkReader":
         """Return a reader of work for one thread; any thread may call this.
 

@@ -44,8 +44,9 @@ from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.remote_select import RemoteScheduler, RemoteSearch
 from roost.scheduler.select import Scheduler
 from roost.settings import override_settings
-from roost.store.audit import Finding, audit
+from roost.store.audit import Finding
 from roost.store.dry_store import DryStore
+from roost.store.upkeep.upkeep_rows import audit_and_record
 
 # Refusals in one summary: some seconds of work.
 _SUMMARY_MAX = 200_000
@@ -470,10 +471,10 @@ class Roost:
         return decision_replay.compare_decisions(decision, present.decide(request), standings)
 
     def audit(self) -> list[Finding]:
-        """Check the tables of the database for consistency; see ``roost.store.audit.audit``."""
+        """Check the tables of the database for consistency, and record that; see ``roost.store.audit``."""
         if self._database is None:
             raise Conflict("a database in memory has no tables to audit")
-        return audit(self._database)
+        return audit_and_record(self._database)
 
     def prune(self) -> int:
         """Delete some evidence, feed and snapshots beyond the limits of the settings; return the number of rows.

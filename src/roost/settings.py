@@ -18,6 +18,7 @@ from roost.model.devices.pci import read_alias
 from roost.model.settings.agent_settings import Agent
 from roost.model.settings.conductor_settings import Conductor
 from roost.model.settings.log_settings import Log
+from roost.model.settings.monitoring_settings import Monitoring
 from roost.model.settings.notification_settings import Notifications
 from roost.model.settings.placement_settings import Placement
 from roost.model.settings.roost_settings import (
@@ -55,6 +56,7 @@ _OWN_SECTIONS: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
         "conductor": Conductor,
         "placement": Placement,
         "notifications": Notifications,
+        "monitoring": Monitoring,
         "agent": Agent,
         "log": Log,
     }
@@ -62,7 +64,7 @@ _OWN_SECTIONS: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
 
 
 # Sections that have another meaning in ``nova.conf``, so they are not read from there.
-_ROOST_SECTIONS = {"store", "placement", "notifications", "log"}
+_ROOST_SECTIONS = {"store", "placement", "notifications", "monitoring", "log"}
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,10 +10,12 @@ from roost.api.access.authentication import trust_headers
 from roost.api.access.policy import Policy
 from roost.api.answer_options import DEFAULTS, Options
 from roost.api.asgi import AsgiApplication
+from roost.api.health.probes import HealthCheck, Probes
+from roost.api.health.readiness import Readiness
 from roost.api.outages import Outages
 from roost.api.placement.application import Application
-from roost.api.probes import HealthCheck, Probes
 from roost.errors import StoreBroken, StoreBusy, StoreGone, StoreOutdated, Unavailable
+from roost.model.settings.monitoring_settings import Monitoring
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
@@ -265,7 +267,9 @@ async def healthz(server):
     async def send(message):
         messages_sent.append(message)
 
-    watched = Probes(HealthCheck(server.serving), note=server.outages.note)
+    watched = Probes(
+        HealthCheck(server.serving), readiness=Readiness(server.serving, limits=Monitoring), note=server.outages.note
+    )
     await watched({"method": "GET", "path": "/healthz"}, None, send)
     return messages_sent[0]["status"], messages_sent[1]["body"].decode()
 

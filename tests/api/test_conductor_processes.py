@@ -76,6 +76,11 @@ def test_builds_continue_after_one_of_two_conductors_is_killed(server, conductor
         later = create_instances(server, "after", 5)
         wait_until(lambda: set(statuses(server, [*uuids, *later])) == {"ACTIVE"})
         assert second.ask("GET", "/healthz", headers={})[2] == b"ok\n"
+        assert second.ask("GET", "/readyz", headers={})[2]["checks"]["conductor"]["ok"]
+        text = second.ask("GET", "/metrics", headers={})[2].decode()
+        assert re.search(r"^roost_builds_started_total [1-9]", text, re.MULTILINE)
+        assert "roost_conductor_last_turn_timestamp_seconds" in text
+        assert "roost_requests_total" not in text
         assert second.stop(signal.SIGTERM) == 0
 
 

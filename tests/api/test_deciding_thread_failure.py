@@ -13,14 +13,14 @@ _FAILING_SERVER = """
 import sys
 from roost.placement import deciding_thread
 
-phases = deciding_thread._phases
+split_phases = deciding_thread.split_phases
 
-def fail(jobs):
+def fail(jobs, **options):
     if any(job.plan.writes or job.plan.create for job in jobs):
         raise MemoryError("planted")
-    return phases(jobs)
+    return split_phases(jobs, **options)
 
-deciding_thread._phases = fail
+deciding_thread.split_phases = fail
 from roost.cli import main
 sys.argv = ["roost", {noun!r}, "--listen", "127.0.0.1:0", "--data", {folder!r}]
 main()

@@ -70,7 +70,7 @@ def test_health_and_metrics_may_have_a_port_of_their_own(tmp_path):
         assert server.ask("POST", "/metrics", b"", headers={}, port=server.metrics_port)[0] == 405
         status, text = server.watch("/metrics")
         assert status == 200
-        assert 'roost_requests_total{method="POST",route="/resource_providers",status="200"} 1.0' in text
+        assert 'roost_requests_total{method="POST",route="/placement/resource_providers",status="200"} 1.0' in text
         assert server.ask("GET", "/metrics")[0] == 404
 
 

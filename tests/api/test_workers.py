@@ -50,6 +50,10 @@ def until(done):
     return value
 
 
+def readiness(server):
+    return server.ask("GET", "/readyz", headers={}, port=server.metrics_port)[2]["checks"]
+
+
 def send_requests(server, count):
     """Send requests on separate connections; return their responses."""
     return [server.ask("GET", "/resource_providers") for _ in range(count)]
@@ -77,6 +81,7 @@ def test_killed_worker_is_replaced_without_failed_requests(server):
     assert until(is_back)
     assert statuses <= {200}
     assert server.watch("/healthz") == (200, "ok\n")
+    assert until(lambda: readiness(server)["workers"]["detail"] == "2 of 2 workers are ready")
     assert '"event":"worker_ended","exit_code":-9' in server.said
     assert [each["name"] for each in server.ask("GET", "/resource_providers")[2]["resource_providers"]] == ["kept"]
 
@@ -93,7 +98,9 @@ def test_reason_why_a_worker_cannot_restart_is_logged(server, postgres_url):
 def test_metrics_add_up_all_workers_including_dead_ones(server):
     def request_count():
         text = server.watch("/metrics")[1]
-        match = re.search(r'roost_requests_total{method="GET",route="/resource_providers",status="200"} ([\d.]+)', text)
+        match = re.search(
+            r'roost_requests_total{method="GET",route="/placement/resource_providers",status="200"} ([\d.]+)', text
+        )
         return float(match[1]) if match else 0.0
 
     send_requests(server, 20)
@@ -101,6 +108,13 @@ def test_metrics_add_up_all_workers_including_dead_ones(server):
     os.kill(workers(server)[0], signal.SIGKILL)
     assert until(lambda: "worker_ended" in server.said)
     assert request_count() == 20
+
+
+def test_one_survey_serves_all_workers(server):
+    def surveys():
+        return re.findall(r'^roost_survey_timestamp_seconds{survey="(\w+)"}', server.watch("/metrics")[1], re.MULTILINE)
+
+    assert until(lambda: sorted(surveys()) == ["database", "fleet"])
 
 
 def test_stopping_the_parent_stops_all_workers(server):

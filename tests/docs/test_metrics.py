@@ -1,15 +1,10 @@
-from pathlib import Path
+"""The metric reference matches the declarations."""
 
-import prometheus_client.metrics
-import pytest
-
-from roost.observe import metrics
-
-TEXT = (Path(__file__).parents[2] / "docs" / "placement-server.md").read_text(encoding="utf-8")
-KINDS = prometheus_client.metrics.MetricWrapperBase
+from tests.docs.metric_reference import PAGE, page
 
 
-@pytest.mark.parametrize("name", sorted(name for name, value in vars(metrics).items() if isinstance(value, KINDS)))
-def test_metric_is_documented_by_its_exported_name(name):
-    (family,) = getattr(metrics, name).describe()
-    assert f"`{family.name}{'_total' if family.type == 'counter' else ''}`" in TEXT
+def test_metric_reference_is_generated_from_the_declarations(request):
+    text = page()
+    if request.config.getoption("--golden-rewrite"):
+        PAGE.write_text(text, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == text, "`make golden` writes the tables of docs/monitoring.md"

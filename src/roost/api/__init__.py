@@ -14,7 +14,7 @@
 ``reader_client``: forwards long reads to the reader process.
 ``log_outcome``: log lines of changes, and of refused clients.
 ``outages``: logs of database outages.
-``probes``: ``/healthz`` and ``/metrics``.
+``health``: ``/healthz``, ``/readyz`` and ``/metrics``.
 ``changes``: changes by clients: kinds and notes.
 ``access``: authentication, policies and tokens.
 ``placement``: the Placement API.

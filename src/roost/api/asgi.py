@@ -41,6 +41,7 @@ class Api(Protocol):
 
     open_paths: ClassVar[frozenset[str]]  # paths without authentication, below the prefix
     path_encoding: ClassVar[str]  # encoding of percent-encoded bytes in a path
+    route_prefix: ClassVar[str]  # prefix of its routes in metrics, wherever it is mounted
 
     def admit(self, request: Request) -> Response | Admission:
         """Check identity, path and policy before the body is read; return an error or the next step."""
@@ -229,7 +230,8 @@ class AsgiApplication:
         return headers
 
     def _observe(self, request: Request, response: Response, elapsed_s: float) -> None:
-        metrics.count_response(request.route, request.method, response.status, elapsed_s=elapsed_s)
+        route = self._application.route_prefix + request.route if request.route else ""
+        metrics.count_response(route, request.method, response.status, elapsed_s=elapsed_s)
         log_outcome(request, response)
         if self._on_change is not None and request.trail and response.status < 400:
             call_listener("on_change", partial(self._on_change, request.trail))

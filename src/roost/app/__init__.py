@@ -7,6 +7,7 @@
 ``server_process``: what all servers share: store, deciding thread, serving loop.
 ``conductor_thread``: the conductor and the periodic jobs, in one thread.
 ``conductor_process``: a conductor without a server.
+``monitoring``: surveys for metrics, and the checks of a process.
 ``local_conductors``: a super conductor and the conductors of the cells, in this process.
 ``agent_process``: the agents of one or more hosts.
 ``adopt_host``: a new journal for an agent that lost its own.
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from roost.store.audit import audit, orphans
     from roost.store.backends import exists, stamp, sync, upgrade, version_of
     from roost.store.backup import backup, restore
+    from roost.store.upkeep.upkeep_rows import record_upkeep
 
 __all__ = [
     "Reloader",
@@ -77,6 +79,7 @@ __all__ = [
     "orphans",
     "placement_policy",
     "placement_settings",
+    "record_upkeep",
     "resolve_server_config",
     "restore",
     "serve_placement",
@@ -141,6 +144,7 @@ _HOMES = {
         "backup",
         "restore",
     ),
+    "roost.store.upkeep.upkeep_rows": ("record_upkeep",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -13,12 +13,12 @@ from roost.app.server_process import Site, serve_sites
 from roost.app.up import combine_listeners, open_events, open_product, start_reloader
 from roost.conductor.story_log import log_stories
 from roost.errors import BadSettings
-from roost.observe import log
+from roost.observe import exposition, log
 from roost.placement.deciding_thread import Serving
 from roost.store.backends import is_shared
 
 if TYPE_CHECKING:
-    from roost.api.probes import Health
+    from roost.app.monitoring.checks import Checks
 
 
 def check_conductor(config: ServerConfig) -> None:
@@ -59,7 +59,7 @@ def run_conductor(
     Only servers record the liveness of agents, since agents do not poll conductors.
 
     Args:
-        listener: socket of /healthz and /metrics.
+        listener: socket of /healthz, /readyz and /metrics.
         cells: names of cells; the empty name means operations without a cell; None: all cells.
         on_ready: called when the conductor is ready.
 
@@ -67,10 +67,10 @@ def run_conductor(
         BadSettings: a rule is wrong.
         Unavailable: the database cannot be used; the message has the reason.
     """
-    from roost.api.probes import Probes
 
-    def sites(_serving: Serving, health: "Health") -> list[Site]:
-        return [Site(Probes(health), listener)]
+    def sites(_serving: Serving, checks: "Checks") -> list[Site]:
+        areas = exposition.ALL_AREAS - {"requests"}
+        return [Site(checks.probes(areas=areas), listener)]
 
     log.configure(config.settings.log)
     with open_events(config.settings.notifications) as events:
@@ -85,11 +85,13 @@ def run_conductor(
             serve_sites(
                 serving,
                 sites,
-                settings=config.settings.placement,
+                settings=lambda: roost.settings,
+                database=config.url,
                 parent=None,
                 on_ready=on_ready,
                 on_tick=on_tick,
                 on_stop=conductor.stop,
+                conductor=conductor.turns,
             )
         finally:
             conductor.join()

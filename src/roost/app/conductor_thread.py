@@ -13,8 +13,9 @@ from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.settings.roost_settings import Settings
 from roost.model.work.work_rows import OperationRow, Put
-from roost.observe import log
+from roost.observe import log, work_metrics
 from roost.placement.deciding_thread import Serving
+from roost.placement.last_success import LastSuccess
 from roost.ports import WorkReader
 from roost.product import Roost
 from roost.scheduler.query.pci_requests import PciAliases
@@ -39,6 +40,7 @@ class ConductorThread:
         self._is_stopped = False
         self._wakeup = Event()
         self._thread: Thread | None = None
+        self.turns = LastSuccess()  # of complete turns
 
     def wake_for(self, work: Iterable[Put]) -> None:
         """Wake the thread if a commit has an operation without an owner. Safe in any thread."""
@@ -89,18 +91,25 @@ class ConductorThread:
             self._thread.join()
 
     def _work(self, conductor: Conductor, jobs: Jobs, reader: WorkReader, *, is_alone: bool) -> None:
+        clock = SystemClock()
         try:
             while not self._is_stopped:
                 self._wakeup.clear()
+                begun_s = clock.elapsed_s()
                 try:
                     if is_alone:
                         conductor.take_over()
                         is_alone = False
                     jobs.turn()
                     step_count = conductor.turn()
+                    self.turns.note(None)
+                    work_metrics.TURN_SECONDS.observe(clock.elapsed_s() - begun_s)
+                    if self._cells != ():  # A server without a conductor runs only the periodic jobs.
+                        work_metrics.LAST_TURN.set(clock.now_s())
                 except Unavailable:  # The committing thread logs it.
                     step_count = 0
                 except Exception as error:  # noqa: BLE001  # the thread must keep running
+                    work_metrics.CONDUCTOR_FAULTS.inc()
                     log.fault("conductor", error)
                     step_count = 0
                 if not step_count:

@@ -22,7 +22,7 @@ from roost.errors import BadSettings
 from roost.machine import SystemClock
 from roost.model.settings.placement_settings import Placement as PlacementSettings
 from roost.model.settings.roost_settings import Settings
-from roost.observe import log
+from roost.observe import exposition, log
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.placement.placement_service import Placement
@@ -34,11 +34,13 @@ from roost.store.backends import exists, is_shared, open_store
 from roost.store.memory_store import MemoryStore
 
 if TYPE_CHECKING:
-    from roost.api.probes import Health
     from roost.api.server.supervisor import ParentPipe
+    from roost.app.monitoring.checks import Checks
     from roost.compat.upstream import import_run
 
 Progress = Callable[[int, int], None]  # done, total
+# The Placement API alone decides nothing, and has no agents.
+PLACEMENT_AREAS = exposition.ALL_AREAS - {"decisions", "operations", "agents", "events"}
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +142,7 @@ def serve_placement(
 
     Args:
         listener: socket of the API.
-        observer: socket of /healthz and /metrics, if any.
+        observer: socket of /healthz, /readyz and /metrics, if any.
         parent: supervisor of this process, if it is one of several.
         on_ready: called when the server accepts connections.
 
@@ -150,7 +152,6 @@ def serve_placement(
     """
     from roost.api.asgi import AsgiApplication
     from roost.api.outages import Outages
-    from roost.api.probes import Probes
     from roost.api.server.tls import tls_context
     from roost.app.authenticator import build_authenticators
 
@@ -163,7 +164,7 @@ def serve_placement(
     reader = build_reader(config.url, config.settings)
     forward_to_reader = None if reader is None else partial(reader.forward, is_own_api=False)
 
-    def sites(serving: Serving, health: "Health") -> list[Site]:
+    def sites(serving: Serving, checks: "Checks") -> list[Site]:
         outages = Outages()
         edge = AsgiApplication(
             application,
@@ -174,13 +175,15 @@ def serve_placement(
             forward_to_reader=forward_to_reader,
         )
         api_sites = [Site(edge, listener, tls)]
-        return (
-            api_sites if observer is None else [*api_sites, Site(Probes(health, serving, note=outages.note), observer)]
-        )
+        if observer is None:
+            return api_sites
+        return [*api_sites, Site(checks.probes(areas=PLACEMENT_AREAS, note=outages.note), observer)]
 
     serving = open_placement(config.url, config.settings)
     try:
-        serve_sites(serving, sites, settings=settings, parent=parent, on_ready=on_ready)
+        serve_sites(
+            serving, sites, settings=lambda: config.settings, database=config.url, parent=parent, on_ready=on_ready
+        )
     finally:
         if reader is not None:
             reader.close()

@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Any
 from roost import __version__
 from roost.errors import RoostError
 from roost.machine import SystemClock
-from roost.model.settings.placement_settings import Placement as PlacementSettings
 from roost.model.settings.roost_settings import Settings
 from roost.observe import log
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Decide, Serving, WorkListener, call_listener
+from roost.placement.deciding_thread import Decide, ResultListener, Serving, WorkListener, call_listener
+from roost.placement.last_success import LastSuccess
 from roost.placement.prune_evidence import Tidier
 from roost.ports import Store
 from roost.store.backends import open_store, sync
 from roost.store.memory_store import MemoryStore
 
 if TYPE_CHECKING:
-    from roost.api.probes import Health
     from roost.api.reader_client import ReaderClient
     from roost.api.server.supervisor import ParentPipe
+    from roost.app.monitoring.checks import Checks
+    from roost.app.monitoring.surveyor import Surveyor
     from roost.product import Roost
 
 
@@ -83,7 +84,12 @@ def open_server_store(url: str, settings: Settings) -> Iterator[Store]:
 
 
 def start_deciding_thread(
-    current: Current, settings: Settings, *, decide: Decide | None = None, on_work: WorkListener | None = None
+    current: Current,
+    settings: Settings,
+    *,
+    decide: Decide | None = None,
+    on_work: WorkListener | None = None,
+    on_result: ResultListener | None = None,
 ) -> Serving:
     """Start the thread that owns the columns, with the limits of the settings."""
     return Serving(
@@ -94,19 +100,22 @@ def start_deciding_thread(
         tidy=Tidier(current.store, settings.store, clock=SystemClock()),
         decide=decide,
         on_work=on_work,
+        on_result=on_result,
         slices_max=max(1, round(settings.scheduler.search_budget_s / SLICE_S)),
     )
 
 
 def serve_sites(
     serving: Serving,
-    sites: "Callable[[Serving, Health], Sequence[Site]]",
+    sites: "Callable[[Serving, Checks], Sequence[Site]]",
     *,
-    settings: PlacementSettings,
+    settings: Callable[[], Settings],
+    database: str,
     parent: "ParentPipe | None",
     on_ready: Callable[[], None],
     on_tick: Callable[[], None] = lambda: None,
     on_stop: Callable[[], None] = lambda: None,
+    conductor: LastSuccess | None = None,
 ) -> None:
     """Serve until a signal stops the process, then stop the deciding thread.
 
@@ -114,27 +123,32 @@ def serve_sites(
 
     Args:
         sites: creates the applications.
+        settings: returns the current settings.
+        database: URL or path of the database.
         parent: supervisor of this process, if it is one of several.
         on_ready: called when the server accepts connections and handles signals.
         on_tick: called each second; its errors are logged.
         on_stop: called when no more requests are accepted.
+        conductor: the turns of the conductor, if the readiness of this process depends on them.
 
     Raises:
         RoostError: the deciding thread has ended by itself.
     """
-    from roost.api.probes import HealthCheck
     from roost.api.server.connection_limit import Connections, fit_connections
     from roost.api.server.listener import Server, run
+    from roost.app.monitoring.checks import Checks
 
     gc.collect()
     gc.freeze()  # Loaded columns live as long as the process.
+    surveyor = _build_surveyor(serving, settings, database)
     try:
-        health = HealthCheck(serving)
-        connections = Connections(fit_connections(settings.connections_max))
+        limits, checks = settings().placement, Checks(serving, settings=settings, conductor=conductor)
+        connections = Connections(fit_connections(limits.connections_max))
         servers = [
-            Server(site.application, site.listener, settings, connections=connections, tls=site.tls)
-            for site in sites(serving, health)
+            Server(site.application, site.listener, limits, connections=connections, tls=site.tls)
+            for site in sites(serving, checks)
         ]
+        surveyor.start()
 
         pending = [on_ready]  # The first call of ``watch_thread`` follows the setup of the signal handlers.
 
@@ -146,11 +160,23 @@ def serve_sites(
             call_listener("measure", serving.measure)
             call_listener("tick", on_tick)
             log.write_repetitions()
-            if parent is not None:
-                parent.report(await health())
+            await checks.report(parent)
 
         log.event("server_begins", version=__version__, process=os.getpid())
         run(*servers, on_second=watch_thread, parent=None if parent is None else parent.fileno(), on_stop=on_stop)
         log.event("server_ends", process=os.getpid())
     finally:
+        surveyor.join()
         serving.stop()
+
+
+def _build_surveyor(serving: Serving, settings: Callable[[], Settings], database: str) -> "Surveyor":
+    from roost.api.v1.host_uptime import down_time_of
+    from roost.app.monitoring.surveyor import Surveyor
+
+    return Surveyor(
+        serving,
+        settings=settings,
+        database=None if database in _IN_MEMORY else database,
+        down_time_s=lambda: down_time_of(settings()),
+    )

@@ -32,15 +32,16 @@ from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving, WorkListener, call_listener
 from roost.placement.write_plan import Deed, Plan, Result
 from roost.product import Roost
+from roost.scheduler.decision_counts import count_result
 from roost.store.backends import open_reader
 
 if TYPE_CHECKING:
     from roost.api.asgi import Api, AsgiApplication, Authenticate, ChangeListener
     from roost.api.outages import Outages
     from roost.api.placement.in_process import InProcess
-    from roost.api.probes import Health
     from roost.api.reader_client import ReaderClient
     from roost.api.server.supervisor import ParentPipe
+    from roost.app.monitoring.checks import Checks
 
 PLACEMENT = "/placement"
 
@@ -52,7 +53,7 @@ def serve_product(
     parent: "ParentPipe | None" = None,
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve Roost's own API, the Placement API, /healthz and /metrics until a signal stops the process.
+    """Serve Roost's own API, the Placement API, /healthz, /readyz and /metrics until a signal stops the process.
 
     Args:
         listener: the socket for all of these paths.
@@ -87,7 +88,6 @@ def _serve(
     from roost.api.answer_options import options_of
     from roost.api.outages import Outages
     from roost.api.placement.application import Application as PlacementApplication
-    from roost.api.probes import Probes
     from roost.api.server.mount import Mount
     from roost.api.server.tls import tls_context
     from roost.api.v1 import application as v1
@@ -110,11 +110,9 @@ def _serve(
     agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())
     own_api = v1.Application(roost, agents=agents, identify=identify, allows=allows, events=events)
 
-    def sites(serving: Serving, health: "Health") -> list[Site]:
-        apis: list[tuple[str, Api]] = [(v1.PREFIX, own_api)]
-        if remote is None:
-            apis.insert(0, (PLACEMENT, placement))
-        outages = Outages()
+    def sites(serving: Serving, checks: "Checks") -> list[Site]:
+        apis: list[tuple[str, Api]] = [*([(PLACEMENT, placement)] if remote is None else []), (v1.PREFIX, own_api)]
+        outages, on_change = Outages(), partial(publish_claims, events)
         edges = _http_edges(
             apis,
             serving,
@@ -122,19 +120,16 @@ def _serve(
             authenticate=authenticate,
             reader=reader,
             outages=outages,
-            on_change=partial(publish_claims, events),
+            on_change=on_change,
         )
-        probes = Probes(health, serving, others=tuple(edges), note=outages.note)
-        return [Site(Mount(edges, otherwise=probes), listener, tls)]
+        return [Site(Mount(edges, otherwise=checks.probes(others=tuple(edges), note=outages.note)), listener, tls)]
 
-    reload = start_reloader(roost, serving, config=config, tls=tls)
-    on_tick = call_each(reload, agents.store_heartbeats)
+    on_tick = call_each(start_reloader(roost, serving, config=config, tls=tls), agents.store_heartbeats)
     on_stop = call_each(conductor.stop, events.close, wakeups.close, ends.close)
     reading = nullcontext() if reader is None else closing(reader)
     with closing(agents), _background(roost, serving, conductor=conductor, publisher=publisher, remote=remote), reading:
-        serve_sites(
-            serving, sites, settings=settings, parent=parent, on_ready=on_ready, on_tick=on_tick, on_stop=on_stop
-        )
+        serve = partial(serve_sites, serving, sites, settings=lambda: roost.settings, database=config.url)
+        serve(parent=parent, on_ready=on_ready, on_tick=on_tick, on_stop=on_stop)
 
 
 @contextmanager
@@ -276,10 +271,10 @@ def open_product(
             # Look up the scheduler each time: a reload replaces it.
             return roost.scheduler.work(deeds, slice_s=SLICE_S)
 
-        if events is not None:
-            decide_and_notify = DecisionNotifier(decide, events, now_s=SystemClock().now_s)
-            return roost, start_deciding_thread(current, settings, decide=decide_and_notify, on_work=on_work)
-        return roost, start_deciding_thread(current, settings, decide=decide, on_work=on_work)
+        decide_all = decide if events is None else DecisionNotifier(decide, events, now_s=SystemClock().now_s)
+        return roost, start_deciding_thread(
+            current, settings, decide=decide_all, on_work=on_work, on_result=count_result
+        )
 
 
 def open_own_api(url: str, settings: Settings, *, is_read_only: bool) -> "InProcess":

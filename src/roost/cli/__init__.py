@@ -10,6 +10,7 @@
 ``options``: options shared by several commands.
 ``serve_options``: options of the server commands, and their evaluation.
 ``token_source``: the token from an option, a file or the environment.
+``upkeep_record``: the record of audits and backups.
 ``capacity_request``: flavors and requests of ``roost capacity``.
 ``compare_policies``: ``roost replay`` with several policies or seeds.
 ``signals``: Ctrl-C, SIGTERM and SIGHUP.

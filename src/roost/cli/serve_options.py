@@ -127,16 +127,16 @@ def supervise(
     """Run worker processes on one listening socket, and serve their combined health and metrics."""
     import tempfile
 
-    from roost.api.probes import Probes
+    from roost.api.health.probes import Probes
     from roost.api.server.connection_limit import Connections, fit_connections
     from roost.api.server.listener import Server
     from roost.api.server.supervisor import Supervisor
-    from roost.observe import log, metrics
+    from roost.observe import exposition, log
 
     log.configure(config.settings.log)
     settings = config.settings.placement
     with tempfile.TemporaryDirectory(prefix="roost-metrics-") as folder:
-        os.environ[metrics.FOLDER_VARIABLE] = folder
+        os.environ[exposition.FOLDER_VARIABLE] = folder
         supervisor = Supervisor(
             serve,
             (config, listener),
@@ -147,5 +147,12 @@ def supervise(
         servers = []
         if observer is not None:
             connections = Connections(fit_connections(settings.connections_max))
-            servers = [Server(Probes(supervisor.health), observer, settings, connections=connections)]
+            servers = [
+                Server(
+                    Probes(supervisor.health, readiness=supervisor.readiness),
+                    observer,
+                    settings,
+                    connections=connections,
+                )
+            ]
         supervisor.run(*servers)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple, get_args
 
 from roost.conductor.intake.accept_changes import offload
@@ -11,7 +12,7 @@ from roost.errors import Conflict, NotFound, StoreBroken
 from roost.model.names import uuid_text
 from roost.model.work.orders import Action
 from roost.model.work.work_rows import AgentRow, LeaseRow, OperationRow, Put, StatusRow
-from roost.observe import log
+from roost.observe import log, work_metrics
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving, Task
 from roost.placement.write_plan import Plan
@@ -136,7 +137,8 @@ def _give_up(jobs: Jobs, host: str) -> Task[None]:
         agent = jobs.reader.agent(host)
         if agent is None or not _is_silent(jobs, agent):
             return None
-        return give_up_agent(current, jobs.reader, agent, reported_at_s=agent.heard_at_s, now_s=jobs.reader.now_s())
+        plan = give_up_agent(current, jobs.reader, agent, reported_at_s=agent.heard_at_s, now_s=jobs.reader.now_s())
+        return replace(plan, on_commit=work_metrics.AGENTS_LOST.inc)
 
     return task
 

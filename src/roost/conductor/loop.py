@@ -16,6 +16,7 @@ from roost.conductor.builds.build_failures import plan_count
 from roost.conductor.operation.events import Transition
 from roost.conductor.operation.row_changes import make_due, next_version, replace_row
 from roost.conductor.operation.step import CHOOSE, Choose, Commit, Desk, Step, Terms, View
+from roost.conductor.operation.step_counts import count_step
 from roost.conductor.operation.story import line
 from roost.conductor.steps import table_of
 from roost.conductor.views import views_of
@@ -24,7 +25,7 @@ from roost.model.devices.pci import PciRequest
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.request import Request
 from roost.model.work.work_rows import OperationRow
-from roost.observe import log
+from roost.observe import log, work_metrics
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving, Task
 from roost.placement.write_plan import Act, Plan, Result
@@ -80,7 +81,10 @@ class Conductor:
         """
         terms = self._product.terms()
         now_s = self._reader.now_s()
-        open_now = taken = self._take(self._due(now_s), until_s=now_s + terms.owner_s)
+        due = self._due(now_s)
+        open_now = taken = self._take(due, until_s=now_s + terms.owner_s)
+        for row in taken:
+            work_metrics.STEP_LAG.observe(max(0.0, now_s - row.due_at_s))
         tries: Counter[int] = Counter()
         while open_now:
             open_now = self._advance(self._views(open_now, terms=terms), tries=tries)
@@ -142,6 +146,7 @@ class Conductor:
         for step in done:
             if step.transition is not None:
                 self._product.note(step.transition)
+            count_step(step)
         if done:
             self._count([each for step in done if isinstance(step, Commit) for each in step.builds], views[0].terms)
         refused = [view for view, (_, error) in zip(views, results, strict=True) if isinstance(error, Conflict)]
@@ -207,6 +212,7 @@ class Conductor:
         stored = self._reader.operation(operation.id)
         if stored is None or stored.version != operation.version:
             return
+        work_metrics.CONDUCTOR_FAULTS.inc()
         log.fault(f"operation {operation.id}", error)
         self._postpone(operation, until_s=now_s + terms.owner_s)
 

@@ -6,4 +6,5 @@
 ``ranking``: scores, and the choice of the best hosts.
 ``numa``: instance cells on NUMA cells.
 ``pci``: free PCI devices, and requests for them.
+``survey``: sums over the fleet for monitoring, in any thread.
 """

@@ -3,7 +3,12 @@
 ``log``: the log: one line per event.
 ``log_events``: all events of the log, with their levels.
 ``log_lines``: the text and JSON formats of a line.
-``metrics``: all metrics, each declared once.
+``families``: declarations of metric families; the source of the reference in ``docs/monitoring.md``.
+``metrics``: metrics of requests, events, the deciding thread and the process.
+``work_metrics``: metrics of decisions, operations and agents.
+``fleet_metrics``: metrics of the fleet and the database.
+``survey_board``: the results of the last surveys.
+``exposition``: the text of all metrics.
 ``notify``: notifications of decisions.
 ``event_buffer``: buffer of recent events, and its readers.
 ``webhook``: delivery of events to a URL.

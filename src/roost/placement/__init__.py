@@ -6,6 +6,7 @@
 ``write_plan``: plans and acts that tasks return.
 ``group_commit``: which waiting tasks form a group.
 ``task_queue``: the queue of the deciding thread.
+``last_success``: the last successful write, for readiness.
 ``database_silence``: outages of the database.
 ``writes``: the writes of each act of the Placement API.
 ``usages``: usages of providers and projects.

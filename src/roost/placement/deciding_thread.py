@@ -10,14 +10,16 @@ from functools import partial
 from queue import Empty
 from typing import Any, Generic, Protocol, TypeVar
 
+from roost.engine.columns.state import State
 from roost.errors import Conflict, OverBudget, RoostError, StoreReplaced, Unavailable
 from roost.model.placement.placement_api import GENERATION_CODE
 from roost.model.work.work_rows import Put
-from roost.model.writes import Claim, Item, Refusal, Release
+from roost.model.writes import Item, Refusal
 from roost.observe import log, metrics
 from roost.placement.current import Current
 from roost.placement.database_silence import Silence
-from roost.placement.group_commit import Gathering
+from roost.placement.group_commit import Gathering, split_phases
+from roost.placement.last_success import LastSuccess
 from roost.placement.task_queue import Arrivals
 from roost.placement.write_plan import Act, Again, Deed, Plan, Result
 
@@ -29,6 +31,7 @@ Taken_contra = TypeVar("Taken_contra", contravariant=True)
 Task = Callable[[Current], Answer | Plan[Answer] | Act[Answer] | Again]
 Decide = Callable[[Sequence[Deed]], Sequence[Result]]
 WorkListener = Callable[[Sequence[Put]], None]
+ResultListener = Callable[[Deed, Result, float], None]
 
 
 class Outcome(Protocol[Taken_contra]):
@@ -74,6 +77,7 @@ class Serving:
         tidy: called in the thread after each group, with the number of accepted commits since the last call.
         decide: runs acts on the same columns, in order; None: no task returns an act.
         on_work: called in the thread with the work of each durable plan; its errors are only logged.
+        on_result: called in the thread with each deed, its result, and the seconds since its arrival.
         has_thread: whether to start a thread; otherwise each caller runs its task itself, one at a time.
         slices_max: maximum number of runs of an act, >= 1; after ``OverBudget``, the act waits for its next run.
     """
@@ -88,20 +92,23 @@ class Serving:
         tidy: Callable[[int], None] | None = None,
         decide: Decide | None = None,
         on_work: WorkListener | None = None,
+        on_result: ResultListener | None = None,
         has_thread: bool = True,
         slices_max: int = 1,
     ) -> None:
         self._current = current
-        self._queue_max = queue_max
+        self.queue_max = queue_max
         self._retries = retries
         self._slices_max = slices_max
         self._tidy = tidy
         self._decide = decide
         self._on_work = on_work
+        self._on_result = on_result
         self._accepted = 0
         self._has_written = False  # whether the last group wrote
         self._silence = Silence()
         self._trouble: type[Unavailable] | None = None  # the logged error of the database; None: it works
+        self.writes = LastSuccess()
         self._begun_s: float | None = None  # start of the current group; None: the thread waits
         self.problem = ""  # why the thread ended by itself; empty: it did not
         self._is_stopped = False
@@ -125,6 +132,16 @@ class Serving:
         return 0.0 if begun_s is None else time.monotonic() - begun_s
 
     @property
+    def state(self) -> State:
+        """The present columns. Only ``roost.engine.survey.fleet_sums`` may read them in another thread."""
+        return self._current.state
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether no further task is accepted."""
+        return self._is_stopped
+
+    @property
     def is_shared(self) -> bool:
         """Whether other processes may write to the database."""
         return self._current.store.is_shared
@@ -133,6 +150,8 @@ class Serving:
         """Update the metrics; callable from any thread."""
         state = self._current.state
         metrics.QUEUE_DEPTH.set(self.waiting_count)
+        metrics.QUEUE_LIMIT.set(self.queue_max)
+        metrics.BUSY_SECONDS.set(self.busy_s)
         metrics.PROVIDERS.set(len(state.providers.row_of_uuid))
         metrics.CONSUMERS.set(len(state.holders))
         metrics.REVISION.set(state.position)
@@ -151,8 +170,8 @@ class Serving:
         with self._entry:
             if self._is_stopped:
                 raise Unavailable(self.problem or "the server is stopping; try again")
-            if len(self._waiting) >= self._queue_max:
-                text = f"{self._queue_max:,} requests wait already (limit placement.queue_max); try again"
+            if len(self._waiting) >= self.queue_max:
+                text = f"{self.queue_max:,} requests wait already (limit placement.queue_max); try again"
                 raise Unavailable(text)
             if self._thread is not None:
                 self._waiting.put(job)
@@ -279,7 +298,7 @@ class Serving:
             metrics.BEHIND.observe(self._current.state.position - position)
         results = [(job, job.act if job.slices else self._plan(job)) for job in jobs]
         planned = [job for job, result in results if isinstance(result, Plan)]
-        conflicted = [job for phase in _phases(planned) for job in self._commit(phase)]
+        conflicted = [job for phase in split_phases(planned, plan_of=_plan_of) for job in self._commit(phase)]
         # Acts run after the commits: the plans were made on columns without the effects of the acts.
         acting = [job for job, result in results if isinstance(result, Act)]
         self._do(acting)
@@ -320,11 +339,16 @@ class Serving:
             results: Sequence[Result] = self._decide([job.act.deed for job in jobs if job.act is not None])
         except Exception as error:  # noqa: BLE001  # as above
             self._silence.note(error)
-            self._log_trouble(error)
+            self.note_write(error)
             results = [error] * len(jobs)
         else:
-            self._log_trouble(None)
+            if not all(isinstance(result, Exception) for result in results):
+                self.note_write(None)
         done = [(job, result) for job, result in zip(jobs, results, strict=True) if not self._requeue(job, result)]
+        now_s = time.monotonic()
+        for job, result in done:
+            if self._on_result is not None and job.act is not None:
+                call_listener("on_result", partial(self._on_result, job.act.deed, result, now_s - job.since_s))
         # A receiver competes for the processor as soon as it has its answer, so all answers are sent at the end.
         for reply in [self._prepare_reply(job, result) for job, result in done]:
             reply()
@@ -362,10 +386,11 @@ class Serving:
             return self._select_retries(jobs, error)
         except Exception as error:  # noqa: BLE001  # as above
             self._silence.note(error)
-            self._log_trouble(error)
+            self.note_write(error)
             _fail(jobs, error)
             return []
-        self._log_trouble(None)
+        if None in refusals:
+            self.note_write(None)
         conflicted = []
         for job, refusal in zip(jobs, refusals, strict=True):
             assert job.plan is not None
@@ -401,6 +426,15 @@ class Serving:
             call_listener("on_commit", plan.on_commit)
         if plan.work and self._on_work is not None:
             call_listener("on_work", partial(self._on_work, plan.work))
+
+    def note_write(self, error: Exception | None) -> None:
+        """Record the result of a write, and log changes; only in the thread.
+
+        Args:
+            error: None: the write succeeded.
+        """
+        self.writes.note(error)
+        self._log_trouble(error)
 
     def _log_trouble(self, error: Exception | None) -> None:
         """Log when an error of the database begins, changes its kind, or ends."""
@@ -459,22 +493,6 @@ def _fail(jobs: Sequence[_Job[Any]], error: Exception) -> None:
             log.fault("answer", other)
 
 
-def _phases(jobs: list[_Job[Any]]) -> list[list[_Job[Any]]]:
-    """Separate plans into phases: other writes, claims, work, new providers, new hosts.
-
-    The store writes many claims in few statements. Claims follow the other writes: those check generations, and claims
-    raise generations without a check.
-    """
-    phases: tuple[list[_Job[Any]], ...] = ([], [], [], [], [])
-    for job in jobs:
-        assert job.plan is not None
-        if job.plan.create is not None:
-            assert not job.plan.work, "a plan that creates has no work"
-            phases[3 if job.plan.creates == "provider" else 4].append(job)
-        elif job.plan.work:
-            phases[2].append(job)
-        elif all(isinstance(write, Claim | Release) for write in job.plan.writes):
-            phases[1].append(job)
-        else:
-            phases[0].append(job)
-    return [phase for phase in phases if phase]
+def _plan_of(job: _Job[Any]) -> Plan[Any]:
+    assert job.plan is not None
+    return job.plan

@@ -1,8 +1,12 @@
-"""The composition of groups: the waiting tasks, and those expected within a moment."""
+"""The composition of groups: the waiting tasks, and those expected within a moment; and the order of their plans."""
 
 import queue
+from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+from roost.model.writes import Claim, Release
+from roost.placement.write_plan import Plan
 
 Task = TypeVar("Task")
 Task_co = TypeVar("Task_co", covariant=True)
@@ -51,3 +55,24 @@ class Gathering(Generic[Task]):
             pass
         self._last_size = len(group)
         return group
+
+
+def split_phases(tasks: Sequence[Task], *, plan_of: Callable[[Task], Plan[Any]]) -> list[list[Task]]:
+    """Separate plans into phases: other writes, claims, work, new providers, new hosts.
+
+    The store writes many claims in few statements. Claims follow the other writes: those check generations, and claims
+    raise generations without a check.
+    """
+    phases: tuple[list[Task], ...] = ([], [], [], [], [])
+    for task in tasks:
+        plan = plan_of(task)
+        if plan.create is not None:
+            assert not plan.work, "a plan that creates has no work"
+            phases[3 if plan.creates == "provider" else 4].append(task)
+        elif plan.work:
+            phases[2].append(task)
+        elif all(isinstance(write, Claim | Release) for write in plan.writes):
+            phases[1].append(task)
+        else:
+            phases[0].append(task)
+    return [phase for phase in phases if phase]

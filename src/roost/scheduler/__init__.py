@@ -2,6 +2,7 @@
 
 ``select``: the flow of a decision, from request to commit.
 ``remote_select``: the same, with claims at a remote Placement.
+``decision_counts``: the metrics of decisions.
 ``registry``: available and enabled filters and weighers.
 ``query``: the query to Placement, and pre-filters.
 ``shape``: compiled pipelines: verdicts, ranking and evidence.

@@ -118,6 +118,31 @@ class Database(ABC):
         """
 
     @abstractmethod
+    def read_query(self) -> AbstractContextManager[Query]:
+        """Yield a function that executes short queries, on a connection of its own.
+
+        Raises:
+            StoreBroken: it is not a database of Roost.
+            Unavailable: it cannot be read.
+        """
+
+    @abstractmethod
+    def size_bytes(self, query: Query) -> int:
+        """Return its size, with its log.
+
+        Args:
+            query: of ``read_query``.
+        """
+
+    @abstractmethod
+    def put_upkeep(self, values: tuple[str, float, int, int]) -> None:
+        """Insert or replace a row of the table ``upkeep``; servers can keep running.
+
+        Raises:
+            Unavailable: it cannot be written.
+        """
+
+    @abstractmethod
     def audit_query(self) -> AbstractContextManager[Query]:
         """Yield a function that executes queries, all as of one moment.
 

@@ -90,6 +90,9 @@ class DryStore:
     def beat(self, hosts: Iterable[str], now_s: float) -> None:
         """See ``Store.beat``. A dry run has no agents."""
 
+    def check_writable(self, now_s: float) -> None:
+        """See ``Store.check_writable``. A dry run keeps its writes in memory."""
+
     def work_reader(self, clock: Clock) -> WorkReader:
         """See ``Store.work_reader``. A dry run has no work.
 

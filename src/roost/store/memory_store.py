@@ -199,6 +199,9 @@ class MemoryStore:
             if agent is not None and agent.heard_at_s < now_s:
                 agents.fill(msgspec.structs.replace(agent, heard_at_s=now_s))
 
+    def check_writable(self, now_s: float) -> None:
+        """See ``Store.check_writable``. Memory is always writable."""
+
     def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``."""
         return WorkQueries(_Rows(self._shared.tables, clock))

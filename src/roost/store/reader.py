@@ -103,6 +103,14 @@ class ReadingStore:
         """
         self._refuse()
 
+    def check_writable(self, now_s: float) -> None:
+        """See ``Store.check_writable``.
+
+        Raises:
+            Unavailable: always.
+        """
+        self._refuse()
+
     def work_reader(self, clock: Clock) -> WorkReader:
         """See ``Store.work_reader``."""
         return self._store.work_reader(clock)

@@ -29,7 +29,7 @@ def test_task_accepted_during_the_stop_is_answered():
             stopping.join(timeout=0.2)
             return False
 
-    serving._queue_max = Limit()
+    serving.queue_max = Limit()
     outcome = Future()
     serving.submit(lambda _current: "well", outcome)
     assert outcome.result(timeout=30) == "well"

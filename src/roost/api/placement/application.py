@@ -47,6 +47,7 @@ class Application:
 
     # The two paths of the list of versions.
     open_paths: ClassVar = frozenset({"", "/"})
+    route_prefix: ClassVar = "/placement"
     path_encoding: ClassVar = "latin-1"  # one character per byte, as in WSGI and so in OpenStack Placement
 
     def __init__(self, *, identify: Identify, allows: Allows, options: Options = DEFAULTS) -> None:

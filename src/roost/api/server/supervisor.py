@@ -11,9 +11,10 @@ from typing import Any
 
 import uvloop
 
+from roost.api.health.readiness import CheckResult, ReadinessReport
 from roost.api.server.listener import EXIT_CODE_BASE, STOP_SIGNALS, Server
 from roost.errors import RoostError
-from roost.observe import log, metrics
+from roost.observe import exposition, log
 
 _DELAY_S = 0.1
 _DELAY_S_MAX = 10.0
@@ -30,21 +31,21 @@ class ParentPipe:
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
-        self._reported: str | None = None
+        self._reported = ("", "")
 
     def fileno(self) -> int:
         """Return the descriptor that becomes readable when the parent stops the worker, or has ended."""
         return self._pipe.fileno()
 
-    def report(self, problem: str | None) -> None:
-        """Report health or a problem, unless it equals the last report."""
+    def report(self, problem: str | None, *, unready: str = "") -> None:
+        """Report health or a problem, and readiness, unless both equal the last report."""
         state = problem or _READY
-        if state != self._reported:
-            self._reported = state
-            self.send((state, 0))
+        if (state, unready) != self._reported:
+            self._reported = state, unready
+            self.send((state, 0, unready))
 
-    def send(self, message: tuple[str, int]) -> None:
-        """Send a state and, for an error at the start, an exit code."""
+    def send(self, message: tuple[str, int, str]) -> None:
+        """Send a state, an exit code for an error at the start, and the reason why the worker is not ready."""
         try:
             self._pipe.send(message)
         except OSError:
@@ -58,6 +59,7 @@ class _Worker:
         self.process: multiprocessing.process.BaseProcess | None = None
         self.pipe: Connection | None = None
         self.problem: str | None = _STARTING
+        self.unready = _STARTING  # why it is not ready; empty: it is
         self.was_ready = False
         self.is_reloaded = False  # whether it got the signal for changed settings
         self.delay_s = _DELAY_S
@@ -112,6 +114,16 @@ class Supervisor:
         problems = [worker.problem for worker in self._workers]
         return None if None in problems else f"no worker is healthy: {problems[0]}"
 
+    async def readiness(self) -> ReadinessReport:
+        """Return whether at least one worker is ready."""
+        reasons = [worker.problem or worker.unready for worker in self._workers]
+        ready_count = reasons.count("")
+        detail = f"{ready_count} of {len(reasons)} workers are ready"
+        problem = next(filter(None, reasons), "")
+        return ReadinessReport(
+            {"workers": CheckResult(ok=ready_count > 0, detail=f"{detail}: {problem}" if problem else detail)}
+        )
+
     async def _run(self, servers: Sequence[Server]) -> None:
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
@@ -132,6 +144,7 @@ class Supervisor:
             target=_main, args=(self._work, self._arguments, child_pipe), name="roost-worker"
         )
         worker.problem, worker.begun_s, worker.is_reloaded = _STARTING, loop.time(), False
+        worker.unready = _STARTING
         worker.process.start()
         child_pipe.close()
         loop.add_reader(worker.pipe.fileno(), self._receive, worker)
@@ -141,7 +154,7 @@ class Supervisor:
         """Receive one message of a worker; return whether there was one."""
         assert worker.pipe is not None
         try:
-            state, exit_code = worker.pipe.recv()
+            state, exit_code, worker.unready = worker.pipe.recv()
         except (EOFError, OSError):
             asyncio.get_running_loop().remove_reader(worker.pipe.fileno())
             return False
@@ -169,7 +182,7 @@ class Supervisor:
             pass
         pipe.close()
         process.join()
-        metrics.forget(process.pid or 0)
+        exposition.forget(process.pid or 0)
         problem, exit_code = worker.problem, process.exitcode
         worker.process, worker.pipe, worker.problem = None, None, "it has ended and restarts"
         if self._is_stopping:
@@ -232,5 +245,5 @@ def _main(work: Callable[..., None], arguments: Sequence[Any], pipe: Connection)
     try:
         work(*arguments, parent=parent)
     except RoostError as error:
-        parent.send((str(error), error.exit_code))
+        parent.send((str(error), error.exit_code, str(error)))
         raise SystemExit(error.exit_code) from None

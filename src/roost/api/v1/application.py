@@ -41,6 +41,7 @@ class Application:
 
     open_paths: ClassVar = frozenset({openapi.PATH})
     path_encoding: ClassVar = "utf-8"
+    route_prefix: ClassVar = ""  # its routes have the prefix
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ import msgspec
 
 from roost.cli.backend import BackendOptions, backend_options, open_api
 from roost.cli.output.output_options import Output, output_options
+from roost.cli.upkeep_record import record_upkeep
 from roost.cli.views.findings_view import FINDINGS, print_findings
 
 
@@ -18,15 +19,17 @@ def audit(*, output: Output, backend: BackendOptions) -> None:
 
     With --data, --database or --config, read the tables of a database directly; servers can keep running. Print one
     line per finding, and their number. End with exit code 8 if there are findings. Inventories lowered below their use
-    are findings too.
+    are findings too. The database records the time and the number of findings, for metrics.
     """
     from roost.store.audit import Finding
 
     if backend.is_local:
-        from roost.app import audit_database
+        from roost.app import audit_database, database_of
 
         backend.check_one_source()
         findings = audit_database(backend.config, backend.data, os.environ, database=backend.database)
+        url = backend.database or database_of(backend.config, backend.data, os.environ)
+        record_upkeep(url, "audit", findings=len(findings))
     else:
         with open_api(backend, is_read_only=True) as api:
             answer = api.request("GET", "audit")

@@ -18,7 +18,9 @@ _LISTEN = "127.0.0.1:0"
     metavar="NAME",
     help="Cell to work for; '' means operations without a host; repeatable.  [all]",
 )
-@click.option("--listen", metavar="HOST:PORT", help=f"Address of /healthz and /metrics; port 0 means any.  [{_LISTEN}]")
+@click.option(
+    "--listen", metavar="HOST:PORT", help=f"Address of /healthz, /readyz and /metrics; port 0 means any.  [{_LISTEN}]"
+)
 @click.option("--database", metavar="URL", help="PostgreSQL URL.  [from the settings]")
 @options.config
 @options.data
@@ -28,8 +30,8 @@ def conductor(
 ) -> None:
     """Run a conductor: advance operations and run periodic jobs, beside servers of the same PostgreSQL database.
 
-    Print the address of /healthz and /metrics first. SIGTERM and SIGINT stop it after the commit of the current step.
-    SIGHUP reloads the settings.
+    Print the address of /healthz, /readyz and /metrics first. SIGTERM and SIGINT stop it after the commit of the
+    current step. SIGHUP reloads the settings.
     """
     from roost.api.server.listener import listen_on, url_of
     from roost.app.conductor_process import check_conductor, run_conductor

@@ -9,6 +9,7 @@ import click
 
 from roost.cli import options
 from roost.cli.output.output_options import Output, output_options
+from roost.cli.upkeep_record import record_upkeep
 from roost.cli.views.findings_view import FINDINGS, print_findings
 
 
@@ -68,7 +69,7 @@ def sync(*, database: str | None, config: Path | None, data: Path | None) -> Non
 @db.command("version", short_help="Print the schema version of the database.")
 @_database_options
 def version(*, database: str | None, config: Path | None, data: Path | None) -> None:
-    """Print the schema version of the database, such as 0006; "none" for an empty database."""
+    """Print the schema version of the database, such as 0007; "none" for an empty database."""
     from roost.app import version_of
 
     click.echo(version_of(_url(database, config, data)) or "none")
@@ -81,24 +82,33 @@ def check(*, database: str | None, config: Path | None, data: Path | None, outpu
     """Check that the database has the schema of this program and is consistent, as `roost audit` does.
 
     Read the database only; servers can keep running. Print the findings. End with exit code 7 for another schema,
-    and 8 if there are findings.
+    and 8 if there are findings. Record the audit, as `roost audit` does.
     """
     from roost.app import audit
 
+    url = _url(database, config, data)
     success = "the schema is current and all rules hold"
-    print_findings(audit(_url(database, config, data)), output=output, check="check", success=success)
+    findings = audit(url)
+    record_upkeep(url, "audit", findings=len(findings))
+    print_findings(findings, output=output, check="check", success=success)
 
 
 @db.command("backup", short_help="Write a backup of the database to FILE.")
 @click.argument("file", type=click.Path(path_type=Path))
 @_database_options
 def backup(*, file: Path, database: str | None, config: Path | None, data: Path | None) -> None:
-    """Write a consistent backup of the database to FILE, which must not exist. Servers can keep running."""
+    """Write a consistent backup of the database to FILE, which must not exist. Servers can keep running.
+
+    Record the time and the size of the backup in the database, for the metrics of servers.
+    """
     from roost import app
     from roost.cli.text.progress import progress_bar
 
+    url = _url(database, config, data)
+
     with progress_bar("rows") as progress:
-        header, size = app.backup(_url(database, config, data), file, progress=progress)
+        header, size = app.backup(url, file, progress=progress)
+    record_upkeep(url, "backup", size_bytes=size)
     click.echo(f"{file}: {header.rows:,} rows, {size:,} bytes, schema {header.schema}, made {header.made_at}")
 
 

@@ -10,7 +10,7 @@ from roost.cli.serve_options import announce, load_server_config, server_options
 @click.command("placement", short_help="Serve the Placement API.")
 @server_options(listen="127.0.0.1:8778")
 @click.option("--prefix", metavar="PATH", help="Path prefix of the API, like /placement.  [none]")
-@click.option("--metrics-listen", metavar="HOST:PORT", help="Address of /healthz and /metrics.  [none]")
+@click.option("--metrics-listen", metavar="HOST:PORT", help="Address of /healthz, /readyz and /metrics.  [none]")
 def placement(
     *,
     listen: str | None,

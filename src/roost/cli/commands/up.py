@@ -29,7 +29,7 @@ def up(
     remote_url: str | None,
     no_conductor: bool,
 ) -> None:
-    """Serve Roost's own API at /v1, the Placement API at /placement, and /healthz and /metrics.
+    """Serve Roost's own API at /v1, the Placement API at /placement, and /healthz, /readyz and /metrics.
 
     With --placement, claim resources at another Placement server, and serve no Placement API here.
 

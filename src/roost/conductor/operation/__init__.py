@@ -11,5 +11,6 @@
 ``row_changes``: new versions of rows.
 ``stored_request``: the stored request, flavor and image of an instance.
 ``story``: story lines.
+``step_counts``: the metrics of committed steps.
 ``faults``: texts of errors, and outcomes of failed builds.
 """

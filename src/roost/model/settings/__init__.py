@@ -4,6 +4,7 @@
 ``agent_settings``: section agent.
 ``conductor_settings``: section conductor.
 ``log_settings``: section log.
+``monitoring_settings``: section monitoring.
 ``notification_settings``: section notifications.
 ``placement_settings``: section placement.
 """

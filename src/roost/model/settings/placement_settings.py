@@ -47,7 +47,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     listen: Annotated[str, Meta(description="Address and port of the API; port 0: any free one.")] = "127.0.0.1:8778"
     metrics_listen: Annotated[
-        str, Meta(description="Address and port of /healthz and /metrics, without authentication; empty: none.")
+        str,
+        Meta(description="Address and port of /healthz, /readyz and /metrics, without authentication; empty: none."),
     ] = ""
     prefix: Annotated[str, Meta(description="Path prefix of the API, such as /placement; empty: /.")] = ""
     remote_url: Annotated[

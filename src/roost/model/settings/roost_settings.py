@@ -10,6 +10,7 @@ from roost.model.devices.pci import check_aliases
 from roost.model.settings.agent_settings import Agent
 from roost.model.settings.conductor_settings import Conductor
 from roost.model.settings.log_settings import Log
+from roost.model.settings.monitoring_settings import Monitoring
 from roost.model.settings.notification_settings import Notifications
 from roost.model.settings.placement_settings import Placement
 
@@ -237,6 +238,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     conductor: Conductor = Conductor()
     placement: Placement = Placement()
     notifications: Notifications = Notifications()
+    monitoring: Monitoring = Monitoring()
     agent: Agent = Agent()
     log: Log = Log()
     tables: dict[str, dict[str, Any]] = {}  # options of rules: section -> key -> value

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from roost.model.evidence.decision import Stage
+from roost.model.evidence.decision import Decision, Stage
 
+SEARCH = "search"  # the rule name of checks without a rule
 _HOSTS_TOTAL = re.compile(r"\A[0-9,]+ of [0-9,]+ hosts?(: |\Z)")
 _HOST_COUNT = re.compile(r"\A[0-9,]+ (?=\D)")
 _ROOM = re.compile(r"; room for [0-9,]+ of [0-9,]+ instances\Z")
@@ -43,3 +44,43 @@ def bare_reason(line: str) -> str:
     """
     parts = _PART_END.split(_HOSTS_TOTAL.sub("", _ROOM.sub("", line.strip())))
     return ", ".join(sorted({_HOST_COUNT.sub("", part) for part in parts})) or "no reason given"
+
+
+# The start of each reason of the search, and its class.
+_CLASSES = (
+    ("lack trait ", "trait"),
+    ("have forbidden trait ", "trait"),
+    ("offer no ", "class"),
+    ("are not in the requested tree", "tree"),
+    ("are not in ", "aggregate"),
+    ("are in ", "aggregate"),
+    ("lack ", "amount"),
+)
+
+
+def classify_refusal(decision: Decision) -> tuple[str, str]:
+    """Return the rule that rejected the most hosts, and the class of its reason.
+
+    Returns:
+        The rule is ``none`` if no rule rejected a host. The class is amount, trait, aggregate, class, tree, group or
+        rule; without a rule it is no_hosts or conflict.
+
+    >>> stages = [Stage("search", 10, 4, "lack 2,048 MiB memory or more"), Stage("compute", 4, 0, "are down")]
+    >>> classify_refusal(Decision(uuid="", decided_at_s=0.0, outcome="refused", request_id=0, stages=stages))
+    ('search', 'amount')
+    """
+    stages = decision.stages
+    worst = max(stages, key=lambda stage: stage.before - stage.after, default=None)
+    if worst is None or worst.before == worst.after:
+        has_hosts = bool(stages) and stages[0].before > 0
+        return "none", "conflict" if has_hosts else "no_hosts"
+    return worst.rule, classify_reason(worst)
+
+
+def classify_reason(stage: Stage) -> str:
+    """Return the class of a stage's reason."""
+    if stage.rule != SEARCH:
+        return "rule"
+    if " or more on " in stage.reason:  # A resource group: amounts and labels that one provider must have together.
+        return "group"
+    return next((name for start, name in _CLASSES if stage.reason.startswith(start)), "group")

@@ -12,6 +12,7 @@ from roost.store import database
 from roost.store.postgresql import backup, history, link, prepare
 from roost.store.postgresql.store import PostgresStore
 from roost.store.reader import ReadingStore
+from roost.store.rules.schema import put_upkeep
 
 
 class PostgresDatabase(database.Database):
@@ -70,6 +71,27 @@ class PostgresDatabase(database.Database):
     def write_snapshot(self) -> bool:
         """See ``Database``."""
         return history.write_snapshot(self.url)
+
+    @contextmanager
+    def read_query(self) -> Iterator[database.Query]:
+        """See ``Database``."""
+        with link.translate_errors(), link.connect(self.url, application_name="roost survey") as connection:
+            connection.read_only = True
+
+            def query(text: str) -> list[tuple[Any, ...]]:
+                return connection.execute(text.encode()).fetchall()
+
+            yield query
+
+    def size_bytes(self, query: database.Query) -> int:
+        """See ``Database``."""
+        ((size,),) = query("SELECT pg_database_size(current_database())")
+        return int(size)
+
+    def put_upkeep(self, values: tuple[str, float, int, int]) -> None:
+        """See ``Database``."""
+        with link.translate_errors(), link.connect(self.url, application_name="roost upkeep") as connection:
+            connection.execute(put_upkeep("%s").encode(), values)
 
     @contextmanager
     def audit_query(self) -> Iterator[database.Query]:

@@ -29,7 +29,7 @@ from roost.store.rules.codec import decode_writes, encode_writes
 from roost.store.rules.commit_rules import are_committable, find_footprint, judge
 from roost.store.rules.decision_filter import where
 from roost.store.rules.prune import Deletions, Row, choose_deletions
-from roost.store.rules.schema import BLOCK_SIZES, DECISION, select
+from roost.store.rules.schema import BLOCK_SIZES, DECISION, WRITE_CHECK, put_upkeep, select
 from roost.store.snapshots import SnapshotProcess, is_due
 from roost.store.work_queries import WorkQueries
 
@@ -298,6 +298,10 @@ class PostgresStore:
     def beat(self, hosts: Iterable[str], now_s: float) -> None:
         """See ``Store.beat``. It skips rows locked by a commit, since the time is only a hint and not worth a wait."""
         self._read(_BEAT, (Array("text", list(hosts)), now_s, now_s))
+
+    def check_writable(self, now_s: float) -> None:
+        """See ``Store.check_writable``."""
+        self._read(f"{put_upkeep('%b')} RETURNING 1", (WRITE_CHECK, now_s, 0, 0))
 
     def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``. The reader has its own connection, and the time of the server."""

@@ -8,7 +8,7 @@ from roost.errors import StoreOutdated
 from roost.model.work import work_rows
 
 # The newest migration. Migrations are numbered, so that an older program recognises a newer database.
-SCHEMA_VERSION = "0006"
+SCHEMA_VERSION = "0007"
 
 ColumnType = Literal["bigint", "float8", "text", "bytea", "uuid"]
 
@@ -142,6 +142,10 @@ WORK: dict[type[msgspec.Struct], Table] = {
     work_rows.ChangeRow: CHANGE_RECORD,
 }
 
+# The last audit and backup, and the row that shows that the database is writable: never in a backup.
+UPKEEP = _table("upkeep", "name:text at_s:float8 findings size_bytes", key="name", is_updated=True)
+WRITE_CHECK = "write check"
+
 # The next number of each kind and, on PostgreSQL, the row ``epoch``, which changes at each restore.
 SEQUENCE = _table("sequence", "kind:text next", key="kind")
 
@@ -192,6 +196,19 @@ SEQUENCE_TABLES = {
 def select(table: Table, where: str) -> str:
     """Return a statement that reads whole rows of a table."""
     return f"SELECT {', '.join(table.columns)} FROM {table.name} {where}"  # noqa: S608  # names from this file
+
+
+def put_upkeep(mark: str) -> str:
+    """Return the statement that inserts or replaces a row of ``UPKEEP``.
+
+    Args:
+        mark: the mark of a parameter.
+    """
+    kinds = {"text": "text", "float8": "double precision", "bigint": "bigint"}
+    values = ", ".join(f"CAST({mark} AS {kinds[kind]})" for kind in UPKEEP.types)
+    changes = ", ".join(f"{column} = excluded.{column}" for column in UPKEEP.columns[1:])
+    columns = ", ".join(UPKEEP.columns)
+    return f"INSERT INTO upkeep ({columns}) VALUES ({values}) ON CONFLICT (name) DO UPDATE SET {changes}"  # noqa: S608
 
 
 def check_version(found: str | None, place: str) -> None:

@@ -8,6 +8,7 @@ from roost.errors import StoreBroken
 from roost.model.settings.roost_settings import Store as Settings
 from roost.store import database
 from roost.store.reader import ReadingStore
+from roost.store.rules.schema import put_upkeep
 from roost.store.sqlite import backup, file, history
 from roost.store.sqlite.follower import SqliteFollower
 from roost.store.sqlite.store import SqliteStore
@@ -85,6 +86,25 @@ class SqliteDatabase(database.Database):
     def write_snapshot(self) -> bool:
         """See ``Database``."""
         return history.write_snapshot(self.path)
+
+    @contextmanager
+    def read_query(self) -> Iterator[database.Query]:
+        """See ``Database``."""
+        with closing(file.open_reader(self.path)) as connection, file.translate_errors(self.path):
+            yield connection.execute
+
+    def size_bytes(self, query: database.Query) -> int:
+        """See ``Database``."""
+        log = self.path.with_name(self.path.name + "-wal")
+        return (file.size_of(self.path) or 0) + (file.size_of(log) or 0)
+
+    def put_upkeep(self, values: tuple[str, float, int, int]) -> None:
+        """See ``Database``."""
+        with (
+            closing(file.open_writer(self.path, synchronous="NORMAL")) as connection,
+            file.translate_errors(self.path),
+        ):
+            connection.execute(put_upkeep("?"), values)
 
     @contextmanager
     def audit_query(self) -> Iterator[database.Query]:

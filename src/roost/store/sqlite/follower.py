@@ -102,6 +102,14 @@ class SqliteFollower:
         with self._open() as store:
             return store.document(number)
 
+    def check_writable(self, now_s: float) -> None:
+        """See ``Store.check_writable``.
+
+        Raises:
+            Unavailable: always.
+        """
+        self._refuse()
+
     def work_reader(self, clock: Clock) -> WorkQueries:
         """See ``Store.work_reader``."""
         return WorkQueries(work.WorkRows(self._path, clock))

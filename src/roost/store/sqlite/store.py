@@ -16,7 +16,7 @@ from roost.store.rules.codec import encode_writes
 from roost.store.rules.commit_rules import are_committable, find_footprint, judge
 from roost.store.rules.decision_filter import where
 from roost.store.rules.prune import Deletions, Row, StoredSize, choose_deletions
-from roost.store.rules.schema import BLOCK_SIZES, DECISION, SEQUENCE_TABLES, select
+from roost.store.rules.schema import BLOCK_SIZES, DECISION, SEQUENCE_TABLES, WRITE_CHECK, put_upkeep, select
 from roost.store.snapshots import SnapshotProcess, is_due
 from roost.store.sqlite import file, history, work
 from roost.store.sqlite.rows import read_footprint, write_batch, write_changes
@@ -273,6 +273,14 @@ class SqliteStore:
         with file.translate_errors(self.path), self._transaction():
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany(_BEAT, [(now_s, host, now_s) for host in hosts])
+            self._connection.execute("COMMIT")
+
+    def check_writable(self, now_s: float) -> None:
+        """See ``Store.check_writable``."""
+        self._check_place()
+        with file.translate_errors(self.path), self._transaction():
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute(put_upkeep("?"), (WRITE_CHECK, now_s, 0, 0))
             self._connection.execute("COMMIT")
 
     def work_reader(self, clock: Clock) -> WorkQueries:

@@ -1,7 +1,11 @@
 import pytest
 
-from roost.model.evidence.decision import Stage
-from roost.scheduler.framework.reasons import bare_reason, refusal_text
+from roost.model.evidence.decision import Decision, Stage
+from roost.model.flavor import Flavor
+from roost.model.request import Request
+from roost.scheduler.framework.reasons import bare_reason, classify_reason, classify_refusal, refusal_text
+from tests.support.fleets.products import fleet
+from tests.support.fleets.worlds import roost_on
 
 
 def stages(*steps):
@@ -53,3 +57,44 @@ def test_refusal_of_many_instances_counts_those_with_room():
 )
 def test_bare_reason_has_no_host_counts(line, bare):
     assert bare_reason(line) == bare
+
+
+def refused(*found):
+    """Return a refused decision with these stages."""
+    return Decision(uuid="", decided_at_s=0.0, outcome="refused", request_id=0, stages=list(found))
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ((), ("none", "no_hosts")),
+        ((Stage("search", 0, 0, "lack 1 VCPU or more"),), ("none", "no_hosts")),
+        ((Stage("search", 4, 4, "lack 1 VCPU or more"),), ("none", "conflict")),
+        ((Stage("search", 9, 8, "lack trait A"), Stage("compute", 8, 0, "are down")), ("compute", "rule")),
+        ((Stage("search", 9, 1, "lack trait A"), Stage("compute", 1, 0, "are down")), ("search", "trait")),
+    ],
+)
+def test_refusal_is_classified_by_the_rule_that_rejected_the_most_hosts(found, expected):
+    assert classify_refusal(refused(*found)) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "subjects"),
+    [
+        ({"resources:VCPU": "9000"}, {"amount"}),
+        ({"resources:CUSTOM_GOLD": "1"}, {"class"}),
+        ({"trait:CUSTOM_A": "required"}, {"trait"}),
+        ({"trait:HW_CPU_X86_AVX2": "forbidden"}, {"trait", "amount"}),
+        ({"resources1:VCPU": "1", "resources2:VCPU": "1", "group_policy": "isolate"}, {"group"}),
+    ],
+)
+def test_class_of_each_search_reason_is_the_subject_of_its_check(query, subjects):
+    with roost_on() as roost:
+        roost.install(fleet(3, vcpus=4))
+        shape = roost.scheduler.shape(Request(flavor=Flavor(name="f", vcpus=1, memory_mb=1, extra_specs=query)))
+        checks = zip(shape.verdicts.checks(), shape.verdicts.subjects(), strict=True)
+        classes = {subject: classify_reason(Stage(rule, 1, 0, reason)) for (rule, reason), subject in checks}
+    searched = {subject: found for subject, found in classes.items() if subject not in {"rule", "hosts", "search"}}
+    # Amounts of a suffixed group are a class of their own, because one provider must have them together.
+    assert {found if found == "group" else subject for subject, found in searched.items()} == subjects
+    assert all(found in {subject, "group"} for subject, found in searched.items())

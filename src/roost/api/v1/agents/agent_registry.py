@@ -12,6 +12,7 @@ from roost.api.v1.agents.wakeups import Waiter, Wakeups
 from roost.conductor.agents import agent_protocol
 from roost.errors import RoostError, Unavailable
 from roost.model.work.orders import Poll, PollAnswer
+from roost.observe import work_metrics
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.placement.write_plan import Plan
@@ -96,6 +97,7 @@ class AgentRegistry:
     def _store(self, current: Current) -> None:
         hosts = frozenset(self._heartbeats)
         agent_protocol.beat(current, hosts, now_s=self.reader(current).now_s())
+        work_metrics.HEARTBEATS.inc(len(hosts))
         self._heartbeats -= hosts  # Only now: after a failed commit the same heartbeats are written again.
 
     def _start_refresh(self, loop: asyncio.AbstractEventLoop) -> None:

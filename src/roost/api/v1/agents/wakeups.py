@@ -8,7 +8,7 @@ from threading import Lock
 
 from roost.errors import Unavailable
 from roost.model.work.work_rows import AgentRow, OperationRow, OrderRow, Put
-from roost.observe import metrics
+from roost.observe import work_metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def key_of(operation_id: int) -> str:
 ORDERS = Topic(
     keys=_find_hosts,
     limit_message="{count:,} agents wait for orders (limit placement.agents_max)",
-    count=metrics.AGENTS_WAITING.set,
+    count=work_metrics.AGENTS_WAITING.set,
 )
 ENDS = Topic(keys=_find_ended, limit_message="{count:,} clients wait for operations")
 # Maximum number of awaited operations.

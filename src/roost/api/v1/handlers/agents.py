@@ -1,6 +1,7 @@
 """Agents: registration, reports, list, details and deregistration."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from roost.api.http import Response
 from roost.api.v1.call import Call, json_response, plan_response
@@ -15,6 +16,7 @@ from roost.model.host import HostFacts
 from roost.model.names import HOST_NAME_MAX, is_host_name, uuid_bytes, uuid_text
 from roost.model.work.orders import Registration
 from roost.model.work.work_rows import AgentRow
+from roost.observe import work_metrics
 from roost.placement.write_plan import Plan
 
 _DONE = Response(status=204)
@@ -50,7 +52,9 @@ def register(call: Call) -> Plan[Response] | Response:
         now_s=_now_s(call),
         down_time_s=down_time_of(call.product.settings),
     )
-    return plan_response(plan, json_response(plan.answer)) if isinstance(plan, Plan) else json_response(plan)
+    if not isinstance(plan, Plan):
+        return json_response(plan)
+    return replace(plan_response(plan, json_response(plan.answer)), on_commit=work_metrics.REGISTRATIONS.inc)
 
 
 def report(call: Call) -> Plan[Response] | Response:

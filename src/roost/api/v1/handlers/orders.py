@@ -1,5 +1,6 @@
 """Orders: delivery to polling agents, and replies."""
 
+from dataclasses import replace
 from functools import partial
 
 from roost.api.http import Response
@@ -13,7 +14,7 @@ from roost.errors import NotFound, RoostError, quote_value
 from roost.model.names import is_text, uuid_bytes
 from roost.model.work.orders import Acknowledgement, Answer, OrderAnswer, Poll, PollAnswer
 from roost.model.work.work_rows import OrderRow
-from roost.observe import log
+from roost.observe import log, work_metrics
 from roost.placement.write_plan import Plan
 
 # Maximum length of the addresses and disks that a target reports, in characters.
@@ -68,7 +69,8 @@ def answer(call: Call) -> Response | Plan[Response]:
     assert run is not None, "decoding validated it"
     result = agent_protocol.answer(reader, order.id, run=run, reply=stored, now_s=reader.now_s())
     if isinstance(result, Plan):
-        return plan_response(result, json_response(Acknowledgement(is_wanted=result.answer)))
+        count = work_metrics.ORDER_ANSWERS.labels(order.action, reply.outcome).inc
+        return replace(plan_response(result, json_response(Acknowledgement(is_wanted=result.answer))), on_commit=count)
     return json_response(Acknowledgement(is_wanted=result))
 
 

@@ -3,7 +3,10 @@ import threading
 
 import pytest
 
-from roost.api.probes import HealthCheck, Probes
+from roost.api.health.probes import HealthCheck, Probes
+from roost.api.health.readiness import Readiness
+from roost.errors import Unavailable
+from roost.model.settings.monitoring_settings import Monitoring
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.store.memory_store import MemoryStore
@@ -46,7 +49,7 @@ def gate(serving):
 
 def test_health_is_reported_while_the_thread_is_busy(serving, gate):
     async def watch():
-        probes = Probes(HealthCheck(serving), serving)
+        probes = Probes(HealthCheck(serving), serving, readiness=Readiness(serving, limits=Monitoring))
         response = await get(probes)
         while "busy" not in response[1]:
             response = await get(probes)
@@ -64,6 +67,14 @@ def test_health_is_reported_while_the_thread_is_busy(serving, gate):
 def test_unresponsive_thread_is_reported_as_a_problem(serving):
     problem = asyncio.run(HealthCheck(serving, dead_s=0.0)())
     assert problem.startswith("the serving thread has not answered for")
+
+
+def test_unreadable_database_does_not_end_the_life_of_a_process(serving, monkeypatch):
+    def fail():
+        raise Unavailable("the database does not answer")
+
+    monkeypatch.setattr(serving._current.store, "changes", fail)
+    assert asyncio.run(HealthCheck(serving)()) is None
 
 
 def test_stopped_thread_is_a_problem_at_once(serving):

@@ -1,13 +1,15 @@
-"""Health and metrics, for monitoring."""
+"""Liveness, readiness and metrics, for monitoring."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import Future
 
 from roost.api.asgi import Scope
+from roost.api.health.readiness import ReadReadiness
 from roost.api.http import Receive, Send
-from roost.errors import RoostError
-from roost.observe import metrics
+from roost.errors import RoostError, Unavailable
+from roost.observe import exposition
+from roost.observe.families import Area
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 
@@ -21,7 +23,9 @@ _BUSY_S = 0.1
 
 
 class HealthCheck:
-    """Checks that the serving thread reads new commits from the database and answers; one check runs at a time.
+    """Checks that the serving thread answers; one check runs at a time.
+
+    A failure of the database is no problem here, because a restart of the process would not help; see ``Readiness``.
 
     Args:
         serving: the thread.
@@ -37,24 +41,24 @@ class HealthCheck:
     async def __call__(self) -> str | None:
         """Return the problem in one sentence; None: no known problem."""
         loop = asyncio.get_running_loop()
-        try:
-            if self._pending is None:
-                outcome: Future[str] = Future()
+        if self._serving.is_stopped:
+            return self._serving.problem or "the server is stopping"
+        if self._pending is None:
+            outcome: Future[str] = Future()
+            try:
                 self._serving.submit(_confirm, outcome)
-                self._pending, self._submitted_s = asyncio.wrap_future(outcome), loop.time()
-            pending = self._pending
-            await asyncio.wait((pending,), timeout=_WAIT_S)
-            if not pending.done():
-                waited_s = loop.time() - self._submitted_s
-                problem = f"the serving thread has not answered for {waited_s:.0f} s"
-                return problem if waited_s >= self._dead_s else None
-            self._pending = None
-            pending.result()
-        except RoostError as error:
-            return str(error)
-        except Exception as error:  # noqa: BLE001  # monitoring must see every problem
-            return f"internal error: {error!r}"
-        return None
+            except Unavailable:  # The queue is full: the thread answers as long as its present group ends.
+                busy_s = self._serving.busy_s
+                return None if busy_s < self._dead_s else f"the serving thread has been busy for {busy_s:.0f} s"
+            self._pending, self._submitted_s = asyncio.wrap_future(outcome), loop.time()
+        await asyncio.wait((self._pending,), timeout=_WAIT_S)
+        if not self._pending.done():
+            waited_s = loop.time() - self._submitted_s
+            problem = f"the serving thread has not answered for {waited_s:.0f} s"
+            return problem if waited_s >= self._dead_s else None
+        finished, self._pending = self._pending, None
+        error = finished.exception()
+        return None if error is None or isinstance(error, RoostError) else f"internal error: {error!r}"
 
 
 def _confirm(_current: Current) -> str:
@@ -62,11 +66,13 @@ def _confirm(_current: Current) -> str:
 
 
 class Probes:
-    """``/healthz`` and ``/metrics`` as an ASGI application.
+    """``/healthz``, ``/readyz`` and ``/metrics`` as an ASGI application.
 
     Args:
         health: returns the problem in one sentence; None: no problem.
+        readiness: returns the results of the checks of readiness.
         serving: the serving thread, to report how long it is busy; None: it is in another process.
+        areas: areas of the metrics to show.
         others: further paths, for the list of paths in a 404.
         note: returns a sentence for a healthy server; empty: none.
     """
@@ -76,11 +82,14 @@ class Probes:
         health: Health,
         serving: Serving | None = None,
         *,
+        readiness: ReadReadiness,
+        areas: Collection[Area] = exposition.ALL_AREAS,
         others: Sequence[str] = (),
         note: Callable[[], str] = lambda: "",
     ) -> None:
         self._health, self._serving, self._note = health, serving, note
-        *first, last = *others, "/healthz", "/metrics"
+        self._readiness, self._areas = readiness, areas
+        *first, last = *others, "/healthz", "/readyz", "/metrics"
         self._not_found = f"the paths are {', '.join(first)} and {last}\n".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,8 +104,11 @@ class Probes:
             if note := self._note():
                 text += f"{note}\n"
             status, body = (200, text.encode()) if problem is None else (503, f"{problem}\n".encode())
+        elif scope["path"] == "/readyz":
+            report = await self._readiness()
+            status, body, content_type = 200 if report.is_ready else 503, report.body(), "application/json"
         elif scope["path"] == "/metrics":
-            status, body, content_type = 200, metrics.text(), metrics.CONTENT_TYPE
+            status, body, content_type = 200, exposition.text(self._areas), exposition.CONTENT_TYPE
         else:
             status, body = 404, self._not_found
         headers = [(b"content-type", content_type.encode()), (b"content-length", str(len(body)).encode())]

@@ -1,0 +1,6 @@
+"""Metrics of the whole fleet and database, and the checks of a process.
+
+``surveyor``: surveys in a thread beside the one that decides.
+``samples``: the metrics of a survey.
+``checks``: health, readiness, and their paths.
+"""

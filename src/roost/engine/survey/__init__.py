@@ -1,0 +1,1 @@
+"""Sums over the fleet for monitoring: ``fleet_sums``."""

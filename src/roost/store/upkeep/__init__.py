@@ -1,0 +1,5 @@
+"""Monitoring of a database beside its servers.
+
+``row_counts``: numbers of rows and bytes.
+``upkeep_rows``: the record of the last audit and backup.
+"""
