@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from socket import socket
 from typing import TYPE_CHECKING, Any
 
@@ -144,12 +145,9 @@ def serve_sites(
     try:
         limits, checks = settings().placement, Checks(serving, settings=settings, conductor=conductor)
         connections = Connections(fit_connections(limits.connections_max))
-        servers = [
-            Server(site.application, site.listener, limits, connections=connections, tls=site.tls)
-            for site in sites(serving, checks)
-        ]
+        build = partial(Server, settings=limits, connections=connections)
+        servers = [build(site.application, site.listener, tls=site.tls) for site in sites(serving, checks)]
         surveyor.start()
-
         pending = [on_ready]  # The first call of ``watch_thread`` follows the setup of the signal handlers.
 
         async def watch_thread() -> None:
