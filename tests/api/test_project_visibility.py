@@ -34,7 +34,7 @@ OBJECT_METHODS = {
     "/operations/{id}": "GET",
     "/groups/{uuid}": "GET",
 }
-LISTS = ("/instances", "/decisions", "/groups")
+LISTS = ("/instances", "/decisions", "/groups", "/changes")
 SHARED_PATHS = {"/flavors", "/flavors/{name}", "/images", "/images/{name}"}
 
 

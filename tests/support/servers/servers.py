@@ -95,7 +95,7 @@ class RunningServer:
 
     @property
     def problems(self):
-        """The lines of standard error so far, except those about the acts of clients, and of the level info."""
+        """The lines of standard error so far, except of level info, stories, and refused clients."""
         return [line for line in self.errors if not _HARMLESS.search(line)]
 
 
@@ -110,7 +110,7 @@ def read_all(client):
     return found
 
 
-_HARMLESS = re.compile(r'"level":"info"|"event":"(login|access)_refused"')
+_HARMLESS = re.compile(r'"level":"info"|"event":"(login_refused|access_refused|story)"')
 
 
 @contextmanager

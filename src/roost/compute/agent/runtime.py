@@ -384,6 +384,7 @@ class AgentRuntime:
     def _poll(self, agents: Sequence[RunningAgent], stop: threading.Event) -> None:
         try:
             while not stop.is_set():
+                log.write_repetitions()
                 with self._changed:
                     polling = [part for each in agents if (part := each.agent.poll_part()) is not None]
                     if not polling:
