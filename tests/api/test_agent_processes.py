@@ -144,7 +144,9 @@ def test_periodic_reshape_setting_ends_the_agent_or_only_logs(server, tmp_path, 
     (tmp_path / "later.py").write_text(LATE_RESHAPE)
     (tmp_path / "later-1.dist-info").mkdir()
     (tmp_path / "later-1.dist-info" / "entry_points.txt").write_text("[roost.drivers]\nlater = later:make\n")
-    settings = f'[agent]\nupdate_s = 0.2\nupdate_retry_s = 0.2\nperiodic_reshape = "{periodic_reshape}"\n[log]\nrepeat_s = 0\n'
+    settings = (
+        f'[agent]\nupdate_s = 0.2\nupdate_retry_s = 0.2\nperiodic_reshape = "{periodic_reshape}"\n[log]\nrepeat_s = 0\n'
+    )
     (tmp_path / "roost.toml").write_text(settings)
     options = ("--driver", "later", "--host", "host-1", "--config", tmp_path / "roost.toml")
     message = "VGPU of node host-1 must move to other providers or classes, with their allocations"

@@ -246,7 +246,7 @@ def test_group_lists_its_members(own):
     decision = create(own, "/decisions", {**SMALL, "count": 2, "group": "apart"})
     shown = own.get(f"/groups/{apart['uuid']}").json
     assert shown["members"] == [
-        {"instance_uuid": pick["instance_uuid"], "host": pick["host"], "node": pick["node"]}
+        {"instance_uuid": pick["instance_uuid"], "name": "", "host": pick["host"], "node": pick["node"]}
         for pick in decision["picks"]
     ]
     assert own.get("/groups?name=apart&policy=anti-affinity").json["groups"] == [{**apart, "member_count": 2}]

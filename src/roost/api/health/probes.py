@@ -51,13 +51,15 @@ class HealthCheck:
                 busy_s = self._serving.busy_s
                 return None if busy_s < self._dead_s else f"the serving thread has been busy for {busy_s:.0f} s"
             self._pending, self._submitted_s = asyncio.wrap_future(outcome), loop.time()
-        await asyncio.wait((self._pending,), timeout=_WAIT_S)
-        if not self._pending.done():
+        pending = self._pending  # Several callers may wait for it; the first to continue forgets it.
+        await asyncio.wait((pending,), timeout=_WAIT_S)
+        if not pending.done():
             waited_s = loop.time() - self._submitted_s
             problem = f"the serving thread has not answered for {waited_s:.0f} s"
             return problem if waited_s >= self._dead_s else None
-        finished, self._pending = self._pending, None
-        error = finished.exception()
+        if self._pending is pending:
+            self._pending = None
+        error = pending.exception()
         return None if error is None or isinstance(error, RoostError) else f"internal error: {error!r}"
 
 

@@ -97,14 +97,16 @@ class Readiness:
             except Unavailable:
                 return  # The other checks report a full queue, and a thread that has ended.
             self._pending, self._submitted_s = asyncio.wrap_future(outcome), loop.time()
-        if self._pending is None:
+        pending = self._pending  # Several callers may wait for it; the first to continue forgets it.
+        if pending is None:
             return
-        await asyncio.wait((self._pending,), timeout=_WAIT_S)
-        if not self._pending.done():
+        await asyncio.wait((pending,), timeout=_WAIT_S)
+        if not pending.done():
             return
-        finished, self._pending = self._pending, None
+        if self._pending is pending:
+            self._pending = None
         try:
-            self._read_problem = finished.result()
+            self._read_problem = pending.result()
         except Exception:  # noqa: BLE001  # monitoring must see every problem
             # The error may contain the address of the database, and this path needs no authentication.
             self._read_problem = "the last read failed; see the log"

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from roost.api.health.probes import HealthCheck
 from roost.api.health.readiness import Readiness
 from roost.errors import StoreBroken, Unavailable
 from roost.model.settings.monitoring_settings import Monitoring
@@ -142,3 +143,12 @@ def test_conductor_counts_only_where_it_is_given(serving):
         return await readiness()
 
     assert asyncio.run(watch()).checks["conductor"].ok is False
+
+
+def test_concurrent_checks_share_one_question_to_the_thread(serving):
+    async def ask(check):
+        return await asyncio.gather(*(check() for _ in range(5)))
+
+    assert asyncio.run(ask(HealthCheck(serving))) == [None] * 5
+    reports = asyncio.run(ask(Readiness(serving, limits=Monitoring)))
+    assert [report.is_ready for report in reports] == [True] * 5
