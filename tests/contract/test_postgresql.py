@@ -8,15 +8,16 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from roost.errors import StoreBroken, StoreGone, StoreOutdated, Unavailable
+from roost.errors import StoreBroken, StoreBusy, StoreGone, StoreOutdated, Unavailable
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.model.writes import PutDocument, PutInventories
 from roost.store.audit import audit
-from roost.store.backends import open_store, upgrade
+from roost.store.backends import open_store, upgrade, version_of
 from roost.store.postgresql import store as postgresql_store
 from roost.store.postgresql.store import PostgresStore
 from roost.store.postgresql.upgrade import upgrade_postgresql
 from roost.store.rules.codec import encode_writes
+from roost.store.rules.schema import SCHEMA_VERSION
 from tests.contract.stores import (
     VCPU,
     claim,
@@ -31,6 +32,7 @@ from tests.contract.stores import (
     uuid_of,
 )
 from tests.support.databases import postgres
+from tests.support.wait import wait_until
 
 
 @pytest.fixture
@@ -203,6 +205,38 @@ def test_load_waits_for_a_server_that_returns():
             assert loads == [[]]
     finally:
         server.stop()
+
+
+def test_upgrade_is_refused_while_a_process_is_connected(postgres_server):
+    with postgres.fresh_database(postgres_server) as url, closing(PostgresStore(url)):
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("UPDATE alembic_version SET version_num = '0001'")
+        with pytest.raises(StoreBusy, match=r"are connected to .*, from this machine: stop all of them"):
+            upgrade(url)
+        assert version_of(url) == "0001"
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("UPDATE alembic_version SET version_num = %s", (SCHEMA_VERSION,))
+        upgrade(url)  # The schema is current, so processes may stay.
+
+
+def test_upgrade_succeeds_after_the_last_process_has_ended(postgres_server):
+    with postgres.fresh_database(postgres_server) as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+        upgrade_postgresql(url, to="0001")
+        with psycopg.connect(url, application_name="roost 0123456789abcdef"), pytest.raises(StoreBusy):
+            upgrade(url)
+
+        def is_upgraded():
+            try:
+                upgrade(url)
+            except StoreBusy:  # The server has not ended the connection yet.
+                return False
+            return True
+
+        wait_until(is_upgraded)
+        assert version_of(url) == SCHEMA_VERSION
 
 
 def test_empty_database_gets_its_tables_and_an_old_one_is_refused(postgres_server):

@@ -35,7 +35,11 @@ def version_of(url: str) -> str | None:
 
 
 def upgrade(url: str, *, settings: Settings = DEFAULTS) -> None:
-    """Run the missing migrations."""
+    """Run the missing migrations.
+
+    Raises:
+        StoreBusy: processes are connected to the database.
+    """
     from roost.store.postgresql.upgrade import upgrade_postgresql  # slow to import
 
     version = version_of(url)
@@ -43,7 +47,7 @@ def upgrade(url: str, *, settings: Settings = DEFAULTS) -> None:
         check_version(version, "the PostgreSQL database")
         return
     with translate_errors():
-        upgrade_postgresql(url, deadline_s=settings.bulk_deadline_s)
+        upgrade_postgresql(url, deadline_s=settings.bulk_deadline_s, is_in_use=version is not None)
 
 
 def _version(connection: Connection) -> str | None:
