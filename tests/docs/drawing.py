@@ -80,8 +80,9 @@ def terminal(text: str, *, columns: int = 112) -> str:
     """Return a picture of a terminal with a text; a line that begins with ``$`` is a command."""
     lines = [part for line in text.rstrip("\n").split("\n") for part in textwrap.wrap(line, columns, **_WRAP) or [""]]
     width, height = round(columns * _CELL_PX) + 40, len(lines) * _LINE_PX + 56
+    size = f'viewBox="0 0 {width} {height}" width="{width}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img" xml:space="preserve">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" xml:space="preserve">',
         f"  <title>{escape(lines[0])}</title>",
         f"  <desc>{escape(text)}</desc>",
         "  <style>text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #d7dee6; white-space: pre }",
