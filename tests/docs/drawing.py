@@ -1,5 +1,6 @@
 """Drawings of boxes and arrows as SVG: text in the repository, without a font, a script or an address."""
 
+import textwrap
 from html import escape
 
 _STYLE = """
@@ -21,6 +22,9 @@ _STYLE = """
 _LINE_PX = 18
 # A generous width of a character, so that a text that fits here fits with every font.
 _TITLE_PX, _NOTE_PX = 8.2, 6.8
+# The width of a character of a terminal.
+_CELL_PX = 7.8
+_WRAP = {"subsequent_indent": "  ", "drop_whitespace": False, "replace_whitespace": False}
 
 
 class Drawing:
@@ -70,3 +74,26 @@ class Drawing:
     def svg(self) -> str:
         """Return the picture."""
         return "\n".join([*self._parts, "</svg>"]) + "\n"
+
+
+def terminal(text: str, *, columns: int = 112) -> str:
+    """Return a picture of a terminal with a text; a line that begins with ``$`` is a command."""
+    lines = [part for line in text.rstrip("\n").split("\n") for part in textwrap.wrap(line, columns, **_WRAP) or [""]]
+    width, height = round(columns * _CELL_PX) + 40, len(lines) * _LINE_PX + 56
+    size = f'viewBox="0 0 {width} {height}" width="{width}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" xml:space="preserve">',
+        f"  <title>{escape(lines[0])}</title>",
+        f"  <desc>{escape(text)}</desc>",
+        "  <style>text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #d7dee6; white-space: pre }",
+        "  .command { fill: #8fd694; font-weight: 600 } .result { fill: #ffcf70 }</style>",
+        f'  <rect width="{width}" height="{height}" rx="10" fill="#1c2733"/>',
+        *(f'  <circle cx="{x}" cy="20" r="6" fill="#51606e"/>' for x in (24, 44, 64)),
+    ]
+    for number, line in enumerate(lines):
+        kind = "command" if line.startswith("$ ") else "result" if line.startswith(("refused:", "any one of")) else ""
+        # The length keeps columns aligned in every font.
+        length = f' textLength="{round(len(line) * _CELL_PX)}" lengthAdjust="spacingAndGlyphs"' if line else ""
+        label = f' class="{kind}"' if kind else ""
+        parts.append(f'  <text x="20" y="{52 + number * _LINE_PX}"{label}{length}>{escape(line)}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"

@@ -1,6 +1,7 @@
 """The pictures of the documents: the processes, the way of a request, a build, and the data."""
 
-from tests.docs.drawing import Drawing
+from tests.docs.documents import ROOT
+from tests.docs.drawing import Drawing, terminal
 
 _PIPELINE = (
     ("shape", "compile the rules;", "kept for its equals"),
@@ -30,12 +31,13 @@ _BUILD = (
 
 
 def pictures() -> dict[str, str]:
-    """Return all pictures by the names of their files."""
+    """Return all pictures by the names of their files. The terminal shows the golden file of the demo's test."""
     return {
         "processes.svg": _processes(),
         "decision.svg": _decision(),
         "build.svg": _build(),
         "data.svg": _data(),
+        "why.svg": _why(),
     }
 
 
@@ -165,3 +167,8 @@ def _data() -> str:
     drawing.arrow((480, 370), (480, 392))
     drawing.arrow((800, 370), (800, 392))
     return drawing.svg()
+
+
+def _why() -> str:
+    output = (ROOT / "tests" / "golden" / "files" / "why.txt").read_text(encoding="utf-8")
+    return terminal(f"$ roost why last-refused --data /tmp/roost-demo-1\n{output}")

@@ -79,7 +79,7 @@ def compare(
         results: folder for the results of finished runs; runs with a result there are not repeated.
             None: a temporary folder.
         data: folder for one database per run; None: in memory.
-        progress: called with the finished and expected acts of all missing runs.
+        progress: called with the finished and expected requests of all missing runs.
 
     Raises:
         BadRequest: fewer than 1 job, or a policy or seed is missing or repeated.

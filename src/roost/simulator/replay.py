@@ -17,7 +17,7 @@ from roost.simulator.workload import Workload
 
 CHUNK = 64  # acts per call of the scheduler; they share a commit
 
-Progress = Callable[[int, int], None]  # finished acts, all acts
+Progress = Callable[[int, int], None]  # finished requests, all requests
 
 
 class ReplayTarget(Protocol):
@@ -69,6 +69,7 @@ def replay(
     install_s = elapsed_s() - start_s
     tally, sampler = _Tally(), Sampler(workload, target)
     acts = [event.act for event in workload.events]
+    requests = sum(isinstance(act, Request) for act in acts)
     for first in range(0, len(acts), chunk):
         part = acts[first : first + chunk]
         start_s = elapsed_s()
@@ -78,8 +79,8 @@ def replay(
         used = target.utilisation()
         tally.record_peaks(used)
         sampler.sample(first + len(part), counters=tally, used=used)
-        if progress is not None:
-            progress(first + len(part), len(acts))
+        if progress is not None and requests:
+            progress(len(tally.decision_s), requests)
     return _report(workload, target, tally=tally, sampler=sampler, install_s=install_s)
 
 

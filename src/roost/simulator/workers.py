@@ -25,7 +25,7 @@ def run_all(runs: Sequence[Run], *, jobs: int, progress: Progress | None = None)
 
     Args:
         jobs: parallel processes, >= 1; with 1 job or 1 run, this process executes the runs.
-        progress: called with the finished and expected acts of all runs; its exception ends the work.
+        progress: called with the finished and expected requests of all runs; its exception ends the work.
 
     Raises:
         RoostError: the error of the first failed run; others are stopped, and finished runs keep their results.

@@ -24,7 +24,7 @@ def run_main(capsys, monkeypatch, *words):
 
 
 def without_progress(text):
-    return [line for line in text.splitlines() if not line.startswith("replay: ")]
+    return [line for line in text.splitlines() if not line.startswith(("replay: ", "requests: "))]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_signal_during_a_demo_leaves_no_temporary_folder(tmp_path, number):
     ) as process:
         assert process.stderr is not None
         try:
-            assert process.stderr.readline().startswith("replay: ")
+            assert process.stderr.readline().startswith("requests: ")
             assert len(list(tmp_path.iterdir())) == 1
             process.send_signal(number)
             assert "".join(without_progress(process.stderr.read())) == ""

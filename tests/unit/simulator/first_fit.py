@@ -5,6 +5,7 @@ from itertools import count
 
 import numpy as np
 
+from roost.engine.columns.state import State
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.fleet import Departure, Fleet
 from roost.model.provider import ProviderSpec
@@ -17,6 +18,7 @@ class FirstFit:
     """Implements ``Scheduling`` for flavors, resource groups, required traits and isolation."""
 
     def __init__(self):
+        self.state = State()  # has only the limit of searches
         self.chunks: list[int] = []
         self.claims: dict[str, Claim] = {}
         self.free: Claim = {}

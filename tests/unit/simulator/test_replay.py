@@ -65,11 +65,11 @@ def test_peak_use_is_sampled_between_chunks():
     assert (use.peak, use.used) == (6, 2)
 
 
-def test_acts_are_sent_in_chunks_and_progress_is_reported():
+def test_acts_are_sent_in_chunks_and_progress_counts_requests():
     scheduling, progress = FirstFit(), []
     replay(small_workload(), scheduling, chunk=4, progress=lambda done, total: progress.append((done, total)))
     assert scheduling.chunks == [4, 2]
-    assert progress == [(4, 6), (6, 6)]
+    assert progress == [(4, 5), (5, 5)]
 
 
 def test_a_chunk_below_one_is_refused():

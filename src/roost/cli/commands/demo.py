@@ -1,50 +1,60 @@
 """``roost demo``: place requests on a generated fleet, and explain a refusal."""
 
 import os
+import shlex
+import shutil
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from roost.cli.options import PATH
 from roost.cli.text.decide_text import stage_lines
 from roost.cli.text.progress import progress_bar
 from roost.cli.text.replay_text import to_text
 from roost.cli.text.tables import Table, align
 from roost.cli.views.findings_view import format_finding
 from roost.engine.columns.types import Amounts
+from roost.errors import Conflict
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
+from roost.scheduler.pipeline.budget import lift_search_limit
 from roost.simulator.replay import ReplayTarget
 from roost.simulator.replay import replay as run_replay
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
 
-_RECIPE = Recipe()
+# A fleet that these requests almost fill, so that many refusals are about resources.
+_RECIPE = Recipe(hosts=100, requests=3_000)
 
 
 @click.command("demo", short_help="Place requests on a generated fleet.")
 @click.option("--host-count", default=_RECIPE.hosts, show_default=True, help="Number of hosts.")
 @click.option("--requests", default=_RECIPE.requests, show_default=True, help="Number of requests.")
 @click.option("--seed", default=_RECIPE.seed, show_default=True, help="Seed of the generator.")
-def demo(*, host_count: int, requests: int, seed: int) -> None:
-    """Place a generated workload with the real scheduler, in a temporary SQLite database.
+@click.option("--data", type=PATH, metavar="FOLDER", help="Folder for a new database.  [a new temporary folder]")
+def demo(*, host_count: int, requests: int, seed: int, data: Path | None) -> None:
+    """Place a generated workload with the real scheduler, in a new SQLite database.
 
     A request counts as placed after the commit of its claim. Print a report, one granted and one refused decision, and
-    the result of an audit of the database.
+    the result of an audit of the database. The database stays, and the last lines are commands to explore it.
     """
     from roost.app import audit_path, open_roost
 
     workload = generate(Recipe(hosts=host_count, requests=requests, seed=seed), Options())
-    with tempfile.TemporaryDirectory(prefix="roost-demo-") as folder:
+    with _new_folder(data) as folder:
         with (
-            open_roost(None, Path(folder), environ=os.environ, is_scratch=True) as roost,
-            progress_bar("replay") as progress,
+            open_roost(None, folder, environ=os.environ, is_scratch=True) as roost,
+            lift_search_limit(roost.state),
+            progress_bar("requests") as progress,
         ):
             recorder = _SampleRecorder(roost)
             report = run_replay(workload, recorder, progress=progress)
-        findings = audit_path(Path(folder))
+        findings = audit_path(folder)
     click.echo(to_text(report), nl=False)
     if recorder.granted is not None:
         click.echo(f"\nA granted decision:\n{_format_granted(recorder.granted)}")
@@ -52,9 +62,46 @@ def demo(*, host_count: int, requests: int, seed: int) -> None:
         click.echo(f"\nA refused decision:\n{_format_refused(recorder.refused)}")
     for finding in findings:
         click.echo(f"audit: {format_finding(finding)}", err=True)
-    click.echo(f"\nAudit of the database: {len(findings):,} findings.")
+    click.echo(f"\nAudit of the database: {len(findings):,} findings.\n\n{_next_commands(folder, recorder)}")
     if findings:
         raise click.ClickException("the database breaks a rule")
+
+
+@contextmanager
+def _new_folder(data: Path | None) -> Iterator[Path]:
+    """Yield a folder without a database. A temporary one is deleted after an error, and stays otherwise.
+
+    Raises:
+        Conflict: the folder has a database already.
+    """
+    from roost.app import exists
+
+    if data is not None:
+        if exists(data / "roost.db"):
+            raise Conflict(f"{data} has a database already: name another folder with --data")
+        yield data
+        return
+    folder = Path(tempfile.mkdtemp(prefix="roost-demo-"))
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _next_commands(folder: Path, recorder: "_SampleRecorder") -> str:
+    """Return the commands to try next, as they can be typed in this shell."""
+    program = "roost"
+    if shutil.which(program) is None:
+        is_script = Path(sys.argv[0]).name == program
+        program = shlex.quote(sys.argv[0]) if is_script else f"{shlex.quote(sys.executable)} -m roost"
+    data = f"--data {shlex.quote(str(folder))}"
+    lines = [f"The database stays in {folder}. Try next:"]
+    if recorder.refused is not None:
+        lines.append(f"  {program} why last-refused {data}")
+    lines.append(f"  {program} capacity --flavor vcpus=4,memory_mb=8192,root_gb=80 {data}")
+    lines.append(f"  {program} host list {data}")
+    return "\n".join(lines)
 
 
 class _SampleRecorder:

@@ -22,6 +22,7 @@ from roost.cli.options import PATH, nova_conf
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.progress import progress_bar
 from roost.cli.text.replay_text import to_text
+from roost.scheduler.pipeline.budget import lift_search_limit
 from roost.simulator.replay import CHUNK, ReplayTarget
 from roost.simulator.replay import replay as run_replay
 from roost.simulator.report import json_file
@@ -147,7 +148,10 @@ def _open_target(config: Path | None, data: Path | None, *, is_in_memory: bool) 
     from roost.app import open_roost
 
     if is_in_memory or data is not None:
-        with open_roost(config, data, environ=os.environ, is_scratch=True) as roost:
+        with (
+            open_roost(config, data, environ=os.environ, is_scratch=True) as roost,
+            lift_search_limit(roost.state),
+        ):
             yield roost
         return
     # A settings file in a usual place may name a production database: never replay a trace on it.
@@ -155,5 +159,6 @@ def _open_target(config: Path | None, data: Path | None, *, is_in_memory: bool) 
     with (
         tempfile.TemporaryDirectory(prefix="roost-replay-") as folder,
         open_roost(config, Path(folder), environ=os.environ, is_scratch=is_scratch) as roost,
+        lift_search_limit(roost.state),
     ):
         yield roost
