@@ -26,7 +26,7 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: attack dist help wheels demo docs test test-all check tidy format sim reference reference-nova differential openstack libvirt prometheus soak bench bench-agents bench-peers parity golden lock clean
+.PHONY: attack dist help wheels demo docs test test-all check tidy format sim reference reference-nova differential openstack libvirt servers soak bench bench-agents bench-peers parity golden lock clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,9 +86,8 @@ openstack: $(DEV) ## install the openstack client into .cache, for the tests tha
 libvirt: $(DEV) ## install libvirt and QEMU, where apt and root are there, for the tests of that driver
 	@$(BIN)/python -m tests.support.agents.libvirt_packages
 
-# As for libvirt: where the package cannot be had, the tests of the board and the alerts on a real server are skipped.
-prometheus: $(DEV) ## install Prometheus, where apt and root are there, for the tests of alerts and board
-	@$(BIN)/python -m tests.support.servers.prometheus
+servers: $(DEV) ## install Prometheus, nginx and HAProxy, where apt and root are there, for the tests of deploy
+	@$(BIN)/python -m tests.support.debian_packages
 
 bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows it)
 	$(BIN)/python -m bench.run $(BENCH_ARGS)

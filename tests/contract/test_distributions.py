@@ -108,8 +108,8 @@ def installed(archives, tmp_path):
         roost = Installed(environment, tmp_path, stack)
         command = [environment / "bin" / "python", *_PIP, "install", "--constraint", locked, requirement]
         run = subprocess.run(command, env=roost.environ, capture_output=True, text=True, check=False, cwd=tmp_path)
-        if run.returncode and _OFFLINE.search(run.stderr):
-            pytest.skip("the packages that Roost needs cannot be downloaded: no package index answers")
+        if run.returncode and _OFFLINE.search(run.stderr) and "CI" not in os.environ:
+            pytest.skip("no package index answers, so pip cannot download the packages that Roost needs")
         assert run.returncode == 0, run.stderr
         yield roost
 

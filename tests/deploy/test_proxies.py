@@ -12,6 +12,7 @@ from contextlib import closing
 
 import pytest
 
+from tests.support.debian_packages import HOW_TO_INSTALL
 from tests.support.fleets.products import ROOT, command, environ, kill
 from tests.support.servers.certificates import Authority, needs_openssl
 from tests.support.servers.servers import ADMIN, serve
@@ -96,7 +97,7 @@ PROXIES = {"nginx": ("nginx.conf", nginx_command), "haproxy": ("haproxy.cfg", ha
 def proxy(request, server, authority, tmp_path):
     """The port of a running proxy in front of the server."""
     if shutil.which(request.param) is None:
-        pytest.skip(f"{request.param} is not installed")
+        pytest.skip(f"{request.param} is not installed: {HOW_TO_INSTALL}")
     example, prepare = PROXIES[request.param]
     port = free_port()
     text = adapt(

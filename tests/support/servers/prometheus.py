@@ -1,8 +1,7 @@
-"""A Prometheus server of the distribution: its package, and a process that scrapes one server of Roost."""
+"""A Prometheus server of the distribution that scrapes one server of Roost."""
 
 import http.client
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -11,11 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.agents.libvirt_packages import run
+from tests.support import debian_packages
 from tests.support.wait import wait_until
 
-PACKAGE = "prometheus"
-HOW_TO_INSTALL = "Prometheus is not installed: `make prometheus` installs it"
+HOW_TO_INSTALL = f"Prometheus is not installed: {debian_packages.HOW_TO_INSTALL}"
 
 
 class Prometheus:
@@ -88,19 +86,3 @@ def _free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
-
-
-def main() -> None:
-    """Install the package if possible; print whether its tests run."""
-    problem = ""
-    if shutil.which(PACKAGE) is None:
-        if shutil.which("apt-get") is None or os.geteuid() != 0:
-            problem = "it cannot be installed without root and apt-get"
-        else:
-            run("apt-get", "update")  # If this fails, old package lists may still work.
-            problem = run("apt-get", "install", "--yes", "--no-install-recommends", PACKAGE)
-    print(f"The tests on a real Prometheus are skipped: {problem}" if problem else "Prometheus is installed")
-
-
-if __name__ == "__main__":
-    main()
