@@ -56,6 +56,7 @@ class _LazyGroup(click.Group):
         "conductor": "roost.cli.commands.conductor",
         "config": "roost.cli.commands.config",
         "db": "roost.cli.commands.db",
+        "decision": "roost.cli.commands.decision",
         "decide": "roost.cli.commands.decide",
         "demo": "roost.cli.commands.demo",
         "events": "roost.cli.commands.events",
@@ -67,12 +68,15 @@ class _LazyGroup(click.Group):
         "import": "roost.cli.commands.import_",
         "instance": "roost.cli.instance.instance",
         "migration": "roost.cli.commands.migration",
+        "operation": "roost.cli.commands.operation",
         "placement": "roost.cli.commands.placement",
         "policy": "roost.cli.commands.policy",
         "replay": "roost.cli.commands.replay",
+        "service": "roost.cli.commands.service",
         "token": "roost.cli.commands.token",
         "up": "roost.cli.commands.up",
         "why": "roost.cli.commands.why",
+        "zone": "roost.cli.commands.zone",
     }
 
     def list_commands(self, ctx: click.Context) -> list[str]:

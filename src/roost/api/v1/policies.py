@@ -38,7 +38,7 @@ _POLICIES: Mapping[str, str] = {
     """,
     "reader_api": """
         changes:list decisions:list decisions:show decisions:why decisions:replay groups:list groups:show instances:list
-        instances:show operations:show flavors:list flavors:show images:list images:show
+        instances:show operations:list operations:show flavors:list flavors:show images:list images:show
     """,
 }
 DEFAULTS: Mapping[str, str] = {

@@ -1,9 +1,13 @@
-"""Lists of decisions."""
+"""Decisions: the list, and one decision with its hosts and stages."""
 
+from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
+from roost.cli.output.age import format_time_and_age
 from roost.cli.output.list_view import Column, ListView, Row, field
-from roost.cli.text.plain_text import format_time
+from roost.cli.output.sections import field_lines, table_section
+from roost.cli.text.plain_text import escape_text, format_time
 
 _HOSTS_SHOWN = 3
 
@@ -33,3 +37,42 @@ DECISIONS = ListView(
         Column(name="result", head="hosts or reason", value=_result, kind="prose"),
     ),
 )
+_HOSTS = ListView(
+    nouns="hosts",
+    columns=(
+        Column(name="instance", value=lambda row: row["instance_uuid"] or "alternate", kind="keep"),
+        field("host"),
+        field("node"),
+        field("cell"),
+    ),
+)
+_STAGES = ListView(
+    nouns="stages",
+    columns=(field("rule"), field("before"), field("after"), field("reason", head="refused hosts", kind="prose")),
+)
+
+
+def decision_lines(decision: Mapping[str, Any]) -> list[str]:
+    """Return one decision as sections: fields, hosts, alternates and stages."""
+    summary = {
+        "uuid": decision["uuid"],
+        "decided": format_time_and_age(decision["decided_at_s"]),
+        "outcome": decision["outcome"],
+        "reason": decision["reason"],
+        "instances": decision["count"],
+        "project": decision.get("project_id"),
+        "user": decision.get("user_id"),
+    }
+    hosts = [*decision["picks"], *chain.from_iterable(decision["alternates"].values())]
+    lines = [*field_lines(summary), *table_section("hosts", _HOSTS, hosts)]
+    return [*lines, *stage_section(decision), *warning_lines(decision)]
+
+
+def stage_section(decision: Mapping[str, Any]) -> list[str]:
+    """Return the stages of a decision as a section."""
+    return table_section("stages", _STAGES, decision["stages"])
+
+
+def warning_lines(decision: Mapping[str, Any]) -> list[str]:
+    """Return one line per warning of a decision."""
+    return [escape_text(f"warning: {each}") for each in decision["warnings"]]
