@@ -17,6 +17,7 @@ from roost.model.stored_decision import DecisionQuery
 from roost.ports import RemotePlacement
 from roost.scheduler.explain.capacity_count import By
 from roost.scheduler.framework.plugin import Rules
+from roost.scheduler.select import Scheduler
 
 
 class Finding(Protocol):
@@ -45,6 +46,10 @@ class Product(Protocol):
     @property
     def rules(self) -> Rules:
         """The enabled filters and weighers."""
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler under the settings in force."""
 
     @property
     def remote(self) -> RemotePlacement | None:

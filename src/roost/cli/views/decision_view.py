@@ -46,6 +46,9 @@ _HOSTS = ListView(
         field("cell"),
     ),
 )
+_PLANNED = ListView(
+    nouns="instances", columns=(field("name"), field("host"), field("node"), field("cell", shown="wide"))
+)
 _STAGES = ListView(
     nouns="stages",
     columns=(field("rule"), field("before"), field("after"), field("reason", head="refused hosts", kind="prose")),
@@ -65,6 +68,21 @@ def decision_lines(decision: Mapping[str, Any]) -> list[str]:
     }
     hosts = [*decision["picks"], *chain.from_iterable(decision["alternates"].values())]
     lines = [*field_lines(summary), *table_section("hosts", _HOSTS, hosts)]
+    return [*lines, *stage_section(decision), *warning_lines(decision)]
+
+
+def plan_lines(decision: Mapping[str, Any], *, name: str) -> list[str]:
+    """Return a dry run as sections: the host of each instance, alternates and the check index, and stages."""
+    if decision["outcome"] == "refused":
+        room = f"would be refused, with room for {decision['found']:,} of {decision['count']:,}"
+        return [room, *stage_section(decision), *warning_lines(decision)]
+    rows = [
+        {**pick, "name": name if number == 1 else f"{name}-{number}"}
+        for number, pick in enumerate(decision["picks"], start=1)
+    ]
+    alternates = [each["host"] for picks in decision["alternates"].values() for each in picks]
+    summary = {"alternates": alternates, "check_index": decision["check_index"]}
+    lines = [*_PLANNED.to_lines(rows, "table"), "", *field_lines(summary)]
     return [*lines, *stage_section(decision), *warning_lines(decision)]
 
 
