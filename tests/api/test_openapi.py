@@ -114,6 +114,7 @@ REQUESTS = {
     ("/operations/{id}", "DELETE"): (f"/operations/{uuid_text(DRAIN_OPERATION.uuid)}", None),
     ("/operations/{id}", "GET"): (f"/operations/{uuid_text(STOP_OPERATION.uuid)}", None),
     ("/refusals", "GET"): ("/refusals?since=1.5", None),
+    ("/status", "GET"): ("/status", None),
     ("/fleet", "GET"): ("/fleet", None),
     ("/audit", "GET"): ("/audit", None),
     ("/events", "GET"): ("/events", None),

@@ -73,6 +73,7 @@ class _LazyGroup(click.Group):
         "policy": "roost.cli.commands.policy",
         "replay": "roost.cli.commands.replay",
         "service": "roost.cli.commands.service",
+        "status": "roost.cli.commands.status",
         "token": "roost.cli.commands.token",
         "up": "roost.cli.commands.up",
         "why": "roost.cli.commands.why",
