@@ -80,6 +80,9 @@ class _LazyGroup(click.Group):
         "zone": "roost.cli.commands.zone",
     }
 
+    # Short names, which help does not list.
+    aliases: ClassVar[dict[str, tuple[str, ...]]] = {"drain": ("host", "drain"), "ps": ("instance", "list")}
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self.modules)
 
@@ -102,6 +105,8 @@ class _LazyGroup(click.Group):
             if args == ["--help"]:
                 click.echo(ctx.get_help(), color=ctx.color)
                 ctx.exit()
+        if args[0] in self.aliases:
+            args = [*self.aliases[args[0]], *args[1:]]
         if args[0] not in self.modules and not args[0].startswith("-") and not ctx.resilient_parsing:
             close = difflib.get_close_matches(args[0], self.modules, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""

@@ -93,3 +93,25 @@ def operation_lines(operation: Mapping[str, Any]) -> list[str]:
     lines = [*field_lines(summary), *table_section("instances", RESULTS, operation["instances"])]
     lines += table_section("orders", _ORDERS, operation["orders"])
     return lines + table_section("story", STORY, operation["story"])
+
+
+def stay_advice(row: Mapping[str, Any], *, is_decided: bool) -> str:
+    """Return the remedy for an instance that stays on a host that is drained, as a sentence.
+
+    Args:
+        row: its name, status, and the problem.
+        is_decided: whether a decision for its move is stored.
+    """
+    name, status = row["name"], row["status"]
+    match status:
+        case "VERIFY_RESIZE":
+            return f"end its resize with `roost instance confirm {name}` or `revert`, then drain again"
+        case "ERROR":
+            return f"try `roost instance reset {name}` or `rebuild`, or delete it, then drain again"
+        case "BUILD":
+            return "wait until it is built, then drain again"
+    if "its task is" in row["problem"]:
+        return "wait until its task ends, then drain again"
+    if not is_decided:
+        return f"make room, or change what it requests; after the drain, `roost why {name}` explains the refusal"
+    return f"`roost why {name}` explains its last decision and lists changes that would help; then drain again"
