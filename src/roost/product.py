@@ -46,6 +46,7 @@ from roost.scheduler.select import Scheduler
 from roost.settings import override_settings
 from roost.store.audit import Finding
 from roost.store.dry_store import DryStore
+from roost.store.upkeep.row_counts import DatabaseCounts, count_database
 from roost.store.upkeep.upkeep_rows import audit_and_record
 
 # Refusals in one summary: some seconds of work.
@@ -476,6 +477,12 @@ class Roost:
             raise Conflict("a database in memory has no tables to audit")
         return audit_and_record(self._database)
 
+    def count_rows(self, *, contact_since_s: float, failed_since_s: float) -> DatabaseCounts | None:
+        """Count rows of the database; None: it is in memory. See ``roost.store.upkeep.row_counts``."""
+        if self._database is None:
+            return None
+        return count_database(self._database, contact_since_s=contact_since_s, failed_since_s=failed_since_s)
+
     def prune(self) -> int:
         """Delete some evidence, feed and snapshots beyond the limits of the settings; return the number of rows.
 
@@ -488,13 +495,5 @@ class Roost:
         return totals.utilisation(self.state)
 
     def free_by_provider(self, resource_class: str) -> Amounts:
-        """Return the free amounts of a class.
-
-        Returns:
-            int64, shape (providers with inventory of the class,), in order of creation; negative if a capacity is
-            below the used amount.
-
-        Raises:
-            BadRequest: no provider has inventory of the class.
-        """
+        """Return the free amounts of a class; see ``roost.engine.columns.totals``."""
         return totals.free_by_provider(self.state, resource_class)

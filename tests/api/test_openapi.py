@@ -110,9 +110,11 @@ REQUESTS = {
         (f"/instances/{{id}}/{kind}", "POST"): (f"/instances/{uuid_text(row.uuid)}/{kind}", BODIES.get(kind))
         for kind, row in BY_OPERATION.items()
     },
+    ("/operations", "GET"): ("/operations?outcome=done", None),
     ("/operations/{id}", "DELETE"): (f"/operations/{uuid_text(DRAIN_OPERATION.uuid)}", None),
     ("/operations/{id}", "GET"): (f"/operations/{uuid_text(STOP_OPERATION.uuid)}", None),
     ("/refusals", "GET"): ("/refusals?since=1.5", None),
+    ("/status", "GET"): ("/status", None),
     ("/fleet", "GET"): ("/fleet", None),
     ("/audit", "GET"): ("/audit", None),
     ("/events", "GET"): ("/events", None),

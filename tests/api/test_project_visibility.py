@@ -34,7 +34,7 @@ OBJECT_METHODS = {
     "/operations/{id}": "GET",
     "/groups/{uuid}": "GET",
 }
-LISTS = ("/instances", "/decisions", "/groups", "/changes")
+LISTS = ("/instances", "/decisions", "/groups", "/operations", "/changes")
 SHARED_PATHS = {"/flavors", "/flavors/{name}", "/images", "/images/{name}"}
 
 
@@ -128,7 +128,7 @@ def test_pages_list_only_the_own_project(objects):
             if cursor is None:
                 return uuids
 
-    for noun in ("instances", "decisions", "groups"):
+    for noun in ("instances", "decisions", "groups", "operations"):
         whole = objects.own.ask("GET", f"/{noun}", headers=READER).json[noun]
         assert pages(noun, READER) == [each["uuid"] for each in whole]
         assert len(pages(noun, {})) > len(whole)

@@ -20,6 +20,7 @@ READER_PATHS = {
     "/decisions/{id}",
     "/decisions/{id}/why",
     "/decisions/{id}/replay",
+    "/operations",
     "/operations/{id}",
     "/groups",
     "/groups/{uuid}",

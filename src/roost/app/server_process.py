@@ -42,7 +42,7 @@ class Site:
 
 # Seconds of search for one group of decisions, until other groups have a turn.
 SLICE_S = 0.03
-_IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
+IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
 
 def build_reader(url: str, settings: Settings, *, product: "Roost | None" = None) -> "ReaderClient | None":
@@ -53,7 +53,7 @@ def build_reader(url: str, settings: Settings, *, product: "Roost | None" = None
     """
     from roost.api.reader_client import ReaderClient
 
-    if url in _IN_MEMORY or not settings.placement.has_reader:
+    if url in IN_MEMORY or not settings.placement.has_reader:
         return None
     return ReaderClient(
         url, settings=lambda: settings if product is None else product.settings, has_own_api=product is not None
@@ -71,7 +71,7 @@ def open_server_store(url: str, settings: Settings) -> Iterator[Store]:
         Unavailable: the database cannot be used; the message has the reason.
     """
     store: Store
-    if url in _IN_MEMORY:
+    if url in IN_MEMORY:
         store = MemoryStore()
     else:
         if settings.placement.sync_on_startup:
@@ -175,6 +175,6 @@ def _build_surveyor(serving: Serving, settings: Callable[[], Settings], database
     return Surveyor(
         serving,
         settings=settings,
-        database=None if database in _IN_MEMORY else database,
+        database=None if database in IN_MEMORY else database,
         down_time_s=lambda: down_time_of(settings()),
     )

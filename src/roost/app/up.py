@@ -15,7 +15,15 @@ from roost.app.conductor_thread import ConductorThread
 from roost.app.placement_server import ServerConfig, placement_policy
 from roost.app.reload import Reloader
 from roost.app.remote_placement import RemoteFollower, connect_remote
-from roost.app.server_process import SLICE_S, Site, build_reader, open_server_store, serve_sites, start_deciding_thread
+from roost.app.server_process import (
+    IN_MEMORY,
+    SLICE_S,
+    Site,
+    build_reader,
+    open_server_store,
+    serve_sites,
+    start_deciding_thread,
+)
 from roost.app.story_events import StoryPublisher, publish_claims
 from roost.conductor.story_log import log_stories
 from roost.errors import Unavailable
@@ -264,7 +272,13 @@ def open_product(
         current = Current(store, clock=SystemClock())
         if remote is not None:
             remote.load_hosts(current)
-        roost = Roost(store, settings, current=current, remote=None if remote is None else remote.placement)
+        roost = Roost(
+            store,
+            settings,
+            current=current,
+            remote=None if remote is None else remote.placement,
+            database=None if url in IN_MEMORY else url,
+        )
         # Do not use ``Roost.outcomes``, which prunes between decisions: this thread prunes after each group.
 
         def decide(deeds: Sequence[Deed]) -> Sequence[Result]:

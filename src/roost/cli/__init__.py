@@ -56,6 +56,7 @@ class _LazyGroup(click.Group):
         "conductor": "roost.cli.commands.conductor",
         "config": "roost.cli.commands.config",
         "db": "roost.cli.commands.db",
+        "decision": "roost.cli.commands.decision",
         "decide": "roost.cli.commands.decide",
         "demo": "roost.cli.commands.demo",
         "events": "roost.cli.commands.events",
@@ -67,13 +68,20 @@ class _LazyGroup(click.Group):
         "import": "roost.cli.commands.import_",
         "instance": "roost.cli.instance.instance",
         "migration": "roost.cli.commands.migration",
+        "operation": "roost.cli.commands.operation",
         "placement": "roost.cli.commands.placement",
         "policy": "roost.cli.commands.policy",
         "replay": "roost.cli.commands.replay",
+        "service": "roost.cli.commands.service",
+        "status": "roost.cli.commands.status",
         "token": "roost.cli.commands.token",
         "up": "roost.cli.commands.up",
         "why": "roost.cli.commands.why",
+        "zone": "roost.cli.commands.zone",
     }
+
+    # Short names, which help does not list.
+    aliases: ClassVar[dict[str, tuple[str, ...]]] = {"drain": ("host", "drain"), "ps": ("instance", "list")}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self.modules)
@@ -97,6 +105,8 @@ class _LazyGroup(click.Group):
             if args == ["--help"]:
                 click.echo(ctx.get_help(), color=ctx.color)
                 ctx.exit()
+        if args[0] in self.aliases:
+            args = [*self.aliases[args[0]], *args[1:]]
         if args[0] not in self.modules and not args[0].startswith("-") and not ctx.resilient_parsing:
             close = difflib.get_close_matches(args[0], self.modules, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""

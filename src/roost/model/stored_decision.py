@@ -35,6 +35,7 @@ class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""  # a substring
     uuids: tuple[bytes, bytes] | None = None  # the first and the last uuid of a range; None: any
     since_s: float = 0.0  # seconds since the epoch
+    after: int = -1  # lower bound of numbers, exclusive
     before: int = 2**63 - 1  # upper bound of numbers, exclusive
     newest: int = 20  # upper bound of the result count
 

@@ -219,11 +219,11 @@ class Scheduler:
         ranking = shape.rank(self._depth)
         return self._draw.draw_host(shape, ranking, seed=self._random.seed()) if ranking.rows else None
 
-    def can_place_all(self, request: Request, *, seed: int) -> bool:
-        """Return whether all instances of a hypothetical request fit now; withdraw them afterwards."""
+    def trial_picks(self, request: Request, *, seed: int) -> list[Pick]:
+        """Return the picks of a hypothetical request now, and withdraw them; none: not all of its instances fit."""
         choice = self._pick_all(self.compile_shape(request), request, self._random.uuids(request.count), seed=seed)
         self._placement.withdraw(choice.claims, choice.departed)
-        return not choice.is_refused
+        return [] if choice.is_refused else choice.picks
 
     def standings(self, request: Request) -> dict[str, HostStanding]:
         """Return the standing of every host for the first instance of a request."""

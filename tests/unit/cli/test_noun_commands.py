@@ -86,7 +86,8 @@ def test_empty_list_says_so(tmp_path, run):
     with open_roost(None, tmp_path):
         pass
     nouns = {"host": "hosts", "aggregate": "aggregates", "group": "server groups", "flavor": "flavors"}
-    nouns |= {"image": "images", "instance": "instances", "migration": "migrations"}
+    nouns |= {"image": "images", "instance": "instances", "migration": "migrations", "decision": "decisions"}
+    nouns |= {"operation": "operations", "service": "services"}
     for command, noun in nouns.items():
         assert run(command, "list", "--data", tmp_path) == (0, f"no {noun}\n", "")
         assert run(command, "list", "--json", "--data", tmp_path) == (0, "[]\n", "")
@@ -119,6 +120,52 @@ def test_groups_are_created_and_shown(command):
     assert "member count         0" in command("group", "show", "web")
     error = command("group", "create", "x", "--policy", "affinity", "--max-server-per-host", "2", code=2)
     assert error == "roost: $.max_server_per_host: requires the policy anti-affinity, got affinity\n"
+
+
+def test_second_group_of_one_name_needs_an_option(command):
+    create = ("group", "create", "web", "--policy", "affinity")
+    first = json.loads(command(*create, "--json"))
+    error = command(*create, code=5)
+    assert error.startswith(f"roost: a server group 'web' exists already: {first['uuid']}; ")
+    second = json.loads(command(*create, "--duplicate", "--json"))
+    error = command("group", "show", "web", code=2)
+    assert error.startswith("roost: 2 server groups are called 'web'; use a uuid: ")
+    assert all(f"{each['uuid']} (affinity)" in error for each in (first, second))
+
+
+def test_zones_services_and_the_tree_of_aggregates_are_listed(command):
+    command("aggregate", "create", "rack", "--zone", "east")
+    command("aggregate", "create", "ssd")
+    command("aggregate", "set", "rack", "--join", "host-1", "--join", "host-2")
+    command("aggregate", "set", "ssd", "--join", "host-1")
+    command("host", "set", "host-1", "--disable", "--reason", "the disk fails")
+    command("host", "set", "host-2", "--disable")
+    assert [line.split() for line in command("zone", "list").splitlines()] == [
+        ["zone", "state", "services"],
+        ["east", "unavailable", "2"],
+        ["nova", "available", "1"],
+    ]
+    assert command("aggregate", "list", "--tree").splitlines() == [
+        "zone east",
+        "  rack",
+        "    host-1",
+        "    host-2",
+        "without a zone",
+        "  ssd",
+        "    host-1",
+    ]
+    assert command("aggregate", "list", "--tree", "--zone", "none") == "no aggregates\n"
+    lines = command("service", "list").splitlines()
+    assert len(lines) == 4
+    assert lines[2].split() == ["host-1", "disabled,", "up", "-", "host-1", "the", "disk", "fails"]
+    assert [each["host"] for each in json.loads(command("service", "list", "--enabled", "--json"))] == ["host-0"]
+    assert command("service", "list", "--down") == "no services\n"
+
+
+def test_decisions_and_operations_may_be_none(command):
+    assert command("decision", "list") == "no decisions\n"
+    assert command("operation", "list") == "no operations\n"
+    assert command("decision", "show", "last", code=4) == "roost: no such decision: last\n"
 
 
 def test_hosts_are_sorted_by_name_and_number(run, tmp_path):

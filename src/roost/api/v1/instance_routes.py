@@ -10,6 +10,7 @@ from roost.api.v1.handlers import (
     instance_moves,
     instances,
     migrations,
+    operation_list,
     operations,
 )
 from roost.api.v1.route import Route
@@ -27,7 +28,7 @@ from roost.api.v1.schemas.instances import (
     RevertBody,
 )
 from roost.api.v1.schemas.migrations import MigrationsPage, MigrationsQuery, ShownMigration, TargetBody
-from roost.api.v1.schemas.operations import OperationQuery, ShownOperation
+from roost.api.v1.schemas.operations import OperationQuery, OperationsPage, OperationsQuery, ShownOperation
 
 # Life cycle of instances, moves with confirmation, and operations.
 _RUNNING: Mapping[str, Mapping[str, Route]] = {
@@ -115,6 +116,14 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
             answer=OperationReference,
             status=202,
             is_keyed=True,
+        ),
+    },
+    "/operations": {
+        "GET": Route(
+            handler=operation_list.list_operations,
+            about="List operations.",
+            query=OperationsQuery,
+            answer=OperationsPage,
         ),
     },
     "/operations/{id}": {

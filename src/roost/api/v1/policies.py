@@ -34,11 +34,12 @@ _POLICIES: Mapping[str, str] = {
     """,
     "observer_api": """
         all_projects agents:list agents:show aggregates:list aggregates:show audit:show capacity:show events:list
-        fleet:show hosts:list hosts:show migrations:list migrations:show refusals:list services:list zones:list
+        fleet:show hosts:list hosts:show migrations:list migrations:show refusals:list services:list status:show
+        zones:list
     """,
     "reader_api": """
         changes:list decisions:list decisions:show decisions:why decisions:replay groups:list groups:show instances:list
-        instances:show operations:show flavors:list flavors:show images:list images:show
+        instances:show operations:list operations:show flavors:list flavors:show images:list images:show
     """,
 }
 DEFAULTS: Mapping[str, str] = {
@@ -49,13 +50,14 @@ DEFAULTS: Mapping[str, str] = {
 _OF_MANY = {"GET": "list", "POST": "create"}
 _OF_ONE = {"GET": "show", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _PARAMETER = re.compile(r"\{\w+\}")
-# GET and POST of capacity have one policy: the same question, in a query string or in a body. Fleet and audit are
-# no lists.
+# GET and POST of capacity have one policy: the same question, in a query string or in a body. Fleet, audit and
+# status are no lists.
 _SPECIAL = {
     ("GET", "/capacity"): "roost:capacity:show",
     ("POST", "/capacity"): "roost:capacity:show",
     ("GET", "/fleet"): "roost:fleet:show",
     ("GET", "/audit"): "roost:audit:show",
+    ("GET", "/status"): "roost:status:show",
 }
 
 

@@ -17,6 +17,7 @@ from roost.model.stored_decision import DecisionQuery
 from roost.ports import RemotePlacement
 from roost.scheduler.explain.capacity_count import By
 from roost.scheduler.framework.plugin import Rules
+from roost.scheduler.select import Scheduler
 
 
 class Finding(Protocol):
@@ -35,6 +36,62 @@ class Finding(Protocol):
         """The problem, as a phrase after the subject."""
 
 
+class OpenOperations(Protocol):
+    """The open operations of one kind."""
+
+    @property
+    def count(self) -> int:
+        """Their number."""
+
+    @property
+    def oldest_s(self) -> float:
+        """The time of the oldest request, in seconds since the epoch."""
+
+
+class Upkeep(Protocol):
+    """The last audit or backup."""
+
+    @property
+    def at_s(self) -> float:
+        """Its time, in seconds since the epoch."""
+
+    @property
+    def findings(self) -> int:
+        """The number of findings of an audit."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of a backup."""
+
+
+class RowCounts(Protocol):
+    """The numbers of rows of a database."""
+
+    @property
+    def instances(self) -> Mapping[str, int]:
+        """Instances by status."""
+
+    @property
+    def operations(self) -> Mapping[str, OpenOperations]:
+        """Open operations by kind."""
+
+    @property
+    def failures(self) -> int:
+        """Operations that failed recently."""
+
+    @property
+    def agents(self) -> Mapping[str, int]:
+        """Agents by state."""
+
+    @property
+    def agents_reporting(self) -> int:
+        """Agents with a recent contact."""
+
+    @property
+    def upkeep(self) -> Mapping[str, Upkeep]:
+        """The last audit and backup, by name."""
+
+
 class Product(Protocol):
     """The product over the columns of the serving thread, implemented by ``roost.product.Roost``."""
 
@@ -45,6 +102,10 @@ class Product(Protocol):
     @property
     def rules(self) -> Rules:
         """The enabled filters and weighers."""
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler under the settings in force."""
 
     @property
     def remote(self) -> RemotePlacement | None:
@@ -80,6 +141,9 @@ class Product(Protocol):
 
     def capacity(self, request: Request, *, by: Collection[By], limit: int | None) -> Capacity:
         """Count how many more instances fit."""
+
+    def count_rows(self, *, contact_since_s: float, failed_since_s: float) -> RowCounts | None:
+        """Count rows of the database; None: it is in memory."""
 
     def audit(self) -> Sequence[Finding]:
         """Check the tables of the database for consistency."""

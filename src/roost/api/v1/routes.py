@@ -19,6 +19,7 @@ from roost.api.v1.handlers import (
     hosts,
     orders,
     standings,
+    status,
     stored_names,
 )
 from roost.api.v1.instance_routes import INSTANCE_ROUTES
@@ -61,6 +62,7 @@ from roost.api.v1.schemas.hosts import (
 from roost.api.v1.schemas.instances import (
     OperationReference,
 )
+from roost.api.v1.schemas.status import FleetStatus
 from roost.api.v1.schemas.stored_names import FlavorsList, FlavorsQuery, ImagesList, ShownImage
 from roost.api.v1.wire.pages import PageQuery
 from roost.model.documents.fleet_document import FleetDocument
@@ -259,6 +261,11 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     },
     "/zones": {
         "GET": Route(handler=aggregates.list_zones, about="List availability zones and their hosts.", answer=ZonesList),
+    },
+    "/status": {
+        "GET": Route(
+            handler=status.show, about="Show the state of the fleet in numbers.", answer=FleetStatus, work="past"
+        ),
     },
     "/fleet": {
         "GET": Route(

@@ -15,6 +15,7 @@ from roost.cli.backend import (
 )
 from roost.cli.output.list_view import Column, ListView, Row, field
 from roost.cli.output.output_options import Output, output_options
+from roost.cli.text.plain_text import escape_text
 from roost.errors import BadRequest, NotFound
 
 _NAME = click.argument("name", metavar="AGGREGATE")
@@ -49,10 +50,16 @@ def aggregate() -> None:
 @aggregate.command("list")
 @click.option("--zone", metavar="NAME", help="Only aggregates of this availability zone.")
 @click.option("--host", metavar="NAME", help="Only aggregates that contain this service.")
+@click.option("--tree", "is_tree", is_flag=True, help="Show zones, their aggregates and the hosts of these as a tree.")
 @output_options(_AGGREGATES)
 @backend_options
-def list_(*, zone: str | None, host: str | None, output: Output, backend: BackendOptions) -> None:
+def list_(*, zone: str | None, host: str | None, is_tree: bool, output: Output, backend: BackendOptions) -> None:
     """List aggregates: name, zone, number of hosts and metadata."""
+    if is_tree:
+        with open_api(backend, is_read_only=True) as api:
+            aggregates = api.list_all("aggregates", zone=zone, host=host)
+        output.print_document(aggregates, lambda: _tree(aggregates))
+        return
     show_list(_AGGREGATES, lambda api: api.iterate("aggregates", zone=zone, host=host), backend=backend, output=output)
 
 
@@ -146,3 +153,18 @@ def _find_aggregate(api: Api, name: str) -> dict[str, Any]:
     except NotFound:
         raise NotFound("aggregate", name) from None
     return answer
+
+
+def _tree(aggregates: list[dict[str, Any]]) -> list[str]:
+    """Return zones, aggregates and hosts, each below its parent; an aggregate of several zones is in each of them."""
+    by_zone: dict[str, list[dict[str, Any]]] = {}
+    for each in aggregates:
+        for zone in (each["availability_zone"] or "").split(","):
+            by_zone.setdefault(zone.strip(), []).append(each)
+    lines = []
+    for zone, members in sorted(by_zone.items(), key=lambda entry: (not entry[0], entry[0])):
+        lines.append(f"zone {zone}" if zone else "without a zone")
+        for each in members:
+            lines.append(f"  {each['name'] or each['uuid']}")
+            lines += [f"    {host}" for host in each["hosts"]]
+    return [escape_text(line) for line in lines] or ["no aggregates"]

@@ -8,7 +8,8 @@ from roost.cli.backend import Api, BackendOptions, backend_options, open_api, sh
 from roost.cli.output.list_view import Column, ListView, field
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.output.sections import object_lines, table_section
-from roost.errors import BadRequest
+from roost.cli.resolve_name import require_one
+from roost.errors import Conflict
 
 _POLICIES = click.Choice(["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain"])
 
@@ -68,12 +69,27 @@ def show(*, name: str, output: Output, backend: BackendOptions) -> None:
     metavar="N",
     help="For anti-affinity: maximum of members on a host.  [1]",
 )
+@click.option("--duplicate", "is_duplicate", is_flag=True, help="Permit a second group with this name.")
 @output_options(can_watch=False)
 @backend_options
-def create(*, name: str, policy: str, max_server_per_host: int | None, output: Output, backend: BackendOptions) -> None:
-    """Create a server group and show it."""
+def create(
+    *,
+    name: str,
+    policy: str,
+    max_server_per_host: int | None,
+    is_duplicate: bool,
+    output: Output,
+    backend: BackendOptions,
+) -> None:
+    """Create a server group and show it. Exit code 5 if a group has this name, unless you give --duplicate."""
     body = {"name": name, "policy": policy, "max_server_per_host": max_server_per_host}
     with open_api(backend, is_read_only=False) as api:
+        namesakes = [] if is_duplicate else api.list_all("groups", name=name)
+        if namesakes:
+            raise Conflict(
+                f"a server group {name!r} exists already: {namesakes[0]['uuid']}; requests would then need the uuid of "
+                "either group; --duplicate creates it nevertheless"
+            )
         answer = api.request("POST", "groups", body=body)
     output.print_object(answer)
 
@@ -81,9 +97,9 @@ def create(*, name: str, policy: str, max_server_per_host: int | None, output: O
 def _find_group(api: Api, name: str) -> dict[str, Any]:
     """Return a server group by name or uuid."""
     matches = api.list_all("groups", name=name)
-    if len(matches) > 1:
-        raise BadRequest(f"{len(matches)} server groups are called {name!r}; use a uuid")
-    answer: dict[str, Any] = api.request("GET", "groups", matches[0]["uuid"] if matches else name)
+    if matches:
+        name = require_one(matches, name, kind="server group", describe=lambda each: each["policy"])["uuid"]
+    answer: dict[str, Any] = api.request("GET", "groups", name)
     return answer
 
 

@@ -1,53 +1,155 @@
-"""``roost host drain``: move all instances off a host."""
+"""``roost host drain``: move all instances off hosts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
 
-from roost.cli.backend import BackendOptions, backend_options, open_api
+from roost.cli.backend import Api, BackendOptions, backend_options, open_api
 from roost.cli.instance.wait import check_served, get_operation, watch_operation
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.plain_text import escape_text
-from roost.cli.views.operation_view import DRAINED, PLANNED_MOVES
-from roost.errors import RoostError
+from roost.cli.text.progress import progress_bar
+from roost.cli.views.operation_view import DRAINED, PLANNED_MOVES, stay_advice
+from roost.errors import NotFound, RoostError
+
+# Seconds of one long poll of the oldest drain; the others are polled in between.
+_POLL_S = "1"
+_REASON = "it is drained"
 
 
-@click.command("drain", short_help="Move all instances off a host.")
-@click.argument("name", metavar="HOST")
+@click.command("drain", short_help="Move all instances off hosts.")
+@click.argument("names", metavar="[HOST]...", nargs=-1)
+@click.option("--aggregate", metavar="NAME", help="Drain all hosts of this aggregate: its name or uuid.")
+@click.option("--zone", metavar="NAME", help="Drain all hosts of this availability zone.")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Print the planned moves, and make none.")
-@click.option("--at-once", type=click.IntRange(1, 100), default=2, metavar="N", help="Number of concurrent moves.  [2]")
-@click.option("--disable/--no-disable", "is_disabling", default=True, help="Disable the host first.  [--disable]")
+@click.option(
+    "--at-once", type=click.IntRange(1, 100), default=2, metavar="N", help="Number of concurrent moves per host.  [2]"
+)
+@click.option(
+    "--hosts-at-once", type=click.IntRange(1, 100), default=1, metavar="N", help="Number of concurrent drains.  [1]"
+)
+@click.option("--disable/--no-disable", "is_disabling", default=True, help="Disable the hosts first.  [--disable]")
 @output_options(can_watch=False)
 @backend_options
 def drain(
-    *, name: str, is_dry: bool, at_once: int, is_disabling: bool, output: Output, backend: BackendOptions
+    *,
+    names: tuple[str, ...],
+    aggregate: str | None,
+    zone: str | None,
+    is_dry: bool,
+    at_once: int,
+    hosts_at_once: int,
+    is_disabling: bool,
+    output: Output,
+    backend: BackendOptions,
 ) -> None:
-    """Move all instances off a host, and wait until all moves end. HOST is the name of a service.
+    """Move all instances off hosts, and wait until all moves end. HOST is the name of a service.
 
     Running instances migrate live if possible, else they are stopped first. Shelved instances are offloaded. Print the
-    result of each instance. End with exit code 1 if an instance remains. After Ctrl-C the server continues the drain.
+    result of each instance, and a remedy for each one that remains. Several hosts are all disabled before the first
+    move. End with exit code 1 if an instance remains. After Ctrl-C the server continues the drains in progress.
     """
+    if not names and aggregate is None and zone is None:
+        raise click.UsageError("give HOST, --aggregate or --zone")
     check_served(backend, is_waiting=not is_dry)
     body = {"dry_run": is_dry, "at_once": at_once, "disable": is_disabling}
     with open_api(backend, is_read_only=is_dry) as api:
-        answer = api.request("POST", "hosts", name, "drain", body=body)
-        if not is_dry:
-            answer = watch_operation(
-                api,
-                get_operation(api, answer["operation"]),
-                title="instances gone",
-                count_done=lambda operation: len(operation["instances"]) - len(_remaining(operation)),
-            )
-    if is_dry:
+        hosts = _find_hosts(api, names, aggregate=aggregate, zone=zone)
+        if len(hosts) == 1 and names:
+            _drain_one(api, hosts[0], body, output=output)
+            return
+        results = _plan_all(api, hosts, body) if is_dry else _drain_all(api, hosts, body, hosts_at_once=hosts_at_once)
+    is_changed = is_disabling and not is_dry
+    hints = _enable_hint([each["host"] for each in results if each["operation"]]) if is_changed else []
+    output.print_document(results, lambda: [*_result_lines(results, is_dry=is_dry), *hints])
+    failures = sum(bool(result["problem"]) for result in results)
+    if failures:
+        raise RoostError(f"{failures:,} of {len(results):,} hosts were not drained")
+
+
+def _find_hosts(api: Api, names: Iterable[str], *, aggregate: str | None, zone: str | None) -> list[str]:
+    """Return the services to drain, each once."""
+    hosts = list(names)
+    if aggregate is not None or zone is not None:
+        found = [each["host"] for each in api.list_all("hosts", aggregate=aggregate, zone=zone)]
+        if not found:
+            raise NotFound("host", "", message="no host is in this aggregate or zone")
+        hosts += found
+    return list({host.lower(): host for host in hosts}.values())
+
+
+def _drain_one(api: Api, host: str, body: Mapping[str, object], *, output: Output) -> None:
+    """Drain one host and print its operation, or plan its drain.
+
+    Raises:
+        RoostError: an instance remains.
+    """
+    answer = api.request("POST", "hosts", host, "drain", body=body)
+    if body["dry_run"]:
         output.print_document(answer, lambda: _plan_lines(answer))
         return
-    output.print_document(answer, lambda: [*_lines(answer), *(_enable_hint(name) if is_disabling else ())])
+    answer = watch_operation(
+        api,
+        get_operation(api, answer["operation"]),
+        title="instances gone",
+        count_done=lambda operation: len(operation["instances"]) - len(_remaining(operation)),
+    )
+    output.print_document(answer, lambda: [*_lines(answer), *(_enable_hint([host]) if body["disable"] else ())])
     if answer["outcome"] == "failed":
         raise RoostError(answer["problem"])
 
 
-def _remaining(operation: dict[str, Any]) -> list[str]:
+def _plan_all(api: Api, hosts: Sequence[str], body: Mapping[str, object]) -> list[dict[str, Any]]:
+    """Plan the drain of each host, as if it were the only one."""
+    results = []
+    for host in hosts:
+        try:
+            plan = api.request("POST", "hosts", host, "drain", body=body)
+        except RoostError as error:
+            results.append({"host": host, "plan": None, "problem": str(error)})
+            continue
+        staying = sum(not each["how"] for each in plan["moves"])
+        problem = f"{staying:,} of {len(plan['moves']):,} instances would stay on {host}" if staying else ""
+        results.append({"host": host, "plan": plan, "problem": problem})
+    return results
+
+
+def _drain_all(
+    api: Api, hosts: Sequence[str], body: Mapping[str, object], *, hosts_at_once: int
+) -> list[dict[str, Any]]:
+    """Drain hosts, some at a time; return a result for each, in order.
+
+    All hosts are disabled before the first move, so that no instance moves to a host that is drained later.
+    """
+    results: dict[str, dict[str, Any]] = {host: {"host": host, "operation": None, "problem": ""} for host in hosts}
+    waiting = list(hosts)
+    if body["disable"]:
+        for host in hosts:
+            try:
+                api.request("PATCH", "services", host, body={"disabled": True, "disabled_reason": _REASON})
+            except RoostError as error:
+                results[host]["problem"] = str(error)
+                waiting.remove(host)
+    going: dict[str, str] = {}  # host -> uuid of its operation
+    with progress_bar("hosts drained") as progress:
+        while waiting or going:
+            while waiting and len(going) < hosts_at_once:
+                host = waiting.pop(0)
+                try:
+                    going[host] = api.request("POST", "hosts", host, "drain", body=body)["operation"]
+                except RoostError as error:
+                    results[host]["problem"] = str(error)
+            for at, (host, uuid) in enumerate(list(going.items())):
+                operation = get_operation(api, uuid, wait_s="" if at else _POLL_S)
+                if operation["outcome"] != "open":
+                    results[host] |= {"operation": operation, "problem": operation["problem"]}
+                    del going[host]
+            progress(len(hosts) - len(waiting) - len(going), len(hosts))
+    return list(results.values())
+
+
+def _remaining(operation: Mapping[str, Any]) -> list[str]:
     """Return the uuids of the instances that are still on the host."""
     host = _find_drained_host(operation["story"])
     return [
@@ -61,7 +163,7 @@ def _find_drained_host(story: Iterable[dict[str, Any]]) -> str:
     return next((str(each["told"]["host"]) for each in story if each["kind"] == "drain.asked"), "")
 
 
-def _lines(operation: dict[str, Any]) -> list[str]:
+def _lines(operation: Mapping[str, Any]) -> list[str]:
     """Return the lines of a finished drain: the result of each instance."""
     problems = {
         each["instance"]: each["told"]["problem"] for each in operation["story"] if each["kind"] == "drain.stayed"
@@ -72,19 +174,40 @@ def _lines(operation: dict[str, Any]) -> list[str]:
         for each in operation["instances"]
     ]
     gone_count = len(rows) - len(remaining)
-    return [*DRAINED.to_lines(rows, "table"), "", f"{gone_count:,} gone, {len(remaining):,} stayed"]
+    advice = _advice_lines([row for row in rows if row["uuid"] in remaining], is_decided=True)
+    return [*DRAINED.to_lines(rows, "table"), "", f"{gone_count:,} gone, {len(remaining):,} stayed", *advice]
 
 
-def _enable_hint(name: str) -> list[str]:
-    """Return a hint on how to enable the host again."""
-    return [escape_text(f"{name} gets no new instances until `roost host set {name} --enable`")]
+def _advice_lines(rows: Iterable[Mapping[str, Any]], *, is_decided: bool) -> list[str]:
+    """Return the remedy for each instance that stays."""
+    return [escape_text(f"{row['name']}: {stay_advice(row, is_decided=is_decided)}") for row in rows]
 
 
-def _plan_lines(plan: dict[str, Any]) -> list[str]:
+def _enable_hint(hosts: Sequence[str]) -> list[str]:
+    """Return a hint on how to enable the hosts again."""
+    return [escape_text(f"{host} gets no new instances until `roost host set {host} --enable`") for host in hosts]
+
+
+def _plan_lines(plan: Mapping[str, Any]) -> list[str]:
     """Return the lines of a dry run."""
-    staying = sum(not each["how"] for each in plan["moves"])
+    staying = [each for each in plan["moves"] if not each["how"]]
     return [
         *PLANNED_MOVES.to_lines(plan["moves"], "table"),
         "",
-        f"{len(plan['moves']) - staying:,} would go, {staying:,} would stay",
+        f"{len(plan['moves']) - len(staying):,} would go, {len(staying):,} would stay",
+        *_advice_lines(staying, is_decided=False),
     ]
+
+
+def _result_lines(results: Sequence[Mapping[str, Any]], *, is_dry: bool) -> list[str]:
+    """Return the lines of several drains or plans, one section per host."""
+    lines: list[str] = []
+    for result in results:
+        document = result["plan" if is_dry else "operation"]
+        outcome = "all instances would go" if is_dry else "drained"
+        lines += [escape_text(f"{result['host']}: {result['problem'] or outcome}"), ""]
+        if document is not None:
+            lines += [*(_plan_lines(document) if is_dry else _lines(document)), ""]
+    if is_dry:
+        return [*lines, "each host is planned as if it were the only one: instances may move to the other hosts"]
+    return lines[:-1]

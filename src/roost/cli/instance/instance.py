@@ -9,8 +9,9 @@ from roost.cli.instance import instance_changes, instance_live, instance_moves
 from roost.cli.instance.wait import check_served, parse_flavor, print_operation, run_action, wait_option
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import find_instance, keep_name
+from roost.cli.views.decision_view import plan_lines
 from roost.cli.views.instance_view import INSTANCES, instance_lines
-from roost.errors import BadFile, NotFound
+from roost.errors import BadFile, NotFound, NoValidHost
 from roost.model.work.operation import STATUSES
 
 
@@ -35,20 +36,38 @@ def instance() -> None:
 @click.option("--project", metavar="ID", help="Project of the instances.")
 @click.option("--user", metavar="ID", help="User of the instances.")
 @click.option("--request", metavar="FILE", help="JSON file with other fields of the request, as for `roost decide`.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Print the hosts that would be chosen, and create nothing.")
+@click.option("--check-index", metavar="INDEX", help="Of a dry run: create nothing if the choice has changed since.")
 @wait_option
 @output_options(can_watch=False)
 @backend_options
 def create(
-    *, name: str, request: str | None, is_waiting: bool, output: Output, backend: BackendOptions, **fields: Any
+    *,
+    name: str,
+    request: str | None,
+    is_dry: bool,
+    check_index: str | None,
+    is_waiting: bool,
+    output: Output,
+    backend: BackendOptions,
+    **fields: Any,
 ) -> None:
     """Create instances on hosts that the scheduler chooses. Further instances are called NAME-2, NAME-3 and so on.
 
-    Print the accepted operation, or with --wait the instances. End with exit code 1 if a build fails.
+    Print the accepted operation, or with --wait the instances. End with exit code 1 if a build fails. With --dry-run,
+    print the decision and its check index; end with exit code 6 if no host fits.
     """
     check_served(backend, is_waiting=is_waiting)
     body = {**({} if request is None else _read_request(request)), **_request_body(fields), "name": name}
     if "flavor" not in body:
         raise click.UsageError("the flavor is missing: give --flavor, or put it into the file of --request")
+    if is_dry:
+        if is_waiting or check_index is not None:
+            raise click.UsageError("--dry-run cannot be combined with --wait or --check-index")
+        _plan(backend, body, output=output)
+        return
+    if check_index is not None:
+        body["check_index"] = check_index
     with open_api(backend, is_read_only=False) as api:
         answer = api.request("POST", "instances", body=body)
         print_operation(api, answer, is_waiting=is_waiting, output=output)
@@ -121,6 +140,20 @@ def start(*, name: str, is_waiting: bool, output: Output, backend: BackendOption
 def stop(*, name: str, is_waiting: bool, output: Output, backend: BackendOptions) -> None:
     """Stop an instance. It stays on its host and keeps its resources."""
     run_action("stop", name, is_waiting=is_waiting, output=output, backend=backend)
+
+
+def _plan(backend: BackendOptions, body: dict[str, Any], *, output: Output) -> None:
+    """Print the decision that a request would get.
+
+    Raises:
+        NoValidHost: it would be refused.
+    """
+    request = {key: value for key, value in body.items() if key != "name"} | {"dry_run": True}
+    with open_api(backend, is_read_only=True) as api:
+        answer = api.request("POST", "decisions", body=request)
+    output.print_document(answer, lambda: plan_lines(answer, name=body["name"]))
+    if answer["outcome"] == "refused":
+        raise NoValidHost(answer["reason"])
 
 
 def _find_decision(api: Api, uuid: str | None) -> dict[str, Any] | None:

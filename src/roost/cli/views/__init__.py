@@ -4,5 +4,6 @@
 ``findings_view``: findings of ``roost audit`` and ``roost db check``.
 ``host_sections``: hosts.
 ``instance_view``: instances, their allocations and their story.
-``operation_view``: finished operations, and the moves of a drain or an evacuation.
+``status_view``: the overview of a fleet.
+``operation_view``: operations, their instances, and the moves of a drain or an evacuation.
 """

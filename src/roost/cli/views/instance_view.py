@@ -44,7 +44,7 @@ _OPERATIONS = ListView(
     nouns="operations",
     columns=(field("kind"), field("outcome", kind="state"), time_field("created"), field("uuid", kind="keep")),
 )
-_STORY = ListView(
+STORY = ListView(
     nouns="events",
     columns=(
         Column(name="time", value=lambda row: row["at_s"], text=lambda row: format_time(row["at_s"]), kind="keep"),
@@ -87,7 +87,7 @@ def instance_lines(instance: Mapping[str, Any], decision: Mapping[str, Any] | No
     lines += table_section("build attempts", _ATTEMPTS, instance["attempts"])
     lines += table_section("moves", _MOVES, instance["migrations"])
     lines += table_section("operations", _OPERATIONS, instance["operations"])
-    return lines + table_section("story", _STORY, instance["story"])
+    return lines + table_section("story", STORY, instance["story"])
 
 
 def allocation_section(consumer: Mapping[str, Any]) -> list[str]:

@@ -1,6 +1,32 @@
-"""Finished operations, and the moves of a drain or an evacuation: one row per instance."""
+"""Operations, their instances, and the moves of a drain or an evacuation."""
 
-from roost.cli.output.list_view import Column, ListView, field
+from collections.abc import Mapping
+from typing import Any
+
+from roost.cli.output.age import format_time_and_age
+from roost.cli.output.list_view import Column, ListView, Row, field, time_field
+from roost.cli.output.sections import field_lines, table_section
+from roost.cli.views.instance_view import STORY
+
+
+def _outcome(row: Row) -> str:
+    return "cancelled" if row["is_cancelled"] and row["outcome"] == "open" else str(row["outcome"])
+
+
+OPERATIONS = ListView(
+    nouns="operations",
+    columns=(
+        time_field("created", head="requested"),
+        field("kind", kind="keep"),
+        Column(name="outcome", value=_outcome, kind="state"),
+        field("step"),
+        Column(name="instance", value=lambda row: row["instance_name"] or row["instance"]),
+        field("parent", kind="keep", shown="wide"),
+        time_field("changed", shown="wide"),
+        field("uuid", kind="keep"),
+        field("problem", kind="prose"),
+    ),
+)
 
 RESULTS = ListView(
     nouns="instances",
@@ -43,3 +69,49 @@ EVACUATED = ListView(
         field("problem", kind="prose"),
     ),
 )
+_ORDERS = ListView(
+    nouns="orders",
+    columns=(
+        field("number", head="order"),
+        field("host"),
+        field("action"),
+        field("state", kind="state"),
+        field("outcome", kind="state"),
+        field("problem", kind="prose"),
+    ),
+)
+
+
+def operation_lines(operation: Mapping[str, Any]) -> list[str]:
+    """Return one operation as sections: fields, instances, orders and story."""
+    summary = {
+        name: operation.get(name) for name in ("uuid", "kind", "outcome", "step", "problem", "project_id", "user_id")
+    }
+    summary["cancelled"] = operation["is_cancelled"]
+    summary["created"] = format_time_and_age(operation["created_at_s"])
+    summary["changed"] = format_time_and_age(operation["changed_at_s"])
+    lines = [*field_lines(summary), *table_section("instances", RESULTS, operation["instances"])]
+    lines += table_section("orders", _ORDERS, operation["orders"])
+    return lines + table_section("story", STORY, operation["story"])
+
+
+def stay_advice(row: Mapping[str, Any], *, is_decided: bool) -> str:
+    """Return the remedy for an instance that stays on a host that is drained, as a sentence.
+
+    Args:
+        row: its name, status, and the problem.
+        is_decided: whether a decision for its move is stored.
+    """
+    name, status = row["name"], row["status"]
+    match status:
+        case "VERIFY_RESIZE":
+            return f"end its resize with `roost instance confirm {name}` or `revert`, then drain again"
+        case "ERROR":
+            return f"try `roost instance reset {name}` or `rebuild`, or delete it, then drain again"
+        case "BUILD":
+            return "wait until it is built, then drain again"
+    if "its task is" in row["problem"]:
+        return "wait until its task ends, then drain again"
+    if not is_decided:
+        return f"make room, or change what it requests; after the drain, `roost why {name}` explains the refusal"
+    return f"`roost why {name}` explains its last decision and lists changes that would help; then drain again"

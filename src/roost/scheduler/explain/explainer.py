@@ -168,7 +168,8 @@ class Explainer:
         except (BadRequest, NotFound):  # The reduced request is empty or invalid.
             return 0
         hosts = len(Matrix(shape, self._state).passing())
-        return hosts if hosts and (request.count == 1 or self._scheduler.can_place_all(request, seed=self._seed)) else 0
+        fits = hosts and (request.count == 1 or self._scheduler.trial_picks(request, seed=self._seed))
+        return hosts if fits else 0
 
     def _reduce_amount(self, request: Request, requested: RequestedAmount, matrix: Matrix) -> Change | None:
         """Return the change to the largest fitting amount of one class."""

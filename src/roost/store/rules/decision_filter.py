@@ -19,6 +19,8 @@ def where(
         position: the SQL function for the position of one text in another.
     """
     parts: list[tuple[str, Value]] = [(f"id < {mark}", query.before)]
+    if query.after >= 0:
+        parts.append((f"id > {mark}", query.after))
     if query.since_s:
         parts.append((f"decided_at_s >= {mark}", query.since_s))
     if query.outcome:
@@ -39,7 +41,7 @@ def where(
 def is_wanted(row: EvidenceRow, query: DecisionQuery) -> bool:
     """Return whether a decision matches a query."""
     return (
-        row.id < query.before
+        query.after < row.id < query.before
         and row.decided_at_s >= query.since_s
         and query.outcome in {"", row.outcome}
         and query.project_id in {None, row.project_id}

@@ -10,6 +10,8 @@ from roost.store.backends import database_at
 _STATUSES = "SELECT status, count(*) FROM instance_status GROUP BY status"
 # These conditions equal those of partial indexes, so ended rows are not read.
 _OPERATIONS = "SELECT kind, count(*), min(created_at_s) FROM operation WHERE outcome = '' GROUP BY kind"
+# The second condition is that of the partial index by time.
+_FAILED = "SELECT count(*) FROM operation WHERE outcome = 'failed' AND outcome <> '' AND changed_at_s >= "
 _ORDERS = "SELECT state, count(*) FROM orders WHERE state IN ('waiting', 'taken') GROUP BY state"
 _MIGRATIONS = """
 SELECT kind, status, count(*) FROM migration WHERE status IN ('moving', 'finished', 'left', 'reverting')
@@ -46,14 +48,16 @@ class DatabaseCounts(msgspec.Struct, frozen=True, kw_only=True):
     agents_reporting: int
     size_bytes: int
     upkeep: dict[str, Upkeep]  # by name
+    failures: int = 0  # recent ones
 
 
-def count_database(url: str, *, contact_since_s: float) -> DatabaseCounts:
+def count_database(url: str, *, contact_since_s: float, failed_since_s: float | None = None) -> DatabaseCounts:
     """Count the rows of a database.
 
     Args:
         url: URL or path.
         contact_since_s: count the agents with a contact since this time, in seconds since the epoch.
+        failed_since_s: count the operations that failed since this time; None: none.
 
     Raises:
         Unavailable: it cannot be read.
@@ -68,6 +72,7 @@ def count_database(url: str, *, contact_since_s: float) -> DatabaseCounts:
             agents=dict(query(_AGENTS)),
             agents_reporting=next(iter(query(f"{_REPORTING}{contact_since_s:.3f}")))[0],
             size_bytes=database.size_bytes(query),
+            failures=0 if failed_since_s is None else next(iter(query(f"{_FAILED}{failed_since_s:.3f}")))[0],
             upkeep={
                 name: Upkeep(at_s=at_s, findings=findings, size_bytes=size)
                 for name, at_s, findings, size in query(_UPKEEP)

@@ -136,3 +136,22 @@ def test_instance_text_shows_the_reason_of_a_refusal():
     decision = {"decided_at_s": 0.0, "outcome": "refused", "reason": "0 of 3 hosts: 3 lack 99 VCPU or more"}
     lines = instance_lines(document, decision)
     assert lines[-1] == "decided 1970-01-01 00:00:00Z: refused, 0 of 3 hosts: 3 lack 99 VCPU or more"
+
+
+def test_dry_run_prints_the_hosts_and_a_check_index(server, instance):
+    code, output, error = instance("create", "web", "--flavor", "vcpus=2,memory_mb=16", "--count", "2", "--dry-run")
+    assert (code, error) == (0, "")
+    lines = [line.split() for line in output.splitlines()]
+    assert lines[:3] == [["name", "host", "node"], ["web", "host-0", "host-0"], ["web-2", "host-1", "host-1"]]
+    index = next(line[-1] for line in lines if line[:2] == ["check", "index"])
+    assert instance("list")[1] == "no instances\n"
+    status, _, _ = server.ask("POST", "/v1/decisions", {"flavor": {"vcpus": 3}}, headers={"x-auth-token": "admin"})
+    assert status == 201
+    create = ("create", "web", "--flavor", "vcpus=2,memory_mb=16", "--count", "2", "--check-index", index)
+    code, output, error = instance(*create)
+    assert (code, output) == (5, "")
+    assert error.startswith("roost: the fleet has changed since the dry run: the choice would now be host-")
+    code, output, error = instance("create", "web", "--flavor", "vcpus=99", "--dry-run", "--json")
+    assert (code, json.loads(output)["outcome"]) == (6, "refused")
+    assert error.startswith("roost: No valid host was found. 0 of 3 hosts")
+    assert instance("create", "web", "--flavor", "vcpus=1", "--dry-run", "--wait")[0] == 2

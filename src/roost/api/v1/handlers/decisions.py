@@ -5,6 +5,7 @@ import msgspec
 from roost.api.http import Response
 from roost.api.v1.call import Call, json_response
 from roost.api.v1.current_names import StateNames, find_flavor
+from roost.api.v1.handlers.check_index import check_index, index_of
 from roost.api.v1.handlers.stored_names import find_image
 from roost.api.v1.idempotency import check_same, mark_replay, uuid_of
 from roost.api.v1.schemas.decisions import (
@@ -38,7 +39,7 @@ def create(call: Call) -> Response | Act[Response]:
     """Choose hosts for all instances of a request and claim their resources.
 
     Returns the decision (201), granted or refused; in a dry run, the decision that would be made (200). Fails with 400
-    for an invalid request, with 409 for an instance that this server runs.
+    for an invalid request, with 409 for an instance that this server runs, or a ``check_index`` whose choice changed.
     """
     body = call.body
     assert isinstance(body, DecisionBody)
@@ -51,7 +52,9 @@ def create(call: Call) -> Response | Act[Response]:
     if body.dry_run:
         (decision,) = call.product.work([request], dry_run=True)
         assert decision is not None
-        return json_response(show_decision(decision, dry_run=True))
+        return json_response(show_decision(decision, dry_run=True, check_index=index_of(decision)))
+    if body.check_index is not None:
+        check_index(call, request, body.check_index)
     if request.move is not None:
         _check_claim(call, request.move.instance_uuid)
     if call.key is None:

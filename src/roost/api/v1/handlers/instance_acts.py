@@ -9,6 +9,7 @@ import msgspec
 from roost.api.http import Response
 from roost.api.v1.accepted_response import OperationPlan, respond_accepted
 from roost.api.v1.call import Call
+from roost.api.v1.handlers.check_index import check_index
 from roost.api.v1.handlers.decisions import request_of
 from roost.api.v1.handlers.instances import claim_of, host_of
 from roost.api.v1.idempotency import check_same, operation_uuid
@@ -43,7 +44,7 @@ def create(call: Call) -> Response | Plan[Response]:
     """Boot instances on hosts that the scheduler chooses.
 
     Returns the build operation and the uuids of the instances (202). Fails with 400 for an invalid request, with 409
-    for an instance uuid in use or a server with a remote Placement.
+    for an instance uuid in use, a ``check_index`` whose choice changed, or a server with a remote Placement.
     """
     body = call.body
     assert isinstance(body, InstancesBody)
@@ -57,6 +58,8 @@ def create(call: Call) -> Response | Plan[Response]:
         request = msgspec.structs.replace(request, instance_uuids=uuids)
     if previous is not None:
         check_same(call, is_same=_is_same(reader, previous, request, name=body.name))
+    elif body.check_index is not None:
+        check_index(call, request, body.check_index)
     plan = accept.build(
         call.current,
         reader,

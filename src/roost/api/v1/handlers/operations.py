@@ -54,7 +54,7 @@ def show(call: Call) -> Response:
     reader = call.agents.reader(call.current)
     uuid = uuid_bytes(call.name)
     row = None if uuid is None else reader.operation_by_uuid(uuid)
-    if row is None or not _is_visible(call, reader, row):
+    if row is None or not is_visible(call, reader, row):
         raise NotFound("operation", call.name)
     operation = _show_operation(reader, row)
     if operation.outcome != "open" or not query.wait_s:
@@ -65,7 +65,7 @@ def show(call: Call) -> Response:
     )
 
 
-def _is_visible(call: Call, reader: WorkReader, row: OperationRow) -> bool:
+def is_visible(call: Call, reader: WorkReader, row: OperationRow) -> bool:
     """Return whether the client may see an operation: by the project of its instance; a drain belongs to no project."""
     if call.can_see_all:
         return True
@@ -73,6 +73,12 @@ def _is_visible(call: Call, reader: WorkReader, row: OperationRow) -> bool:
         return call.can_see(body_of(row, Build).request.project_id)
     status = None if row.instance_uuid is None else reader.status(row.instance_uuid)
     return status is not None and call.can_see(status.project_id)
+
+
+def problem_of(row: OperationRow) -> str:
+    """Return the reason for which an operation failed; empty: it did not fail."""
+    with report_corruption(f"operation {row.id}"):
+        return msgspec.msgpack.decode(row.body, type=_StoredProblem).problem if row.body else ""
 
 
 def show_events(rows: list[EventRow]) -> list[ShownEvent]:
@@ -124,8 +130,6 @@ def _is_over(reader: WorkReader, row: OperationRow) -> bool:
 
 
 def _show_operation(reader: WorkReader, row: OperationRow) -> ShownOperation:
-    with report_corruption(f"operation {row.id}"):
-        problem = msgspec.msgpack.decode(row.body, type=_StoredProblem).problem if row.body else ""
     parts = reader.parts_of(row.id)
     part_of = {each.instance_uuid: each for each in parts if each.instance_uuid is not None}
     uuids = [] if row.instance_uuid is None else [row.instance_uuid]
@@ -152,7 +156,7 @@ def _show_operation(reader: WorkReader, row: OperationRow) -> ShownOperation:
         kind=cast("Kind", row.kind),
         outcome=_outcome(row, parts, count=len(uuids)),
         step=row.step,
-        problem=problem,
+        problem=problem_of(row),
         is_cancelled=row.is_cancelled,
         user_id=row.user_id,
         project_id=row.project_id,

@@ -24,6 +24,10 @@ class InstanceRequestBody(RequestDocument, frozen=True, kw_only=True, forbid_unk
         Meta(description="The flavor of the instances, or the name of a stored flavor or one in a stored decision."),
     ]
     image: _Image = None  # type: ignore[assignment]  # likewise
+    check_index: Annotated[
+        str | None,
+        Meta(description="The check_index of a dry run: 409 if the instances would be placed elsewhere by now."),
+    ] = None
     strict: Annotated[
         bool, Meta(description="Whether to refuse invalid extra specs and hints without effect, instead of a warning.")
     ] = False
@@ -81,6 +85,9 @@ class ShownDecision(msgspec.Struct, frozen=True, kw_only=True):
     project_id: Annotated[str, Meta(description="Project of the instances; empty: none.")]
     user_id: Annotated[str, Meta(description="User of the request; empty: unknown.")]
     dry_run: Annotated[bool, Meta(description="Whether nothing was claimed or stored.")]
+    check_index: Annotated[
+        str | None, Meta(description="Of a granted dry run: makes a request depend on the same choice; else null.")
+    ]
     count: Annotated[int, Meta(description="Number of requested instances.")]
     found: Annotated[int, Meta(description="Number of instances for which the search found a host.")]
     picks: Annotated[list[ShownPick], Meta(description="One pick per instance; none in a refusal.")]
@@ -198,7 +205,7 @@ def show_pick(pick: Pick) -> ShownPick:
     )
 
 
-def show_decision(decision: Decision, *, dry_run: bool = False) -> ShownDecision:
+def show_decision(decision: Decision, *, dry_run: bool = False, check_index: str | None = None) -> ShownDecision:
     """Convert a decision for a response."""
     table = decision.table()
     return ShownDecision(
@@ -209,6 +216,7 @@ def show_decision(decision: Decision, *, dry_run: bool = False) -> ShownDecision
         project_id=decision.project_id,
         user_id=decision.user_id,
         dry_run=dry_run,
+        check_index=check_index,
         count=decision.count,
         found=decision.found,
         picks=[show_pick(pick) for pick in decision.picks],

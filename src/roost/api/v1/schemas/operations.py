@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from roost.api.v1.wire.pages import PageQuery
 from roost.model.work.operation import Kind
 from roost.model.work.orders import WAIT_MAX_S
 
@@ -74,3 +75,34 @@ class OperationQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         Annotated[float, Meta(ge=0, le=WAIT_MAX_S)],
         Meta(description="Maximum wait in seconds; the response arrives as soon as the operation ends."),
     ] = 0.0
+
+
+class OperationsQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of operations, and their filters."""
+
+    outcome: Annotated[Outcome | None, Meta(description="Only operations with this outcome of their own.")] = None
+    kind: Annotated[Kind | None, Meta(description="Only operations of this kind.")] = None
+    instance: Annotated[str, Meta(description="Only operations on the instance with this uuid.")] = ""
+
+
+class ListedOperation(msgspec.Struct, frozen=True, kw_only=True):
+    """An operation in a list."""
+
+    uuid: Annotated[str, Meta(description="Uuid of the operation.")]
+    kind: Annotated[Kind, Meta(description="Kind; a build has one spawn as sub-operation per instance.")]
+    outcome: Annotated[Outcome, Meta(description="Its own outcome; sub-operations have theirs.")]
+    step: Annotated[str, Meta(description="The next step.")]
+    problem: Annotated[str, Meta(description="Reason of a failure.")]
+    is_cancelled: Annotated[bool, Meta(description="Whether it was cancelled.")]
+    instance: Annotated[str | None, Meta(description="Uuid of its instance; null: several, or none.")]
+    instance_name: Annotated[str, Meta(description="Name of its instance; empty: several, or none.")]
+    parent: Annotated[str | None, Meta(description="Uuid of the operation of which it is a part; null: none.")]
+    created_at_s: Annotated[float, Meta(description="Time of the request, in seconds since the epoch.")]
+    changed_at_s: Annotated[float, Meta(description="Time of the last step, in seconds since the epoch.")]
+
+
+class OperationsPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of operations, in order of their requests."""
+
+    operations: list[ListedOperation]
+    next: Annotated[str | None, Meta(description="Cursor of the next page; null: this is the last page.")]

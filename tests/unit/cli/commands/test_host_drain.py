@@ -1,0 +1,85 @@
+"""``roost host drain`` of several hosts, on a server with agents."""
+
+import json
+
+import pytest
+
+from roost.cli.views.operation_view import stay_advice
+from tests.support.agents.http_agents import play_agents
+
+SMALL = ("--flavor", "vcpus=2,memory_mb=16")
+
+
+@pytest.fixture
+def players(server):
+    """Yield agents of the three hosts."""
+    with play_agents(server) as players:
+        yield players
+
+
+@pytest.fixture
+def instances(command, players):
+    """Create one instance on each of the first two hosts."""
+    for name, host in (("web", "host-0"), ("db", "host-1")):
+        assert command("instance", "create", name, *SMALL, "--host", host, "--wait")[0] == 0
+    return players
+
+
+def hosts_of(command):
+    """Return the host of each instance, by name."""
+    return {each["name"]: each["host"] for each in json.loads(command("instance", "list", "--json")[1])}
+
+
+@pytest.mark.usefixtures("instances")
+def test_hosts_of_an_aggregate_are_disabled_and_then_drained(command):
+    command("aggregate", "create", "rack", "--zone", "east")
+    command("aggregate", "set", "rack", "--join", "host-0", "--join", "host-1")
+    code, output, _ = command("host", "drain", "HOST-0", "--aggregate", "rack", "--dry-run")
+    assert code == 0
+    assert output.splitlines()[-1].startswith("each host is planned as if it were the only one")
+    code, output, _ = command("drain", "--zone", "east", "--hosts-at-once", "2", "--json")
+    results = json.loads(output)
+    assert (code, [each["host"] for each in results]) == (0, ["host-0", "host-1"])
+    assert [each["operation"]["outcome"] for each in results] == ["done", "done"]
+    # Neither instance moved to the other host of the rack.
+    assert hosts_of(command) == {"web": "host-2", "db": "host-2"}
+    services = json.loads(command("service", "list", "--disabled", "--json")[1])
+    assert {each["host"] for each in services} == {"host-0", "host-1"}
+
+
+@pytest.mark.usefixtures("instances")
+def test_instance_without_a_target_gets_a_remedy(command):
+    flavor = "vcpus=3,memory_mb=16"
+    assert command("instance", "create", "wide", "--flavor", flavor, "--host", "host-2", "--wait")[0] == 0
+    code, output, error = command("host", "drain", "host-0", "host-1", "none")
+    assert (code, error.splitlines()[-1]) == (1, "roost: 3 of 3 hosts were not drained")
+    lines = output.splitlines()
+    assert any(line.startswith("none: no such ") for line in lines)
+    for name in ("web", "db"):
+        assert any(line.startswith(f"{name}: `roost why {name}` explains") for line in lines)
+    assert lines[-1] == "host-1 gets no new instances until `roost host set host-1 --enable`"
+    assert "refused: " in command("why", "web")[1]
+
+
+def test_drain_needs_a_host(command):
+    assert "give HOST, --aggregate or --zone" in command("host", "drain")[2]
+    assert command("host", "drain", "--zone", "none")[::2] == (4, "roost: no host is in this aggregate or zone\n")
+
+
+def test_short_names_mean_their_commands(command):
+    assert command("ps") == command("instance", "list")
+
+
+@pytest.mark.parametrize(
+    ("status", "problem", "advice"),
+    [
+        ("VERIFY_RESIZE", "is not moved", "`roost instance confirm web`"),
+        ("ERROR", "is not moved", "`roost instance reset web`"),
+        ("BUILD", "is not moved", "wait until it is built"),
+        ("ACTIVE", "the instance cannot migrate now: its task is rebooting", "wait until its task ends"),
+        ("ACTIVE", "No valid host was found.", "`roost why web`"),
+    ],
+)
+def test_advice_depends_on_status_and_problem(status, problem, advice):
+    row = {"name": "web", "status": status, "problem": problem}
+    assert all(advice in stay_advice(row, is_decided=is_decided) for is_decided in (True, False))
