@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from roost.cli import options
 from roost.cli.backend import BackendOptions, backend_options, open_api
 from roost.cli.instance.wait import check_served, get_operation, watch_operation
 from roost.cli.output.output_options import Output, output_options
@@ -17,7 +18,12 @@ from roost.errors import RoostError
 @click.argument("name", metavar="HOST")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Print the planned moves, and make none.")
 @click.option("--at-once", type=click.IntRange(1, 100), default=2, metavar="N", help="Number of concurrent moves.  [2]")
-@click.option("--disable/--no-disable", "is_disabling", default=True, help="Disable the host first.  [--disable]")
+@options.exclusive_flags(
+    "is_disabling",
+    ("--disable", "Disable the host first; this is the default."),
+    ("--no-disable", "Do not disable the host."),
+    default=True,
+)
 @output_options(can_watch=False)
 @backend_options
 def drain(
