@@ -32,7 +32,7 @@ import click
 
 from roost import __version__
 from roost.cli import signals
-from roost.cli.text.plain_text import escape_text
+from roost.cli.text.plain_text import brief_fault, escape_text
 from roost.errors import BadSettings, RoostError
 
 # The exit code of an unexpected exception. Expected errors define theirs in ``roost.errors``.
@@ -178,4 +178,4 @@ def _print_usage_error(error: click.ClickException) -> None:
 
 def _print_error(sentence: str) -> None:
     """Write one line to standard error, with unprintable characters escaped."""
-    click.echo(f"roost: {escape_text(sentence)}", err=True)
+    click.echo(f"roost: {escape_text(brief_fault(sentence))}", err=True)

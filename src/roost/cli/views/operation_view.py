@@ -1,6 +1,6 @@
 """Finished operations, and the moves of a drain or an evacuation: one row per instance."""
 
-from roost.cli.output.list_view import Column, ListView, field
+from roost.cli.output.list_view import Column, ListView, fault_field, field
 
 RESULTS = ListView(
     nouns="instances",
@@ -9,7 +9,7 @@ RESULTS = ListView(
         field("status", kind="state"),
         field("host"),
         field("uuid", kind="keep"),
-        field("fault", kind="prose"),
+        fault_field("fault"),
     ),
 )
 DRAINED = ListView(
@@ -19,7 +19,7 @@ DRAINED = ListView(
         field("status", kind="state"),
         field("host"),
         field("uuid", kind="keep"),
-        field("problem", kind="prose"),
+        fault_field("problem"),
     ),
 )
 PLANNED_MOVES = ListView(
@@ -30,7 +30,7 @@ PLANNED_MOVES = ListView(
         Column(name="how", value=lambda row: row["how"].replace("_", "-") or "stays", kind="state"),
         field("host", head="to"),
         field("uuid", kind="keep"),
-        field("problem", kind="prose"),
+        fault_field("problem"),
     ),
 )
 EVACUATED = ListView(
@@ -40,6 +40,6 @@ EVACUATED = ListView(
         field("uuid", kind="keep"),
         field("outcome", kind="state"),
         field("host"),
-        field("problem", kind="prose"),
+        fault_field("problem"),
     ),
 )
