@@ -5,6 +5,8 @@
     RoostError
     ├── BadRequest        fix the request and send it again
     │   └── BadFile       fix the file: names file, line and column
+    │       └── FileMissing   correct the path of the file
+    ├── AccessDenied      use another token
     ├── BadSettings       fix the settings
     ├── NotFound          use the name of an existing object
     │   ├── StateLost     the state of a decision was deleted, or never stored completely
@@ -68,6 +70,12 @@ def extra_hint(extra: str) -> str:
     return f"install Roost with its extra {extra}, as in pip install 'roost[{extra}] @ file:///PATH/OF/WHEEL'"
 
 
+def unreadable_file(path: str, error: OSError) -> "BadFile":
+    """Return the error about a file that cannot be read."""
+    kind = FileMissing if isinstance(error, FileNotFoundError) else BadFile
+    return kind(path, f"cannot be read: {error.strerror or error}")
+
+
 class RoostError(Exception):
     """Base of all expected errors; ``exit_code`` is the exit code of the command."""
 
@@ -98,10 +106,26 @@ class BadFile(BadRequest):
         super().__init__(f"{place}: {problem}" if column is None else f"{place}: column {column}: {problem}")
 
 
+class FileMissing(BadFile):
+    """A file does not exist."""
+
+    exit_code = 4
+
+
+class AccessDenied(RoostError):
+    """The server does not know the token, or its policy does not allow the request."""
+
+    exit_code = 10
+
+
 class BadSettings(RoostError):
-    """A setting is unknown or wrong."""
+    """A setting is unknown or wrong.
+
+    ``others`` are further problems of the same settings, in the order of the file.
+    """
 
     exit_code = 3
+    others: tuple["BadSettings", ...] = ()
 
     def __init__(self, path: str, problem: str) -> None:
         self.path, self.problem = path, problem

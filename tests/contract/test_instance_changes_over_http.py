@@ -106,5 +106,5 @@ def test_instances_change_in_place_and_leave_a_drained_host(server, tmp_path):
     assert (refusal.returncode, refusal.stderr.splitlines()[-1]) == (1, "roost: 1 of 1 instances stayed on fake-1")
     how = "fake-1 gets no new instances until `roost host set fake-1 --enable`"
     assert refusal.stdout.splitlines()[-3::2] == ["0 gone, 1 stayed", how]
-    assert "No valid host was found" in refusal.stdout
+    assert "0 of " in refusal.stdout
     assert instance(server, "wide")["status"] == "ACTIVE"

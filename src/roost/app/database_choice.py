@@ -34,20 +34,25 @@ def settings_with_sources(
     Args:
         config: the settings file; None: from ``$ROOST_CONFIG`` or the usual places, else defaults.
         environ: the environment; ``$ROOST_NOVA_CONF`` is a ``nova.conf`` that overrides the settings file.
-        is_lenient: whether to collect all errors instead of raising the first.
+        is_lenient: whether to return the errors instead of raising them.
 
     Raises:
-        BadSettings: a setting is unknown or wrong, or a requested file does not exist.
+        BadSettings: a setting is unknown or wrong, or a requested file does not exist. It has all further errors.
     """
     # Rules written for Nova import its modules.
     install_aliases()
     # Unlike ``Path.exists``, ``os.path.exists`` does not raise for invalid names.
-    return load_with_sources(
+    loaded = load_with_sources(
         find_settings(None if config is None else str(config), environ, os.path.exists),
         nova_conf=find_nova_conf(environ, os.path.exists),
         adapt=adapt,
-        is_lenient=is_lenient,
+        is_lenient=True,
     )
+    if loaded.problems and not is_lenient:
+        first, *others = loaded.problems
+        first.others = tuple(others)
+        raise first
+    return loaded
 
 
 def check_settings(config: Path | None, environ: Mapping[str, str]) -> LoadedSettings:

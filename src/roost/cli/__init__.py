@@ -32,8 +32,8 @@ import click
 
 from roost import __version__
 from roost.cli import signals
-from roost.cli.text.plain_text import escape_text
-from roost.errors import RoostError
+from roost.cli.text.plain_text import brief_fault, escape_text
+from roost.errors import BadSettings, RoostError
 
 # The exit code of an unexpected exception. Expected errors define theirs in ``roost.errors``.
 EXIT_CODE_FAULT = 70
@@ -160,7 +160,8 @@ def main() -> None:
         _print_usage_error(error)
         code = error.exit_code
     except RoostError as error:
-        _print_error(str(error))
+        for each in (error, *(error.others if isinstance(error, BadSettings) else ())):
+            _print_error(str(each))
         code = error.exit_code
     except _OutputClosed:
         code = 0  # The reader, such as ``head``, needs no more output.
@@ -187,4 +188,4 @@ def _print_usage_error(error: click.ClickException) -> None:
 
 def _print_error(sentence: str) -> None:
     """Write one line to standard error, with unprintable characters escaped."""
-    click.echo(f"roost: {escape_text(sentence)}", err=True)
+    click.echo(f"roost: {escape_text(brief_fault(sentence))}", err=True)

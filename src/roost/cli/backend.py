@@ -13,18 +13,26 @@ from click.core import ParameterSource
 from msgspec.structs import replace
 
 from roost.cli import options
+from roost.cli.name_option import name_option
 from roost.cli.output.list_view import ListView, Row
 from roost.cli.output.output_options import Output
 from roost.cli.output.sections import object_lines
 from roost.cli.token_source import token_options
-from roost.errors import BadRequest, Conflict, NotFound, RoostError, Unavailable
+from roost.errors import AccessDenied, BadRequest, Conflict, NotFound, RoostError, Unavailable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _URL = "http://127.0.0.1:8780"
 _PREFIX = "/v1"
 _JSON = "application/json"
 _TIMEOUT_S = 60
-_ERRORS: dict[int, type[RoostError]] = {400: BadRequest, 409: Conflict, 422: BadRequest, 503: Unavailable}
+_ERRORS: dict[int, type[RoostError]] = {
+    400: BadRequest,
+    401: AccessDenied,
+    403: AccessDenied,
+    409: Conflict,
+    422: BadRequest,
+    503: Unavailable,
+}
 
 
 class BackendOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,9 +136,10 @@ class Api:
             raise BadRequest(f"the server is not Roost: status {status}, and the body is not JSON") from None
         if status < 400:
             return answer
-        detail = answer.get("detail") if isinstance(answer, dict) else None
-        detail = str(detail or f"status {status} without a reason: is the server Roost?")
-        if status == 404:
+        problem = answer if isinstance(answer, dict) else {}
+        detail = str(problem.get("detail") or f"status {status} without a reason: is the server Roost?")
+        detail = name_option(detail, str(problem.get("field", "")))
+        if status == 404 or problem.get("missing"):
             raise NotFound("", "", message=detail)
         raise _ERRORS.get(status, RoostError)(detail)
 

@@ -1,5 +1,7 @@
 """Arguments of ``roost capacity``: flavors by name, from a file or as amounts, and requests from files."""
 
+import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +13,9 @@ from roost.model.request import Request
 from roost.offline.read_document import display_name, parse_document, read_bytes
 
 _ANYTHING: Any = Any
+# Keys of amounts.
+_AMOUNTS = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap")
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 def read_request(path: str) -> Request:
@@ -80,9 +85,13 @@ def _parse_amounts(text: str) -> Flavor:
             raise BadRequest(f"flavor {text!r}: {key} is repeated")
         keys.add(key)
         amounts[key] = value
-    unknown = sorted(amounts.keys() - {field.name for field in msgspec.structs.fields(Flavor)})
-    if unknown:
-        raise BadRequest(f"flavor {text!r}: unknown key {unknown[0]!r}")
+    for key in sorted(keys - {*_AMOUNTS, "name"}):
+        close = difflib.get_close_matches(key, _AMOUNTS, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]!r}? The keys are " if close else "the keys are "
+        raise BadRequest(f"flavor {text!r}: unknown key {key!r}; {hint}{', '.join(_AMOUNTS)}")
+    for key in _AMOUNTS:
+        if key in keys and not _NUMBER.fullmatch(str(amounts[key])):
+            raise BadRequest(f"flavor {text!r}: {key} must be a whole number, got {amounts[key]!r}")
     try:
         return msgspec.convert(amounts, Flavor, strict=False)
     except (msgspec.ValidationError, ValueError) as error:

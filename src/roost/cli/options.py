@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +33,31 @@ def nova_conf(command: Command) -> Command:
 def config(command: Command) -> Command:
     """Add ``--config`` and ``--nova-conf``."""
     return click.option("--config", type=PATH, help="Settings file, TOML.")(nova_conf(command))
+
+
+def exclusive_flags(
+    name: str, on: tuple[str, str], off: tuple[str, str], *, default: bool | None = None
+) -> Callable[[Command], Command]:
+    """Add two flags that exclude each other, as one argument; without a flag it has the default.
+
+    Args:
+        name: of the argument.
+        on, off: a flag and its help text; the first flag sets True.
+    """
+
+    def add_flags(command: Command) -> Command:
+        @wraps(command)
+        def run(*arguments: Any, **more: Any) -> Any:
+            is_on, is_off = more.pop(f"{name}_on"), more.pop(f"{name}_off")
+            if is_on and is_off:
+                raise click.UsageError(f"{on[0]} and {off[0]} cannot be combined")
+            more[name] = True if is_on else False if is_off else default
+            return command(*arguments, **more)
+
+        second = click.option(off[0], f"{name}_off", is_flag=True, help=off[1])
+        return click.option(on[0], f"{name}_on", is_flag=True, help=on[1])(second(run))  # type: ignore[return-value]  # has the command's parameters except ``name``
+
+    return add_flags
 
 
 data = click.option("--data", type=PATH, help="Folder of the database.")

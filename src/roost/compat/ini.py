@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from roost.errors import BadFile
+from roost.errors import BadFile, unreadable_file
 
 _OPTION = re.compile(r"([^=:]+?)\s*[=:]\s*(.*)")
 _SUBSTITUTE = re.compile(r"\\?\$(?:\$|(?P<plain>\w+)|\{(?P<braced>[\w.]+)\})|\\\$")
@@ -83,7 +83,7 @@ def read_ini(path: Path) -> Ini:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise BadFile(str(path), f"cannot be read: {error.strerror or error}") from None
+        raise unreadable_file(str(path), error) from None
     except UnicodeDecodeError:
         raise BadFile(str(path), "is not UTF-8 text") from None
     return _parse(str(path), text)

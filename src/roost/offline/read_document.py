@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from roost.errors import BadFile
+from roost.errors import BadFile, unreadable_file
 from roost.model.documents.error_places import locate_error
 
 # Upper bound in bytes of a document; a fleet of 100,000 hosts with providers needs about a tenth.
@@ -65,7 +65,7 @@ def read_bytes(path: str, *, bytes_max: int = BYTES_MAX) -> bytes:
             with open(path, "rb") as file:  # noqa: PTH123  # also for names that are not valid paths
                 body = file.read(bytes_max + 1)
     except OSError as error:
-        raise BadFile(name, f"cannot be read: {error.strerror or error}") from None
+        raise unreadable_file(name, error) from None
     except ValueError as error:  # a NUL in the name
         raise BadFile(name, f"cannot be read: {error}") from None
     if len(body) > bytes_max:

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from roost import __version__
-from roost.errors import BadFile, BadRequest
+from roost.errors import BadFile, BadRequest, unreadable_file
 from roost.model.fleet import Fleet
 from roost.model.settings.roost_settings import Settings
 from roost.scheduler.pipeline.budget import lift_search_limit
@@ -140,7 +140,7 @@ def read_result(run: Run) -> ReplayReport | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise BadFile(str(path), f"cannot be read: {error.strerror or error}") from None
+        raise unreadable_file(str(path), error) from None
     except (msgspec.DecodeError, UnicodeDecodeError):  # a ValidationError is a DecodeError
         result = None
     if result is None or result.fingerprint != run.fingerprint():
@@ -193,7 +193,7 @@ def _digest(path: str) -> str:
     try:
         return hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
     except OSError as error:
-        raise BadFile(path, f"cannot be read: {error.strerror or error}") from None
+        raise unreadable_file(path, error) from None
 
 
 def _shuffle_hosts(fleet: Fleet, rng: random.Random) -> Fleet:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -34,8 +35,8 @@ def without_progress(text):
         (["replay", "--nope"], 2, "roost: No such option '--nope'; see `roost replay --help`"),
         (["demo", "--requests", "x"], 2, "roost: Invalid value for '--requests': 'x' is not a valid integer"),
         (["demo", "--requests", "0"], 2, "roost: there must be 1..10,000,000 requests, got 0"),
-        (["replay", "a\nb.csv"], 2, "roost: a\\nb.csv: cannot be read: No such file or directory"),
-        (["replay", "a\udcff.csv"], 2, "roost: a\\udcff.csv: cannot be read: No such file or directory"),
+        (["replay", "a\nb.csv"], 4, "roost: a\\nb.csv: cannot be read: No such file or directory"),
+        (["replay", "a\udcff.csv"], 4, "roost: a\\udcff.csv: cannot be read: No such file or directory"),
         ([*SMALL, "--json", "/"], 2, "roost: /: cannot be written: Is a directory"),
         ([*SMALL, "--json", ""], 2, "roost: : cannot be written: Is a directory"),
         ([*SMALL, "--config", "x" * 300], 3, "roost: --config: there is no file xxx"),
@@ -114,6 +115,36 @@ def test_server_reports_a_folder_that_cannot_be_created(noun, tmp_path):
     result = roost(noun, "--data", "data", "--listen", "127.0.0.1:0", cwd=tmp_path)
     problem = "data/roost.db cannot be created: a file is where its folder should be"
     assert (result.returncode, result.stderr) == (7, f"roost: {problem}\n")
+
+
+def test_server_reports_every_problem_of_its_settings(tmp_path):
+    (tmp_path / "bad.toml").write_text("[scheduler]\nclaim_rounds = 0\nmax_attempt = 1\n")
+    result = roost("up", "--config", "bad.toml", "--listen", "127.0.0.1:0", cwd=tmp_path)
+    assert (result.returncode, result.stderr.splitlines()) == (
+        3,
+        [
+            "roost: bad.toml: scheduler.claim_rounds: must be 1 or more, got 0",
+            "roost: bad.toml: scheduler.max_attempt: is not a setting; the nearest known name is max_attempts",
+        ],
+    )
+
+
+def test_address_in_use_is_reported_once(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        result = roost("up", "--data", "data", "--listen", address, cwd=tmp_path)
+    problem = f"cannot listen on {address}: another process uses this address"
+    assert (result.returncode, result.stderr) == (1, f"roost: {problem}\n")
+
+
+def test_replay_into_a_folder_with_a_fleet_is_refused(tmp_path):
+    words = ("replay", "--generate", "--host-count", "3", "--requests", "5", "--data", "kept")
+    assert roost(*words, cwd=tmp_path).returncode == 0
+    result = roost(*words, cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (
+        2,
+        "roost: kept has a fleet already; give another folder with --data\n",
+    )
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ def test_groups_are_created_and_shown(command):
     ]
     assert "member count         0" in command("group", "show", "web")
     error = command("group", "create", "x", "--policy", "affinity", "--max-server-per-host", "2", code=2)
-    assert error == "roost: $.max_server_per_host: requires the policy anti-affinity, got affinity\n"
+    assert error == "roost: --max-server-per-host: requires the policy anti-affinity, got affinity\n"
 
 
 def test_second_group_of_one_name_needs_an_option(command):
@@ -213,6 +213,8 @@ def test_images_are_stored_and_deleted(command):
             "--url cannot be combined with --config, --data or --database",
         ),
         (["host", "set", "h"], 2, "nothing to change"),
+        (["host", "set", "h", "--disable", "--enable"], 2, "--disable and --enable cannot be combined"),
+        (["host", "list", "--up", "--down"], 2, "--up and --down cannot be combined"),
         (["aggregate", "set", "a"], 2, "nothing to change"),
         (["aggregate", "create", "a", "--metadata", "x"], 2, "'x' is not KEY=VALUE"),
         (["group", "create", "g", "--policy", "apart"], 2, "apart"),
@@ -239,7 +241,7 @@ def test_database_option_wins_over_a_server_of_the_environment(run, folder, monk
 def test_token_option_is_sent_to_the_server(run, folder):
     with serve(noun="up", folder=folder) as server:
         code, _, error = run("host", "list", "--url", server.address, "--token", "joe")
-    assert (code, "role" in error) == (1, True)
+    assert (code, "your token has no role; with auth_strategy noauth2" in error) == (10, True)
 
 
 def test_changes_tell_who_disabled_a_host(command):

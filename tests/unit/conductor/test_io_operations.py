@@ -26,8 +26,11 @@ def io_ops(app):
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [
-        ("IoOpsFilter", "1 have 2 I/O operations in flight or more"),
-        ("AggregateIoOpsFilter", "1 have as many I/O operations in flight as their aggregates, or the settings, allow"),
+        ("IoOpsFilter", "1 has 2 I/O operations in flight or more"),
+        (
+            "AggregateIoOpsFilter",
+            "1 has as many I/O operations in flight as aggregates of the host, or the settings, allow",
+        ),
     ],
 )
 def test_filter_limits_the_builds_in_flight_on_a_host(rule, reason, is_burst):

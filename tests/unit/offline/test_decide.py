@@ -97,7 +97,7 @@ def test_with_providers_refusals_name_the_available_amounts():
         "b": ("search", "has 512 of 1,024 MiB memory"),
         "c": ("search", "has 0 of 1,024 MiB memory"),
     }
-    assert result.reason.startswith("0 of 3 hosts: 2 lack 1,024 MiB memory or more, 1 lack 2 VCPU or more")
+    assert result.reason.startswith("0 of 3 hosts: 2 lack 1,024 MiB memory or more, 1 lacks 2 VCPU or more")
     assert refusals(answer(document, flavor={"vcpus": 2}))["b"] == ("search", "offers no VCPU")
     assert refusals(answer(document, flavor={"vcpus": 2}))["c"] == (
         "search",

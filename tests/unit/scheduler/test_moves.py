@@ -71,7 +71,7 @@ def test_instance_stays_on_its_host_only_if_may_stay_is_set():
     refusal = roost.decide(move())
     assert (
         refusal.reason
-        == "0 of 1 hosts: 1 are outside the requested hosts or cell, are ignored, or hold the moving instance"
+        == "0 of 1 hosts: 1 is outside the requested hosts or cell, is ignored, or holds the moving instance"
     )
     assert vcpus_by_host(roost) == {"h0": 1}
     assert chosen_hosts(roost.decide(move(may_stay=True, vcpus=3))) == ["h0"]

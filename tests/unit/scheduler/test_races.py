@@ -64,7 +64,7 @@ def test_lost_race_for_the_last_host_is_a_refusal():
     roost, store, rival = roost_and_rival(hosts(1, VCPU=1, MEMORY_MB=8))
     store.rivals = [lambda: rival.decide(small_request())]
     decision = roost.decide(small_request())
-    assert (decision.outcome, decision.reason) == ("refused", "0 of 1 hosts: 1 lack 1 VCPU or more")
+    assert (decision.outcome, decision.reason) == ("refused", "0 of 1 hosts: 1 lacks 1 VCPU or more")
     assert decision.conflicts == ["h0"]
     assert agrees_with_store(roost, store)
 

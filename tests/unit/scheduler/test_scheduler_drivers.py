@@ -69,7 +69,7 @@ def test_chance_repeats_its_picks_with_the_same_seed():
 
 def test_chance_refusal_has_a_reason():
     product = chance_roost(0, host("a", facts=HostFacts(is_disabled=True)))
-    assert product.decide(request()).reason == "0 of 1 hosts: 1 are disabled or down"
+    assert product.decide(request()).reason == "0 of 1 hosts: 1 is disabled or down"
 
 
 class CachingWorld:

@@ -1,6 +1,7 @@
 """Listening sockets, and a server that stops without losing requests."""
 
 import asyncio
+import errno
 import math
 import os
 import signal
@@ -53,6 +54,8 @@ def listen_on(setting: str, text: str) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise RoostError(f"cannot listen on {text}: another process uses this address") from None
         raise RoostError(f"cannot listen on {text}: {error.strerror or error}") from None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from roost.api.v1.wire.decode_body import field_problem
+from roost.api.v1.wire.decode_body import field_problem, missing_problem
 from roost.engine.columns.state import State
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_form
@@ -59,4 +59,4 @@ def _require_one(matches: Iterable[str], *, kind: str, name: str, at: str, advic
         return several[0]
     if several:
         raise field_problem(at, f"{len(several)} {kind}s have the name {name[:70]!r}; {advice}")
-    raise field_problem(at, f"there is no {kind} {name[:70]!r}")
+    raise missing_problem(at, kind, name)

@@ -13,6 +13,7 @@ from roost.cli.text.progress import progress_bar
 from roost.cli.text.tables import Fit, Table, align
 from roost.errors import BadRequest
 from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
+from roost.model.evidence.predicates import count_hosts
 from roost.model.flavor import Flavor
 from roost.model.request import Request
 
@@ -142,7 +143,7 @@ def _report(result: Capacity, *, by: str, top: int) -> list[str]:
     ]
     if result.exhausted:
         lines.append(f"runs out first: {_shortage_text(result.exhausted)}")
-    lines += [f"take none now: {each.hosts:,} hosts {each.reason}" for each in result.unfit]
+    lines += [f"take none now: {count_hosts(each.hosts, each.reason, 'host')}" for each in result.unfit]
     lines += [f"warning: {warning}" for warning in result.warnings]
     lines = [escape_text(line) for line in lines]
     table = _host_table(result) if by == "host" else _scope_table(result, by=by)
@@ -200,4 +201,4 @@ def _shortage_text(shortages: list[Shortage]) -> str:
 
 
 def _refusal_text(unfit: list[Shortage]) -> str:
-    return f"{unfit[0].hosts:,} hosts {unfit[0].reason}" if unfit else "no hosts"
+    return count_hosts(unfit[0].hosts, unfit[0].reason, "host") if unfit else "no hosts"

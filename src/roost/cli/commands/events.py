@@ -34,6 +34,10 @@ def events(
     Print one line per event: time, type, subject and details. After a lost connection, reconnect and resume, with a
     note on standard error. Stop with Ctrl-C.
     """
+    if types:
+        from roost.cli.event_types import check_types
+
+        check_types(types)
     uuid = None if instance is None else _uuid(instance, url=url, token=token)
     follower = EventFollower(
         url,

@@ -22,8 +22,8 @@ def host() -> None:
 @host.command("list", short_help="List hosts with their state and use.")
 @click.option("--zone", metavar="NAME", help="Only hosts in this availability zone.")
 @click.option("--aggregate", metavar="NAME", help="Only hosts in this aggregate: its name or uuid.")
-@click.option("--disabled/--enabled", default=None, help="Only disabled, or only enabled hosts.")
-@click.option("--up/--down", default=None, help="Only hosts that are up, or down.")
+@options.exclusive_flags("disabled", ("--disabled", "Only disabled hosts."), ("--enabled", "Only enabled hosts."))
+@options.exclusive_flags("up", ("--up", "Only hosts that are up."), ("--down", "Only hosts that are down."))
 @output_options(HOSTS)
 @backend_options
 def list_(
@@ -62,13 +62,12 @@ def show(*, name: str, output: Output, backend: BackendOptions) -> None:
 
 @host.command("set", short_help="Disable, enable or force down a service.")
 @click.argument("name", metavar="HOST")
-@click.option("--disable/--enable", "disabled", default=None, help="Stop or resume new placements.")
+@options.exclusive_flags("disabled", ("--disable", "Stop new placements."), ("--enable", "Resume new placements."))
 @click.option("--reason", metavar="TEXT", help="Reason for disabling, up to 255 characters.")
-@click.option(
-    "--force-down/--no-force-down",
+@options.exclusive_flags(
     "forced_down",
-    default=None,
-    help="Count the service as down regardless of its reports, or use the reports again.",
+    ("--force-down", "Count the service as down, regardless of its reports."),
+    ("--no-force-down", "Use the reports of the service again."),
 )
 @output_options(can_watch=False)
 @backend_options

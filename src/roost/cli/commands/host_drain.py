@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from roost.cli import options
 from roost.cli.backend import Api, BackendOptions, backend_options, open_api
 from roost.cli.instance.wait import check_served, get_operation, watch_operation
 from roost.cli.output.output_options import Output, output_options
@@ -29,7 +30,12 @@ _REASON = "it is drained"
 @click.option(
     "--hosts-at-once", type=click.IntRange(1, 100), default=1, metavar="N", help="Number of concurrent drains.  [1]"
 )
-@click.option("--disable/--no-disable", "is_disabling", default=True, help="Disable the hosts first.  [--disable]")
+@options.exclusive_flags(
+    "is_disabling",
+    ("--disable", "Disable the hosts first; this is the default."),
+    ("--no-disable", "Do not disable the hosts."),
+    default=True,
+)
 @output_options(can_watch=False)
 @backend_options
 def drain(

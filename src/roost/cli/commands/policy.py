@@ -31,7 +31,9 @@ def policy() -> None:
 @options.config
 @options.conf
 @click.option("--policy-file", metavar="FILE", help="Policy file, YAML or JSON.  [from the settings]")
-@click.option("--legacy/--new", "is_legacy", default=None, help="Legacy or new defaults.  [from the settings]")
+@options.exclusive_flags(
+    "is_legacy", ("--legacy", "Show the legacy defaults.  [from the settings]"), ("--new", "Show the new defaults.")
+)
 @output_options(_RULES, can_watch=False)
 def show(
     *, config: Path | None, conf: Path | None, policy_file: str | None, is_legacy: bool | None, output: Output

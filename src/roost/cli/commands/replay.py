@@ -22,6 +22,7 @@ from roost.cli.options import PATH, nova_conf
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.progress import progress_bar
 from roost.cli.text.replay_text import to_text
+from roost.errors import BadRequest
 from roost.scheduler.pipeline.budget import lift_search_limit
 from roost.simulator.replay import CHUNK, ReplayTarget
 from roost.simulator.replay import replay as run_replay
@@ -152,6 +153,8 @@ def _open_target(config: Path | None, data: Path | None, *, is_in_memory: bool) 
             open_roost(config, data, environ=os.environ, is_scratch=True) as roost,
             lift_search_limit(roost.state),
         ):
+            if any(roost.state.hosts.alive.each):
+                raise BadRequest(f"{data} has a fleet already; give another folder with --data")
             yield roost
         return
     # A settings file in a usual place may name a production database: never replay a trace on it.

@@ -1,5 +1,6 @@
 """``roost instance``: create, show, delete, start and stop instances."""
 
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import find_instance, keep_name
 from roost.cli.views.decision_view import plan_lines
 from roost.cli.views.instance_view import INSTANCES, instance_lines
-from roost.errors import BadFile, NotFound, NoValidHost
+from roost.errors import AccessDenied, BadFile, BadRequest, NotFound, NoValidHost
 from roost.model.work.operation import STATUSES
 
 
@@ -69,6 +70,7 @@ def create(
     if check_index is not None:
         body["check_index"] = check_index
     with open_api(backend, is_read_only=False) as api:
+        _check_places(api, zone=fields["zone"], host=fields["host"])
         answer = api.request("POST", "instances", body=body)
         print_operation(api, answer, is_waiting=is_waiting, output=output)
 
@@ -163,6 +165,20 @@ def _find_decision(api: Api, uuid: str | None) -> dict[str, Any] | None:
     except NotFound:
         return None
     return decision
+
+
+def _check_places(api: Api, *, zone: str | None, host: str | None) -> None:
+    """Check that a zone and a host exist: otherwise only the build would fail, later.
+
+    Raises:
+        NotFound: one of them does not exist.
+    """
+    with suppress(AccessDenied):  # A client that may not read hosts may still name them.
+        if zone is not None and next(api.iterate("hosts", zone=zone, limit="1"), None) is None:
+            raise NotFound("", "", message=f"--zone: no host is in a zone {zone!r}")
+        if host is not None:
+            with suppress(BadRequest):  # The service exists, and has several nodes.
+                api.request("GET", "hosts", host)
 
 
 def _read_request(path: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from roost.cli.output.age import format_age
-from roost.cli.text.plain_text import escape_text, format_iso_time, format_time
+from roost.cli.text.plain_text import brief_fault, escape_text, format_iso_time, format_time
 from roost.cli.text.tables import Fit, Table, align
 
 Row = Mapping[str, Any]
@@ -111,6 +111,17 @@ class ListView(msgspec.Struct, frozen=True, kw_only=True):
 def field(name: str, *, head: str = "", kind: Kind = "text", shown: Shown = "always") -> Column:
     """Return a column with a field of the rows, which older servers may lack."""
     return Column(name=name, head=head, kind=kind, shown=shown, value=lambda row: row.get(name))
+
+
+def fault_field(name: str, *, shown: Shown = "always") -> Column:
+    """Return a column with an error in the field of the rows."""
+    return Column(
+        name=name,
+        kind="prose",
+        shown=shown,
+        value=lambda row: row.get(name),
+        text=lambda row: value_text(brief_fault(row.get(name) or "")),
+    )
 
 
 def time_field(name: str, *, head: str = "", shown: Shown = "always") -> Column:

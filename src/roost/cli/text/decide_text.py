@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from roost.cli.text.tables import Table, align
 from roost.model.documents.answer import Answer, AnswerPick, AnswerStage, RankedHost, RefusedHost
 from roost.model.evidence.decision import Stage
+from roost.model.evidence.predicates import count_hosts
 
 # Hosts per list, to fit a screen; JSON has all of them.
 _ROWS = 10
@@ -58,7 +59,11 @@ def _limit(name: str, limit: object) -> str:
 
 def stage_lines(stages: Iterable[AnswerStage] | Iterable[Stage]) -> list[str]:
     """Return one line per stage."""
-    return [f"  {stage.rule:30} {stage.before:>9,} -> {stage.after:>7,}  {stage.reason}" for stage in stages]
+    return [
+        f"  {stage.rule:30} {stage.before:>9,} -> {stage.after:>7,}  "
+        f"{count_hosts(stage.before - stage.after, stage.reason)}"
+        for stage in stages
+    ]
 
 
 def _refusal_lines(stage: AnswerStage) -> list[str]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+_NO_HOST = "No valid host was found. "
 # Any character except printable ASCII and line ends. Formatted JSON has line ends.
 _NOT_ASCII = re.compile(r"[^\n -~]")
 
@@ -24,6 +25,15 @@ def escape_text(text: str) -> str:
     if isinstance(text, SafeText) or text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
+def brief_fault(text: str) -> str:
+    """Return an error without Nova's sentence before the reason, which adds nothing to it.
+
+    >>> brief_fault("No valid host was found. 0 of 3 hosts: 3 lack 8 VCPU or more")
+    '0 of 3 hosts: 3 lack 8 VCPU or more'
+    """
+    return text.removeprefix(_NO_HOST) or text
 
 
 def paragraph(lines: Iterable[str]) -> str:

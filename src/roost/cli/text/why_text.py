@@ -6,6 +6,7 @@ from roost.api.v1.schemas.decisions import ShownDecision, ShownReplay, ShownWhy
 from roost.cli.text.plain_text import format_time, paragraph
 from roost.cli.text.tables import Table, align
 from roost.model.evidence.explain import Explanation, Shortfall
+from roost.model.evidence.predicates import singular_predicate
 from roost.model.evidence.replay_result import HostStanding
 from roost.model.evidence.summary import RefusedRequests, Summary
 from roost.model.names import amount_text
@@ -79,7 +80,7 @@ def _answer(decision: ShownDecision) -> Iterator[str]:
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
     """Yield the lines of an explanation, with an empty line before each part."""
     yield ""
-    table: Table = [("rule", "refused in turn", "alone", "only by this", "hosts that")]
+    table: Table = [("rule", "refuses", "alone would refuse", "only it refuses", "hosts that")]
     table += [
         (rule.rule, f"{rule.in_turn:,}", f"{rule.alone:,}", f"{rule.only:,}", rule.reason) for rule in explanation.rules
     ]
@@ -112,8 +113,8 @@ def _shortfall(short: Shortfall) -> str:
         lacking = amount_text(short.resource_class, short.wanted - short.has)
         return f"{lacking} (has {short.has:,} of {short.wanted:,})"
     if short.has < short.wanted:
-        return f"{short.wanted - short.has:,} of {short.wanted:,} groups ({short.reason})"
-    return short.reason
+        return f"{short.wanted - short.has:,} of {short.wanted:,} groups ({singular_predicate(short.reason)})"
+    return singular_predicate(short.reason)
 
 
 def _ranking(explanation: Explanation) -> Iterator[str]:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.cli.output.age import format_time_and_age
-from roost.cli.output.list_view import Column, ListView, Row, field, time_field
+from roost.cli.output.list_view import Column, ListView, Row, fault_field, field, time_field
 from roost.cli.output.sections import field_lines, table_section
-from roost.cli.text.plain_text import escape_text, format_time
+from roost.cli.text.plain_text import brief_fault, escape_text, format_time
 
 INSTANCES = ListView(
     nouns="instances",
@@ -20,7 +20,7 @@ INSTANCES = ListView(
         field("project_id", head="project", shown="wide"),
         field("user_id", head="user", shown="wide"),
         time_field("changed", shown="wide"),
-        field("fault", kind="prose", shown="wide"),
+        fault_field("fault", shown="wide"),
         field("uuid", kind="keep"),
     ),
 )
@@ -28,7 +28,7 @@ INSTANCES = ListView(
 _ALLOCATIONS = ListView(nouns="allocations", columns=(field("provider"), field("class"), field("amount")))
 _ATTEMPTS = ListView(
     nouns="build attempts",
-    columns=(field("host"), field("node"), field("claim", kind="state"), field("problem", kind="prose")),
+    columns=(field("host"), field("node"), field("claim", kind="state"), fault_field("problem")),
 )
 _MOVES = ListView(
     nouns="moves",
@@ -68,7 +68,7 @@ def instance_lines(instance: Mapping[str, Any], decision: Mapping[str, Any] | No
         "name": instance["name"],
         "status": instance["status"] or "claim",
         "task": instance["task"],
-        "fault": instance["fault"],
+        "fault": brief_fault(instance["fault"]),
         "host": instance["host"],
         "node": instance["node"],
         "group": instance.get("group_name") or instance["group"],

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.cli.output.age import format_time_and_age
-from roost.cli.output.list_view import Column, ListView, Row, field, time_field
+from roost.cli.output.list_view import Column, ListView, Row, fault_field, field, time_field
 from roost.cli.output.sections import field_lines, table_section
 from roost.cli.views.instance_view import STORY
 
@@ -24,7 +24,7 @@ OPERATIONS = ListView(
         field("parent", kind="keep", shown="wide"),
         time_field("changed", shown="wide"),
         field("uuid", kind="keep"),
-        field("problem", kind="prose"),
+        fault_field("problem"),
     ),
 )
 
@@ -35,7 +35,7 @@ RESULTS = ListView(
         field("status", kind="state"),
         field("host"),
         field("uuid", kind="keep"),
-        field("fault", kind="prose"),
+        fault_field("fault"),
     ),
 )
 DRAINED = ListView(
@@ -45,7 +45,7 @@ DRAINED = ListView(
         field("status", kind="state"),
         field("host"),
         field("uuid", kind="keep"),
-        field("problem", kind="prose"),
+        fault_field("problem"),
     ),
 )
 PLANNED_MOVES = ListView(
@@ -56,7 +56,7 @@ PLANNED_MOVES = ListView(
         Column(name="how", value=lambda row: row["how"].replace("_", "-") or "stays", kind="state"),
         field("host", head="to"),
         field("uuid", kind="keep"),
-        field("problem", kind="prose"),
+        fault_field("problem"),
     ),
 )
 EVACUATED = ListView(
@@ -66,7 +66,7 @@ EVACUATED = ListView(
         field("uuid", kind="keep"),
         field("outcome", kind="state"),
         field("host"),
-        field("problem", kind="prose"),
+        fault_field("problem"),
     ),
 )
 _ORDERS = ListView(
@@ -77,7 +77,7 @@ _ORDERS = ListView(
         field("action"),
         field("state", kind="state"),
         field("outcome", kind="state"),
-        field("problem", kind="prose"),
+        fault_field("problem"),
     ),
 )
 

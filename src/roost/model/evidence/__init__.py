@@ -4,5 +4,6 @@
 ``explain``: reasons of a decision, and changes that would help.
 ``capacity``: capacity for more instances, and shortages.
 ``replay_result``: replays, and their differences.
+``predicates``: predicates of refusals, such as "lack 4 VCPU or more".
 ``summary``: counts of recent refusals.
 """

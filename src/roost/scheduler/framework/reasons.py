@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from roost.model.evidence.decision import Decision, Stage
+from roost.model.evidence.predicates import count_hosts, plural_predicate
 
 SEARCH = "search"  # the rule name of checks without a rule
 _HOSTS_TOTAL = re.compile(r"\A[0-9,]+ of [0-9,]+ hosts?(: |\Z)")
@@ -29,7 +30,7 @@ def refusal_text(stages: Sequence[Stage], *, found: int = 0, requested: int = 1)
     refusing = sorted(
         (stage for stage in stages if stage.before > stage.after), key=lambda stage: stage.after - stage.before
     )
-    parts = ", ".join(f"{stage.before - stage.after:,} {stage.reason}" for stage in refusing)
+    parts = ", ".join(count_hosts(stage.before - stage.after, stage.reason) for stage in refusing)
     text = _EMPTY_FLEET
     if hosts:
         text = f"{stages[-1].after:,} of {hosts:,} hosts" + (f": {parts}" if parts else "")
@@ -43,7 +44,12 @@ def bare_reason(line: str) -> str:
     'lack 2,048 MiB memory or more, lack trait CUSTOM_A'
     """
     parts = _PART_END.split(_HOSTS_TOTAL.sub("", _ROOM.sub("", line.strip())))
-    return ", ".join(sorted({_HOST_COUNT.sub("", part) for part in parts})) or "no reason given"
+    return ", ".join(sorted({_bare_part(part) for part in parts})) or "no reason given"
+
+
+def _bare_part(part: str) -> str:
+    bare = _HOST_COUNT.sub("", part)
+    return plural_predicate(bare) if part.startswith("1 ") else bare
 
 
 # The start of each reason of the search, and its class.

@@ -61,7 +61,7 @@ class BelowAggregateLimit(BelowLimit):
 
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""
-        return f"have as many {self.noun} as their aggregates, or the settings, allow"
+        return f"have as many {self.noun} as aggregates of the host, or the settings, allow"
 
 
 class _UseLimit(BelowLimit):

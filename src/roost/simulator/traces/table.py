@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from roost.errors import BadFile
+from roost.errors import BadFile, unreadable_file
 from roost.model.names import AMOUNT_MAX, is_text
 
 # Stricter than Python, which also accepts 1_000, digits of other alphabets and hexadecimal floats.
@@ -136,7 +136,7 @@ def _read_text(path: Path) -> str:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise BadFile(str(path), f"cannot be read: {error.strerror or error}") from None
+        raise unreadable_file(str(path), error) from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

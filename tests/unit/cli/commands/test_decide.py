@@ -63,7 +63,7 @@ def test_refusal_is_printed_and_has_its_own_exit_code(tmp_path, arguments):
     result = roost("decide", *arguments, "--format", "json", cwd=tmp_path)
     answer = json.loads(result.stdout)
     assert result.returncode == NoValidHost.exit_code == 6
-    assert result.stderr == f"roost: No valid host was found. {answer['reason']}\n"
+    assert result.stderr == f"roost: {answer['reason']}\n"
     assert [host["host"] for stage in answer["stages"] for host in stage["refused"]] == ["a", "b"]
 
 

@@ -27,7 +27,7 @@ def test_instance_is_live_migrated_and_its_migration_is_shown(server, command):
         assert [*move[:4], move[-1]] in table(command("instance", "show", "web")[1])
         assert command("migration", "list", "--status", "moving")[1].splitlines()[1:] == []
         code, _, problem = command("instance", "live-migrate", "web", "--host", "host-2")
-        assert (code, problem) == (2, "roost: $.host: the instance is on host-2 already\n")
+        assert (code, problem) == (2, "roost: --host: the instance is on host-2 already\n")
 
 
 def test_host_is_evacuated_and_failures_are_reported(server, command):

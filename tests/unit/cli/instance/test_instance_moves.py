@@ -33,10 +33,10 @@ def test_impossible_change_is_refused_in_one_sentence(server, instance):
     with play_agents(server):
         assert instance("create", "web", "--flavor", "vcpus=1,memory_mb=16", "--wait")[0] == 0
         assert instance("resize", "web", "vcpus=1,memory_mb=16")[2] == (
-            "roost: $.flavor: the instance has that size already\n"
+            "roost: FLAVOR: the instance has that size already\n"
         )
-        assert instance("resize", "web", "huge")[2] == "roost: $.flavor: there is no flavor 'huge'\n"
-        assert instance("migrate", "web", "--host", "nowhere")[2] == "roost: $.host: there is no host 'nowhere'\n"
+        assert instance("resize", "web", "huge")[::2] == (4, "roost: FLAVOR: there is no flavor 'huge'\n")
+        assert instance("migrate", "web", "--host", "nowhere")[2] == "roost: --host: there is no host 'nowhere'\n"
         code, _, error = instance("resize", "web", "vcpus=99,memory_mb=16", "--wait")
         assert (code, error.startswith("roost: No valid host")) == (1, True)
         assert state_of(instance)[0] == "ACTIVE"

@@ -20,6 +20,10 @@ def stages(*steps):
         ([(0, 0, "lack all")], "0 of 0 hosts: no host is known yet"),
         ([(3, 0, "are down")], "0 of 3 hosts: 3 are down"),
         ([(9, 7, "lack memory"), (7, 0, "are down")], "0 of 9 hosts: 7 are down, 2 lack memory"),
+        (
+            [(2, 1, "lack 1 VGPU or more"), (1, 0, "are ignored, or hold a member")],
+            "0 of 2 hosts: 1 lacks 1 VGPU or more, 1 is ignored, or holds a member",
+        ),
         ([(4, 2, "lack memory"), (2, 2, "are down"), (2, 0, "are full")], "0 of 4 hosts: 2 lack memory, 2 are full"),
         ([(12000, 0, "are down")], "0 of 12,000 hosts: 12,000 are down"),
     ],
@@ -50,6 +54,7 @@ def test_refusal_of_many_instances_counts_those_with_room():
         ("0 of 1 host: 1 lack 4 VCPU", "lack 4 VCPU"),
         ("0 of 9 hosts: 9 lack trait A; room for 3 of 1,200 instances", "lack trait A"),
         ("0 of 0 hosts: no host is known yet", "no host is known yet"),
+        ("0 of 2 hosts: 1 lacks 4 VCPU, 1 is ignored, or holds a member", "are ignored, or hold a member, lack 4 VCPU"),
         ("0 of 0 hosts", "no reason given"),
         ("", "no reason given"),
         ("the group has no place left", "the group has no place left"),

@@ -310,7 +310,7 @@ def test_dedicated_processors_are_used_before_shared_ones():
         {"VCPU": 2, "MEMORY_MB": 1},
     ]
     refusal = roost.decide(DEDICATED_REQUEST)
-    assert refusal.reason.startswith("0 of 1 hosts: 1 lack 2 PCPU or more, and 2 VCPU or more in its place")
+    assert refusal.reason.startswith("0 of 1 hosts: 1 lacks 2 PCPU or more, and 2 VCPU or more in its place")
 
 
 @pytest.mark.parametrize(("totals", "expected"), [({"PCPU": 5, "VCPU": 4}, 4), ({"VCPU": 4}, 2), ({"PCPU": 4}, 2)])

@@ -5,7 +5,7 @@ import msgspec
 from roost.api.http import Response
 from roost.api.v1.call import Call, json_response
 from roost.api.v1.schemas.stored_names import FlavorsList, FlavorsQuery, ImagesList, ShownImage
-from roost.api.v1.wire.decode_body import field_problem
+from roost.api.v1.wire.decode_body import field_problem, missing_problem
 from roost.errors import BadRequest
 from roost.fleet.stored_documents import bodies_of, body_of, plan_document
 from roost.model.documents.request_document import FlavorEntry, ImageEntry
@@ -105,7 +105,7 @@ def find_image(call: Call, name: str, *, at: str) -> ImageEntry:
     """
     body = bodies_of(call.current.state, "image").get(name)
     if body is None:
-        raise field_problem(at, f"there is no image {name[:70]!r}")
+        raise missing_problem(at, "image", name)
     return _entry(body)
 
 

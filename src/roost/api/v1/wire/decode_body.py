@@ -30,6 +30,11 @@ def field_problem(field: str, text: str, *, status: int = 400) -> Problem:
     return Problem(status, f"{field}: {text}", more={"field": field})
 
 
+def missing_problem(field: str, kind: str, name: str) -> Problem:
+    """Return an error about a field that names an object which does not exist."""
+    return Problem(400, f"{field}: there is no {kind} {name[:70]!r}", more={"field": field, "missing": kind})
+
+
 def decode_body(body: bytes, kind: type[Body]) -> Body:
     """Decode the body of a request; unknown fields are refused.
 

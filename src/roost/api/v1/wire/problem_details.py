@@ -23,6 +23,9 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     field: Annotated[
         str, Meta(description="Place of the error in the request: a JSON path into the body, or ?name of a parameter.")
     ] = ""
+    missing: Annotated[
+        str, Meta(description="Kind of the object, such as flavor, if the field names one that does not exist.")
+    ] = ""
 
 
 def as_json(problem: Problem, *, request_id: str) -> bytes:
@@ -35,5 +38,6 @@ def as_json(problem: Problem, *, request_id: str) -> bytes:
         detail=problem.text or title,
         request_id=request_id,
         field=problem.more.get("field", ""),
+        missing=problem.more.get("missing", ""),
     )
     return msgspec.json.encode(details)
