@@ -148,7 +148,7 @@ def test_forced_host_obeys_the_server_group_policy():
     roost.decide(small_request(in_group="g", force_hosts=("h1",)))
     again = roost.decide(small_request(in_group="g", force_hosts=("h1",)))
     assert (again.outcome, again.conflicts) == ("refused", [])
-    assert "1 hold a member of the server group" in again.reason
+    assert "1 holds a member of the server group" in again.reason
 
 
 @pytest.mark.shows("S103", "S104")

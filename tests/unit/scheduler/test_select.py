@@ -186,7 +186,7 @@ def test_one_of_several_alternative_traits_is_enough():
     any_of = ResourceGroup(resources={"VCPU": 1}, required=(frozenset({"HW_CPU_X86_AVX", "HW_CPU_X86_AVX2"}),))
     roost = roost_with(host("h0"))
     request = Request(flavor=Flavor(name="f"), groups=(any_of,))
-    assert "lack trait" in roost.decide(request).reason
+    assert "lacks trait" in roost.decide(request).reason
     roost.placement.create_providers([_replace(host("h1").providers[0], traits=frozenset({"HW_CPU_X86_AVX2"}))])
     roost.fleet.register_hosts(host("h1").hosts)
     assert chosen_hosts(roost.decide(request)) == ["h1"]

@@ -17,12 +17,12 @@ def _describe(has: _Bounds, needs: _Bounds) -> str:
     if not has["cells"]:
         return "reports no NUMA cells"
     texts = {
-        "cells": "has {has:,} NUMA cells, {need:,} are required",
-        "cpus": "has {has:,} shared processors in a cell at most, {need:,} are required",
-        "free": "has {has:,} free processors for pinning in a cell at most, {need:,} are required",
-        "free_sum": "has {has:,} free processors for pinning, {need:,} are required",
-        "memory_mb": "has {has:,} MiB in a cell at most, {need:,} are required",
-        "threads": "has {has:,} thread per core, {need:,} are required",
+        "cells": "has {has:,} NUMA cells, {need:,} required",
+        "cpus": "has {has:,} shared processors in a cell at most, {need:,} required",
+        "free": "has {has:,} free processors for pinning in a cell at most, {need:,} required",
+        "free_sum": "has {has:,} free processors for pinning, {need:,} required",
+        "memory_mb": "has {has:,} MiB in a cell at most, {need:,} required",
+        "threads": "has {has:,} thread per core, {need:,} required",
     }
     return next((texts[name].format(has=has[name], need=need) for name, need in needs.items() if has[name] < need), "")
 

@@ -83,9 +83,9 @@ class OvercommitFilter(NumberFilter, ABC):
         capacity = total * self.ratios(hosts)
         columns = (total.tolist(), self.usage(hosts).tolist(), capacity.tolist())
         return [
-            f"has {host_total:,.12g} {self.noun} in total, {amount:,} are required"
+            f"has {host_total:,.12g} {self.noun} in total, {amount:,} required"
             if host_total < amount
-            else f"has {used:,.12g} of {limit:,.12g} {self.noun} in use, {amount:,} are required"
+            else f"has {used:,.12g} of {limit:,.12g} {self.noun} in use, {amount:,} required"
             for host_total, used, limit in zip(*columns, strict=True)
         ]
 

@@ -81,13 +81,13 @@ def test_host_reasons_name_the_shortage_of_each_host():
     assert rule.host_reasons(host_view(FLEET), DEDICATED) == [
         "reports no NUMA cells",
         "",
-        "has 3 free processors for pinning in a cell at most, 4 are required",
+        "has 3 free processors for pinning in a cell at most, 4 required",
         "",
-        "has 512 MiB in a cell at most, 1,024 are required",
+        "has 512 MiB in a cell at most, 1,024 required",
     ]
     two = request_for({"hw:numa_nodes": "2", "hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"})
     assert rule.reason(two) == "lack room for 2 NUMA cells as required by the flavor"
-    assert rule.host_reasons(host_view(FLEET, [2, 3]), two) == ["has 1 NUMA cells, 2 are required"] * 2
+    assert rule.host_reasons(host_view(FLEET, [2, 3]), two) == ["has 1 NUMA cells, 2 required"] * 2
     assert rule.host_reasons(host_view(FLEET, [0]), request_for({})) == [""]
 
 

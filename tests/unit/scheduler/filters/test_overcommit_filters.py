@@ -29,8 +29,8 @@ def test_virtual_cpus_may_be_overcommitted_but_not_by_one_instance():
     assert rule.limits(view, REQUEST) == [{"vcpu": 64.0}, {"vcpu": 64.0}, {"vcpu": 48.0}, {}]
     assert rule.warnings(view, REQUEST) == ["hosts with an unknown number of virtual CPUs are accepted"]
     assert rule.host_reasons(view, REQUEST)[1:3] == [
-        "has 61 of 64 virtual CPUs in use, 4 are required",
-        "has 3 virtual CPUs in total, 4 are required",
+        "has 61 of 64 virtual CPUs in use, 4 required",
+        "has 3 virtual CPUs in total, 4 required",
     ]
     assert rule.reason(REQUEST) == "lack 4 virtual CPUs or more"
 
