@@ -83,10 +83,11 @@ openstack: $(DEV) ## install the openstack client into .cache, for the tests tha
 	@$(BIN)/python -m tests.support.servers.openstack_client
 
 # Where packages cannot be had this says so and ends well: the tests that need them are skipped with that reason.
-libvirt: $(DEV) ## install libvirt and QEMU, where apt and root are there, for the tests of that driver
+libvirt: $(DEV) ## install libvirt and QEMU for the tests of this driver, if root and apt are available
 	@$(BIN)/python -m tests.support.agents.libvirt_packages
 
-servers: $(DEV) ## install Prometheus, nginx and HAProxy, where apt and root are there, for the tests of deploy
+# Tests of packages that cannot be installed are skipped, except under CI.
+servers: $(DEV) ## install Prometheus, nginx and HAProxy for the tests of deploy, if root and apt are available
 	@$(BIN)/python -m tests.support.debian_packages
 
 bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows it)

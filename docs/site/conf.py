@@ -13,7 +13,7 @@ root_doc = "index"
 extensions = ["myst_parser"]
 # Headings have the same anchors as in rendered Markdown elsewhere, at every level.
 myst_heading_anchors = 6
-# Shell examples with JSON and output are no programs, so not every block can be coloured.
+# Shell examples contain JSON and output, so Sphinx cannot highlight every block.
 suppress_warnings = ["misc.highlighting_failure"]
 
 html_theme = "furo"

@@ -28,7 +28,7 @@ def ids(rows):
     return [row.id for row in rows]
 
 
-def test_change_is_stored_with_claims_work_or_alone_and_only_if_they_are(small_store):
+def test_change_is_stored_only_together_with_its_item(small_store):
     store = small_store
     assert commit(store, item(provider(7), trail=[change(1)])) == [""]
     taken = claim(1, (inventory(1), 8))

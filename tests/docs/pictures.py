@@ -4,7 +4,7 @@ from tests.docs.documents import ROOT
 from tests.docs.drawing import Drawing, terminal
 
 _PIPELINE = (
-    ("shape", "compile the rules;", "kept for its equals"),
+    ("shape", "compile the rules,", "cache the result"),
     ("feasible", "free resources,", "traits, aggregates"),
     ("filters", "reject hosts,", "each with a reason"),
     ("weighers", "give scores,", "order the hosts"),
@@ -56,7 +56,7 @@ def _processes() -> str:
     drawing.box((662, 54), (112, 72), "part", "roost agent", "one per host")
     drawing.box((808, 54), (112, 72), "plain", "guests", "libvirt, QEMU")
     drawing.arrow((774, 90), (806, 90))
-    drawing.box((24, 176), (912, 44), "plain", "load balancer", "optional; any for HTTP")
+    drawing.box((24, 176), (912, 44), "plain", "load balancer", "optional; any for HTTP works")
     for x in (124, 348, 547):
         drawing.arrow((x, 94), (x, 174))
     drawing.arrow((718, 126), (718, 174))
@@ -72,7 +72,7 @@ def _processes() -> str:
     drawing.box((702, 336), (220, 76), "part", "conductor of cells", "optional: instead of those", "inside the servers")
     drawing.arrow((812, 430), (812, 480))
     drawing.box((24, 482), (912, 64), "data", "database", "one SQLite file for one process, or one PostgreSQL")
-    drawing.text((36, 568), "An arrow leads from the side that opens a connection.")
+    drawing.text((36, 568), "Each arrow starts at the side that opens the connection.")
     drawing.text(
         (36, 586), "All processes of a kind are equal; each reads the changes of the others from the database."
     )

@@ -278,7 +278,7 @@ class AsgiApplication:
         if self._mailbox is None or self._mailbox.loop is not loop:
             self._mailbox = Mailbox(loop)
         if request.work == "scan" and self._forward_to_reader is None:
-            raise Unavailable("this needs the reader process of a server on a database, with placement.has_reader")
+            raise Unavailable("this request needs a reader process: a stored database and placement.has_reader")
         if request.work == "point" or self._forward_to_reader is None:
             budget_s = self._settings.question_budget_s
             slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")

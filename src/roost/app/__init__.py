@@ -92,7 +92,7 @@ __all__ = [
     "version_of",
 ]
 
-# Agents and most commands need few of these modules. Their import would take half of the start of a command.
+# Agents and most commands need few of these modules. An import of all of them would delay the start of each command.
 _HOMES = {
     "roost.app.database_choice": (
         "audit_database",

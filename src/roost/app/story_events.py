@@ -114,7 +114,7 @@ def has_story(row: ChangeRow) -> bool:
 
 
 def publish_claims(events: Events, rows: Sequence[ChangeRow]) -> None:
-    """Publish claims and releases that this process committed; they are too many to read them back.
+    """Publish claims and releases that this process committed; they are too many to read back.
 
     Decisions have events of their own.
     """

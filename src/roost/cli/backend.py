@@ -151,7 +151,7 @@ def backend_options(command: Command) -> Command:
         *, url: str | None, token: str, config: Path | None, data: Path | None, database: str | None, **more: Any
     ) -> Any:
         backend = BackendOptions(url=url, token=token, config=config, data=data, database=database)
-        # An option names the database of one command, so it wins over the environment.
+        # An option names the database of one command, so it overrides the environment.
         if backend.is_local and click.get_current_context().get_parameter_source("url") is ParameterSource.ENVIRONMENT:
             backend = replace(backend, url=None)
         return command(backend=backend, **more)

@@ -18,7 +18,7 @@ _PROBLEM_MAX = 500  # characters of an error message of the server
 _ANSWER_MAX_BYTES = 512 * 2**20
 _CHUNK_BYTES = 2**20  # maximum size of one read
 _CONNECT_S = 10.0  # limit for a connection, TLS included
-# A machine that dies without a word ends a connection after 20 s, also during a long poll; a busy server does not.
+# The kernel closes a connection to a dead machine after 20 s, also during a long poll, but not to a busy server.
 _IDLE_S, _PROBE_S, _PROBES, _UNACKNOWLEDGED_MS = 5, 5, 3, 20_000
 
 

@@ -22,7 +22,7 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
     """Instances end and release their allocations; unknown ones are ignored."""
 
     instance_uuids: tuple[str, ...]
-    trail: tuple[ChangeRow, ...] = ()  # who ends them
+    trail: tuple[ChangeRow, ...] = ()  # the records of the client's change
 
 
 class NamedRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class NamedRequest(msgspec.Struct, frozen=True, kw_only=True):
     # Writes of work in the commit of the decision, granted or refused. If they were committed already, no decision
     # is made.
     work: tuple[Put, ...] = ()
-    change: ChangeRow | None = None  # who asks; the decision completes object and details
+    change: ChangeRow | None = None  # the record of the client; the decision completes object and details
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):

@@ -284,7 +284,7 @@ class Item(msgspec.Struct, frozen=True):
     writes: tuple[Write, ...]
     evidence: tuple[EvidenceRow, ...] = ()
     work: tuple[Put, ...] = ()
-    trail: tuple[ChangeRow, ...] = ()  # who made these writes
+    trail: tuple[ChangeRow, ...] = ()  # the records of the client's change
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -81,7 +81,7 @@ AGENTS_REPORTING = declare_survey(
     area="database",
 )
 DATABASE_SIZE = declare_survey(
-    "roost_database_size_bytes", "Size of the database; of SQLite with its log.", area="database"
+    "roost_database_size_bytes", "Size of the database; for SQLite with its write-ahead log.", area="database"
 )
 EVIDENCE_ROWS = declare_survey("roost_evidence_rows", "Stored decisions.", area="database")
 EVIDENCE_BYTES = declare_survey("roost_evidence_bytes", "Bytes of the stored decisions.", area="database")

@@ -62,7 +62,7 @@ class _Output:
     """The settings of the log of this process."""
 
     def __init__(self) -> None:
-        self.use(Log(repeat_s=0.0))  # Until ``configure``, each line counts: there may be few.
+        self.use(Log(repeat_s=0.0))  # Until ``configure``, write each line: only few are expected.
         self.repetitions = _Repetitions()
 
     def use(self, settings: Log) -> None:

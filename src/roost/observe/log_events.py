@@ -21,14 +21,14 @@ def _events(level: Level, **meanings: str) -> dict[str, LogEvent]:
 ACTS: Mapping[str, LogEvent] = {
     **_events(
         "info",
-        change="A client changed data, or its change was refused: `kind`, `object`, `result`, who, and details.",
+        change="A client changed data, or its change was refused: `kind`, `object`, `result`, client, and details.",
         story="A line of the story of an instance, operation or agent, such as `agent.ready`: `kind` and details.",
         request="An answered request, with `placement.log_requests`.",
     ),
     **_events(
         "warning",
         login_refused="A request had no valid token; `client` is its address.",
-        access_refused="A policy, or the bounds of a token, refused a request.",
+        access_refused="A policy refused a request, or the token does not permit this request.",
     ),
 }
 SERVERS: Mapping[str, LogEvent] = {
@@ -77,12 +77,12 @@ AGENTS: Mapping[str, LogEvent] = {
     **_events(
         "info",
         agent_begins="An agent has started.",
-        server_is_back="All requests to the server have an answer again.",
+        server_is_back="All pending requests are answered, by the server in this line.",
         node_resources="The resources of a node, when they change.",
         node_dropped="The providers of a permanently removed node were deleted.",
         reshape="The fake driver moved classes to another provider.",
         reshape_begun="A reshape begins.",
-        allocation_released="The allocation of an instance that is deleted or elsewhere was released.",
+        allocation_released="The allocation of a deleted or moved instance was released.",
         devices_healed="A guest got the missing allocation of its PCI device.",
         saved_image_dropped="The image of a deleted instance was dropped.",
     ),
@@ -102,11 +102,11 @@ AGENTS: Mapping[str, LogEvent] = {
         claim_refused="Placement refused a claim.",
         move_refused="Placement refused to move allocations.",
         allocations_not_cleaned="Old allocations of a node could not be checked.",
-        allocation_kept="The allocation of an instance elsewhere changed meanwhile, so it stays.",
-        allocation_doubtful="An allocation of an instance that is perhaps elsewhere stays.",
+        allocation_kept="The allocation of a deleted or moved instance has just changed, so it stays for now.",
+        allocation_doubtful="An allocation stays, because its instance may still need it.",
         nodes_not_dropped="The providers of a permanently removed node could not be deleted.",
         uses_differ="The allocation of a guest differs from its use.",
-        device_gone="A PCI device with allocations does not exist now.",
+        device_gone="A PCI device with allocations no longer exists.",
         saved_images_stay="The agent could not check saved images.",
     ),
     **_events(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-# A text without quotes in the text format: no character of it can be mistaken for the end of the value.
+# Values that need no quotes in the text format: no character looks like the end of the value.
 _PLAIN = re.compile(r"[\w.:/@+,;*%()\[\]-]+", re.ASCII)
 _INDENT = b"    | "
 

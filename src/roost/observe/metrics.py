@@ -103,7 +103,7 @@ READY = declare_gauge(
 )
 BUILD_INFO = declare_gauge(
     "roost_build_info",
-    "1; the labels have the versions.",
+    "Always 1; the labels have the versions.",
     area="process",
     mode="max",
     labels=(Label("version", "one"), Label("python", "one")),

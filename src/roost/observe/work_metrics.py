@@ -97,7 +97,7 @@ ORDER_ANSWERS = declare_counter(
     labels=(_ACTION, Label("outcome", "outcomes of answers: see the agent protocol")),
 )
 
-# A counter that begins at 0 shows its first increase.
+# These counters begin at 0, so that Prometheus sees their first increase.
 for _outcome in ("granted", "refused", "failed"):
     DECISIONS.labels(_outcome)
 for _outcome in ("succeeded", "failed"):

@@ -19,7 +19,7 @@ class LastSuccess:
         self.problem = ""  # of the last attempt; empty: it succeeded
 
     def note(self, error: Exception | None) -> None:
-        """Record an attempt: its error, or None for a success. Errors that are no outage are ignored."""
+        """Record an attempt: its error, or None for a success. Errors other than ``Unavailable`` are ignored."""
         if error is None:
             self._last_s, self.problem = self._clock(), ""
         elif isinstance(error, Unavailable):

@@ -232,7 +232,7 @@ class Placement:
         """Stage the release of consumers; return the number of them found.
 
         Args:
-            trail: who releases them; committed with the first release.
+            trail: the records of the client's change; committed with the first release.
         """
         holders = self.state.holders
         count = 0

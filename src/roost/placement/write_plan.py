@@ -27,7 +27,7 @@ class Plan(Generic[Answer]):
     answer: Answer
     writes: tuple[Write, ...] = ()
     work: tuple[Put, ...] = ()  # committed with the writes
-    trail: tuple[ChangeRow, ...] = ()  # who made the writes; committed with them
+    trail: tuple[ChangeRow, ...] = ()  # the records of the client's change, committed with the writes
     reads_work: bool = False  # whether the task reads its work itself, and so can run again after a concurrent step
     # In place of ``writes`` if a provider or host is created: returns the writes for its new identity.
     create: Callable[[int], tuple[Write, ...]] | None = None

@@ -13,7 +13,7 @@ _COUNT_EVERY = 16
 
 
 class ChangeCount:
-    """The number of records of changes beyond a limit, from a count now and then: counting reads a whole index."""
+    """Tracks how many records of changes exceed a limit. A count reads a whole index, so most calls estimate."""
 
     def __init__(self) -> None:
         self._calls = 0

@@ -244,7 +244,7 @@ def test_token_option_is_sent_to_the_server(run, folder):
     assert (code, "your token has no role; with auth_strategy noauth2" in error) == (10, True)
 
 
-def test_changes_tell_who_disabled_a_host(command):
+def test_record_of_a_disabled_host_names_its_client(command):
     command("host", "set", "host-1", "--disable", "--reason", "bad disk")
     command("host", "set", "host-1", "--enable")
     command("flavor", "set", "small", "--vcpus", "1", "--memory-mb", "64")

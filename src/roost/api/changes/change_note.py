@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# The kind of change that a request makes, by its policy. Requests with other policies read, or are of agents.
+# The kind of change that a request makes, by its policy. Requests with other policies only read, or agents send them.
 _V1: Mapping[str, str] = {
     "services:update": "host.update",
     "hosts:drain": "host.drain",

@@ -1,4 +1,4 @@
-"""Records of changes: who made the writes of a plan or an act."""
+"""Records of changes: the client and the objects of a plan or an act."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from roost.model.work.work_rows import ChangeRow, EventRow, OperationRow, Put
 from roost.placement.current import Current
 from roost.placement.write_plan import Act, Answer, Deed, Plan
 
-# Maximum number of records of one change; each is of one object.
+# Maximum number of records of one request; each record names one object.
 _OBJECTS_MAX = 1000
 # Characters of a name or detail in a record.
 _TEXT_MAX = 300

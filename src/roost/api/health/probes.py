@@ -25,7 +25,7 @@ _BUSY_S = 0.1
 class HealthCheck:
     """Checks that the serving thread answers; one check runs at a time.
 
-    A failure of the database is no problem here, because a restart of the process would not help; see ``Readiness``.
+    A failure of the database does not count, because a restart of the process would not help; see ``Readiness``.
 
     Args:
         serving: the thread.
@@ -47,11 +47,11 @@ class HealthCheck:
             outcome: Future[str] = Future()
             try:
                 self._serving.submit(_confirm, outcome)
-            except Unavailable:  # The queue is full: the thread answers as long as its present group ends.
+            except Unavailable:  # The queue is full. The thread is alive unless its present group takes too long.
                 busy_s = self._serving.busy_s
                 return None if busy_s < self._dead_s else f"the serving thread has been busy for {busy_s:.0f} s"
             self._pending, self._submitted_s = asyncio.wrap_future(outcome), loop.time()
-        pending = self._pending  # Several callers may wait for it; the first to continue forgets it.
+        pending = self._pending  # Several callers may wait for it; the first one to continue clears it.
         await asyncio.wait((pending,), timeout=_WAIT_S)
         if not pending.done():
             waited_s = loop.time() - self._submitted_s

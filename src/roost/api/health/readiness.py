@@ -97,7 +97,7 @@ class Readiness:
             except Unavailable:
                 return  # The other checks report a full queue, and a thread that has ended.
             self._pending, self._submitted_s = asyncio.wrap_future(outcome), loop.time()
-        pending = self._pending  # Several callers may wait for it; the first to continue forgets it.
+        pending = self._pending  # Several callers may wait for it; the first one to continue clears it.
         if pending is None:
             return
         await asyncio.wait((pending,), timeout=_WAIT_S)

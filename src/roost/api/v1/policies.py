@@ -50,8 +50,8 @@ DEFAULTS: Mapping[str, str] = {
 _OF_MANY = {"GET": "list", "POST": "create"}
 _OF_ONE = {"GET": "show", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _PARAMETER = re.compile(r"\{\w+\}")
-# GET and POST of capacity have one policy: the same question, in a query string or in a body. Fleet, audit and
-# status are no lists.
+# GET and POST of capacity have one policy: both are the same request, in a query string or in a body. The results of
+# fleet, audit and status are not lists.
 _SPECIAL = {
     ("GET", "/capacity"): "roost:capacity:show",
     ("POST", "/capacity"): "roost:capacity:show",

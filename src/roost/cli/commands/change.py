@@ -39,7 +39,7 @@ def change() -> None:
 @click.option("--object", metavar="NAME", help="Only changes of this host, aggregate, flavor or other object.")
 @click.option("--user", metavar="USER", help="Only changes by this user id.")
 @click.option("--project", metavar="PROJECT", help="Only changes by clients of this project id.")
-@click.option("--kind", metavar="KIND", help="Only this kind, like host.disable, or all of an object, like host.")
+@click.option("--kind", metavar="KIND", help="Only this kind, like host.disable, or all kinds of an object, like host.")
 @click.option("--request", metavar="ID", help="Only changes of this request id.")
 @click.option("--since", metavar="TIME", help="Start, like 90m, 12h or 7d ago, or 2026-01-31.")
 @click.option("--until", metavar="TIME", help="End, like --since.")

@@ -22,8 +22,8 @@ _OTHER_SECTIONS = frozenset({"store", "conductor", "placement", "notifications",
 
 _HELP = """Explain a stored decision, on the state at the time of the decision.
 
-NAME is an instance (its name or uuid; its newest decision is meant), a decision (its uuid or the beginning of it),
-`last`, or `last-refused`.
+NAME is the name or uuid of an instance, for its newest decision; the uuid of a decision, or its first digits; `last`;
+or `last-refused`.
 
 For a refusal, print the effect of each rule, the nearest hosts, the changes that would help, and whether the request
 could ever fit. For a granted decision, print the ranking and the multipliers that would change it. With --replay,

@@ -29,12 +29,12 @@ def to_yaml(document: object) -> str:
     """Return a document as YAML, without its final newline."""
     import yaml
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # The second one is ten times slower.
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # The second one is much slower.
     options = {"Dumper": dumper, "sort_keys": False, "width": 2**31 - 1, "default_flow_style": False}
     content = msgspec.to_builtins(document)
     content = content if isinstance(document, msgspec.Struct) else add_times(content)
     text: str = yaml.dump(content, allow_unicode=True, **options)
-    if not text.replace("\n", "").isprintable():  # Only with this option the library escapes all such letters.
+    if not text.replace("\n", "").isprintable():  # Only this option makes the library escape all such letters.
         text = yaml.dump(content, allow_unicode=False, **options)
     return text.removesuffix("\n").removesuffix("\n...")
 

@@ -89,7 +89,7 @@ class ListView(msgspec.Struct, frozen=True, kw_only=True):
         return align(table, indent=0, right=right, fits=fits)
 
     def to_csv(self, rows: Iterable[Row], names: Sequence[str] = ()) -> str:
-        """Return rows as CSV, with a head and without the final newline."""
+        """Return rows as CSV, after a line with the names of the columns, without the final newline."""
         columns = self._columns_of("csv", names)
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")

@@ -15,7 +15,7 @@ def count_step(step: Step) -> None:
             work_metrics.ORDERS.labels(put.row.action).inc()
             if put.row.action == _SPAWN and operation.kind != "evacuate":
                 work_metrics.BUILDS_STARTED.inc()
-                if operation.kind == _SPAWN:  # Another operation orders the first build.
+                if operation.kind == _SPAWN:  # The first attempt belongs to an operation of another kind.
                     work_metrics.BUILD_RETRIES.inc()
     if not isinstance(step, Commit):
         return

@@ -106,9 +106,9 @@ def survey_hosts(
 def sum_classes(state: State, survey: HostSurvey, *, pause: Callable[[], None]) -> list[ClassSum]:
     """Return the sums of each class and zone with inventory.
 
-    A usable host has room for an instance of average size if it has the average amount of VCPU, MEMORY_MB and DISK_GB
-    free, of those that it offers. The average is the use of the class divided by the number of its users, if known, or
-    else 1.
+    VCPU, MEMORY_MB and DISK_GB determine whether a usable host has room for an instance of average size: the average
+    amount of each class that the host offers must be free. The average is the use of the class divided by the number of
+    its users; without users it is 1.
 
     Args:
         survey: the hosts.

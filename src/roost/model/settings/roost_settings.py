@@ -54,7 +54,10 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = 3
     claim_rounds: Annotated[
         int,
-        Meta(description="A request ends with a conflict after 32 times this many lost races against other processes."),
+        Meta(
+            description="A request may lose 32 times this number of races against other processes; then it ends with a "
+            "conflict."
+        ),
     ] = 3
     max_placement_results: Annotated[
         int, Meta(description="Upper bound of candidates requested from a remote Placement.")
@@ -183,7 +186,7 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = 4 * 2**30
     changes_keep_days: Annotated[float, Meta(description="Days to keep the records of changes by clients.")] = 90.0
     changes_max: Annotated[
-        int, Meta(description="Approximate upper bound of records of changes; the oldest are deleted beyond it.")
+        int, Meta(description="Approximate maximum number of records of changes; beyond it, the oldest are deleted.")
     ] = 500_000
     snapshot_every_bytes: Annotated[
         int,

@@ -26,7 +26,7 @@ class PendingRequest:
     request: Request
     uuid: bytes | None = None  # of its decision; None: generate one
     work: tuple[Put, ...] = ()  # committed with the decision, granted or refused
-    change: ChangeRow | None = None  # who asks
+    change: ChangeRow | None = None  # the record of the client
     lost: list[str] = field(default_factory=list)  # hosts lost to other processes
     races: int = 0  # number of lost races; one race may lose several hosts
     item_position: int = -1  # position of its item in the next commit; -1: an unconfirmed refusal, without an item
@@ -82,7 +82,7 @@ def build_item(pending: PendingRequest, writes: tuple[Write, ...]) -> Item:
 
 
 def trail_of(pending: PendingRequest) -> tuple[ChangeRow, ...]:
-    """Return the record of who asked for a decision, with the uuid and the outcome of the decision."""
+    """Return the record of the client of a decision, with the uuid and the outcome of the decision."""
     if pending.change is None or pending.decision is None:
         return ()
     decision = pending.decision

@@ -12,7 +12,7 @@ from roost.store.postgresql import link
 from roost.store.rules.schema import SCHEMA_VERSION
 
 _ADDRESSES_MAX = 10  # in a message
-# The links of processes have names of their own. The connections of this program, which end meanwhile, do not.
+# Only the links of processes have such names. The short connections of this program have other names.
 _USERS = """
 SELECT DISTINCT coalesce(host(client_addr), 'this machine') FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name ~ '^roost [0-9a-f]{16}$'
