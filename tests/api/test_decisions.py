@@ -8,6 +8,7 @@ import pytest
 from roost.api.access.authentication import trust_headers
 from roost.api.access.policy import Policy
 from roost.api.placement.application import Application
+from roost.api.problems import Problem
 from roost.model.fleet import Fleet
 from roost.model.provider import Inventory, ProviderSpec
 from tests.support.fleets.products import fleet
@@ -376,3 +377,12 @@ def test_concurrent_decisions_never_overcommit(url):
         assert outcomes == ["granted"] * 8 + ["refused"] * 4
         assert own.in_thread(lambda roost: roost.utilisation()["VCPU"]) == (16, 16)
         assert len(own.get("/decisions").json["decisions"]) == 12
+
+
+def test_decisions_of_an_instance_are_not_read_for_a_client_that_left(own):
+    (uuid,) = own.post("/instances", {**SMALL, "name": "a"}).json["instances"]
+    request = own.request("GET", f"/decisions?instance={uuid}")
+    task = own.application.enter(request)
+    request.is_abandoned = True
+    with pytest.raises(Problem, match="the client disconnected"):
+        own.serving.run(task)

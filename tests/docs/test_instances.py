@@ -3,7 +3,6 @@
 import os
 import queue
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -13,7 +12,7 @@ import time
 import pytest
 
 from tests.docs.documents import blocks, documents_with, name
-from tests.support.fleets.products import command, environ, kill
+from tests.support.fleets.products import environ_with_program, kill
 
 pytestmark = pytest.mark.long
 
@@ -25,19 +24,12 @@ class Shell:
     """A shell with ``roost`` on the path."""
 
     def __init__(self, folder):
-        programs = folder / "programs"
-        programs.mkdir()
-        script = programs / "roost"
-        script.write_text(f'#!/bin/sh\nexec {shlex.join(command())} "$@"\n', encoding="utf-8")
-        script.chmod(0o755)
-        here = environ(HOME=str(folder))
-        here["PATH"] = f"{programs}:{here['PATH']}"
         self._errors = folder / "errors"
         with self._errors.open("w") as errors:
             self._process = subprocess.Popen(
                 ["bash"],
                 cwd=folder,
-                env=here,
+                env=environ_with_program(folder, HOME=str(folder)),
                 text=True,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

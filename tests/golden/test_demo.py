@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.documents import ROOT, blocks
-from tests.support.fleets.products import command, environ
+from tests.support.fleets.products import environ_with_program
 
 FILES = Path(__file__).parent / "files"
 # Values of one run, and the text in their places.
@@ -33,13 +33,7 @@ def mask(text):
 
 @pytest.mark.long
 def test_demo_fills_its_fleet_and_leads_to_an_explanation(tmp_path, golden):
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    script = programs / "roost"
-    script.write_text(f'#!/bin/sh\nexec {shlex.join(command())} "$@"\n', encoding="utf-8")
-    script.chmod(0o755)
-    here = environ(TMPDIR=str(tmp_path))
-    here["PATH"] = f"{programs}:{here['PATH']}"
+    here = environ_with_program(tmp_path, TMPDIR=str(tmp_path))
     run = subprocess.run(["roost", "demo"], cwd=tmp_path, env=here, capture_output=True, text=True, check=True)
     golden("demo.txt", mask(run.stdout))
     assert run.stderr.splitlines()[-1] == "requests: 3,000 of 3,000"

@@ -98,11 +98,9 @@ def database_of_settings(settings: Settings, data: Path | None, environ: Mapping
     return str(data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0) / FILE)
 
 
-def audit_database(
-    config: Path | None, data: Path | None, environ: Mapping[str, str], *, database: str | None = None
-) -> list[Finding]:
+def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> list[Finding]:
     """Audit the database of a command, by SQL queries on its tables."""
-    return audit(database or database_of(config, data, environ))
+    return audit(database_of(config, data, environ))
 
 
 def audit_path(data: Path) -> list[Finding]:

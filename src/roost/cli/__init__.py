@@ -6,7 +6,7 @@
 ``views``: lists and sections of hosts, instances, operations and findings.
 ``text``: tables, progress bars, and the text output of commands.
 ``backend``: the API client of the commands, over HTTP or in process.
-``resolve_name``: instances and decisions by the names that users give.
+``resolve_name``: objects by the names that users give.
 ``options``: options shared by several commands.
 ``serve_options``: options of the server commands, and their evaluation.
 ``token_source``: the token from an option, a file or the environment.

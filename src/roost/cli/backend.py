@@ -215,12 +215,8 @@ def show_list(
         click.UsageError: the options name a column that does not exist, or both a server and a database.
         Unavailable: the server or the database cannot be used.
     """
-
-    def show() -> None:
-        with open_api(backend, is_read_only=True) as api:
-            output.print_rows(view, fetch(api))
-
-    output.repeat(show)
+    with open_api(backend, is_read_only=True) as api:
+        output.repeat(lambda: output.print_rows(view, fetch(api)))
 
 
 def show_object(
@@ -240,13 +236,13 @@ def show_object(
         click.UsageError: the options name both a server and a database.
         Unavailable: the server or the database cannot be used.
     """
+    with open_api(backend, is_read_only=True) as api:
 
-    def show() -> None:
-        with open_api(backend, is_read_only=True) as api:
+        def show() -> None:
             document = fetch(api)
             output.print_document(document, lambda: lines(document, api))
 
-    output.repeat(show)
+        output.repeat(show)
 
 
 def parse_pairs(texts: tuple[str, ...]) -> dict[str, str]:

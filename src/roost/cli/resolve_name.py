@@ -1,4 +1,4 @@
-"""Objects by the names that users give: instances and decisions."""
+"""Objects by the names that users give."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,27 +16,24 @@ _SHOWN_MAX = 5
 _PREFIX_MIN = 4
 
 
-def require_one(
+def find_match(
     matches: Sequence[dict[str, Any]], name: str, *, kind: str, describe: Callable[[dict[str, Any]], str]
-) -> dict[str, Any]:
-    """Return the only match of a name.
+) -> dict[str, Any] | None:
+    """Return the only match of a name; None: nothing has the name.
 
     Args:
         kind: of the objects, in the singular.
         describe: describes a candidate in a few words, after its uuid.
 
     Raises:
-        NotFound: there is no match.
-        BadRequest: there are several; the message lists them.
+        BadRequest: several objects have the name; the message lists them.
     """
-    if not matches:
-        raise NotFound(kind, name)
     if len(matches) > 1:
         candidates = [f"{each['uuid']} ({describe(each)})" for each in matches[:_SHOWN_MAX]]
         more = len(matches) - len(candidates)
         listed = ", ".join(candidates) + (f" and {more:,} more" if more > 0 else "")
         raise BadRequest(f"{len(matches):,} {kind}s are called {name!r}; use a uuid: {listed}")
-    return matches[0]
+    return matches[0] if matches else None
 
 
 def find_instance(api: Api, name: str, *, with_deleted: bool = False) -> str:
@@ -54,10 +51,12 @@ def find_instance(api: Api, name: str, *, with_deleted: bool = False) -> str:
     instances = api.list_all("instances", name=name)
     if not instances and with_deleted:
         instances = api.list_all("instances", name=name, status="DELETED")
-    only = require_one(
+    match = find_match(
         instances, name, kind="instance", describe=lambda each: f"{each['status']} on {each['host'] or 'no host'}"
     )
-    return str(only["uuid"])
+    if match is None:
+        raise NotFound("instance", name)
+    return str(match["uuid"])
 
 
 @contextmanager

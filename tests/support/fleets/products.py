@@ -1,6 +1,7 @@
 """The whole product in tests: small fleets, requests, and the ``roost`` command in processes."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -28,6 +29,17 @@ def environ(**more: str) -> dict[str, str]:
 def command(*words: object) -> list[str]:
     """Return the command line of ``roost`` with these arguments."""
     return [*_COMMAND, *map(str, words)]
+
+
+def environ_with_program(folder: Path, **more: str) -> dict[str, str]:
+    """Return such an environment, with a script ``roost`` on its path, which this function writes into a folder."""
+    programs = folder / "programs"
+    programs.mkdir()
+    script = programs / "roost"
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(_COMMAND)} "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    here = environ(**more)
+    return here | {"PATH": f"{programs}:{here['PATH']}"}
 
 
 def roost(*words: object, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:

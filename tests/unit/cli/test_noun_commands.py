@@ -127,10 +127,13 @@ def test_second_group_of_one_name_needs_an_option(command):
     first = json.loads(command(*create, "--json"))
     error = command(*create, code=5)
     assert error.startswith(f"roost: a server group 'web' exists already: {first['uuid']}; ")
-    second = json.loads(command(*create, "--duplicate", "--json"))
+    second = json.loads(command("group", "create", "web", "--policy", "soft-affinity", "--duplicate", "--json"))
     error = command("group", "show", "web", code=2)
     assert error.startswith("roost: 2 server groups are called 'web'; use a uuid: ")
-    assert all(f"{each['uuid']} (affinity)" in error for each in (first, second))
+    assert set(error.partition("; use a uuid: ")[2].rstrip().split(", ")) == {
+        f"{first['uuid']} (affinity)",
+        f"{second['uuid']} (soft-affinity)",
+    }
 
 
 def test_zones_services_and_the_tree_of_aggregates_are_listed(command):
@@ -260,3 +263,12 @@ def test_record_of_a_disabled_host_names_its_client(command):
     assert json.loads(command("change", "list", "--until", "2001-01-01", "--json")) == []
     assert len(json.loads(command("change", "list", "--since", "1h", "--all", "--json"))) == 3
     assert "must be like 90m" in command("change", "list", "--since", "soon", code=2)
+
+
+def test_truncated_list_of_changes_says_that_older_ones_exist(run, folder):
+    for vcpus in (1, 2):
+        assert run("flavor", "set", "small", "--vcpus", vcpus, "--data", folder)[0] == 0
+    for words, notes in ((("--newest", 1), 1), (("--newest", 2), 0), (("--all",), 0), ((), 0)):
+        _, output, error = run("change", "list", "--kind", "flavor", *words, "-o", "csv", "--data", folder)
+        assert error == "older changes exist; raise --newest, or give --all, to see them\n" * notes, words
+        assert len(output.splitlines()) == (2 if notes else 3)

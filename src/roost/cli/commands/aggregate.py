@@ -15,8 +15,9 @@ from roost.cli.backend import (
 )
 from roost.cli.output.list_view import Column, ListView, Row, field
 from roost.cli.output.output_options import Output, output_options
+from roost.cli.resolve_name import find_match
 from roost.cli.text.plain_text import escape_text
-from roost.errors import BadRequest, NotFound
+from roost.errors import NotFound
 
 _NAME = click.argument("name", metavar="AGGREGATE")
 _METADATA = click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="Metadata for rules; repeatable.")
@@ -143,11 +144,10 @@ def delete(*, name: str, backend: BackendOptions) -> None:
 
 def _find_aggregate(api: Api, name: str) -> dict[str, Any]:
     """Return an aggregate by name or uuid."""
-    matches = api.list_all("aggregates", name=name)
-    if len(matches) > 1:
-        raise BadRequest(f"{len(matches)} aggregates are called {name!r}; use a uuid")
-    if matches:
-        return matches[0]
+    named = api.list_all("aggregates", name=name)
+    match = find_match(named, name, kind="aggregate", describe=lambda each: f"{len(each['hosts'])} hosts")
+    if match is not None:
+        return match
     try:
         answer: dict[str, Any] = api.request("GET", "aggregates", name)
     except NotFound:

@@ -24,11 +24,11 @@ def audit(*, output: Output, backend: BackendOptions) -> None:
     from roost.store.audit import Finding
 
     if backend.is_local:
-        from roost.app import audit_database, database_of
+        from roost import app
 
         backend.check_one_source()
-        findings = audit_database(backend.config, backend.data, os.environ, database=backend.database)
-        url = backend.database or database_of(backend.config, backend.data, os.environ)
+        url = backend.database or app.database_of(backend.config, backend.data, os.environ)
+        findings = app.audit(url)
         record_upkeep(url, "audit", findings=len(findings))
     else:
         with open_api(backend, is_read_only=True) as api:

@@ -1,14 +1,14 @@
 """``roost change``: who changed what, and when."""
 
+from collections.abc import Iterator
 from itertools import islice
 
 import click
 
-from roost.cli.backend import BackendOptions, backend_options, show_list
-from roost.cli.output.list_view import Column, ListView, field
+from roost.cli.backend import Api, BackendOptions, backend_options, show_list
+from roost.cli.output.list_view import Column, ListView, Row, field, utc_field
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.moments import parse_moment
-from roost.cli.text.plain_text import format_time
 
 # Maximum number of changes in one answer of the server.
 _PAGE_MAX = 1000
@@ -16,7 +16,7 @@ _PAGE_MAX = 1000
 _CHANGES = ListView(
     nouns="changes",
     columns=(
-        Column(name="time", value=lambda row: row["at_s"], text=lambda row: format_time(row["at_s"]), kind="time"),
+        utc_field("time", key="at_s"),
         field("user_id", head="user"),
         field("project_id", head="project"),
         field("kind", kind="keep"),
@@ -59,15 +59,18 @@ def list_(
     backend: BackendOptions,
     **filters: str | None,
 ) -> None:
-    """List changes, newest first."""
+    """List changes, newest first. A note on standard error says if older changes exist."""
     times = {
         name: None if text is None else repr(parse_moment(text, option=f"--{name}"))
         for name, text in (("since", since), ("until", until))
     }
-    limit = _PAGE_MAX if is_all else min(newest, _PAGE_MAX)
-    show_list(
-        _CHANGES,
-        lambda api: islice(api.iterate("changes", **filters, **times, limit=str(limit)), None if is_all else newest),
-        backend=backend,
-        output=output,
-    )
+    # One more than shown, so that the first page tells whether older changes exist.
+    limit = _PAGE_MAX if is_all else min(newest + 1, _PAGE_MAX)
+
+    def fetch(api: Api) -> Iterator[Row]:
+        changes = api.iterate("changes", **filters, **times, limit=str(limit))
+        yield from islice(changes, None if is_all else newest)
+        if next(changes, None) is not None:
+            click.echo("older changes exist; raise --newest, or give --all, to see them", err=True)
+
+    show_list(_CHANGES, fetch, backend=backend, output=output)

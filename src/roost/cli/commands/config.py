@@ -17,7 +17,8 @@ from roost.errors import BadSettings
 if TYPE_CHECKING:
     from roost.settings import LoadedSettings
 
-_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
+# The account of a URL, whose password may contain @; and a password among its parameters.
+_PASSWORD = re.compile(r"(?<=://)([^/@:]*:)[^/]*(?=@)|(?<=password=)[^&]+")
 
 
 _SETTINGS = ListView(
@@ -88,8 +89,8 @@ def _rows(loaded: "LoadedSettings") -> list[dict[str, Any]]:
 
 
 def _hide_password(value: object) -> object:
-    """Mask the password in a URL."""
-    return _PASSWORD.sub(r"\1:***@", value) if isinstance(value, str) else value
+    """Mask the passwords in a URL."""
+    return _PASSWORD.sub(r"\1***", value) if isinstance(value, str) else value
 
 
 def _text(value: object) -> str:

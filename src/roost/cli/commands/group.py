@@ -8,7 +8,7 @@ from roost.cli.backend import Api, BackendOptions, backend_options, open_api, sh
 from roost.cli.output.list_view import Column, ListView, field
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.output.sections import object_lines, table_section
-from roost.cli.resolve_name import require_one
+from roost.cli.resolve_name import find_match
 from roost.errors import Conflict
 
 _POLICIES = click.Choice(["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain"])
@@ -96,10 +96,9 @@ def create(
 
 def _find_group(api: Api, name: str) -> dict[str, Any]:
     """Return a server group by name or uuid."""
-    matches = api.list_all("groups", name=name)
-    if matches:
-        name = require_one(matches, name, kind="server group", describe=lambda each: each["policy"])["uuid"]
-    answer: dict[str, Any] = api.request("GET", "groups", name)
+    named = api.list_all("groups", name=name)
+    match = find_match(named, name, kind="server group", describe=lambda each: str(each["policy"]))
+    answer: dict[str, Any] = api.request("GET", "groups", name if match is None else match["uuid"])
     return answer
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from roost.cli import options
 from roost.cli.output.output_options import Output, output_options
+from roost.cli.text.plain_text import escape_text
 from roost.cli.token_source import token_options
 from roost.errors import AuditFailed, BadRequest
 
@@ -124,7 +125,7 @@ def _comparison_lines(verified: "ImportCheck") -> Iterable[str]:
     head = ("class", "providers", "total there", "total here", "used there", "used here", "")
     yield from align([head, *rows], indent=0)
     yield ""
-    yield from verified.differing[:_DIFFERENCES_MAX]
+    yield from map(escape_text, verified.differing[:_DIFFERENCES_MAX])
     if len(verified.differing) > _DIFFERENCES_MAX:
         yield f"and {len(verified.differing) - _DIFFERENCES_MAX:,} more"
     if verified.is_equal:

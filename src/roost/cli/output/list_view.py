@@ -5,7 +5,7 @@ import difflib
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import click
 import msgspec
@@ -101,7 +101,7 @@ class ListView(msgspec.Struct, frozen=True, kw_only=True):
     def _columns_of(self, form: Form, names: Sequence[str]) -> list[Column]:
         return self.find_columns(names) or [column for column in self.columns if form in _FORMS[column.shown]]
 
-    def _refuse(self, name: str) -> Column:
+    def _refuse(self, name: str) -> NoReturn:
         names = [column.name for column in self.columns]
         close = difflib.get_close_matches(_plain(name), names, n=1)
         hint = f", did you mean {close[0]!r}?" if close else f"; use {', '.join(names)}"
@@ -127,6 +127,15 @@ def fault_field(name: str, *, shown: Shown = "always") -> Column:
 def time_field(name: str, *, head: str = "", shown: Shown = "always") -> Column:
     """Return a column with the field ``NAME_at_s`` of the rows."""
     return Column(name=name, head=head, kind="time", shown=shown, value=lambda row: row.get(f"{name}_at_s"))
+
+
+def utc_field(name: str, *, key: str) -> Column:
+    """Return a column with a time of the rows, which tables show in UTC instead of its age.
+
+    Args:
+        key: the field with the seconds since the epoch.
+    """
+    return Column(name=name, kind="time", value=lambda row: row[key], text=lambda row: format_time(row[key]))
 
 
 def value_text(value: object) -> str:

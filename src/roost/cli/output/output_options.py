@@ -1,5 +1,6 @@
 """The options of output, and their evaluation."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
@@ -21,8 +22,18 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Form = Literal["table", "wide", "json", "yaml", "csv"]
 _LIST_FORMS: tuple[Form, ...] = ("table", "wide", "json", "yaml", "csv")
 _OBJECT_FORMS: tuple[Form, ...] = ("table", "json", "yaml")
-_WATCH_MIN_S = 0.1
+_WATCH_MIN_S, _WATCH_MAX_S = 0.1, 86_400.0
 _CLEAR = "\x1b[H\x1b[2J"
+
+
+class _Period(click.FloatRange):
+    """A period in seconds. Unlike its base, it refuses NaN, which is outside of every range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return seconds
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +117,9 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
             signals.check()
 
     def _start_picture(self, *, is_first: bool) -> None:
-        """Begin a repetition: on a terminal on an empty screen, else after an empty line."""
+        """Begin a repetition: on a terminal on an empty screen, else after an empty line; of YAML, a new document."""
+        if self.form == "yaml":
+            click.echo("---")
         if not self.is_text:
             return
         if terminal.is_terminal():
@@ -172,7 +185,7 @@ def _options(view: ListView | None, *, can_watch: bool, has_json: bool) -> list[
             click.option(
                 "--watch",
                 "watch_s",
-                type=click.FloatRange(min=_WATCH_MIN_S),
+                type=_Period(_WATCH_MIN_S, _WATCH_MAX_S),
                 metavar="SECONDS",
                 help="Repeat the output until Ctrl-C.",
             )

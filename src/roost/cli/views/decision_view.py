@@ -5,9 +5,9 @@ from itertools import chain
 from typing import Any
 
 from roost.cli.output.age import format_time_and_age
-from roost.cli.output.list_view import Column, ListView, Row, field
+from roost.cli.output.list_view import Column, ListView, Row, field, utc_field
 from roost.cli.output.sections import field_lines, table_section
-from roost.cli.text.plain_text import escape_text, format_time
+from roost.cli.text.plain_text import escape_text
 
 _HOSTS_SHOWN = 3
 
@@ -25,12 +25,7 @@ def _result(row: Row) -> str:
 DECISIONS = ListView(
     nouns="decisions",
     columns=(
-        Column(
-            name="decided",
-            value=lambda row: row["decided_at_s"],
-            text=lambda row: format_time(row["decided_at_s"]),
-            kind="time",
-        ),
+        utc_field("decided", key="decided_at_s"),
         field("outcome", kind="state"),
         field("count", head="instances"),
         field("uuid", kind="keep"),

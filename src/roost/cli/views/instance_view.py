@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.cli.output.age import format_time_and_age
-from roost.cli.output.list_view import Column, ListView, Row, fault_field, field, time_field
+from roost.cli.output.list_view import Column, ListView, Row, fault_field, field, time_field, utc_field
 from roost.cli.output.sections import field_lines, table_section
 from roost.cli.text.plain_text import brief_fault, escape_text, format_time
 
@@ -47,7 +47,7 @@ _OPERATIONS = ListView(
 STORY = ListView(
     nouns="events",
     columns=(
-        Column(name="time", value=lambda row: row["at_s"], text=lambda row: format_time(row["at_s"]), kind="keep"),
+        utc_field("time", key="at_s"),
         field("kind", head="event", kind="keep"),
         Column(
             name="details",

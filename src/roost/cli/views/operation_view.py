@@ -28,26 +28,15 @@ OPERATIONS = ListView(
     ),
 )
 
-RESULTS = ListView(
-    nouns="instances",
-    columns=(
-        field("name"),
-        field("status", kind="state"),
-        field("host"),
-        field("uuid", kind="keep"),
-        fault_field("fault"),
-    ),
-)
-DRAINED = ListView(
-    nouns="instances",
-    columns=(
-        field("name"),
-        field("status", kind="state"),
-        field("host"),
-        field("uuid", kind="keep"),
-        fault_field("problem"),
-    ),
-)
+
+def _list_results(last: str) -> ListView:
+    """Return the view of the instances of a finished operation; its last column is an error of the rows."""
+    columns = (field("name"), field("status", kind="state"), field("host"), field("uuid", kind="keep"))
+    return ListView(nouns="instances", columns=(*columns, fault_field(last)))
+
+
+RESULTS = _list_results("fault")
+DRAINED = _list_results("problem")
 PLANNED_MOVES = ListView(
     nouns="instances",
     columns=(

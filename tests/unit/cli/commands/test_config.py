@@ -39,6 +39,20 @@ def test_every_setting_is_shown_with_its_source(run, tmp_path):
     assert error == "roost: nova.conf: these options of [DEFAULT] have no effect: state_path\n"
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://u:se@cret@h:5432/d", "postgresql://u:***@h:5432/d"),
+        ("postgresql://h/d?user=u&password=secret&port=1", "postgresql://h/d?user=u&password=***&port=1"),
+        ("postgresql://h:5432/d?application_name=a@b", "postgresql://h:5432/d?application_name=a@b"),
+    ],
+)
+def test_password_of_a_url_is_masked(run, tmp_path, url, shown):
+    (tmp_path / "roost.toml").write_text(f'[store]\nurl = "{url}"\n')
+    (line,) = json.loads(run("config", "show", "--set", "--json")[1])
+    assert line["value"] == shown
+
+
 def test_json_shows_settings_from_files_or_one_section(run):
     lines = json.loads(run("config", "show", "--set", "--json", ROOST_NOVA_CONF="nova.conf")[1])
     assert [(line["section"], line["key"], line["value"], line["source"]) for line in lines] == [

@@ -5,11 +5,15 @@ import io
 import json
 import signal
 import subprocess
+import time
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
+from roost import app
 from roost.app import open_roost
+from roost.cli.output import output_options
 from tests.support.fleets.products import command, environ
 from tests.support.servers.scripted_server import scripted_server
 
@@ -84,6 +88,8 @@ def test_limited_table_says_that_more_rows_exist(run, tmp_path):
         (["-o", "yaml", "--json"], "the output cannot be both json and yaml"),
         (["--limit", "0"], "'--limit'"),
         (["--watch", "0"], "'--watch'"),
+        (["--watch", "inf"], "'--watch'"),
+        (["--watch", "nan"], "'nan' is not a number of seconds"),
     ],
 )
 def test_wrong_option_is_refused_before_a_request(run, words, sentence):
@@ -117,6 +123,38 @@ def test_watch_repeats_until_it_is_interrupted(tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
     assert lines[:5] == lines[5:10] == ["name\n", "f-10\n", "f-9\n", "größe \\u202e\n", "\n"]
+
+
+@pytest.fixture
+def two_repetitions(monkeypatch):
+    """Interrupt ``--watch`` after two repetitions."""
+    pauses = iter([None])
+
+    def sleep(_seconds):
+        if next(pauses, "the end") is not None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(output_options, "time", SimpleNamespace(sleep=sleep, time=time.time))
+
+
+@pytest.mark.usefixtures("listed", "two_repetitions")
+def test_watch_of_yaml_prints_one_document_per_repetition(run, tmp_path):
+    code, output, _ = run("flavor", "list", "--watch", "1", "-o", "yaml", "--columns", "vcpus", "--data", tmp_path)
+    assert (code, list(yaml.safe_load_all(output))) == (130, [[{"vcpus": 2}, {"vcpus": 4}, {"vcpus": 8}]] * 2)
+
+
+@pytest.mark.usefixtures("listed", "two_repetitions")
+@pytest.mark.parametrize("words", [("list",), ("show", "f-9")], ids=" ".join)
+def test_watch_opens_the_database_once(run, tmp_path, monkeypatch, words):
+    opened, open_own_api = [], app.open_own_api
+
+    def count_and_open(*arguments, **more):
+        opened.append(arguments)
+        return open_own_api(*arguments, **more)
+
+    monkeypatch.setattr(app, "open_own_api", count_and_open)
+    code, output, _ = run("flavor", *words, "--watch", "1", "--data", tmp_path)
+    assert (code, output.count("f-9"), len(opened)) == (130, 2, 1)
 
 
 def test_watch_survives_a_restart_of_the_server(tmp_path):

@@ -103,12 +103,11 @@ def _decisions_of(call: Call, instance: str, filters: DecisionQuery) -> list[tup
     operations = reader.operations_on(uuid, newest=_OPERATIONS_MAX)
     parents = reader.operations_by_id([each.parent_id for each in operations if each.kind == "spawn"])
     uuids.update(filter(None, map(_decision_uuid, [*operations, *parents])))
-    found = [
-        match
-        for each in uuids
-        if filters.uuids is None or filters.uuids[0] <= each <= filters.uuids[1]
-        for match in call.product.find_decisions(msgspec.structs.replace(filters, uuids=(each, each)))
-    ]
+    found: list[tuple[int, Decision]] = []
+    for each in uuids:
+        if filters.uuids is None or filters.uuids[0] <= each <= filters.uuids[1]:
+            call.request.check_active()  # Each is a query of its own.
+            found += call.product.find_decisions(msgspec.structs.replace(filters, uuids=(each, each)))
     return sorted(found, key=itemgetter(0), reverse=True)
 
 

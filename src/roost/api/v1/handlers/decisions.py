@@ -196,9 +196,9 @@ def request_of(call: Call, body: InstanceRequestBody, *, before: Request | None 
         request = request_lookup.resolve_request(document, StateNames(call.current.state))
     except ValueError as error:
         raise field_problem("$", str(error)) from None
-    if body.strict:
-        for problem in call.product.rules.request_problems(request):
-            raise field_problem("$", problem)
+    problems = call.product.rules.request_problems(request) if body.strict else ()
+    if problems:
+        raise field_problem("$", problems[0])
     return request
 
 
