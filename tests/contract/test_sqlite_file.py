@@ -14,6 +14,7 @@ import pytest
 
 from roost.errors import BadSettings, StoreBroken, StoreBusy, StoreOutdated
 from roost.model.settings.roost_settings import Store as StoreSettings
+from roost.model.work.change_query import ChangeQuery
 from roost.model.writes import DropProvider, PutAggregate, PutProvider, PutSymbol
 from roost.store import migrate
 from roost.store.audit import audit
@@ -22,8 +23,11 @@ from roost.store.rules.schema import SCHEMA_VERSION
 from roost.store.sqlite import history
 from roost.store.sqlite.store import SqliteStore
 from roost.store.sqlite.upgrade import upgrade_sqlite
+from roost.store.sqlite.work import WorkRows
+from roost.store.work_queries import WorkQueries
 from tests.contract.stores import VCPU, claim, commit, evidence, inventory, item, offer, provider, state
 from tests.support.fleets.products import command, environ
+from tests.support.fleets.worlds import FixedClock
 from tests.support.permissions import unprivileged_user
 
 
@@ -355,6 +359,22 @@ def test_decision_lookup_by_uuid_uses_an_index(path):
         store._connection.set_trace_callback(None)
         plans = [store._connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall() for statement in statements]
     assert {plan[-1] for steps in plans for plan in steps} == {"SEARCH decision USING INDEX decision_uuid (uuid=?)"}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "index"),
+    [(("host.disable",), "change_record_rare"), (("host.disable", "decision.create"), "change_record_at")],
+)
+def test_list_of_rare_changes_uses_their_index(path, kinds, index):
+    SqliteStore(path).close()
+    with closing(WorkRows(path, FixedClock(0.0))) as rows:
+        statements: list[str] = []
+        rows._connection.set_trace_callback(statements.append)
+        assert WorkQueries(rows).changes(ChangeQuery(kinds=kinds, newest=5)) == []
+        rows._connection.set_trace_callback(None)
+        (statement,) = statements
+        plan = rows._connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+    assert [step[-1] for step in plan] == [f"SCAN change_record USING INDEX {index}"]
 
 
 @pytest.mark.parametrize(("blocks", "is_created"), [(8, False), (600, True)])

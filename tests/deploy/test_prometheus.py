@@ -1,17 +1,16 @@
 """A real Prometheus evaluates every expression of the board and the alerts on a cluster with load."""
 
-import shutil
-
 import pytest
 
 from tests.deploy.expressions import RULES, alerts, panels
+from tests.support.debian_packages import find_program
 from tests.support.servers.monitored_cluster import monitored_cluster
 from tests.support.servers.prometheus import HOW_TO_INSTALL, prometheus_on
 from tests.support.wait import wait_until
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(shutil.which("prometheus") is None, reason=HOW_TO_INSTALL),
+    pytest.mark.skipif(find_program("prometheus") is None, reason=HOW_TO_INSTALL),
 ]
 # Metrics without a series in this cluster: nothing is in progress when it is scraped.
 ABSENT = {"roost_operations_open", "roost_operations_oldest_age_seconds", "roost_migrations_open"}

@@ -3,7 +3,6 @@
 import http.client
 import json
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -12,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.support.debian_packages import HOW_TO_INSTALL
+from tests.support.debian_packages import HOW_TO_INSTALL, find_program
 from tests.support.fleets.products import ROOT, command, environ, kill
 from tests.support.servers.certificates import Authority, needs_openssl
 from tests.support.servers.servers import ADMIN, serve
@@ -82,12 +81,12 @@ def adapt(text, *, port, server_port, authority, folder):
 def nginx_command(text, folder):
     (folder / "roost.conf").write_text(text)
     (folder / "nginx.conf").write_text(NGINX.format(folder=folder))
-    return ["nginx", "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx.conf")], ["-t"]
+    return [find_program("nginx"), "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx.conf")], ["-t"]
 
 
 def haproxy_command(text, folder):
     (folder / "haproxy.cfg").write_text(text)
-    return ["haproxy", "-f", str(folder / "haproxy.cfg")], ["-c"]
+    return [find_program("haproxy"), "-f", str(folder / "haproxy.cfg")], ["-c"]
 
 
 PROXIES = {"nginx": ("nginx.conf", nginx_command), "haproxy": ("haproxy.cfg", haproxy_command)}
@@ -96,7 +95,7 @@ PROXIES = {"nginx": ("nginx.conf", nginx_command), "haproxy": ("haproxy.cfg", ha
 @pytest.fixture(params=PROXIES)
 def proxy(request, server, authority, tmp_path):
     """The port of a running proxy in front of the server."""
-    if shutil.which(request.param) is None:
+    if find_program(request.param) is None:
         pytest.skip(f"{request.param} is not installed: {HOW_TO_INSTALL}")
     example, prepare = PROXIES[request.param]
     port = free_port()

@@ -8,9 +8,16 @@ from pathlib import Path
 
 # In the order of the tests that need them: alerts and board, proxies.
 SERVERS = ("prometheus", "nginx-light", "haproxy")
+# Debian has servers in folders that are not in the PATH of users.
+_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 HOW_TO_INSTALL = "`make servers` installs it"
 TIMEOUT_S = 600  # of a command
 _LOCK = Path(__file__).parents[2] / ".cache" / "apt.lock"
+
+
+def find_program(name: str) -> str | None:
+    """Return the path of a program or server; None: it is not installed."""
+    return shutil.which(name, path=_PATH)
 
 
 def run(*words: str | Path) -> str:

@@ -117,35 +117,27 @@ class Request:
             self._decoded = decode(self.body, schema)
         return self._decoded
 
-    @property
-    def author(self) -> Author | None:
-        """The client, for the record of its change; None: unknown, or it changes nothing."""
-        identity = self.identity
-        if identity is None or self.change is None:
-            return None
-        return Author(
+    def sign(
+        self, result: "Answer | Plan[Answer] | Act[Answer] | Again", current: Current
+    ) -> "Answer | Plan[Answer] | Act[Answer] | Again":
+        """Return a plan or an act with the records of the client's change; other results stay."""
+        self.trail = ()  # The task may run again, and then change nothing.
+        identity, note = self.identity, self.change
+        if identity is None or note is None or not isinstance(result, Plan | Act):
+            return result
+        author = Author(
             user_id=identity.user_id,
             project_id=identity.project_id,
             roles=identity.roles,
             request_id=self.request_id,
         )
-
-    def sign(
-        self, result: "Answer | Plan[Answer] | Act[Answer] | Again", current: Current
-    ) -> "Answer | Plan[Answer] | Act[Answer] | Again":
-        """Return a plan or an act with the records of the client's change; other results stay."""
-        author, note = self.author, self.change
-        if author is None or note is None:
-            return result
         if isinstance(result, Plan):
             signed = sign_plan(result, note, author, current=current)
             self.trail = signed.trail
             return signed
-        if isinstance(result, Act):
-            act = sign_act(result, note, author, current=current)
-            self.trail = act.deed.trail if isinstance(act.deed, Departure) else ()
-            return act
-        return result
+        act = sign_act(result, note, author, current=current)
+        self.trail = act.deed.trail if isinstance(act.deed, Departure) else ()
+        return act
 
     def note(self, kind: str = "", *objects: str, **details: str) -> None:
         """Describe the change that the request makes; see ``ChangeNote.set``."""

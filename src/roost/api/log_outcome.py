@@ -31,19 +31,24 @@ def _log_refusal(request: Request, *, is_known: bool) -> None:
 
 
 def _log_change(request: Request, note: ChangeNote, status: int) -> None:
-    is_done = status < 400
     fields = {
         "kind": note.kind,
         "object": ", ".join(note.objects[:_OBJECTS_MAX]) or None,
         **({"objects": len(note.objects)} if len(note.objects) > _OBJECTS_MAX else {}),
-        "result": ("done" if request.is_write else "unchanged") if is_done else "refused" if status < 500 else "failed",
+        "result": _result_of(status, is_write=request.is_write),
         "status": status,
         **_who(request.identity),
         "request_id": request.request_id,
-        **({} if is_done else {"problem": request.problem[:_TEXT_MAX] or None}),
+        **({"problem": request.problem[:_TEXT_MAX] or None} if status >= 400 else {}),
     }
     details = {name: text[:_TEXT_MAX] for name, text in note.details.items() if name not in fields}
     log.write("change", {**fields, **details}, level="warning" if status >= 500 else "info")
+
+
+def _result_of(status: int, *, is_write: bool) -> str:
+    if status >= 400:
+        return "refused" if status < 500 else "failed"
+    return "done" if is_write else "unchanged"
 
 
 def _who(identity: Identity | None) -> dict[str, str | None]:

@@ -106,6 +106,7 @@ def start_deciding_thread(
     )
 
 
+@log.write_in_background()
 def serve_sites(
     serving: Serving,
     sites: "Callable[[Serving, Checks], Sequence[Site]]",

@@ -233,9 +233,7 @@ def start_reloader(
             return None
         process = f"{gethostname()}:{os.getpid()}"
         note = ChangeNote(SETTINGS_RELOAD, (process,), {"fingerprint": roost.settings.fingerprint().hex()})
-        author = Author(user_id="", project_id="", roles=frozenset(), request_id="")
-        rows = rows_of(note, author, new_id=lambda: current.new_id("change"), at_s=current.state.now_s)
-        return Plan(answer=None, trail=rows)
+        return Plan(answer=None, trail=rows_of(note, Author(), current=current))
 
     def request_reload() -> None:
         if reloader.is_requested:

@@ -3,6 +3,7 @@
 ``log``: the log: one line per event.
 ``log_events``: all events of the log, with their levels.
 ``log_lines``: the text and JSON formats of a line.
+``log_writer``: the thread that writes lines.
 ``families``: declarations of metric families; the source of the reference in ``docs/monitoring.md``.
 ``metrics``: metrics of requests, events, the deciding thread and the process.
 ``work_metrics``: metrics of decisions, operations and agents.

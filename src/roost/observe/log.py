@@ -15,6 +15,7 @@ from roost.errors import BuildAborted, BuildFailed, Unavailable
 from roost.model.settings.log_settings import Level, Log
 from roost.observe.log_events import EVENTS
 from roost.observe.log_lines import Line, as_json, as_text
+from roost.observe.log_writer import LogWriter
 
 Sink = Callable[[dict[str, object]], None]
 # Errors with a self-explanatory message, which need no traceback.
@@ -42,7 +43,7 @@ class _Repetitions:
         key = (line.event, line.logger, *fields)
         with self._lock:
             written_s, count, _ = self._counts.pop(key, (-window_s, 0, line))
-            if line.time_s - written_s < window_s:
+            if 0 <= line.time_s - written_s < window_s:  # Negative: the clock was set back.
                 self._counts[key] = (written_s, count + 1, line)
                 return None
             while len(self._counts) >= _PROBLEMS_MAX:
@@ -53,7 +54,7 @@ class _Repetitions:
     def take_due(self, now_s: float, *, window_s: float) -> list[Line]:
         """Return the last line of each problem whose time has ended, if there were repetitions; forget them all."""
         with self._lock:
-            ended = [key for key, (written_s, _, _) in self._counts.items() if now_s - written_s >= window_s]
+            ended = [key for key, (written_s, _, _) in self._counts.items() if not 0 <= now_s - written_s < window_s]
             found = [self._counts.pop(key) for key in ended]
         return [line.with_repetitions(count) for _, count, line in found if count]
 
@@ -64,6 +65,7 @@ class _Output:
     def __init__(self) -> None:
         self.use(Log(repeat_s=0.0))  # Until ``configure``, write each line: only few are expected.
         self.repetitions = _Repetitions()
+        self.writer: LogWriter | None = None  # None: the thread of an event writes its line
 
     def use(self, settings: Log) -> None:
         self.settings = settings
@@ -85,7 +87,10 @@ class _Forward(logging.Handler):
     """Writes the records of Python's logging as events."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        write("python_log", {"message": record.getMessage()}, level=level_of(record), logger=record.name)
+        fields: dict[str, object] = {"message": record.getMessage()}
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            fields["traceback"] = _traceback_of(record.exc_info[1])
+        write("python_log", fields, level=level_of(record), logger=record.name)
 
 
 _output = _Output()
@@ -104,6 +109,25 @@ def configure(settings: Log) -> None:
 def settings_in_use() -> Log:
     """Return the settings of this process."""
     return _output.settings
+
+
+@contextmanager
+def write_in_background() -> Iterator[None]:
+    """Write all lines of this process in a thread of its own within the block, so that no other thread waits for it.
+
+    If the reader of the log stops, lines wait up to a limit; further ones are dropped and counted.
+    """
+    try:
+        descriptor = sys.stderr.fileno()
+    except (OSError, ValueError, AttributeError):
+        yield
+        return
+    _output.writer = writer = LogWriter(descriptor, report_drops=lambda count: event("lines_dropped", count=count))
+    try:
+        yield
+    finally:
+        _output.writer = None
+        writer.stop()
 
 
 @contextmanager
@@ -147,8 +171,12 @@ def fault(request_id: str, error: BaseException) -> None:
     """Log an unexpected error, with its traceback unless its message explains it."""
     fields: dict[str, object] = {"request_id": request_id, "error": repr(error)}
     if not isinstance(error, _SELF_EXPLANATORY):
-        fields["traceback"] = "".join(traceback.format_exception(error))
+        fields["traceback"] = _traceback_of(error)
     _write("fault", fields)
+
+
+def _traceback_of(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
 
 
 def event(name: str, **fields: str | float | None) -> None:
@@ -203,6 +231,9 @@ def _write(name: str, fields: dict[str, object], *, level: str | None = None, lo
 
 def _print(line: Line) -> None:
     encoded = as_text(line) if _output.is_text else as_json(line)
+    if (writer := _output.writer) is not None:
+        writer.put(encoded)
+        return
     # A log without a reader must not stop the process.
     try:
         sys.stderr.buffer.write(encoded)

@@ -48,11 +48,12 @@ SERVERS: Mapping[str, LogEvent] = {
         wait_ends="A client waited for an operation until the server or the database ended the wait.",
         poll_ends="An agent waited for orders until the server or the database ended the wait.",
         plugin_log="A line of a plug-in, at the level of the plug-in.",
-        python_log="A line of Python's logging from Roost or a library, at its level.",
+        python_log="A line of Python's logging from a module of Roost, at its level.",
         keystone="A line of the Keystone middleware, at its level.",
     ),
     **_events(
         "warning",
+        lines_dropped="The reader of the log was too slow, so lines were dropped; their number.",
         settings_refused="The new settings are wrong; the server keeps the previous ones.",
         certificate_refused="The new TLS certificate is wrong; the server keeps the previous one.",
         tokens_kept="The new token file is wrong; the server keeps the previous tokens.",

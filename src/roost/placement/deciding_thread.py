@@ -449,17 +449,14 @@ class Serving:
 
     def _write(self, jobs: list[_Job[Any]]) -> list[Refusal | None]:
         plans = [job.plan for job in jobs if job.plan is not None]
-        creating = [plan for plan in plans if plan.create is not None]
+        creating = [(plan.create, plan.trail) for plan in plans if plan.create is not None]
         if not creating:
             return self._current.commit([Item(writes=plan.writes, work=plan.work, trail=plan.trail) for plan in plans])
         assert len(creating) == len(plans), "all plans of a phase create a row, or none does"
         with self._current.reserve_in_order(plans[0].creates, len(creating)) as first:
-            items = [
-                Item(writes=plan.create(first + at), trail=plan.trail)
-                for at, plan in enumerate(creating)
-                if plan.create is not None
-            ]
-            return self._current.commit(items)
+            return self._current.commit(
+                [Item(writes=create(first + at), trail=trail) for at, (create, trail) in enumerate(creating)]
+            )
 
 
 def call_listener(name: str, listen: Callable[[], None]) -> None:

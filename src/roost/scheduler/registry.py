@@ -91,13 +91,13 @@ def build(settings: Settings, *, adapt: Adapt | None = None) -> Rules:
         BadSettings: an enabled filter is unknown (the error names all unknown filters), an option is invalid, or a
             rule cannot be created.
     """
-    available = catalogue(settings.filter_scheduler, adapt=adapt)
+    available, builtin = catalogue(settings.filter_scheduler, adapt=adapt), builtin_filters()
     enabled = select_filters(available, settings.filter_scheduler)
     weights = available.weighers
     if settings.scheduler.driver == "chance":
-        enabled, weights = tuple(rule for rule in builtin_filters() if rule.name == _COMPUTE), ()
+        enabled, weights = tuple(rule for rule in builtin if rule.name == _COMPUTE), ()
     limit_s, refuses = settings.scheduler.plugin_timeout_s, settings.scheduler.plugin_failure
-    own = {*builtin_filters(), *builtin_weighers()}
+    own = {*builtin, *builtin_weighers()}
     enabled_filters: list[Filter] = []
     for rule in enabled:
         filter_: Filter = _create_rule(rule, settings)
@@ -109,17 +109,17 @@ def build(settings: Settings, *, adapt: Adapt | None = None) -> Rules:
             weigher, failure_filter = sandbox_weigher(weigher, limit_s=limit_s, refuses=refuses)
             enabled_filters.append(failure_filter)
         enabled_weighers.append(weigher)
-    hints = _hint_names((*enabled, *weights), own=own)
+    hints = _hint_names((*enabled, *weights), builtin=builtin, own=own)
     return Rules(filters=tuple(enabled_filters), weighers=tuple(enabled_weighers), hints=hints)
 
 
-def _hint_names(enabled: Iterable[RuleClass], *, own: Collection[RuleClass]) -> HintNames:
+def _hint_names(enabled: Iterable[RuleClass], *, builtin: Iterable[RuleClass], own: Collection[RuleClass]) -> HintNames:
     """Return the hints of the enabled rules and of all built-in filters."""
     # A class written for Nova may use the name for something else.
     declared = {rule: hints if isinstance(hints := getattr(rule, "hints", None), tuple) else None for rule in enabled}
     return HintNames(
         enabled=frozenset(hint for hints in declared.values() for hint in hints or ()),
-        idle={hint: rule.name for rule in builtin_filters() for hint in getattr(rule, "hints", ())},
+        idle={hint: rule.name for rule in builtin for hint in getattr(rule, "hints", ())},
         is_complete=all(rule in own or hints is not None for rule, hints in declared.items()),
     )
 

@@ -484,9 +484,7 @@ class Scheduler:
         )
 
     def _evidence_row(self, decision: Decision, uuid: bytes, project_id: str, *, checks_id: int) -> EvidenceRow:
-        picks = decision.picks
         seen = self._placement.visible_changes if self._host_search is None else REMOTE
-        hosts = picks[0].host if len(picks) == 1 else " ".join(dict.fromkeys(pick.host for pick in picks))
         return EvidenceRow(
             self._placement.new_id("decision"),
             uuid,
@@ -494,7 +492,7 @@ class Scheduler:
             decision.outcome,
             project_id,
             decision.settings_id,
-            hosts[:255],
+            " ".join(decision.hosts)[:255],
             decision.reason,
             pack(decision, checks_id=checks_id, ahead=self._placement.ahead, seen=seen),
         )

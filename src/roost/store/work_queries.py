@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -20,16 +21,7 @@ from roost.model.work.work_rows import (
 )
 from roost.store.rules.codec import R, work_of
 from roost.store.rules.footprint import Values
-from roost.store.rules.schema import (
-    EVENT,
-    INSTANCE_STATUS,
-    MIGRATION,
-    OPERATION,
-    ORDERS,
-    WORK,
-    Table,
-    select,
-)
+from roost.store.rules.schema import EVENT, INSTANCE_STATUS, MIGRATION, OPERATION, ORDERS, WORK, Table, select
 
 
 class Condition(NamedTuple):
@@ -79,10 +71,7 @@ _BY_TIME = ("created_at_s", "id")
 _OPEN_OPERATIONS = IndexedSubset("outcome = ''", lambda row: row.outcome == "")
 _OPEN_ORDERS = IndexedSubset("state IN ('waiting', 'taken')", lambda row: row.state in {"waiting", "taken"})
 _ENDED_OPERATIONS = IndexedSubset("outcome <> ''", lambda row: row.outcome != "")
-_RARE_CHANGES = IndexedSubset(
-    "kind NOT IN ('allocation.update', 'allocation.delete', 'decision.create', 'decision.next', 'instance.release')",
-    lambda row: row.kind not in FREQUENT_KINDS,
-)
+_RARE_CHANGES = IndexedSubset(f"kind NOT IN {FREQUENT_KINDS!r}", lambda row: row.kind not in FREQUENT_KINDS)
 _ENDED_ROWS = {
     MIGRATION: IndexedSubset(
         "status IN ('confirmed', 'reverted', 'failed')", lambda row: row.status in {"confirmed", "reverted", "failed"}
@@ -247,23 +236,25 @@ class WorkQueries:
             filters.append(Condition("at_s", ">=", query.since_s))
         if query.until_s is not None:
             filters.append(Condition("at_s", "<=", query.until_s))
+        are_rare = query.kinds is not None and not {*query.kinds} & {*FREQUENT_KINDS}
+        find = partial(self._newest_changes, subset=_RARE_CHANGES if are_rare else None)
         if query.before is None:
-            return self._newest_changes(filters, query.newest)
+            return find(filters, query.newest)
         # The changes of one commit have the same time.
         at_s, number = query.before
-        found = self._newest_changes(
-            [*filters, Condition("at_s", "=", at_s), Condition("id", "<", number)], query.newest
-        )
+        found = find([*filters, Condition("at_s", "=", at_s), Condition("id", "<", number)], query.newest)
         left = query.newest - len(found)
-        return found + (self._newest_changes([*filters, Condition("at_s", "<", at_s)], left) if left else [])
+        return found + (find([*filters, Condition("at_s", "<", at_s)], left) if left else [])
 
     def rare_changes_since(self, at_s: float, *, limit: int) -> list[ChangeRow]:
         """See ``WorkReader.rare_changes_since``."""
         conditions = [Condition("at_s", ">=", at_s)]
         return self._find(ChangeRow, conditions, order=("at_s", "id"), limit=limit, subset=_RARE_CHANGES)
 
-    def _newest_changes(self, conditions: Sequence[Condition], newest: int) -> list[ChangeRow]:
-        return self._find(ChangeRow, conditions, order=("at_s", "id"), is_descending=True, limit=newest)
+    def _newest_changes(
+        self, conditions: Sequence[Condition], newest: int, *, subset: IndexedSubset | None
+    ) -> list[ChangeRow]:
+        return self._find(ChangeRow, conditions, order=("at_s", "id"), is_descending=True, limit=newest, subset=subset)
 
     def agents(self) -> list[AgentRow]:
         """See ``WorkReader.agents``. Databases sort texts differently, so sort here."""

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import shutil
 import socket
 import subprocess
 import urllib.parse
@@ -51,7 +50,7 @@ class Prometheus:
 @contextmanager
 def prometheus_on(target_port: int, *, rules: Path, folder: Path) -> Iterator[Prometheus]:
     """Run Prometheus during the block; it scrapes a server each second as job ``roost``."""
-    program = shutil.which("prometheus")
+    program = debian_packages.find_program("prometheus")
     assert program is not None, HOW_TO_INSTALL
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},

@@ -1,15 +1,19 @@
 """Events of the log: redirection, formats, levels and repetitions."""
 
+import io
 import json
 import logging
+import os
 import re
+import time
 
 import pytest
 
 from roost.errors import BuildFailed, StoreBroken
 from roost.model.settings.log_settings import Log
-from roost.observe import log
+from roost.observe import log, log_writer
 from roost.observe.log_lines import Line, as_json, as_text
+from roost.observe.log_writer import LogWriter
 
 
 def configure(**settings):
@@ -135,3 +139,56 @@ def test_python_logging_of_roost_is_forwarded(lines):
         "warning",
         "2 values",
     )
+
+
+def test_traceback_of_python_logging_is_a_field(lines):
+    configure()
+    logging.getLogger("roost.compat.example").error("a rule failed", exc_info=KeyError("odd"))
+    (line,) = lines()
+    assert (line["level"], line["message"]) == ("error", "a rule failed")
+    assert line["traceback"].endswith("KeyError: 'odd'\n")
+
+
+def test_problems_are_written_after_the_clock_was_set_back(lines, monkeypatch):
+    now_s = 5000.0
+    monkeypatch.setattr(log.time, "time", lambda: now_s)
+    configure(repeat_s=10)
+    log.event("database_fails", problem="gone")
+    log.event("database_fails", problem="gone")
+    now_s = 1000.0
+    log.event("database_fails", problem="gone")
+    assert [line.get("repeated") for line in lines()] == [None, 1]
+
+
+def test_background_writer_keeps_the_order_and_writes_all_before_its_end(lines):
+    configure()
+    with log.write_in_background():
+        for number in range(1000):
+            log.event("tokens_read", number=number)
+    log.event("tokens_read", number=1000)
+    assert [line["number"] for line in lines()] == [*range(1001)]
+
+
+def test_full_log_drops_lines_and_reports_their_number(monkeypatch):
+    monkeypatch.setattr(log_writer, "_LINES_MAX", 5)
+    reader, descriptor = os.pipe()
+    try:
+        os.set_blocking(descriptor, True)
+        writer = LogWriter(descriptor, report_drops=lambda count: writer.put(b"dropped %d\n" % count))
+        writer.put(bytes(1_000_000) + b"\n")  # more than a pipe holds: the thread waits for the reader
+        while writer._lines.qsize():
+            time.sleep(0.001)
+        for number in range(8):
+            writer.put(b"%d\n" % number)
+        rows = io.BufferedReader(io.FileIO(reader, closefd=False))
+        assert [rows.readline().lstrip(b"\0").decode() for _ in range(7)] == [
+            "\n",
+            *(f"{number}\n" for number in range(5)),
+            "dropped 3\n",
+        ]
+        writer.put(b"last\n")
+        writer.stop()
+        assert rows.readline() == b"last\n"
+    finally:
+        os.close(reader)
+        os.close(descriptor)

@@ -87,7 +87,7 @@ class ChangeNote:
     details: dict[str, str] = field(default_factory=dict)
 
     def set(self, kind: str = "", *objects: str, **details: str) -> None:
-        """Add details; also replace the kind and the objects if they are given. A task may run again.
+        """Add details; also replace the kind and the objects if they are given. A task that runs again replaces them.
 
         Args:
             details: empty ones are left out.

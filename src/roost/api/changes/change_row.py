@@ -1,7 +1,6 @@
 """Records of changes: the client and the objects of a plan or an act."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
@@ -19,14 +18,13 @@ _TEXT_MAX = 300
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Author:
+class Author(msgspec.Struct, frozen=True, kw_only=True):
     """The client of a change."""
 
-    user_id: str
-    project_id: str
-    roles: frozenset[str]
-    request_id: str
+    user_id: str = ""  # empty: the server itself
+    project_id: str = ""
+    roles: frozenset[str] = frozenset()
+    request_id: str = ""
 
 
 def sign_plan(plan: Plan[Answer], note: ChangeNote, author: Author, *, current: Current) -> Plan[Answer]:
@@ -34,16 +32,15 @@ def sign_plan(plan: Plan[Answer], note: ChangeNote, author: Author, *, current: 
     if not (plan.writes or plan.work or plan.create):
         return plan
     work = tuple(_sign(put, author) for put in plan.work)
-    return replace(plan, work=work, trail=rows_of(note, author, new_id=_ids_of(current), at_s=current.state.now_s))
+    return replace(plan, work=work, trail=rows_of(note, author, current=current))
 
 
 def sign_act(act: Act[Answer], note: ChangeNote, author: Author, *, current: Current) -> Act[Answer]:
     """Return an act with a record of its change; a decision completes the record."""
-    rows = rows_of(note, author, new_id=_ids_of(current), at_s=current.state.now_s)
-    return replace(act, deed=_sign_deed(act.deed, rows))
+    return replace(act, deed=_sign_deed(act.deed, rows_of(note, author, current=current)))
 
 
-def rows_of(note: ChangeNote, author: Author, *, new_id: Callable[[], int], at_s: float) -> tuple[ChangeRow, ...]:
+def rows_of(note: ChangeNote, author: Author, *, current: Current) -> tuple[ChangeRow, ...]:
     """Return one record per changed object."""
     details = {name: text[:_TEXT_MAX] for name, text in note.details.items()}
     if len(note.objects) > _OBJECTS_MAX:
@@ -51,8 +48,8 @@ def rows_of(note: ChangeNote, author: Author, *, new_id: Callable[[], int], at_s
     body, roles = _encode(details) if details else b"", ",".join(sorted(author.roles))[:_TEXT_MAX]
     return tuple(
         ChangeRow(
-            id=new_id(),
-            at_s=at_s,
+            id=current.new_id("change"),
+            at_s=current.state.now_s,
             kind=note.kind,
             object=name[:_TEXT_MAX],
             user_id=author.user_id,
@@ -63,10 +60,6 @@ def rows_of(note: ChangeNote, author: Author, *, new_id: Callable[[], int], at_s
         )
         for name in note.objects[:_OBJECTS_MAX] or ("",)
     )
-
-
-def _ids_of(current: Current) -> Callable[[], int]:
-    return lambda: current.new_id("change")
 
 
 def _sign(put: Put, author: Author) -> Put:

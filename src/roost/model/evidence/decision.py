@@ -104,6 +104,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         """Whether every instance has a host."""
         return self.outcome == "granted"
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The chosen hosts, each once."""
+        picks = self.picks
+        return (picks[0].host,) if len(picks) == 1 else tuple(dict.fromkeys(pick.host for pick in picks))
+
     def raws(self, score: HostScore) -> list[float]:
         """Return all raw weights of one of the best hosts, one per weigher, in the order of ``scales``."""
         return score.raw + [scale.low for scale in self.scales[len(score.raw) :]]

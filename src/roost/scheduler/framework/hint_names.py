@@ -1,4 +1,4 @@
-"""The scheduler hints that rules read, so that a misspelled hint does not go unnoticed."""
+"""The scheduler hints that rules read, to find misspelled ones in requests."""
 
 import difflib
 from collections.abc import Mapping

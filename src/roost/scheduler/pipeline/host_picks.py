@@ -111,7 +111,7 @@ def build_claim(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, 
 
 def find_lost_hosts(state: State, decision: Decision, refusal: Refusal) -> list[str]:
     """Return the chosen host without enough resources after a lost race; all chosen hosts if it is unknown."""
-    hosts = list(dict.fromkeys(pick.host for pick in decision.picks))
+    hosts = list(decision.hosts)
     provider_row = state.providers.row_of_id.get(refusal.key >> CLASS_BITS) if refusal.table == "inventory" else None
     if len(hosts) < 2 or provider_row is None:
         return hosts

@@ -16,6 +16,7 @@ from roost.ports import Random
 
 # Characters of a detail in a record of a change.
 _TEXT_MAX = 300
+_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,8 +87,6 @@ def trail_of(pending: PendingRequest) -> tuple[ChangeRow, ...]:
     if pending.change is None or pending.decision is None:
         return ()
     decision = pending.decision
-    details = {"outcome": decision.outcome, "hosts": ", ".join(dict.fromkeys(pick.host for pick in decision.picks))}
-    if decision.reason:
-        details["reason"] = decision.reason
-    body = msgspec.json.encode({name: text[:_TEXT_MAX] for name, text in details.items() if text})
+    details = {"outcome": decision.outcome, "hosts": ", ".join(decision.hosts), "reason": decision.reason}
+    body = _encode({name: text[:_TEXT_MAX] for name, text in details.items() if text})
     return (msgspec.structs.replace(pending.change, object=decision.uuid, body=body),)

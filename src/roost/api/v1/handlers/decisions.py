@@ -34,6 +34,9 @@ from roost.model.settings.roost_settings import Settings
 from roost.placement.write_plan import Act, Plan, Result
 from roost.scheduler.query import request_lookup
 
+# Maximum number of instances in the note of a decision.
+_INSTANCES_MAX = 10
+
 
 def create(call: Call) -> Response | Act[Response]:
     """Choose hosts for all instances of a request and claim their resources.
@@ -240,9 +243,14 @@ def _respond_created(call: Call, result: Result) -> Response:
 
 def _note(call: Call, decision: Decision) -> None:
     """Describe a decision for the log."""
-    hosts = ", ".join(dict.fromkeys(pick.host for pick in decision.picks))
-    instances = ", ".join(pick.instance_uuid for pick in decision.picks)
-    call.note("", decision.uuid, outcome=decision.outcome, hosts=hosts, instances=instances, reason=decision.reason)
+    call.note(
+        "",
+        decision.uuid,
+        outcome=decision.outcome,
+        hosts=", ".join(decision.hosts),
+        instances=", ".join(pick.instance_uuid for pick in decision.picks[:_INSTANCES_MAX]),
+        reason=decision.reason,
+    )
 
 
 def _decide_with_key(call: Call, body: DecisionBody, request: Request) -> Act[Response]:

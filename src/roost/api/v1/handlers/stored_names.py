@@ -121,8 +121,7 @@ def _image(name: str, body: bytes) -> ShownImage:
 
 def _store(call: Call, noun: Noun, *, body: bytes, answer: Response) -> Plan[Response] | Response:
     name = call.parameter("name")
-    if name not in bodies_of(call.current.state, noun):
-        call.note(f"{noun}.create")
+    call.note(f"{noun}.update" if name in bodies_of(call.current.state, noun) else f"{noun}.create")
     writes = plan_document(call.current.state, noun, name, body=body)
     return Plan(answer=answer, writes=writes) if writes else answer
 
