@@ -114,7 +114,7 @@ def test_one_survey_serves_all_workers(server):
     def surveys():
         return re.findall(r'^roost_survey_timestamp_seconds{survey="(\w+)"}', server.watch("/metrics")[1], re.MULTILINE)
 
-    assert until(lambda: sorted(surveys()) == ["database", "fleet"])
+    assert until(lambda: sorted(surveys()) == ["database", "evidence", "fleet"])
 
 
 def test_stopping_the_parent_stops_all_workers(server):
@@ -127,3 +127,20 @@ def test_workers_end_when_their_parent_is_killed(server):
     pids = workers(server)
     server.process.kill()
     assert until(lambda: not any(is_running(worker) for worker in pids))
+
+
+def test_readers_of_workers_add_no_zeros_to_the_metrics(tmp_path, postgres_url):
+    headers = {"x-auth-token": "admin"}
+
+    def revision():
+        text = server.ask("GET", "/metrics", headers={})[2].decode()
+        match = re.search(r"^roost_revision ([\d.]+)$", text, re.MULTILINE)
+        assert match, text
+        return float(match[1])
+
+    with serve("--workers", "2", "--database", postgres_url, noun="up", folder=tmp_path) as server:
+        assert server.ask("PUT", "/v1/flavors/small", {"vcpus": 1}, headers=headers)[0] in {200, 201}
+        assert until(lambda: revision() > 0)
+        for _ in range(8):  # The reader of each worker lists the decisions.
+            assert server.ask("GET", "/v1/decisions?host=none", headers=headers)[0] == 200
+        assert revision() > 0

@@ -27,6 +27,7 @@ from roost.model.question import (
 )
 from roost.model.settings.roost_settings import Settings
 from roost.observe import log, metrics
+from roost.observe.metrics_folder import environment_without_metrics
 
 _MODULE = "roost.app.reader_process"
 # Maximum number of questions in progress; each occupies a processor.
@@ -236,7 +237,10 @@ class ReaderClient:
         with child_socket:
             command = [sys.executable, "-P", "-m", _MODULE, str(child_socket.fileno())]
             process = subprocess.Popen(  # noqa: S603, ASYNC220  # our own module; the call does not wait for it
-                command, stdin=subprocess.DEVNULL, pass_fds=[child_socket.fileno()]
+                command,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[child_socket.fileno()],
+                env=environment_without_metrics(),
             )
         reader, writer = await asyncio.open_connection(sock=own_socket)
         link = self._link = _Link(process, writer)

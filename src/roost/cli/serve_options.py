@@ -131,12 +131,13 @@ def supervise(
     from roost.api.server.connection_limit import Connections, fit_connections
     from roost.api.server.listener import Server
     from roost.api.server.supervisor import Supervisor
-    from roost.observe import exposition, log
+    from roost.observe import log
+    from roost.observe.metrics_folder import FOLDER_VARIABLE
 
     log.configure(config.settings.log)
     settings = config.settings.placement
     with tempfile.TemporaryDirectory(prefix="roost-metrics-") as folder:
-        os.environ[exposition.FOLDER_VARIABLE] = folder
+        os.environ[FOLDER_VARIABLE] = folder
         supervisor = Supervisor(
             serve,
             (config, listener),

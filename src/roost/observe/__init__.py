@@ -9,6 +9,7 @@
 ``work_metrics``: metrics of decisions, operations and agents.
 ``fleet_metrics``: metrics of the fleet and the database.
 ``survey_board``: the results of the last surveys.
+``metrics_folder``: the folder in which processes combine their metrics.
 ``exposition``: the text of all metrics.
 ``notify``: notifications of decisions.
 ``event_buffer``: buffer of recent events, and its readers.

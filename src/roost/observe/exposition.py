@@ -16,10 +16,10 @@ from prometheus_client.registry import Collector
 # Imported for their declarations: the parent of several processes uses none of them itself.
 from roost.observe import fleet_metrics, metrics, work_metrics
 from roost.observe.families import AREAS, FAMILIES, Area
+from roost.observe.metrics_folder import FOLDER_VARIABLE
 from roost.observe.survey_board import SurveyBoard
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 ALL_AREAS: frozenset[Area] = frozenset(AREAS)
 MODULES = (metrics, work_metrics, fleet_metrics)
 

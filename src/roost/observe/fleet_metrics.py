@@ -10,6 +10,7 @@ _ZONE = Label(
     "availability zones, at most `monitoring.zones_max`: those with the most hosts; the other hosts have `other`; "
     "providers outside of all hosts have `none`",
 )
+_SURVEY = Label("survey", "`fleet`, `database`, `evidence`")
 _KIND = Label("kind", "kinds of operations, 20")
 
 CAPACITY = declare_survey(
@@ -41,13 +42,13 @@ SURVEY_TIME = declare_survey(
     "roost_survey_timestamp_seconds",
     "Time of the last complete survey.",
     area="fleet",
-    labels=(Label("survey", "`fleet`, `database`"),),
+    labels=(_SURVEY,),
 )
 SURVEY_SECONDS = declare_survey(
     "roost_survey_seconds",
     "Duration of the last survey.",
     area="fleet",
-    labels=(Label("survey", "`fleet`, `database`"),),
+    labels=(_SURVEY,),
 )
 
 INSTANCES = declare_survey(

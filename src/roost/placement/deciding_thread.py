@@ -338,7 +338,6 @@ class Serving:
         try:
             results: Sequence[Result] = self._decide([job.act.deed for job in jobs if job.act is not None])
         except Exception as error:  # noqa: BLE001  # as above
-            self._silence.note(error)
             self.note_write(error)
             results = [error] * len(jobs)
         else:
@@ -385,11 +384,13 @@ class Serving:
         except StoreReplaced as error:
             return self._select_retries(jobs, error)
         except Exception as error:  # noqa: BLE001  # as above
-            self._silence.note(error)
             self.note_write(error)
             _fail(jobs, error)
             return []
-        if None in refusals:
+        if any(
+            refusal is None and job.plan is not None and job.plan.has_writes
+            for job, refusal in zip(jobs, refusals, strict=True)
+        ):
             self.note_write(None)
         conflicted = []
         for job, refusal in zip(jobs, refusals, strict=True):
@@ -434,6 +435,8 @@ class Serving:
             error: None: the write succeeded.
         """
         self.writes.note(error)
+        if error is not None:
+            self._silence.note(error)
         self._log_trouble(error)
 
     def _log_trouble(self, error: Exception | None) -> None:

@@ -34,6 +34,11 @@ class Plan(Generic[Answer]):
     creates: Literal["provider", "host"] = "provider"
     on_commit: Callable[[], None] | None = None  # called once the writes are durable
 
+    @property
+    def has_writes(self) -> bool:
+        """Whether a commit of the plan writes to the database."""
+        return bool(self.writes or self.work or self.trail or self.create)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act(Generic[Answer]):

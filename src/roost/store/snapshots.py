@@ -5,6 +5,8 @@ import subprocess
 import sys
 import time
 
+from roost.observe.metrics_folder import environment_without_metrics
+
 # Minimum seconds between two starts, in case of failures or of a snapshot by another process.
 _PAUSE_S = 60.0
 _DAY_S = 86_400.0
@@ -52,6 +54,7 @@ class SnapshotProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                env=environment_without_metrics(),
             )
             assert self._process.stdin is not None
             with self._process.stdin as pipe:

@@ -153,10 +153,10 @@ def test_problems_are_written_after_the_clock_was_set_back(lines, monkeypatch):
     now_s = 5000.0
     monkeypatch.setattr(log.time, "time", lambda: now_s)
     configure(repeat_s=10)
-    log.event("database_fails", problem="gone")
-    log.event("database_fails", problem="gone")
+    log.event("database_fails", problem="odd clock")
+    log.event("database_fails", problem="odd clock")
     now_s = 1000.0
-    log.event("database_fails", problem="gone")
+    log.event("database_fails", problem="odd clock")
     assert [line.get("repeated") for line in lines()] == [None, 1]
 
 

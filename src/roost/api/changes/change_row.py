@@ -29,7 +29,7 @@ class Author(msgspec.Struct, frozen=True, kw_only=True):
 
 def sign_plan(plan: Plan[Answer], note: ChangeNote, author: Author, *, current: Current) -> Plan[Answer]:
     """Return a plan with records of its change; its new operations and story lines name the author, too."""
-    if not (plan.writes or plan.work or plan.create):
+    if not plan.has_writes:
         return plan
     work = tuple(_sign(put, author) for put in plan.work)
     return replace(plan, work=work, trail=rows_of(note, author, current=current))

@@ -8,7 +8,7 @@ from roost.api.asgi import Scope
 from roost.api.health.readiness import ReadReadiness
 from roost.api.http import Receive, Send
 from roost.errors import RoostError, Unavailable
-from roost.observe import exposition
+from roost.observe import exposition, log
 from roost.observe.families import Area
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
@@ -60,7 +60,10 @@ class HealthCheck:
         if self._pending is pending:
             self._pending = None
         error = pending.exception()
-        return None if error is None or isinstance(error, RoostError) else f"internal error: {error!r}"
+        if error is None or isinstance(error, RoostError):
+            return None
+        log.fault("healthz", error)
+        return "internal error; see the log"
 
 
 def _confirm(_current: Current) -> str:

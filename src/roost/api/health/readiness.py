@@ -134,8 +134,9 @@ class Readiness:
         return CheckResult(ok=True, detail="reads and writes succeed")
 
     def _thread(self, limits: Monitoring) -> CheckResult:
-        if self._serving.problem:
-            return CheckResult(ok=False, detail=self._serving.problem)
+        problem = self._serving.problem or ("the server is stopping" if self._serving.is_stopped else "")
+        if problem:
+            return CheckResult(ok=False, detail=problem)
         return _judge_age("busy for", self._serving.busy_s, limits.ready_busy_s)
 
     def _queue(self, limits: Monitoring) -> CheckResult:

@@ -1,11 +1,12 @@
 """Surveys of the fleet and of the database, for metrics: a thread beside the one that decides.
 
 It reads the columns without a lock, in chunks, and the database on a connection of its own. So it stops no decision. A
-survey that takes long is repeated less often.
+survey that takes long is repeated less often, also if it fails.
 """
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from threading import Event, Thread
 
 from roost.app.monitoring.samples import database_samples, survey_fleet
@@ -19,11 +20,29 @@ from roost.observe.survey_board import Sample, SurveyBoard, sample
 from roost.placement.deciding_thread import Serving
 from roost.store.upkeep.row_counts import count_database, count_evidence
 
-# A survey uses at most this share of one processor; the interval grows if necessary.
-_SHARE_MAX = 0.05
-# The same for the count of evidence, which reads a whole table.
-_EVIDENCE_SHARE_MAX = 0.005
-_EVIDENCE_INTERVAL_S = 60.0
+# Seconds that a stop waits for a survey: the thread is a daemon, so it ends with the process.
+_STOP_S = 1.0
+# Consecutive surveys that a change of the columns may disturb before the error is logged.
+_DISTURBED_MAX = 3
+
+
+@dataclass(slots=True, kw_only=True)
+class _Survey:
+    """A repeated survey.
+
+    Args:
+        take: returns its results.
+        share_max: maximum share of one processor; the interval grows if necessary.
+        interval_min_s: minimum seconds between two of them.
+        reads_columns: whether a concurrent change of the columns can disturb it.
+    """
+
+    take: Callable[[], Sequence[Sample]]
+    share_max: float = 0.05
+    interval_min_s: float = 0.0
+    reads_columns: bool = False
+    due_s: float = 0.0
+    disturbed: int = 0  # consecutive times
 
 
 class Surveyor:
@@ -48,8 +67,6 @@ class Surveyor:
         self._down_time_s = down_time_s
         self._board: SurveyBoard = board()
         self._is_stopped = Event()
-        self._evidence: Sequence[Sample] = ()
-        self._evidence_at_s = 0.0
         self._thread = Thread(target=self._work, name="surveys", daemon=True)
 
     def start(self) -> None:
@@ -58,48 +75,55 @@ class Surveyor:
         self._thread.start()
 
     def join(self) -> None:
-        """Stop, and wait for the thread."""
+        """Stop, and wait for the thread, a second at most."""
         self._is_stopped.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_STOP_S)
 
     def _work(self) -> None:
-        surveys = {"fleet": self._survey_fleet}
+        surveys = {"fleet": _Survey(take=self._survey_fleet, reads_columns=True)}
         if self._database is not None:
-            surveys["database"] = self._survey_database
-        due_s = dict.fromkeys(surveys, 0.0)
+            surveys["database"] = _Survey(take=self._survey_database)
+            # It reads a whole table.
+            surveys["evidence"] = _Survey(take=self._survey_evidence, share_max=0.005, interval_min_s=60.0)
         while not self._is_stopped.is_set():
             interval_s = self._settings().monitoring.survey_interval_s
             for name, survey in surveys.items():
-                if interval_s and time.monotonic() >= due_s[name]:
-                    due_s[name] = time.monotonic() + max(interval_s, self._run(name, survey) / _SHARE_MAX)
+                if interval_s and time.monotonic() >= survey.due_s and not self._is_stopped.is_set():
+                    self._repeat(name, survey, interval_s=max(interval_s, survey.interval_min_s))
             self._is_stopped.wait(min(1.0, interval_s or 1.0))
 
-    def _run(self, name: str, survey: Callable[[], Sequence[Sample]]) -> float:
-        """Run one survey unless another process just did; return its seconds of work."""
-        if self._board.is_recent(name, age_s=0.9 * self._settings().monitoring.survey_interval_s):
-            return 0.0
-        begun_s = time.perf_counter()
+    def _repeat(self, name: str, survey: _Survey, *, interval_s: float) -> None:
+        """Take one survey unless another process just did, and publish the results."""
+        begun_s = time.monotonic()
+        if not self._board.is_recent(name, age_s=0.9 * interval_s):
+            samples = self._take(name, survey)
+            if samples is not None:
+                self._board.publish(
+                    name,
+                    [
+                        *samples,
+                        sample(families.SURVEY_TIME, name, value=time.time()),
+                        sample(families.SURVEY_SECONDS, name, value=time.monotonic() - begun_s),
+                    ],
+                )
+        survey.due_s = begun_s + max(interval_s, (time.monotonic() - begun_s) / survey.share_max)
+
+    def _take(self, name: str, survey: _Survey) -> Sequence[Sample] | None:
+        """Return the results of a survey; None: it failed."""
         try:
-            samples = survey()
+            samples = survey.take()
         except RoostError:  # The deciding thread logs the failures of the database.
-            return 0.0
-        except (RuntimeError, LookupError, ValueError):
-            # The columns grew or shrank during the survey; the next survey sees all of it.
-            return 0.0
+            return None
         except Exception as error:  # noqa: BLE001  # the thread must keep running
-            log.fault(f"survey {name}", error)
-            return 0.0
-        elapsed_s = time.perf_counter() - begun_s
-        self._board.publish(
-            name,
-            [
-                *samples,
-                sample(families.SURVEY_TIME, name, value=time.time()),
-                sample(families.SURVEY_SECONDS, name, value=elapsed_s),
-            ],
-        )
-        return elapsed_s
+            # The columns may grow or shrink during the survey; the next survey sees all of it.
+            is_race = survey.reads_columns and isinstance(error, RuntimeError | LookupError | ValueError)
+            survey.disturbed = survey.disturbed + 1 if is_race else _DISTURBED_MAX
+            if survey.disturbed >= _DISTURBED_MAX:
+                log.fault(f"survey {name}", error)
+            return None
+        survey.disturbed = 0
+        return samples
 
     def _survey_fleet(self) -> Sequence[Sample]:
         settings, now_s = self._settings(), SystemClock().now_s()
@@ -115,13 +139,9 @@ class Surveyor:
         assert self._database is not None, "a database in memory is not counted"
         now_s = time.time()
         counts = count_database(self._database, contact_since_s=now_s - self._down_time_s())
-        if time.monotonic() >= self._evidence_at_s:
-            begun_s = time.monotonic()
-            rows, size = count_evidence(self._database)
-            elapsed_s = time.monotonic() - begun_s
-            self._evidence_at_s = begun_s + max(_EVIDENCE_INTERVAL_S, elapsed_s / _EVIDENCE_SHARE_MAX)
-            self._evidence = (
-                sample(families.EVIDENCE_ROWS, value=rows),
-                sample(families.EVIDENCE_BYTES, value=size),
-            )
-        return [*database_samples(counts, now_s=now_s), *self._evidence]
+        return [*database_samples(counts, now_s=now_s)]
+
+    def _survey_evidence(self) -> Sequence[Sample]:
+        assert self._database is not None, "a database in memory is not counted"
+        rows, size = count_evidence(self._database)
+        return [sample(families.EVIDENCE_ROWS, value=rows), sample(families.EVIDENCE_BYTES, value=size)]

@@ -6,10 +6,12 @@ they may run in any thread. Rows that change meanwhile may be counted as before 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
 from roost.engine.columns.column import Column
+from roost.engine.columns.inventory_columns import ClassColumns
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts, AnyArray, Mask, Rows
 from roost.model.host import HostFacts
@@ -118,23 +120,21 @@ def sum_classes(state: State, survey: HostSurvey, *, pause: Callable[[], None]) 
     host_count, zone_count = len(survey.is_alive), len(survey.zones)
     # Providers outside of all hosts have the last zone and, as their host, the row after the last host.
     zone_of: Rows = np.append(survey.zone_of_host, zone_count - 1)[host_of]
-    amounts = {
-        state.class_ids.name_of(class_id): _read_amounts(columns.capacity, columns.used, len(host_of))
-        for class_id, columns in list(state.classes.items())
-    }
+    classes = {state.class_ids.name_of(class_id): columns for class_id, columns in list(state.classes.items())}
     instances = max(len(state.holders_by_id), 1)
-    has_room: Mask = np.append(survey.is_usable, True)
+    is_usable = np.append(survey.is_usable, True)
+    has_room: Mask = is_usable.copy()
     for name in _SIZE_CLASSES:
-        if name in amounts:
-            capacity, used = amounts[name]
+        if name in classes:
+            capacity, used = _read_amounts(classes[name], len(host_of))
             average = max(1, int(used.sum()) // instances)
             free = _by_host(host_of, np.maximum(capacity - used, 0), host_count)
             has_room &= (free >= average) | (_by_host(host_of, capacity, host_count) == 0)
             pause()
     has_room[host_count] = True
-    is_usable = np.append(survey.is_usable, True)
     sums = []
-    for name, (capacity, used) in sorted(amounts.items()):
+    for name, amounts in sorted(classes.items(), key=itemgetter(0)):
+        capacity, used = _read_amounts(amounts, len(host_of))
         offers = capacity > 0
         free = np.maximum(capacity - used, 0)
         by_class = np.where((is_usable & ~has_room)[host_of], free, 0)
@@ -174,8 +174,9 @@ def _find_hosts(state: State, survey: HostSurvey) -> Rows:
     return host_of
 
 
-def _read_amounts(capacity: Column, used: Column, count: int) -> tuple[Amounts, Amounts]:
-    return _pad(capacity, count), _pad(used, count)
+def _read_amounts(columns: ClassColumns, count: int) -> tuple[Amounts, Amounts]:
+    """Return capacity and use of each provider: one class at a time, since a fleet may have many."""
+    return _pad(columns.capacity, count), _pad(columns.used, count)
 
 
 def _by_host(host_of: Rows, amounts: AnyArray, host_count: int) -> AnyArray:

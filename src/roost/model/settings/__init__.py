@@ -6,5 +6,6 @@
 ``log_settings``: section log.
 ``monitoring_settings``: section monitoring.
 ``notification_settings``: section notifications.
+``number_bounds``: the check of bounds that sections share.
 ``placement_settings``: section placement.
 """

@@ -5,6 +5,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from roost.model.settings.number_bounds import require_bounds
+
 _BOUNDS = {
     "survey_interval_s": (0.0, 3600.0),
     "zones_max": (1, 1000),
@@ -43,6 +45,4 @@ class Monitoring(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = 30.0
 
     def __post_init__(self) -> None:
-        for name, (lowest, highest) in _BOUNDS.items():
-            if not lowest <= getattr(self, name) <= highest:
-                raise ValueError(f"{name} must be {lowest:g} to {highest:g}, got {getattr(self, name):g}")
+        require_bounds(self, _BOUNDS)

@@ -12,6 +12,7 @@ from roost.model.settings.conductor_settings import Conductor
 from roost.model.settings.log_settings import Log
 from roost.model.settings.monitoring_settings import Monitoring
 from roost.model.settings.notification_settings import Notifications
+from roost.model.settings.number_bounds import require_bounds
 from roost.model.settings.placement_settings import Placement
 
 
@@ -223,9 +224,7 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
         if self.pooler not in ("none", "session"):
             raise ValueError(f"pooler must be none or session, got {self.pooler!r}: pools by transaction do not work")
-        for name, (lowest, highest) in _STORE_BOUNDS_S.items():
-            if not lowest <= getattr(self, name) <= highest:
-                raise ValueError(f"{name} must be {lowest:g} to {highest:g}, got {getattr(self, name):g}")
+        require_bounds(self, _STORE_BOUNDS_S)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,18 +3,21 @@
 import asyncio
 import json
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
 
 from roost.api.health.probes import HealthCheck
 from roost.api.health.readiness import Readiness
-from roost.errors import StoreBroken, Unavailable
+from roost.errors import StoreBroken, StoreGone, Unavailable
 from roost.model.settings.monitoring_settings import Monitoring
+from roost.model.writes import PutSymbol
 from roost.observe import metrics
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.placement.last_success import LastSuccess
+from roost.placement.write_plan import Plan
 from roost.store.memory_store import MemoryStore
 from tests.support.fleets.worlds import FixedClock
 
@@ -130,6 +133,31 @@ def test_ended_thread_is_not_ready(serving):
     report = asyncio.run(Readiness(serving, limits=Monitoring)())
     assert report.checks["deciding_thread"].detail == serving.problem
     assert not report.is_ready
+
+
+def test_stopped_thread_is_not_ready(serving):
+    serving.stop()
+    report = asyncio.run(Readiness(serving, limits=Monitoring)())
+    assert report.checks["deciding_thread"].detail == "the server is stopping"
+
+
+def test_commit_without_writes_does_not_count_as_a_write(serving):
+    serving.note_write(StoreBroken("no space left"))
+    assert serving.run(lambda _: Plan(answer="unchanged")) == "unchanged"
+    assert serving.writes.problem == "no space left"
+    assert serving.run(lambda _: Plan(answer="", writes=(PutSymbol("trait", 70_000, "CUSTOM_A"),))) == ""
+    assert serving.writes.problem == ""
+
+
+def test_silence_of_the_check_of_writes_answers_tasks_that_waited_through_it(serving, monkeypatch):
+    def hang(_now_s):
+        raise StoreGone("no answer")
+
+    monkeypatch.setattr(serving._current.store, "check_writable", hang)
+    readiness = Readiness(serving, limits=lambda: Monitoring(ready_write_check_s=1e-9))
+    waiting_since_s = time.monotonic()
+    asyncio.run(find(readiness, lambda report: "write" in report.problem))
+    assert serving._silence.error_for(waiting_since_s) is not None
 
 
 def test_conductor_counts_only_where_it_is_given(serving):
