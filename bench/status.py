@@ -1,7 +1,7 @@
 """The overview of a large fleet: ``python -m bench.status --hosts 100000``.
 
-Starts a server on a generated fleet. Prints the time of the first overview, which starts the reader process, of later
-ones, and of decisions alone and beside overviews.
+Starts a server on a generated fleet. Prints the time of the first overview, which waits for the reader process, of
+later ones, and of decisions alone and beside overviews.
 """
 
 import argparse

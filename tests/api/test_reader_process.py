@@ -126,6 +126,16 @@ def test_killed_reader_is_restarted(server):
     assert reader_pids(server) != [pid]
 
 
+def test_reader_of_a_large_fleet_runs_before_the_first_question_and_again_after_its_death(tmp_path):
+    with serve_fleet(tmp_path / "roost.db", tmp_path, fleets=fleet(1_000, vcpus=4)) as server:
+        assert wait_until(lambda: reader_pids(server))
+        (first,) = reader_pids(server)
+        os.kill(first, signal.SIGKILL)
+        assert wait_until(lambda: reader_pids(server) not in ([], [first]))
+        status, _, overview = server.ask("GET", "/v1/status", headers=ADMIN)
+        assert (status, overview["hosts"]["up"]) == (200, 1_000)
+
+
 def test_reader_ends_with_its_server(server):
     decision = decide(server)
     assert server.ask("GET", f"/v1/decisions/{decision['uuid']}/why", headers=ADMIN)[0] == 200

@@ -7,7 +7,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import msgspec
 
@@ -39,6 +39,8 @@ _EACH_MAX = 8
 _SCAN_PART = 0.9
 # Minimum seconds between two starts of the process.
 _RESTART_PAUSE_S = 1.0
+# Hosts from which the process starts before the first question: it loads all columns.
+_LARGE_FLEET = 1_000
 
 _decoder = msgspec.msgpack.Decoder(FromReader)
 
@@ -151,7 +153,7 @@ class OverBudgetInReader(Exception):
 
 
 class ReaderClient:
-    """Sends questions to the reader process, which starts with the first question.
+    """Sends questions to the reader process, which starts with the first question or with ``keep_ready``.
 
     Args:
         url: of the database.
@@ -168,6 +170,17 @@ class ReaderClient:
         self._listening: asyncio.Task[None] | None = None
         self._started_s = -_RESTART_PAUSE_S
         self._number = 0
+        self._starting = asyncio.Lock()
+
+    async def keep_ready(self, host_count: int) -> None:
+        """Start the process if the fleet is so large that the first question would wait for its columns.
+
+        Args:
+            host_count: number of hosts of the fleet.
+        """
+        if host_count >= _LARGE_FLEET:
+            with suppress(Unavailable):  # It has just ended; a later call tries again.
+                await self._connect()
 
     async def forward(self, request: Request, *, is_own_api: bool) -> Response:
         """Return the response to an authenticated request.
@@ -227,6 +240,10 @@ class ReaderClient:
             del link.pending[question.number]
 
     async def _connect(self) -> _Link:
+        async with self._starting:
+            return await self._connect_alone()
+
+    async def _connect_alone(self) -> _Link:
         if self._link is not None and self._listening is not None and not self._listening.done():
             return self._link
         now_s = time.monotonic()

@@ -182,7 +182,13 @@ def serve_placement(
     serving = open_placement(config.url, config.settings)
     try:
         serve_sites(
-            serving, sites, settings=lambda: config.settings, database=config.url, parent=parent, on_ready=on_ready
+            serving,
+            sites,
+            settings=lambda: config.settings,
+            database=config.url,
+            parent=parent,
+            on_ready=on_ready,
+            reader=reader,
         )
     finally:
         if reader is not None:

@@ -118,6 +118,7 @@ def serve_sites(
     on_tick: Callable[[], None] = lambda: None,
     on_stop: Callable[[], None] = lambda: None,
     conductor: LastSuccess | None = None,
+    reader: "ReaderClient | None" = None,
 ) -> None:
     """Serve until a signal stops the process, then stop the deciding thread.
 
@@ -132,6 +133,7 @@ def serve_sites(
         on_tick: called each second; its errors are logged.
         on_stop: called when no more requests are accepted.
         conductor: the turns of the conductor, if the readiness of this process depends on them.
+        reader: the client of the reader process, which a large fleet needs before the first question.
 
     Raises:
         RoostError: the deciding thread has ended by itself.
@@ -159,6 +161,8 @@ def serve_sites(
             call_listener("measure", serving.measure)
             call_listener("tick", on_tick)
             log.write_repetitions()
+            if reader is not None:
+                await reader.keep_ready(len(serving.state.hosts.ids))
             await checks.report(parent)
 
         log.event("server_begins", version=__version__, process=os.getpid())

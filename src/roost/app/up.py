@@ -137,7 +137,7 @@ def _serve(
     reading = nullcontext() if reader is None else closing(reader)
     with closing(agents), _background(roost, serving, conductor=conductor, publisher=publisher, remote=remote), reading:
         serve = partial(serve_sites, serving, sites, settings=lambda: roost.settings, database=config.url)
-        serve(parent=parent, on_ready=on_ready, on_tick=on_tick, on_stop=on_stop)
+        serve(parent=parent, on_ready=on_ready, on_tick=on_tick, on_stop=on_stop, reader=reader)
 
 
 @contextmanager

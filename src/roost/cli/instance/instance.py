@@ -10,6 +10,7 @@ from roost.cli.instance import instance_changes, instance_live, instance_moves
 from roost.cli.instance.wait import check_served, parse_flavor, print_operation, run_action, wait_option
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import find_instance, keep_name
+from roost.cli.text.plain_text import escape_text
 from roost.cli.views.decision_view import plan_lines
 from roost.cli.views.instance_view import INSTANCES, instance_lines
 from roost.errors import AccessDenied, BadFile, BadRequest, NotFound, NoValidHost
@@ -37,6 +38,7 @@ def instance() -> None:
 @click.option("--project", metavar="ID", help="Project of the instances.")
 @click.option("--user", metavar="ID", help="User of the instances.")
 @click.option("--request", metavar="FILE", help="JSON file with other fields of the request, as for `roost decide`.")
+@click.option("--strict", "is_strict", is_flag=True, help="Refuse hints without effect and invalid extra specs.")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Print the hosts that would be chosen, and create nothing.")
 @click.option("--check-index", metavar="INDEX", help="Of a dry run: create nothing if the choice has changed since.")
 @wait_option
@@ -46,6 +48,7 @@ def create(
     *,
     name: str,
     request: str | None,
+    is_strict: bool,
     is_dry: bool,
     check_index: str | None,
     is_waiting: bool,
@@ -55,13 +58,16 @@ def create(
 ) -> None:
     """Create instances on hosts that the scheduler chooses. Further instances are called NAME-2, NAME-3 and so on.
 
-    Print the accepted operation, or with --wait the instances. End with exit code 1 if a build fails. With --dry-run,
+    Print the accepted operation, or with --wait the instances. Warn about hints without effect and invalid extra
+    specs; with --strict, refuse them. End with exit code 1 if a build fails. With --dry-run,
     print the decision and its check index; end with exit code 6 if no host fits.
     """
     check_served(backend, is_waiting=is_waiting)
     body = {**({} if request is None else _read_request(request)), **_request_body(fields), "name": name}
     if "flavor" not in body:
         raise click.UsageError("the flavor is missing: give --flavor, or put it into the file of --request")
+    if is_strict:
+        body["strict"] = True
     if is_dry:
         if is_waiting or check_index is not None:
             raise click.UsageError("--dry-run cannot be combined with --wait or --check-index")
@@ -72,6 +78,9 @@ def create(
     with open_api(backend, is_read_only=False) as api:
         _check_places(api, zone=fields["zone"], host=fields["host"])
         answer = api.request("POST", "instances", body=body)
+        if is_waiting:  # Otherwise they are part of the output.
+            for warning in answer["warnings"]:
+                click.echo(f"roost: {escape_text(warning)}", err=True)
         print_operation(api, answer, is_waiting=is_waiting, output=output)
 
 

@@ -160,3 +160,15 @@ def test_dry_run_prints_the_hosts_and_a_check_index(server, instance):
     assert (code, json.loads(output)["outcome"]) == (6, "refused")
     assert error.startswith("roost: 0 of 3 hosts")
     assert instance("create", "web", "--flavor", "vcpus=1", "--dry-run", "--wait")[0] == 2
+
+
+def test_warnings_are_printed_and_strict_refuses_them(server, instance, tmp_path):
+    (tmp_path / "hint.json").write_text('{"hints": {"same_hots": ["x"]}}')
+    create = ("create", "odd", "--flavor", "vcpus=1,memory_mb=16", "--request", str(tmp_path / "hint.json"))
+    with play_agents(server):
+        code, _, error = instance(*create, "--wait")
+        assert (code, "same_hots" in error) == (0, True)
+    code, output, _ = instance(*create, "--json")
+    assert (code, "same_hots" in json.loads(output)["warnings"][0]) == (0, True)
+    code, output, error = instance(*create, "--strict")
+    assert (code, output, "same_hots" in error) == (2, "", True)
