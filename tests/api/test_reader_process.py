@@ -1,9 +1,10 @@
 """The reader process beside a live server: same responses, current data, limits and restarts."""
 
 import os
+import re
 import signal
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,12 @@ def reader_pids(server):
     """Return the reader processes of a server."""
     tasks = Path(f"/proc/{server.process.pid}/task").iterdir()
     pids = [int(each) for task in tasks for each in (task / "children").read_text().split()]
-    return [pid for pid in pids if b"reader_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    found = []
+    for pid in pids:
+        with suppress(OSError):  # The process has just ended.
+            if b"reader_process" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
 
 
 def is_running(pid):
@@ -134,6 +140,22 @@ def test_reader_of_a_large_fleet_runs_before_the_first_question_and_again_after_
         assert wait_until(lambda: reader_pids(server) not in ([], [first]))
         status, _, overview = server.ask("GET", "/v1/status", headers=ADMIN)
         assert (status, overview["hosts"]["up"]) == (200, 1_000)
+
+
+def test_long_list_of_hosts_is_the_same_from_the_reader(tmp_path):
+    def asked():
+        text = server.ask("GET", "/metrics", headers={})[2].decode()
+        return float(re.search(r"^roost_questions_read_total ([\d.]+)$", text, re.MULTILINE)[1])
+
+    with serve_fleet(tmp_path / "roost.db", tmp_path, fleets=fleet(999, vcpus=4)) as server:
+        pages = [server.ask("GET", "/v1/hosts?limit=1000", headers=ADMIN)[2]]
+        assert (len(pages[0]["hosts"]), reader_pids(server), asked()) == (999, [], 0.0)
+        assert wait_until(lambda: pages.append(server.ask("GET", "/v1/hosts?limit=1000", headers=ADMIN)[2]) or asked())
+        assert all(page == pages[0] for page in pages)
+        # The reader sees each acknowledged write.
+        assert server.ask("PATCH", "/v1/services/host-7", {"disabled": True}, headers=ADMIN)[0] == 200
+        hosts = server.ask("GET", "/v1/hosts?limit=1000", headers=ADMIN)[2]["hosts"]
+        assert [host["host"] for host in hosts if host["disabled"]] == ["host-7"]
 
 
 def test_reader_ends_with_its_server(server):

@@ -11,6 +11,7 @@
 ``body_limits``: reading of bodies within limits.
 ``cors``: cross-origin requests of browsers.
 ``fast_reads``: reads that the event loop answers itself.
+``slow_lists``: lists that the reader process answers.
 ``reader_client``: forwards long reads to the reader process.
 ``log_outcome``: log lines of changes, and of refused clients.
 ``outages``: logs of database outages.

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, ClassVar, Protocol
@@ -17,6 +17,7 @@ from roost.api.http import Admission, Identity, Receive, Request, Response, Send
 from roost.api.log_outcome import log_outcome
 from roost.api.outages import Outages
 from roost.api.problems import Problem, busy
+from roost.api.slow_lists import SlowLists
 from roost.errors import OverBudget, Unavailable
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.model.work.work_rows import ChangeRow
@@ -66,8 +67,18 @@ class Authenticate(Protocol):
         """Return the identity of the client, or the response that refuses it."""
 
 
-# Sends an authenticated request to the reader process.
-ForwardToReader = Callable[[Request], Awaitable[Response]]
+class Reader(Protocol):
+    """The reader process, for the requests of one API."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the process answers at once, because it has loaded the columns."""
+
+    def prepare(self) -> None:
+        """Start the process in the background."""
+
+    async def forward(self, request: Request) -> Response:
+        """Return the response to an authenticated request."""
 
 
 ChangeListener = Callable[[Sequence[ChangeRow]], None]
@@ -149,7 +160,7 @@ class AsgiApplication:
         authenticate: asynchronous authentication; None: the application identifies clients itself.
         bodies, outages: shared by all applications of the process; None: new ones for this application.
         on_change: called on the loop with the records of each durable change; its errors are only logged.
-        forward_to_reader: sends long reads to the reader process; None: the serving thread answers everything.
+        reader: the reader process, for long reads; None: the serving thread answers everything.
     """
 
     def __init__(
@@ -161,7 +172,7 @@ class AsgiApplication:
         authenticate: Authenticate | None = None,
         bodies: BodyReader | None = None,
         outages: Outages | None = None,
-        forward_to_reader: ForwardToReader | None = None,
+        reader: Reader | None = None,
         on_change: ChangeListener | None = None,
     ) -> None:
         self._application = application
@@ -170,12 +181,12 @@ class AsgiApplication:
         self._bodies = bodies or BodyReader(self._settings)
         self._outages = outages or Outages()
         self._authenticate = authenticate
-        self._forward_to_reader = forward_to_reader
+        self._reader = reader
         self._on_change = on_change
         self._cors = Cors.from_settings(self._settings)
         self._hosts = AllowedHosts.from_settings(self._settings)
         self._mailbox: Mailbox | None = None
-        self._fast_reads = FastReads()
+        self._fast_reads, self._slow_lists = FastReads(), SlowLists()
         self._in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -277,17 +288,28 @@ class AsgiApplication:
         loop = asyncio.get_running_loop()
         if self._mailbox is None or self._mailbox.loop is not loop:
             self._mailbox = Mailbox(loop)
-        if request.work == "scan" and self._forward_to_reader is None:
+        return await self._answer_task(request, entered, receive)
+
+    async def _answer_task(self, request: Request, task: Task[Response], receive: Receive) -> Response:
+        """Answer in the serving thread, or in the reader process if the work is long."""
+        reader = self._reader
+        if request.work == "scan" and reader is None:
             raise Unavailable("this request needs a reader process: a stored database and placement.has_reader")
-        if request.work == "point" or self._forward_to_reader is None:
+        if request.work == "list":
+            is_slow, task = self._slow_lists.is_slow(request), self._slow_lists.measure(request, task)
+            if is_slow and reader is not None:
+                if reader.is_ready:
+                    return await self._answer_in_reader(request, receive)
+                reader.prepare()
+        if reader is None or request.work == "point" or (request.work == "list" and not reader.is_ready):
             budget_s = self._settings.question_budget_s
             slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
-            bounded = request.with_budget(budget_s, entered, too_slow=slow)
+            bounded = request.with_budget(budget_s, task, too_slow=slow)
             return self._application.finish(request, await self._answer_in_thread(request, bounded, receive))
         if request.work not in {"past", "scan"}:
             try:
-                task = try_in_thread(request, entered)
-                return self._application.finish(request, await self._answer_in_thread(request, task, receive))
+                attempt = try_in_thread(request, task)
+                return self._application.finish(request, await self._answer_in_thread(request, attempt, receive))
             except TooSlow:
                 pass
         return await self._answer_in_reader(request, receive)
@@ -304,8 +326,8 @@ class AsgiApplication:
 
     async def _answer_in_reader(self, request: Request, receive: Receive) -> Response:
         """Answer in the reader process."""
-        assert self._forward_to_reader is not None, "the caller checks for a reader"
-        answer = asyncio.ensure_future(self._forward_to_reader(request))
+        assert self._reader is not None, "the caller checks for a reader"
+        answer = asyncio.ensure_future(self._reader.forward(request))
         problems: list[Problem] = []
 
         def end(problem: Problem) -> None:

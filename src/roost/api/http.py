@@ -32,9 +32,9 @@ _CHECK_INTERVAL = 64
 # Maximum number of host names in a message.
 _HOSTS_MAX = 5
 
-# The work for an answer: a few reads, a search of the columns, a copy of the columns, a rebuild of past columns, or a
-# scan of everything.
-Work = Literal["point", "search", "copy", "past", "scan"]
+# The work for an answer: a few reads, a list of many rows, a search of the columns, a copy of the columns, a rebuild of
+# past columns, or a scan of everything.
+Work = Literal["point", "list", "search", "copy", "past", "scan"]
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
 import msgspec
 
@@ -22,6 +23,7 @@ from roost.model.question import (
     Failure,
     FromReader,
     NewSettings,
+    Ready,
     Start,
     ToReader,
 )
@@ -30,7 +32,7 @@ from roost.observe import log, metrics
 from roost.observe.metrics_folder import environment_without_metrics
 
 _MODULE = "roost.app.reader_process"
-# Maximum number of questions in progress; each occupies a processor.
+# Maximum number of questions in progress, and of lists; each occupies a processor.
 _RUNNING_MAX = 2
 # Maximum number of waiting questions, in all and per identity.
 _WAITING_MAX = 64
@@ -111,6 +113,7 @@ class _Link:
         self.pending: dict[int, asyncio.Future[Answer]] = {}
         self.settings: Settings | None = None  # the last settings that it received
         self.problem = ""  # the reason of its end
+        self.is_ready = False  # whether the process has loaded the columns
         self._writer = writer
 
     def send(self, message: ToReader) -> None:
@@ -132,7 +135,10 @@ class _Link:
             self.process.poll()
             self._writer.close()
 
-    def _deliver(self, message: Answer | Failure) -> None:
+    def _deliver(self, message: FromReader) -> None:
+        if isinstance(message, Ready):
+            self.is_ready = True
+            return
         if message.number == 0 and isinstance(message, Failure):
             self.problem = message.problem
             log.event("reader_cannot_start", problem=message.problem)
@@ -165,12 +171,13 @@ class ReaderClient:
         self._url = url
         self._settings = settings
         self._has_own_api = has_own_api
-        self._turns = Turns()
+        self._turns, self._list_turns = Turns(), Turns()
         self._link: _Link | None = None
         self._listening: asyncio.Task[None] | None = None
         self._started_s = -_RESTART_PAUSE_S
         self._number = 0
         self._starting = asyncio.Lock()
+        self._preparing: asyncio.Task[None] | None = None
 
     async def keep_ready(self, host_count: int) -> None:
         """Start the process if the fleet is so large that the first question would wait for its columns.
@@ -179,8 +186,21 @@ class ReaderClient:
             host_count: number of hosts of the fleet.
         """
         if host_count >= _LARGE_FLEET:
-            with suppress(Unavailable):  # It has just ended; a later call tries again.
-                await self._connect()
+            await self._start()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the process has loaded the columns, and answers at once."""
+        return self._link is not None and self._link.is_ready and not self._link.problem
+
+    def prepare(self) -> None:
+        """Start the process in the background."""
+        if self._preparing is None or self._preparing.done():
+            self._preparing = asyncio.get_running_loop().create_task(self._start())
+
+    async def _start(self) -> None:
+        with suppress(Unavailable):  # It has just ended; a later call tries again.
+            await self._connect()
 
     async def forward(self, request: Request, *, is_own_api: bool) -> Response:
         """Return the response to an authenticated request.
@@ -191,7 +211,8 @@ class ReaderClient:
         """
         identity = request.identity
         assert identity is not None, "unknown clients are refused before"
-        async with self._turns.turn(f"{identity.user_id}\0{identity.project_id}"):
+        turns = self._list_turns if request.work == "list" else self._turns
+        async with turns.turn(f"{identity.user_id}\0{identity.project_id}"):
             settings = self._settings().placement
             limit = "request_timeout_s" if request.work == "scan" else "question_budget_s"
             budget_s = _SCAN_PART * settings.request_timeout_s if request.work == "scan" else settings.question_budget_s
@@ -272,3 +293,24 @@ class ReaderClient:
             self._link.process.kill()
             self._link.process.wait()
             self._link = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiReader:
+    """The reader process, for the requests of one API."""
+
+    client: ReaderClient
+    is_own_api: bool  # /v1; otherwise the Placement API
+
+    @property
+    def is_ready(self) -> bool:
+        """See ``ReaderClient.is_ready``."""
+        return self.client.is_ready
+
+    def prepare(self) -> None:
+        """See ``ReaderClient.prepare``."""
+        self.client.prepare()
+
+    async def forward(self, request: Request) -> Response:
+        """See ``ReaderClient.forward``."""
+        return await self.client.forward(request, is_own_api=self.is_own_api)

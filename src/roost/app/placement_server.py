@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING
@@ -152,6 +151,7 @@ def serve_placement(
     """
     from roost.api.asgi import AsgiApplication
     from roost.api.outages import Outages
+    from roost.api.reader_client import ApiReader
     from roost.api.server.tls import tls_context
     from roost.app.authenticator import build_authenticators
 
@@ -162,7 +162,6 @@ def serve_placement(
 
     tls = tls_context(settings)
     reader = build_reader(config.url, config.settings)
-    forward_to_reader = None if reader is None else partial(reader.forward, is_own_api=False)
 
     def sites(serving: Serving, checks: "Checks") -> list[Site]:
         outages = Outages()
@@ -172,7 +171,7 @@ def serve_placement(
             settings=settings,
             authenticate=authenticate,
             outages=outages,
-            forward_to_reader=forward_to_reader,
+            reader=None if reader is None else ApiReader(client=reader, is_own_api=False),
         )
         api_sites = [Site(edge, listener, tls)]
         if observer is None:

@@ -46,6 +46,7 @@ from roost.model.question import (
     Failure,
     FromReader,
     NewSettings,
+    Ready,
     Start,
     ToReader,
 )
@@ -188,6 +189,7 @@ class Reader:
                 except RoostError as error:
                     self._send(Failure(number=0, problem=error_text(error)))
                     raise SystemExit(error.exit_code) from None
+                self._send(Ready())
             case NewSettings():
                 assert self._columns is not None, "settings come after the start"
                 self._columns.use(message)

@@ -177,6 +177,7 @@ def _http_edges(
     """Return the ASGI application of each API, by prefix. They share one limit on bodies in memory."""
     from roost.api.asgi import AsgiApplication
     from roost.api.body_limits import BodyReader
+    from roost.api.reader_client import ApiReader
     from roost.api.v1.application import PREFIX
 
     bodies = BodyReader(settings)
@@ -189,7 +190,7 @@ def _http_edges(
             bodies=bodies,
             outages=outages,
             on_change=on_change,
-            forward_to_reader=None if reader is None else partial(reader.forward, is_own_api=prefix == PREFIX),
+            reader=None if reader is None else ApiReader(client=reader, is_own_api=prefix == PREFIX),
         )
         for prefix, api in apis
     }

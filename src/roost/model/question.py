@@ -75,5 +75,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     is_over_budget: bool = False
 
 
+class Ready(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The reader has loaded the columns."""
+
+
 ToReader = Start | NewSettings | Ask | Cancel
-FromReader = Answer | Failure
+FromReader = Answer | Failure | Ready

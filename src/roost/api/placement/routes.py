@@ -45,7 +45,7 @@ class Route:
 _TABLE: dict[str, dict[str, Route]] = {
     "/": {"GET": Route(handler=root.versions_document, policy=None, silent_since=microversions.OLDEST)},
     "/resource_providers": {
-        "GET": Route(handler=providers.list_providers, policy="placement:resource_providers:list"),
+        "GET": Route(handler=providers.list_providers, policy="placement:resource_providers:list", work="list"),
         "POST": Route(handler=providers.create, policy="placement:resource_providers:create"),
     },
     "/resource_providers/{uuid}": {
@@ -152,10 +152,19 @@ _TABLE: dict[str, dict[str, Route]] = {
         "DELETE": Route(handler=traits.delete, policy="placement:traits:delete", since=microversions.TRAITS),
     },
     "/usages": {
-        "GET": Route(handler=usages.show_by_owner, policy="placement:usages", since=microversions.USAGES_OF_PROJECTS),
+        "GET": Route(
+            handler=usages.show_by_owner,
+            policy="placement:usages",
+            since=microversions.USAGES_OF_PROJECTS,
+            work="list",
+        ),
     },
     "/resource_providers/{uuid}/allocations": {
-        "GET": Route(handler=allocations.list_of_provider, policy="placement:resource_providers:allocations:list"),
+        "GET": Route(
+            handler=allocations.list_of_provider,
+            policy="placement:resource_providers:allocations:list",
+            work="list",
+        ),
     },
     "/allocations": {
         "POST": Route(

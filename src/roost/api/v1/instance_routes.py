@@ -34,7 +34,11 @@ from roost.api.v1.schemas.operations import OperationQuery, OperationsPage, Oper
 _RUNNING: Mapping[str, Mapping[str, Route]] = {
     "/instances": {
         "GET": Route(
-            handler=instances.list_instances, about="List instances.", query=InstancesQuery, answer=InstancesPage
+            handler=instances.list_instances,
+            about="List instances.",
+            query=InstancesQuery,
+            answer=InstancesPage,
+            work="list",
         ),
         "POST": Route(
             handler=instance_acts.create,

@@ -229,7 +229,11 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     },
     "/aggregates": {
         "GET": Route(
-            handler=aggregates.list_aggregates, about="List aggregates.", query=AggregatesQuery, answer=AggregatesPage
+            handler=aggregates.list_aggregates,
+            about="List aggregates.",
+            query=AggregatesQuery,
+            answer=AggregatesPage,
+            work="list",
         ),
         "POST": Route(
             handler=aggregates.create,
@@ -260,7 +264,12 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         "DELETE": Route(handler=aggregates.leave, about="Remove a host from an aggregate.", answer=None, status=204),
     },
     "/zones": {
-        "GET": Route(handler=aggregates.list_zones, about="List availability zones and their hosts.", answer=ZonesList),
+        "GET": Route(
+            handler=aggregates.list_zones,
+            about="List availability zones and their hosts.",
+            answer=ZonesList,
+            work="list",
+        ),
     },
     "/status": {
         "GET": Route(
@@ -278,7 +287,7 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         ),
     },
     "/hosts": {
-        "GET": Route(handler=hosts.list_hosts, about="List hosts.", query=HostsQuery, answer=HostsPage),
+        "GET": Route(handler=hosts.list_hosts, about="List hosts.", query=HostsQuery, answer=HostsPage, work="list"),
     },
     "/hosts/{host}": {
         "GET": Route(handler=hosts.show, about="Show a host by the name of its node or service.", answer=DetailedHost),
@@ -295,7 +304,13 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         ),
     },
     "/services": {
-        "GET": Route(handler=hosts.list_services, about="List services.", query=PageQuery, answer=ServicesPage),
+        "GET": Route(
+            handler=hosts.list_services,
+            about="List services.",
+            query=PageQuery,
+            answer=ServicesPage,
+            work="list",
+        ),
     },
     "/services/{host}": {
         "PATCH": Route(
@@ -334,7 +349,13 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         "DELETE": Route(handler=stored_names.delete_image, about="Delete a stored image.", answer=None, status=204),
     },
     "/groups": {
-        "GET": Route(handler=groups.list_groups, about="List server groups.", query=GroupsQuery, answer=GroupsPage),
+        "GET": Route(
+            handler=groups.list_groups,
+            about="List server groups.",
+            query=GroupsQuery,
+            answer=GroupsPage,
+            work="list",
+        ),
         "POST": Route(
             handler=groups.create,
             about="Create a server group.",
@@ -345,7 +366,9 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         ),
     },
     "/groups/{uuid}": {
-        "GET": Route(handler=groups.show, about="Show a server group and its members.", answer=DetailedGroup),
+        "GET": Route(
+            handler=groups.show, about="Show a server group and its members.", answer=DetailedGroup, work="list"
+        ),
     },
 }
 

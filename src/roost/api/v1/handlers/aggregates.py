@@ -40,7 +40,7 @@ def list_aggregates(call: Call) -> Response:
         host_aggregates = {number for row in roots for number in state.membership.labels_of(row)}
     matches = (
         (number, number)
-        for number in sorted(state.aggregate_names)
+        for number in call.request.while_active(sorted(state.aggregate_names))
         if number > query.cursor
         and (not query.name or state.aggregate_names[number] == query.name)
         and (not query.zone or query.zone in split_names(state.metadata[number].get(ZONE, "")))
@@ -48,7 +48,8 @@ def list_aggregates(call: Call) -> Response:
         and aggregate_writes.is_there(state, number)
     )
     page, following = page_of(matches, query)
-    return json_response(AggregatesPage(aggregates=[_show_aggregate(state, number) for number in page], next=following))
+    shown = [_show_aggregate(state, number) for number in call.request.while_active(page)]
+    return json_response(AggregatesPage(aggregates=shown, next=following))
 
 
 def show(call: Call) -> Response:
@@ -153,7 +154,7 @@ def list_zones(call: Call) -> Response:
     shown_zones = []
     for zone in zones(state, default_zone=call.product.settings.default.default_availability_zone):
         rows = zone.mask.nonzero()[0].tolist()
-        facts = [hosts.facts[row] for row in rows]
+        facts = [hosts.facts[row] for row in call.request.while_active(rows)]
         available = any(not each.is_disabled and uptime.is_up(each) for each in facts)
         names = list(dict.fromkeys(hosts.names[row] for row in rows))
         shown_zones.append(ShownZone(name=zone.name, available=available, hosts=names))

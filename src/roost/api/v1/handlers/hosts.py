@@ -43,7 +43,9 @@ def list_hosts(call: Call) -> Response:
     assert isinstance(query, HostsQuery)
     scopes = _zones(call)
     page, following = page_of(_find_hosts(call, query, scopes), query)
-    return json_response(HostsPage(hosts=[_show_host(call, row, scopes) for row in page], next=following))
+    uptime = Uptime(call)
+    shown = [_show_host(call, row, scopes, uptime=uptime) for row in call.request.while_active(page)]
+    return json_response(HostsPage(hosts=shown, next=following))
 
 
 def show(call: Call) -> Response:
@@ -53,7 +55,7 @@ def show(call: Call) -> Response:
     """
     call.require_thread()
     row = _row_of(call.current.state, call.parameter("host"))
-    host = _show_host(call, row, _zones(call))
+    host = _show_host(call, row, _zones(call), uptime=Uptime(call))
     facts = call.current.state.hosts.facts[row]
     return json_response(DetailedHost(**{name: getattr(host, name) for name in host.__struct_fields__}, facts=facts))
 
@@ -64,10 +66,14 @@ def list_services(call: Call) -> Response:
     query, state = call.query, call.current.state
     assert isinstance(query, PageQuery)
     hosts, uptime = state.hosts, Uptime(call)
-    alive = ([row for row in rows if hosts.alive.each[row]] for rows in hosts.rows_of_name.values())
+    names = call.request.while_active(hosts.rows_of_name.values())
+    alive = ([row for row in rows if hosts.alive.each[row]] for rows in names)
     matches = sorted((hosts.ids[rows[0]], rows) for rows in alive if rows and hosts.ids[rows[0]] > query.cursor)
     page, following = page_of(matches, query)
-    services = [_show_service(state, rows, [hosts.facts[row] for row in rows], uptime=uptime) for rows in page]
+    services = [
+        _show_service(state, rows, [hosts.facts[row] for row in rows], uptime=uptime)
+        for rows in call.request.while_active(page)
+    ]
     return json_response(ServicesPage(services=services, next=following))
 
 
@@ -122,7 +128,7 @@ def _find_hosts(call: Call, query: HostsQuery, scopes: list[Scope]) -> Iterator[
         number = state.aggregates.id_of(uuid)
         assert number is not None, "the lookup returned its uuid"
         mask &= state.membership.mask_of(number)[hosts.provider_row.view]
-    for row in mask.nonzero()[0].tolist():
+    for row in call.request.while_active(mask.nonzero()[0].tolist()):
         facts = hosts.facts[row]
         if (
             hosts.ids[row] > query.cursor
@@ -149,7 +155,7 @@ def _row_of(state: State, name: str) -> int:
     return rows[0]
 
 
-def _show_host(call: Call, row: int, scopes: list[Scope]) -> ShownHost:
+def _show_host(call: Call, row: int, scopes: list[Scope], *, uptime: Uptime) -> ShownHost:
     state = call.current.state
     hosts, facts = state.hosts, state.hosts.facts[row]
     root = int(hosts.provider_row.each[row])
@@ -166,7 +172,7 @@ def _show_host(call: Call, row: int, scopes: list[Scope]) -> ShownHost:
         disabled=facts.is_disabled,
         disabled_reason=facts.disabled_reason,
         forced_down=facts.is_forced_down,
-        up=Uptime(call).is_up(facts),
+        up=uptime.is_up(facts),
         instances=int(hosts.columns["num_instances"].each[row]),
         resources=_resources(state, root),
     )

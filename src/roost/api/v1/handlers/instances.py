@@ -59,7 +59,7 @@ def list_instances(call: Call) -> Response:
         matches = chain(_find_statuses(call, query, after_id=int(query.cursor or 0)), matches)
     page: list[ShownInstance] = []
     last = following = None
-    for scanned_count, (cursor, each) in enumerate(matches):
+    for scanned_count, (cursor, each) in enumerate(call.request.while_active(matches)):
         if len(page) == query.limit or scanned_count == _SCAN_MAX:
             following = last
             break
