@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import closing, nullcontext
+from functools import partial
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING
@@ -159,7 +161,6 @@ def serve_placement(
     settings = config.settings.placement
     identify, authenticate = build_authenticators(settings)
     application = Application(identify=identify, allows=placement_policy(settings).allows, options=options_of(settings))
-
     tls = tls_context(settings)
     reader = build_reader(config.url, config.settings)
 
@@ -179,19 +180,9 @@ def serve_placement(
         return [*api_sites, Site(checks.probes(areas=PLACEMENT_AREAS, note=outages.note), observer)]
 
     serving = open_placement(config.url, config.settings)
-    try:
-        serve_sites(
-            serving,
-            sites,
-            settings=lambda: config.settings,
-            database=config.url,
-            parent=parent,
-            on_ready=on_ready,
-            reader=reader,
-        )
-    finally:
-        if reader is not None:
-            reader.close()
+    with nullcontext() if reader is None else closing(reader):
+        serve = partial(serve_sites, serving, sites, settings=lambda: config.settings, database=config.url)
+        serve(parent=parent, on_ready=on_ready, reader=reader)
 
 
 def open_placement(url: str, settings: Settings | None = None) -> Serving:

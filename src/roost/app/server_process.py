@@ -133,7 +133,7 @@ def serve_sites(
         on_tick: called each second; its errors are logged.
         on_stop: called when no more requests are accepted.
         conductor: the turns of the conductor, if the readiness of this process depends on them.
-        reader: the client of the reader process, which a large fleet needs before the first question.
+        reader: the client of the reader process, which a large fleet starts in advance.
 
     Raises:
         RoostError: the deciding thread has ended by itself.
@@ -156,11 +156,7 @@ def serve_sites(
         async def watch_thread() -> None:
             if pending:
                 pending.pop()()
-            if serving.problem:
-                raise RoostError(serving.problem)
-            call_listener("measure", serving.measure)
-            call_listener("tick", on_tick)
-            log.write_repetitions()
+            _tick(serving, on_tick)
             if reader is not None:
                 await reader.keep_ready(len(serving.state.hosts.ids))
             await checks.report(parent)
@@ -171,6 +167,19 @@ def serve_sites(
     finally:
         surveyor.join()
         serving.stop()
+
+
+def _tick(serving: Serving, on_tick: Callable[[], None]) -> None:
+    """Do the work of each second.
+
+    Raises:
+        RoostError: the deciding thread has ended by itself.
+    """
+    if serving.problem:
+        raise RoostError(serving.problem)
+    call_listener("measure", serving.measure)
+    call_listener("tick", on_tick)
+    log.write_repetitions()
 
 
 def _build_surveyor(serving: Serving, settings: Callable[[], Settings], database: str) -> "Surveyor":

@@ -128,6 +128,7 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
             about="List operations.",
             query=OperationsQuery,
             answer=OperationsPage,
+            work="list",
         ),
     },
     "/operations/{id}": {
@@ -233,6 +234,7 @@ _MOVING: Mapping[str, Mapping[str, Route]] = {
             about="List migrations.",
             query=MigrationsQuery,
             answer=MigrationsPage,
+            work="list",
         ),
     },
     "/migrations/{uuid}": {

@@ -147,6 +147,7 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
             query=DecisionsQuery,
             answer=DecisionsPage,
             is_long=decision_list.is_long,
+            work="list",
         ),
         "POST": Route(
             handler=decisions.create,
