@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -90,6 +90,14 @@ class Past(msgspec.Struct, frozen=True):
 
     writes: Iterator[Write]  # in a valid order of application; read it to its end, once
     own: list[Write]  # of the next change of the same process; empty if there is none
+    is_after: bool = False  # whether the writes begin after the given mark, instead of with an empty database
+
+
+class FeedMark(NamedTuple):
+    """The changes in some columns."""
+
+    position: int  # of the newest one
+    visible: str  # ``Store.visible_changes`` of the process with the columns
 
 
 class Store(Protocol):
@@ -203,12 +211,13 @@ class Store(Protocol):
             every_bytes: approximate size of the feed between two snapshots, >= 1.
         """
 
-    def past(self, position: int, visible_changes: str) -> Past | None:
+    def past(self, position: int, visible_changes: str, *, after: FeedMark | None = None) -> Past | None:
         """Return the content of the database at the time of a decision; None: it was deleted.
 
         Args:
             position: position of the newest change at that time.
             visible_changes: ``visible_changes`` of the deciding process at that time.
+            after: changes that the caller has already. If possible, return only the others; see ``Past.is_after``.
         """
 
     def close(self) -> None:

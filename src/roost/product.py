@@ -3,7 +3,6 @@
 import gc
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -30,6 +29,7 @@ from roost.model.settings.roost_settings import Settings
 from roost.model.stored_decision import DecisionQuery, moment_of
 from roost.placement.current import Current
 from roost.placement.decision_past import rebuild_state
+from roost.placement.past_base import PastBase
 from roost.placement.placement_service import Placement
 from roost.placement.prune_evidence import PRUNE_EVERY, prune
 from roost.ports import Clock, IdKind, Random, RemotePlacement, Store
@@ -89,6 +89,7 @@ class Roost:
         self.fleet = FleetService(self._current)
         self.use(settings, rules=rules)
         self._acts = 0  # since the last pruning
+        self.past_base: PastBase | None = None  # set in a process that forks for each question
         if current is None:
             # Loaded state lives as long as the process: exempt it from garbage collection.
             gc.collect()
@@ -97,9 +98,7 @@ class Roost:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -429,7 +428,7 @@ class Roost:
         """
         row = decision_rows.find_row(uuid, self._store)
         decision = decision_rows.unpack_row(row, self._store)
-        state = rebuild_state(self._store, decision, moment_of(row))
+        state = rebuild_state(self._store, decision, moment_of(row), base=self.past_base)
         state.check = self.state.check
         store = DryStore(position=state.position, next_ids={})
         try:

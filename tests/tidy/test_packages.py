@@ -38,3 +38,19 @@ def test_docstring_of_a_package_names_no_missing_part(path):
         if rest and name.removeprefix("``").isidentifier():
             folder = repository.ROOT / path.parent
             assert (folder / f"{name[2:]}.py").exists() or (folder / name[2:] / "__init__.py").exists()
+
+
+def lazy_packages():
+    """Return the packages that import names on their first use."""
+    return [path for path in packages() if "def __getattr__" in repository.read(path)]
+
+
+@pytest.mark.parametrize("path", lazy_packages(), ids=str)
+def test_lazy_package_has_no_name_of_its_own_modules(path):
+    """An import of the module would replace the name in the package."""
+    folder = repository.ROOT / path.parent
+    modules = {each.stem for each in folder.glob("*.py")} | {each.parent.name for each in folder.glob("*/__init__.py")}
+    imports = (node for node in ast.walk(repository.tree(path)) if isinstance(node, ast.ImportFrom))
+    package = ".".join(path.parent.parts[1:])
+    names = {alias.asname or alias.name for node in imports if node.module != package for alias in node.names}
+    assert names & modules == set()

@@ -1,7 +1,7 @@
 """The composition root: chooses implementations by settings and environment. The entry point of the library.
 
 ``database_choice``: the settings of a command, and the database they select.
-``open_roost``: opens the product for a server, a reader, an offline command or a trial.
+``product_factory``: opens the product for a server, a reader, an offline command or a trial.
 ``up``: serves the whole product on one port.
 ``placement_server``: serves the Placement API; merges server settings; imports another Placement.
 ``server_process``: what all servers share: store, deciding thread, serving loop.
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         settings_with_sources,
     )
     from roost.app.local_conductors import build_conductor
-    from roost.app.open_roost import open_ephemeral, open_offline, open_reader, open_roost, open_scratch
     from roost.app.placement_server import (
         ServerConfig,
         import_placement,
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
         resolve_server_config,
         serve_placement,
     )
+    from roost.app.product_factory import open_ephemeral, open_offline, open_reader, open_roost, open_scratch
     from roost.app.reload import Reloader
     from roost.app.up import open_own_api, open_product, serve_product
     from roost.product import Roost
@@ -105,7 +105,7 @@ _HOMES = {
         "settings_with_sources",
     ),
     "roost.app.local_conductors": ("build_conductor",),
-    "roost.app.open_roost": (
+    "roost.app.product_factory": (
         "open_ephemeral",
         "open_offline",
         "open_reader",

@@ -53,6 +53,7 @@ from roost.model.question import (
 from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
+from roost.placement.past_base import PastBase
 from roost.placement.write_plan import Act, Again, Plan
 from roost.product import Roost
 from roost.store.backends import open_follower, open_reader
@@ -97,6 +98,9 @@ class _Columns:
         self._roost = (
             Roost(self.store, start.settings, current=self.current, database=start.url) if start.has_own_api else None
         )
+        self.past_base = None if self._roost is None else PastBase(self.current)
+        if self._roost is not None:
+            self._roost.past_base = self.past_base
         self.apis = self._build_apis()
         gc.collect()
         gc.freeze()
@@ -114,6 +118,18 @@ class _Columns:
             False: placement,
             True: OwnApplication(self._roost, agents=agents, identify=_no_identity, allows=allows),
         }
+
+    def refresh(self) -> None:
+        """Read the newest changes."""
+        self.current.refresh()
+        if self.past_base is not None:
+            self.past_base.follow()
+
+    def use_pause(self) -> None:
+        """Do the work that can wait for a pause between questions."""
+        self.refresh()
+        if self.past_base is not None:
+            self.past_base.advance()
 
     def use(self, settings: NewSettings) -> None:
         """Use new settings for further questions."""
@@ -159,7 +175,7 @@ class Reader:
         ready, _, _ = select.select([channel, *self._children], [], [], timeout_s)
         if not ready and not self._children and self._columns is not None:
             with suppress(RoostError):  # The next question reports the error.
-                self._columns.current.refresh()
+                self._columns.use_pause()
         for ready_fd in ready:
             if ready_fd == channel:
                 data = self._channel.recv(_CHUNK)
@@ -203,7 +219,7 @@ class Reader:
         """Fork a child for a question, on the current columns."""
         assert self._columns is not None, "questions come after the start"
         try:
-            self._columns.current.refresh()
+            self._columns.refresh()
             read_end, write_end = os.pipe()
             try:
                 pid = os.fork()

@@ -27,7 +27,7 @@ class Reloader:
 
     Args:
         roost: the product to reconfigure.
-        config, environ: location of the settings; see ``roost.app.open_roost``.
+        config, environ: location of the settings; see ``roost.app.product_factory``.
         file_settings: the settings as read at the start; None: those of ``roost``.
     """
 

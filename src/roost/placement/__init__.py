@@ -12,5 +12,6 @@
 ``usages``: usages of providers and projects.
 ``unknown_names``: checks of the names in candidate queries.
 ``decision_past``: the columns before a stored decision.
+``past_base``: columns of a recent moment, from which newer past columns are rebuilt.
 ``prune_evidence``: deletes old evidence, and starts snapshots.
 """

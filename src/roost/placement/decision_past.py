@@ -10,11 +10,15 @@ from roost.model.names import uuid_bytes
 from roost.model.stored_decision import REMOTE, UNKNOWN, Moment
 from roost.model.writes import Claim, Release, Write
 from roost.placement.current import is_rising
+from roost.placement.past_base import PastBase
 from roost.ports import Past, Store
 
 
-def rebuild_state(store: Store, decision: Decision, moment: Moment) -> State:
+def rebuild_state(store: Store, decision: Decision, moment: Moment, *, base: PastBase | None = None) -> State:
     """Return the columns as they were before a stored decision.
+
+    Args:
+        base: older columns to begin with, which are lost if they are used; None: begin with a snapshot.
 
     Raises:
         StateLost: they were deleted, or the stored data does not define them exactly.
@@ -23,11 +27,11 @@ def rebuild_state(store: Store, decision: Decision, moment: Moment) -> State:
         raise StateLost(decision.uuid, "it was stored by an older version, which did not record its feed position")
     if moment.seen == REMOTE:
         raise StateLost(decision.uuid, "it was decided on the answer of a remote Placement, which is not stored")
-    state = State()
     try:
-        past = store.past(moment.position, moment.seen)
+        past = store.past(moment.position, moment.seen, after=None if base is None else base.mark)
         if past is None:
             raise StateLost(decision.uuid, "the state that it saw is no longer kept")
+        state = base.take() if base is not None and past.is_after else State()
         for write in past.writes:
             apply(state, write)
         if not (is_rising(state.providers.ids) and is_rising(state.hosts.ids)):

@@ -8,7 +8,7 @@ from typing import Never
 from roost.errors import Unavailable
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item
-from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past, WorkReader
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past, WorkReader
 
 # First identity of a kind that is missing in ``next_ids``.
 _FIRST = 2**40
@@ -57,7 +57,7 @@ class DryStore:
         """See ``Store.order_creations``. There are no other processes."""
         return nullcontext()
 
-    def past(self, position: int, visible_changes: str) -> Past | None:
+    def past(self, position: int, visible_changes: str, *, after: FeedMark | None = None) -> Past | None:
         """See ``Store.past``. A dry run has no history."""
         return None
 

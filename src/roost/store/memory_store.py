@@ -12,7 +12,7 @@ import msgspec
 from roost.model.stored_decision import DecisionQuery
 from roost.model.work.work_rows import AgentRow
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
-from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
 from roost.store.dump import writes_of
 from roost.store.old_changes import find_old_changes
 from roost.store.rules.codec import CODECS, decode_writes, encode_writes
@@ -150,12 +150,12 @@ class MemoryStore:
         """See ``Store.visible_changes``: the process, the newest change it read, and its own newest change since."""
         return f"{self._peer} {self._seen} {max(self._own, default=self._seen)}" if self.is_shared else ""
 
-    def past(self, position: int, visible_changes: str) -> Past:
+    def past(self, position: int, visible_changes: str, *, after: FeedMark | None = None) -> Past:
         """See ``Store.past``. The feed of this store is never pruned."""
         peer, read, written = map(int, visible_changes.split()) if visible_changes else (0, position, position)
         before = [body for at, by, body in self._shared.feed if at <= read or (by == peer and at <= written)]
-        after = (body for at, by, body in self._shared.feed if at > written and peer in (0, by))
-        own = next(after, None)
+        later = (body for at, by, body in self._shared.feed if at > written and peer in (0, by))
+        own = next(later, None)
         writes = (write for body in before for write in decode_writes(body))
         return Past(writes, [] if own is None else decode_writes(own))
 

@@ -9,7 +9,7 @@ from roost.errors import Unavailable
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, PutSymbol, Write
 from roost.placement.writes.name_numbers import missing_standard
-from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past, Store, WorkReader
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past, Store, WorkReader
 
 # First identity for use in this process only: far above those of the database.
 _FIRST = 2**40
@@ -71,9 +71,9 @@ class ReadingStore:
         """See ``Store.visible_changes``."""
         return self._store.visible_changes
 
-    def past(self, position: int, visible_changes: str) -> Past | None:
+    def past(self, position: int, visible_changes: str, *, after: FeedMark | None = None) -> Past | None:
         """See ``Store.past``."""
-        return self._store.past(position, visible_changes)
+        return self._store.past(position, visible_changes, after=after)
 
     def order_creations(self) -> AbstractContextManager[None]:
         """See ``Store.order_creations``. A reader creates nothing."""

@@ -14,6 +14,12 @@ def test_exported_name_is_imported_on_first_use(name):
     assert getattr(app, name) is not None
 
 
+def test_names_do_not_depend_on_the_order_of_their_imports():
+    code = "from roost.app import open_reader, open_roost; print(open_roost.__name__, type(open_roost).__name__)"
+    run = subprocess.run([sys.executable, "-c", code], env=environ(), capture_output=True, text=True, check=True)
+    assert run.stdout == "open_roost function\n"
+
+
 def test_import_of_the_package_loads_no_other_module_of_it():
     code = "import sys, roost.app; print([name for name in sys.modules if name.startswith('roost.')])"
     run = subprocess.run([sys.executable, "-c", code], env=environ(), capture_output=True, text=True, check=True)

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import psycopg
 
 from roost.model.writes import Write
-from roost.ports import LoadedDatabase, Past
+from roost.ports import FeedMark, LoadedDatabase, Past
 from roost.store.dump import writes_of
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import DEFAULTS, HISTORY, History, connect, translate_errors
@@ -30,6 +30,11 @@ SELECT position, split_part(seen, ' ', 1) FROM snapshot
 WHERE part = 0 AND pg_snapshot_xmax(split_part(seen, ' ', 1)::pg_snapshot) <= pg_snapshot_xmin(%s::pg_snapshot)
   AND split_part(seen, ' ', 2) = ANY (%s)
 ORDER BY position DESC LIMIT 1"""
+_HAS_OLDER = """
+SELECT 1 FROM snapshot
+WHERE part = 0 AND pg_snapshot_xmax(split_part(seen, ' ', 1)::pg_snapshot) <= pg_snapshot_xmin(%s::pg_snapshot)
+  AND split_part(seen, ' ', 2) = ANY (%s)
+LIMIT 1"""
 _CHANGES = """
 SELECT body FROM feed
 WHERE xid >= pg_snapshot_xmin(%(base)s::pg_snapshot) AND NOT pg_visible_in_snapshot(xid, %(base)s::pg_snapshot)
@@ -99,7 +104,14 @@ def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[His
     return History(*history), row[0], LoadedDatabase(row[1] or 0, _closing(connection, writes_of(_scan_of(connection))))
 
 
-def past(url: str, position: int, text: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> Past | None:
+def past(
+    url: str,
+    position: int,
+    text: str,
+    *,
+    after: FeedMark | None = None,
+    deadline_s: float = DEFAULTS.bulk_deadline_s,
+) -> Past | None:
     """See ``Store.past``. Changes after the position are excluded, regardless of their transaction numbers."""
     visible = _parse_visible_changes(text)
     with translate_errors():
@@ -109,6 +121,7 @@ def past(url: str, position: int, text: str, *, deadline_s: float = DEFAULTS.bul
             assert now is not None
             timelines = [visible.timeline, *([""] if visible.timeline in ("", now[1]) else [])]
             base = connection.execute(_BASE, (visible.snapshot, timelines)).fetchone()
+            base_after = None if after is None else _find_base(connection, after, visible, timelines=timelines)
             if base is None:
                 connection.close()
                 return None
@@ -118,11 +131,29 @@ def past(url: str, position: int, text: str, *, deadline_s: float = DEFAULTS.bul
         except BaseException:
             connection.close()
             raise
-    return Past(_closing(connection, _writes_between(connection, base, visible, position=position)), own)
+    writes = _writes_between(connection, base_after or base, visible, position=position)
+    return Past(_closing(connection, writes), own, is_after=base_after is not None)
+
+
+def _find_base(
+    connection: Connection, after: FeedMark, visible: _VisibleChanges, *, timelines: list[str]
+) -> tuple[None, str] | None:
+    """Return the snapshot of a mark; None: the decision may not have seen all of it, or changes since were deleted.
+
+    A stored snapshot keeps the changes after it. So one that is not newer than the mark keeps all changes since.
+    """
+    if not after.visible:
+        return None
+    mark = _parse_visible_changes(after.visible)
+    if not mark.timeline or mark.timeline != visible.timeline or mark.last != mark.first:
+        return None
+    is_seen = int(mark.snapshot.split(":")[1]) <= int(visible.snapshot.split(":")[0])
+    is_kept = connection.execute(_HAS_OLDER, (mark.snapshot, timelines)).fetchone()
+    return (None, mark.snapshot) if is_seen and is_kept is not None else None
 
 
 def _writes_between(
-    connection: Connection, base: tuple[int, str], visible: _VisibleChanges, *, position: int
+    connection: Connection, base: tuple[int | None, str], visible: _VisibleChanges, *, position: int
 ) -> Iterator[Write]:
     base_position, snapshot = base
     parts = "SELECT body FROM snapshot WHERE position = %s AND part > 0 ORDER BY part"
@@ -155,7 +186,15 @@ def _reader(url: str, *, deadline_s: float) -> Connection:
 
 
 def _closing(connection: Connection, writes: Iterator[Write]) -> Iterator[Write]:
+    """Return the same writes; close the connection after the last one, or when the iterator is dropped."""
+    iterator = _until_closed(connection, writes)
+    next(iterator)  # Only a started generator runs its ``finally`` when it is dropped.
+    return cast("Iterator[Write]", iterator)
+
+
+def _until_closed(connection: Connection, writes: Iterator[Write]) -> Iterator[Write | None]:
     try:
+        yield None
         with translate_errors():
             yield from writes
     finally:

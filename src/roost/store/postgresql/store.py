@@ -15,7 +15,7 @@ from roost.model.settings.roost_settings import Store as Settings
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.observe import log
-from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
 from roost.store.old_changes import COUNT_CHANGES, ChangeCount
 from roost.store.postgresql import history as postgresql_history
 from roost.store.postgresql import link, work
@@ -140,12 +140,12 @@ class PostgresStore:
         since = self._tokens - self._seen_token
         return f"{self._snapshot} {self._tokens:x} {since:x} {self._link.history.timeline}"
 
-    def past(self, position: int, visible_changes: str) -> Past | None:
+    def past(self, position: int, visible_changes: str, *, after: FeedMark | None = None) -> Past | None:
         """See ``Store.past``. Snapshot and tokens identify the changes; the position bounds them."""
         if not visible_changes:
             return None
         deadline_s = self._settings.bulk_deadline_s
-        return postgresql_history.past(self._url, position, visible_changes, deadline_s=deadline_s)
+        return postgresql_history.past(self._url, position, visible_changes, after=after, deadline_s=deadline_s)
 
     @contextmanager
     def order_creations(self) -> Iterator[None]:

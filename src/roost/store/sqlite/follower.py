@@ -14,7 +14,7 @@ from typing import Never
 from roost.errors import Unavailable
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item
-from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
 from roost.store.rules.codec import decode_writes
 from roost.store.sqlite import history, work
 from roost.store.sqlite.file import identity_of, open_reader, translate_errors
@@ -74,9 +74,9 @@ class SqliteFollower:
         self._position = newest
         return changes
 
-    def past(self, position: int, visible_changes: str) -> Past | None:
+    def past(self, position: int, visible_changes: str, *, after: FeedMark | None = None) -> Past | None:
         """See ``Store.past``."""
-        return history.past(self._path, position)
+        return history.past(self._path, position, after)
 
     def order_creations(self) -> AbstractContextManager[None]:
         """See ``Store.order_creations``. A follower creates nothing."""

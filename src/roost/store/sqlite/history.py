@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from roost.errors import report_corruption
 from roost.model.writes import Write
-from roost.ports import LoadedDatabase, Past
+from roost.ports import FeedMark, LoadedDatabase, Past
 from roost.store.dump import writes_of
 from roost.store.rules.codec import decode_writes, parts_of
 from roost.store.rules.prune import Snapshot
@@ -44,20 +44,22 @@ def load(path: Path) -> LoadedDatabase:
         return LoadedDatabase(position, _closing(connection, path, writes_of(_scan_of(connection))))
 
 
-def past(path: Path, position: int) -> Past | None:
+def past(path: Path, position: int, after: FeedMark | None = None) -> Past | None:
     """See ``Store.past``."""
     with translate_errors(path):
         connection = open_reader(path)
         try:
             connection.execute("BEGIN")
-            (base,) = connection.execute(
-                "SELECT max(position) FROM snapshot WHERE part = 0 AND position <= ?", (position,)
+            oldest, base = connection.execute(
+                "SELECT min(position), max(position) FROM snapshot WHERE part = 0 AND position <= ?", (position,)
             ).fetchone()
-            between = (base, position)
+            is_after = after is not None and oldest is not None and oldest <= after.position <= position
+            start = after.position if after is not None and is_after else base
+            between = (start, position)
             (changes,) = connection.execute(
                 "SELECT count(*) FROM feed WHERE position > ? AND position <= ?", between
             ).fetchone()
-            if base is None or changes != position - base:
+            if start is None or changes != position - start:
                 connection.close()
                 return None
             row = connection.execute("SELECT body FROM feed WHERE position = ?", (position + 1,)).fetchone()
@@ -65,13 +67,17 @@ def past(path: Path, position: int) -> Past | None:
         except BaseException:
             connection.close()
             raise
-    writes = _closing(connection, path, _writes_between(connection, *between))
-    return Past(writes, own)
+    snapshot = None if is_after else base
+    writes = _closing(connection, path, _writes_between(connection, *between, snapshot=snapshot))
+    return Past(writes, own, is_after)
 
 
-def _writes_between(connection: sqlite3.Connection, base: int, position: int) -> Iterator[Write]:
+def _writes_between(
+    connection: sqlite3.Connection, base: int, position: int, *, snapshot: int | None
+) -> Iterator[Write]:
+    """Yield the writes of a snapshot, if any, and then the changes between two positions."""
     for (body,) in connection.execute(
-        "SELECT body FROM snapshot WHERE position = ? AND part > 0 ORDER BY part", (base,)
+        "SELECT body FROM snapshot WHERE position = ? AND part > 0 ORDER BY part", (snapshot,)
     ):
         yield from decode_writes(body)
     statement = "SELECT body FROM feed WHERE position > ? AND position <= ? ORDER BY position"

@@ -9,7 +9,7 @@ from pathlib import Path
 from roost.errors import StoreBroken
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
-from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
+from roost.ports import Clock, CommitResult, FeedMark, IdKind, LoadedDatabase, Past
 from roost.store.old_changes import COUNT_CHANGES, ChangeCount
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import encode_writes
@@ -135,9 +135,9 @@ class SqliteStore:
             self._check_place()
         return history.load(self._place)
 
-    def past(self, position: int, visible_changes: str) -> Past | None:
+    def past(self, position: int, visible_changes: str, *, after: FeedMark | None = None) -> Past | None:
         """See ``Store.past``. Only one process writes, so the position identifies the visible changes."""
-        return history.past(self._place, position)
+        return history.past(self._place, position, after)
 
     def order_creations(self) -> AbstractContextManager[None]:
         """See ``Store.order_creations``. No other process writes."""
