@@ -1,8 +1,9 @@
 """Reads of a large fleet, beside decisions: ``python -m bench.reads --hosts 30000``.
 
 Starts a server on a generated fleet, and makes 100 decisions a second: alone, then while two readers repeat one request
-without a pause. Prints the times of the decisions and of the reads, and of the commands ``roost why NAME`` and
-``roost status``. A decision is measured from the moment when it was due, so a delay also counts for those behind it.
+without a pause. Prints the times of the decisions and of the reads, of the commands ``roost why NAME`` and
+``roost status``, and the memory of the processes. A decision is measured from the moment when it was due, so a delay
+also counts for those behind it.
 """
 
 import argparse
@@ -117,6 +118,17 @@ def _time_command(*words: str) -> float:
     return time.perf_counter() - start_s
 
 
+def _memory_mib(pid: int) -> float:
+    """Return the largest resident memory of a process so far."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]) / 1024
+
+
+def _children(pid: int) -> list[int]:
+    text = "".join(path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    return [int(child) for child in text.split()]
+
+
 def _measure(server: RunningServer, seconds: float) -> None:
     with closing(_Client(server.port)) as client:
         start_s = time.perf_counter()
@@ -141,6 +153,11 @@ def _measure(server: RunningServer, seconds: float) -> None:
     place = ("--url", server.address, "--token", "admin")
     for words in (("why", "web"), ("status",)):
         print(_line(f"roost {' '.join(words)} --url …", [_time_command(*words, *place) for _ in range(_COMMANDS)]))
+    pid = server.process.pid
+    print(
+        f"memory: server {_memory_mib(pid):.0f} MiB, its children",
+        *(f"{_memory_mib(child):.0f}" for child in _children(pid)),
+    )
 
 
 def main() -> None:
