@@ -14,9 +14,10 @@ from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts
 from roost.errors import BadRequest, BadSettings, Conflict, RoostError, StateLost
 from roost.fleet.fleet_service import Fleet as FleetService
+from roost.fleet.requested_shapes import find_shapes
 from roost.fleet.stored_documents import find_flavors
 from roost.machine import SystemClock, SystemRandom
-from roost.model.evidence.capacity import LIMIT, Capacity
+from roost.model.evidence.capacity import Capacity
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Change, Explanation, Never, Why
 from roost.model.evidence.replay_result import ReplayResult
@@ -326,8 +327,6 @@ class Roost:
         progress: Progress | None = None,
     ) -> Iterator[Capacity]:
         """Count the capacity for each of several requests; see ``capacity``. ``progress`` restarts for each."""
-        if limit is not None and not 1 <= limit <= LIMIT:
-            raise BadRequest(f"the limit must be 1..{LIMIT:,} instances, got {limit}")
         if self.remote is not None:
             raise BadRequest("capacity cannot be counted with a remote Placement")
         fork = self.fork()
@@ -346,6 +345,10 @@ class Roost:
         """Return the flavors stored or requested so far, by name; a stored flavor hides requested ones of its name."""
         return find_flavors(self.state, self._store.document)
 
+    def shapes(self) -> list[Request]:
+        """Return the shapes of stored requests; see ``roost.fleet.requested_shapes``."""
+        return find_shapes(self.state, self._store.document)
+
     @staticmethod
     def check_extra_specs(extra_specs: Mapping[str, str]) -> None:
         """Check extra specs with the built-in and installed validators.
@@ -363,7 +366,7 @@ class Roost:
         Raises:
             NotFound: the decision does not exist, or was deleted.
         """
-        return decision_rows.unpack_row(decision_rows.find_row(uuid, self._store), self._store)
+        return decision_rows.find_decision(uuid, self._store)[1]
 
     def decisions(self, newest: int = 20) -> list[Decision]:
         """Return the newest stored decisions, newest first."""
@@ -426,8 +429,7 @@ class Roost:
             StateLost: the decision is stored, but its state was deleted.
             BadSettings: a rule of its settings is not installed.
         """
-        row = decision_rows.find_row(uuid, self._store)
-        decision = decision_rows.unpack_row(row, self._store)
+        row, decision = decision_rows.find_decision(uuid, self._store)
         state = rebuild_state(self._store, decision, moment_of(row), base=self.past_base)
         state.check = self.state.check
         store = DryStore(position=state.position, next_ids={})
@@ -460,8 +462,7 @@ class Roost:
             BadSettings: a rule of the settings is not installed.
             RoostError: the request fails under other settings.
         """
-        row = decision_rows.find_row(uuid, self._store)
-        decision = decision_rows.unpack_row(row, self._store)
+        decision = self.decision(uuid)
         request = decision_replay.request_of(decision, self._store)
         past = self.as_of(uuid)
         if settings is None:

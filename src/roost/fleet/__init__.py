@@ -6,5 +6,6 @@
 ``aggregate_writes``: writes of aggregates and their members.
 ``group_writes``: writes that create server groups.
 ``stored_documents``: stored flavors and images.
+``requested_shapes``: the shapes of stored requests.
 ``name_rules``: checks of names and uuids.
 """

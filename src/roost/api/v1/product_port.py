@@ -151,6 +151,9 @@ class Product(Protocol):
     def flavors(self) -> list[Flavor]:
         """Return stored flavors and those of stored decisions."""
 
+    def shapes(self) -> list[Request]:
+        """Return the shapes of stored requests."""
+
     def check_extra_specs(self, extra_specs: Mapping[str, str]) -> None:
         """Refuse invalid extra specs."""
 

@@ -42,7 +42,7 @@ _ZONES_SHOWN = 6  # columns of a table, to fit a screen
     help="A stored flavor, a JSON file, or amounts like vcpus=4,memory_mb=8192,root_gb=20; repeatable.",
 )
 @click.option(
-    "--known-flavors", "is_for_known", is_flag=True, help="Count all stored and previously requested flavors."
+    "--known-flavors", "is_for_known", is_flag=True, help="Count all stored flavors and all shapes requested before."
 )
 @click.option("--request", "requests", multiple=True, metavar="FILE", help="A request as JSON; - is standard input.")
 @click.option(
@@ -98,7 +98,10 @@ def _count_in_database(backend: BackendOptions, question: "_Question") -> list[C
     from roost.app import open_reader
 
     with open_reader(backend.config, backend.data, database=backend.database, environ=os.environ) as roost:
-        requests = _requests_of(question, roost.flavors())
+        flavors = roost.flavors()
+        shapes = roost.shapes() if question.is_for_known else []
+        requests = [*_flavor_requests(question, flavors, {each.flavor.name for each in shapes}), *shapes]
+        requests += question.requests
         results: list[Capacity] = []
         with progress_bar("capacity") as show:
             results.extend(
@@ -113,33 +116,39 @@ def _count_in_database(backend: BackendOptions, question: "_Question") -> list[C
 
 
 def _count_on_server(backend: BackendOptions, question: "_Question") -> list[Capacity]:
-    from roost.cli.capacity_request import request_body
+    from roost.model.documents.request_body import request_body
 
     if question.limit is not None and not 1 <= question.limit <= LIMIT:
         raise BadRequest(f"the limit must be 1..{LIMIT:,} instances, got {question.limit}")
     results: list[Capacity] = []
     with open_api(backend, is_read_only=True) as api, progress_bar("capacity") as show:
         answer = api.request("GET", "flavors", query={"requested": True})
-        requests = _requests_of(question, msgspec.convert(answer["flavors"], list[Flavor]))
-        for request in requests:
-            body = {"request": request_body(request), "by": [question.by], "limit": question.limit}
+        shapes = answer["shapes"] if question.is_for_known else []
+        flavors = msgspec.convert(answer["flavors"], list[Flavor])
+        alone = _flavor_requests(question, flavors, {each["flavor"]["name"] for each in shapes})
+        bodies = [*map(request_body, alone), *shapes, *map(request_body, question.requests)]
+        for request in bodies:
+            body = {"request": request, "by": [question.by], "limit": question.limit}
             results.append(msgspec.convert(api.request("POST", "capacity", body=body), Capacity))
-            show(len(results), len(requests))
+            show(len(results), len(bodies))
     return results
 
 
-def _requests_of(question: "_Question", known_flavors: list[Flavor]) -> list[Request]:
+def _flavor_requests(question: "_Question", known_flavors: list[Flavor], shape_names: set[str]) -> list[Request]:
+    """Return a request for each flavor to count alone: those of the command line, and known ones without a shape."""
     from roost.cli.capacity_request import parse_flavors
 
     if question.is_for_known and not known_flavors:
         raise BadRequest("no flavor is stored or was requested yet: give one with --flavor")
-    flavors = parse_flavors(question.flavors, known_flavors) + (known_flavors if question.is_for_known else [])
-    return [*(Request(flavor=flavor) for flavor in flavors), *question.requests]
+    flavors = parse_flavors(question.flavors, known_flavors)
+    if question.is_for_known:
+        flavors += [flavor for flavor in known_flavors if flavor.name not in shape_names]
+    return [Request(flavor=flavor) for flavor in flavors]
 
 
 def _report(result: Capacity, *, by: str, top: int) -> list[str]:
     lines = [
-        f"{result.flavor}: {_count_text(result)} more fit; {result.takers:,} of {result.hosts:,} hosts take one now"
+        f"{_name(result)}: {_count_text(result)} more fit; {result.takers:,} of {result.hosts:,} hosts take one now"
     ]
     if result.exhausted:
         lines.append(f"runs out first: {_shortage_text(result.exhausted)}")
@@ -185,9 +194,14 @@ def _flavor_lines(results: list[Capacity], *, by: str) -> list[str]:
     for each, parts in zip(results, scopes, strict=True):
         counts = [_count_text(part) for part in parts[: len(names)]]
         why = _shortage_text(each.exhausted) if each.exhausted else _refusal_text(each.unfit)
-        table.append((each.flavor, _count_text(each), *counts, why))
+        table.append((_name(each), _count_text(each), *counts, why))
     counts_fit: list[Fit] = ["keep"] * (len(names) + 1)
     return align(table, fits=["text", *counts_fit, "prose"])
+
+
+def _name(result: Capacity) -> str:
+    """Return the name of the flavor with the amounts that were requested besides: ``gpu + 1 PGPU``."""
+    return " + ".join([result.flavor, *(f"{amount:,} {name}" for name, amount in result.extra_resources.items())])
 
 
 def _count_text(result: Capacity | ScopeCapacity | HostCapacity) -> str:

@@ -49,6 +49,7 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     flavor: str
+    extra_resources: dict[str, int] = {}  # requested amounts besides those of the flavor, by resource class
     count: int  # on the whole fleet
     is_at_least: bool = False  # whether counting stopped at its limit or budget, so the count is a lower bound
     limit: int  # upper bound of counting

@@ -19,7 +19,7 @@ from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts, Mask
 from roost.engine.feasibility.feasibility import AmountCheck, GroupCheck
 from roost.engine.feasibility.headroom import HEADROOM_MAX, count_headroom, headroom_bound
-from roost.errors import OverBudget
+from roost.errors import BadRequest, OverBudget
 from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
 from roost.model.request import Request
 from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow
@@ -65,6 +65,9 @@ class CapacityCounter:
         limit: upper bound of the count, 1..HEADROOM_MAX; None: ``LIMIT``, or ``PLACED_LIMIT`` if instances are
             placed one by one.
         progress: called every 64 steps while instances are placed one by one.
+
+    Raises:
+        BadRequest: the limit is out of range.
     """
 
     def __init__(
@@ -77,6 +80,8 @@ class CapacityCounter:
         limit: int | None,
         progress: Progress | None,
     ) -> None:
+        if limit is not None and not 1 <= limit <= LIMIT:
+            raise BadRequest(f"the limit must be 1..{LIMIT:,} instances, got {limit}")
         self._placement = placement
         self._scheduler = scheduler
         self._random = random
@@ -132,6 +137,7 @@ class CapacityCounter:
 
         return Capacity(
             flavor=single.flavor.name,
+            extra_resources=_extra_resources(single),
             count=whole.total,
             is_at_least=whole.is_cut,
             limit=self._limit if adds_up and (_can_batch(shape) or not hosts_to_fill.any()) else self._placed_limit,
@@ -340,3 +346,12 @@ def _classes(shape: Shape, state: State, at: int) -> tuple[str, ...]:
     if isinstance(check, AmountCheck):
         return (name_of(check.class_id),)
     return tuple(name_of(class_id) for class_id, _ in check.amounts) if isinstance(check, GroupCheck) else ()
+
+
+def _extra_resources(request: Request) -> dict[str, int]:
+    """Return the amounts that a request needs besides those of its flavor, by resource class."""
+    amounts: dict[str, int] = {}
+    for group in request.groups:
+        for name, amount in group.resources.items():
+            amounts[name] = amounts.get(name, 0) + amount
+    return amounts

@@ -22,6 +22,16 @@ def find_row(uuid: str, store: Store) -> EvidenceRow:
     return next((row for row in rows if row.outcome == "granted"), rows[0])
 
 
+def find_decision(uuid: str, store: Store) -> tuple[EvidenceRow, Decision]:
+    """Return a stored decision, and its row.
+
+    Raises:
+        NotFound: the decision does not exist, or was deleted.
+    """
+    row = find_row(uuid, store)
+    return row, unpack_row(row, store)
+
+
 def unpack_row(row: EvidenceRow, store: Store) -> Decision:
     """Return the decision of a row.
 

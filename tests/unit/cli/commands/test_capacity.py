@@ -6,7 +6,7 @@ import pytest
 
 from roost.app import open_roost
 from roost.model.flavor import Flavor
-from roost.model.request import Request
+from roost.model.request import Request, ResourceGroup
 from tests.support.fleets.products import fleet, request
 from tests.support.fleets.worlds import aggregate, host, merge_fleets
 
@@ -52,6 +52,28 @@ def test_json_format_has_counts_by_host(run, folder):
     (capacity,) = json.loads(output)
     assert code == 0
     assert capacity["count"] == sum(each["count"] for each in capacity["by_host"]) == 11
+
+
+def test_known_flavors_are_counted_with_their_resource_groups(run, tmp_path):
+    gpu = Request(flavor=Flavor(name="gpu", vcpus=1), groups=(ResourceGroup(suffix="_g", resources={"PGPU": 1}),))
+    with open_roost(data=tmp_path) as roost:
+        roost.install(fleet(3, vcpus=8))
+        roost.decide(request(2))
+        roost.decide(gpu)
+    code, output, _ = run("--data", tmp_path, "--known-flavors")
+    assert code == 0
+    assert [line.split()[:5] for line in output.splitlines()[1:]] == [
+        ["2", "cores", "11", "11", "VCPU"],
+        ["gpu", "+", "1", "PGPU", "0"],
+    ]
+
+
+def test_shapes_have_no_hints_and_no_place(tmp_path):
+    with open_roost(data=tmp_path) as roost:
+        roost.install(fleet(3, vcpus=8))
+        for host_name in ("host-0", "host-1"):
+            roost.decide(Request(flavor=Flavor(name="f", vcpus=1), force_hosts=(host_name,), project_id=host_name))
+        assert roost.shapes() == [Request(flavor=Flavor(name="f", vcpus=1))]
 
 
 def test_request_file_may_restrict_the_hosts(run, folder, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 
 from roost.app import open_roost
 from roost.model.flavor import Flavor
+from roost.model.image import Image
 from roost.model.request import Network, Request, ResourceGroup, Retry
 from tests.support.fleets.products import fleet, request
 from tests.support.servers.servers import serve
@@ -55,6 +56,22 @@ def test_capacity_is_the_same_on_a_server(both, tmp_path):
     )
     (tmp_path / "request.json").write_bytes(msgspec.json.encode(wanted))
     assert "; 2 of 3 hosts take one now" in both("capacity", "--request", tmp_path / "request.json")[1]
+
+
+def test_shapes_are_counted_on_a_server_as_in_its_database(tmp_path, run):
+    wanted = Request(
+        flavor=Flavor(name="gpu", vcpus=1),
+        image=Image(id="i", properties={"hw_cpu_sockets": "1"}),
+        groups=(ResourceGroup(suffix="_A", resources={"VCPU": 4}),),
+        project_id="p",
+    )
+    with open_roost(data=tmp_path) as roost:
+        roost.install(fleet(3, vcpus=8))
+        roost.decide(wanted)
+    with serve(noun="up", folder=tmp_path) as server:
+        on_server = run("capacity", "--known-flavors", "--url", server.address)
+        assert on_server[:2] == run("capacity", "--known-flavors", "--data", tmp_path)[:2]
+    assert on_server[1].startswith("gpu + 4 VCPU: ")
 
 
 def test_fleet_is_exported_from_a_server(both, folder):

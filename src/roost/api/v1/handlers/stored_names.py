@@ -8,7 +8,8 @@ from roost.api.v1.schemas.stored_names import FlavorsList, FlavorsQuery, ImagesL
 from roost.api.v1.wire.decode_body import field_problem, missing_problem
 from roost.errors import BadRequest
 from roost.fleet.stored_documents import bodies_of, body_of, plan_document
-from roost.model.documents.request_document import FlavorEntry, ImageEntry
+from roost.model.documents.request_body import request_body
+from roost.model.documents.request_document import FlavorEntry, ImageEntry, RequestDocument
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.stored_names import Noun
@@ -20,11 +21,13 @@ _encode = msgspec.json.Encoder().encode
 def list_flavors(call: Call) -> Response:
     """List stored flavors, ordered by name.
 
-    With ``requested``, flavors of stored decisions are added, except those with the name of a stored flavor.
+    With ``requested``, flavors of stored decisions are added, except those with the name of a stored flavor. So are the
+    shapes of up to 2,000 stored requests: requests for ``POST /v1/capacity``, which include resource groups.
     """
     assert isinstance(call.query, FlavorsQuery)
     if call.query.requested:
-        return json_response(FlavorsList(flavors=call.product.flavors()))
+        shapes = [msgspec.convert(request_body(shape), RequestDocument) for shape in call.product.shapes()]
+        return json_response(FlavorsList(flavors=call.product.flavors(), shapes=shapes))
     bodies = bodies_of(call.current.state, "flavor").values()
     return json_response(FlavorsList(flavors=[msgspec.json.decode(body, type=Flavor) for body in bodies]))
 

@@ -5,20 +5,24 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from roost.model.documents.request_document import ImageEntry
+from roost.model.documents.request_document import ImageEntry, RequestDocument
 from roost.model.flavor import Flavor
 
 
 class FlavorsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The flavors to list."""
 
-    requested: Annotated[bool, Meta(description="Whether to add the flavors of stored decisions.")] = False
+    requested: Annotated[bool, Meta(description="Whether to add the flavors and shapes of stored requests.")] = False
 
 
 class FlavorsList(msgspec.Struct, frozen=True, kw_only=True):
     """Flavors, ordered by name."""
 
     flavors: list[Flavor]
+    shapes: Annotated[
+        list[RequestDocument],
+        Meta(description="With ``requested``: the different requests, without hosts, hints and projects."),
+    ] = []
 
 
 class ShownImage(ImageEntry, frozen=True, kw_only=True):
