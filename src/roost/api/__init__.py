@@ -7,17 +7,16 @@
 ``problems``: the status code and the formats of errors.
 ``accept_header``: content negotiation.
 ``answer_options``: settings of responses.
-``allowed_hosts``: host names of a server without authentication.
 ``body_limits``: reading of bodies within limits.
-``cors``: cross-origin requests of browsers.
 ``fast_reads``: reads that the event loop answers itself.
 ``slow_lists``: lists that the reader process answers.
+``request_trace``: the trace of a request.
 ``reader_client``: forwards long reads to the reader process.
 ``log_outcome``: log lines of changes, and of refused clients.
 ``outages``: logs of database outages.
 ``health``: ``/healthz``, ``/readyz`` and ``/metrics``.
 ``changes``: changes by clients: kinds and notes.
-``access``: authentication, policies and tokens.
+``access``: authentication, policies, tokens, and the rules of browsers.
 ``placement``: the Placement API.
 ``server``: connections, TLS, worker processes.
 ``v1``: Roost's own API.

@@ -9,19 +9,21 @@ from functools import partial
 from typing import Any, ClassVar, Protocol
 from urllib.parse import unquote_to_bytes
 
-from roost.api.allowed_hosts import AllowedHosts
+from roost.api.access.allowed_hosts import AllowedHosts
+from roost.api.access.cors import Cors
 from roost.api.body_limits import BodyReader
-from roost.api.cors import Cors
 from roost.api.fast_reads import FastReads
 from roost.api.http import Admission, Identity, Receive, Request, Response, Send, TooSlow, new_request_id
 from roost.api.log_outcome import log_outcome
 from roost.api.outages import Outages
 from roost.api.problems import Problem, busy
+from roost.api.request_trace import TaskTimer, time_reader, trace_request
 from roost.api.slow_lists import SlowLists
 from roost.errors import OverBudget, Unavailable
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.model.work.work_rows import ChangeRow
 from roost.observe import log, metrics
+from roost.observe.traces import current_tracer
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving, Task, call_listener
 from roost.placement.write_plan import Act, Again, Plan
@@ -243,6 +245,9 @@ class AsgiApplication:
     def _observe(self, request: Request, response: Response, elapsed_s: float) -> None:
         route = self._application.route_prefix + request.route if request.route else ""
         metrics.count_response(route, request.method, response.status, elapsed_s=elapsed_s)
+        tracer = current_tracer()
+        if tracer is not None:
+            trace_request(tracer, request, response, route=route, elapsed_s=elapsed_s)
         log_outcome(request, response)
         if self._on_change is not None and request.trail and response.status < 400:
             call_listener("on_change", partial(self._on_change, request.trail))
@@ -318,9 +323,15 @@ class AsgiApplication:
         """Answer in the serving thread."""
         assert self._mailbox is not None, "the caller makes the mailbox"
         outcome = AsgiOutcome(self._mailbox.loop, self._mailbox)
-        self._serving.submit(self._outages.track(request, task), outcome)
-        with self._limit_time(request, receive, outcome.expire):
-            response = await outcome.wait()
+        timer = None if current_tracer() is None else TaskTimer(request)
+        task = self._outages.track(request, task)
+        self._serving.submit(task if timer is None else timer.measure(task), outcome)
+        try:
+            with self._limit_time(request, receive, outcome.expire):
+                response = await outcome.wait()
+        finally:
+            if timer is not None:
+                timer.end()
         self._outages.record_success(request)
         return response
 
@@ -334,7 +345,7 @@ class AsgiApplication:
             problems.append(problem)
             answer.cancel()
 
-        with self._limit_time(request, receive, end):
+        with time_reader(request), self._limit_time(request, receive, end):
             try:
                 return await answer
             except asyncio.CancelledError:

@@ -22,6 +22,7 @@ from roost.errors import BadRequest
 from roost.model.fleet import Departure
 from roost.model.placement.microversions import CACHE_HEADERS, OLDEST, Version
 from roost.model.work.work_rows import ChangeRow
+from roost.observe.traces import Part
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Task
 from roost.placement.write_plan import Act, Again, Plan
@@ -101,6 +102,7 @@ class Request:
     is_at_once: bool = False  # whether the loop itself answers it
     until_s: float = math.inf  # end of its budget, by ``time.perf_counter``
     too_slow: Exception = field(default_factory=TooSlow)  # raised after that time
+    parts: tuple[Part, ...] = ()  # parts of its time, for its trace
     _decoded: Any = None
 
     def supports(self, version: Version) -> bool:

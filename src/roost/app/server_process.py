@@ -15,6 +15,7 @@ from roost.errors import RoostError
 from roost.machine import SystemClock
 from roost.model.settings.roost_settings import Settings
 from roost.observe import log
+from roost.observe.traces import send_traces
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Decide, ResultListener, Serving, WorkListener, call_listener
 from roost.placement.last_success import LastSuccess
@@ -122,8 +123,6 @@ def serve_sites(
 ) -> None:
     """Serve until a signal stops the process, then stop the deciding thread.
 
-    If the deciding thread ends by itself, raise an error, so that the supervisor can restart the process.
-
     Args:
         sites: creates the applications.
         settings: returns the current settings.
@@ -136,7 +135,8 @@ def serve_sites(
         reader: the client of the reader process, which a large fleet starts in advance.
 
     Raises:
-        RoostError: the deciding thread has ended by itself.
+        BadSettings: traces are enabled, but OpenTelemetry is not installed.
+        RoostError: the deciding thread has ended by itself; the supervisor can restart the process.
     """
     from roost.api.server.connection_limit import Connections, fit_connections
     from roost.api.server.listener import Server, run
@@ -162,7 +162,8 @@ def serve_sites(
             await checks.report(parent)
 
         log.event("server_begins", version=__version__, process=os.getpid())
-        run(*servers, on_second=watch_thread, parent=None if parent is None else parent.fileno(), on_stop=on_stop)
+        with send_traces(settings().monitoring):
+            run(*servers, on_second=watch_thread, parent=None if parent is None else parent.fileno(), on_stop=on_stop)
         log.event("server_ends", process=os.getpid())
     finally:
         surveyor.join()

@@ -13,5 +13,6 @@
 ``exposition``: the text of all metrics.
 ``notify``: notifications of decisions.
 ``event_buffer``: buffer of recent events, and its readers.
+``traces``: OpenTelemetry traces of requests.
 ``webhook``: delivery of events to a URL.
 """

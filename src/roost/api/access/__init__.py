@@ -1,4 +1,4 @@
-"""Authentication and authorization.
+"""Authentication and authorization, and the rules of browsers.
 
 ``authentication``: trusted headers, and tokens with their hashes.
 ``keystone_auth``: authentication by Keystone.
@@ -6,4 +6,6 @@
 ``token_edits``: adds and removes tokens of a file.
 ``policy``: policies of the Placement API, with overrides.
 ``policy_rules``: the language of policy rules.
+``allowed_hosts``: host names of a server without authentication.
+``cors``: cross-origin requests of browsers.
 """

@@ -44,5 +44,9 @@ class Monitoring(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         float, Meta(description="Seconds without a turn of roost conductor after which its /readyz returns 503.")
     ] = 30.0
 
+    has_traces: Annotated[
+        bool, Meta(description="Whether servers send OpenTelemetry traces of requests; needs the extra traces.")
+    ] = False
+
     def __post_init__(self) -> None:
         require_bounds(self, _BOUNDS)

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.api.allowed_hosts import AllowedHosts
+from roost.api.access.allowed_hosts import AllowedHosts
 from roost.api.http import Request
 from roost.api.problems import Problem
 from roost.model.settings.placement_settings import Placement as Settings
