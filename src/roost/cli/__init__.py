@@ -32,6 +32,7 @@ import click
 
 from roost import __version__
 from roost.cli import signals
+from roost.cli.text.help_examples import add_examples
 from roost.cli.text.plain_text import brief_fault, escape_text
 from roost.errors import BadSettings, RoostError
 
@@ -46,39 +47,51 @@ class _OutputClosed(Exception):
 class _LazyGroup(click.Group):
     """A group that imports the module of a command on first use."""
 
-    modules: ClassVar[dict[str, str]] = {
-        "agent": "roost.cli.commands.agent",
-        "aggregate": "roost.cli.commands.aggregate",
-        "audit": "roost.cli.commands.audit",
-        "capacity": "roost.cli.commands.capacity",
-        "change": "roost.cli.commands.change",
-        "completion": "roost.cli.commands.completion",
-        "conductor": "roost.cli.commands.conductor",
-        "config": "roost.cli.commands.config",
-        "db": "roost.cli.commands.db",
-        "decision": "roost.cli.commands.decision",
-        "decide": "roost.cli.commands.decide",
-        "demo": "roost.cli.commands.demo",
-        "events": "roost.cli.commands.events",
-        "fleet": "roost.cli.commands.fleet",
-        "flavor": "roost.cli.commands.flavor",
-        "group": "roost.cli.commands.group",
-        "host": "roost.cli.commands.host",
-        "image": "roost.cli.commands.image",
-        "import": "roost.cli.commands.import_",
-        "instance": "roost.cli.instance.instance",
-        "migration": "roost.cli.commands.migration",
-        "operation": "roost.cli.commands.operation",
-        "placement": "roost.cli.commands.placement",
-        "policy": "roost.cli.commands.policy",
-        "replay": "roost.cli.commands.replay",
-        "service": "roost.cli.commands.service",
-        "status": "roost.cli.commands.status",
-        "token": "roost.cli.commands.token",
-        "up": "roost.cli.commands.up",
-        "why": "roost.cli.commands.why",
-        "zone": "roost.cli.commands.zone",
+    # The commands in the order of the help, with the module of each.
+    sections: ClassVar[dict[str, dict[str, str]]] = {
+        "Servers and agents": {
+            "up": "roost.cli.commands.up",
+            "placement": "roost.cli.commands.placement",
+            "agent": "roost.cli.commands.agent",
+            "conductor": "roost.cli.commands.conductor",
+        },
+        "Instances": {
+            "instance": "roost.cli.instance.instance",
+            "flavor": "roost.cli.commands.flavor",
+            "image": "roost.cli.commands.image",
+            "group": "roost.cli.commands.group",
+            "migration": "roost.cli.commands.migration",
+            "operation": "roost.cli.commands.operation",
+        },
+        "Fleet": {
+            "status": "roost.cli.commands.status",
+            "host": "roost.cli.commands.host",
+            "service": "roost.cli.commands.service",
+            "aggregate": "roost.cli.commands.aggregate",
+            "zone": "roost.cli.commands.zone",
+            "fleet": "roost.cli.commands.fleet",
+        },
+        "Decisions": {
+            "why": "roost.cli.commands.why",
+            "decision": "roost.cli.commands.decision",
+            "capacity": "roost.cli.commands.capacity",
+            "decide": "roost.cli.commands.decide",
+            "replay": "roost.cli.commands.replay",
+            "demo": "roost.cli.commands.demo",
+        },
+        "Administration": {
+            "config": "roost.cli.commands.config",
+            "db": "roost.cli.commands.db",
+            "audit": "roost.cli.commands.audit",
+            "import": "roost.cli.commands.import_",
+            "token": "roost.cli.commands.token",
+            "policy": "roost.cli.commands.policy",
+            "change": "roost.cli.commands.change",
+            "events": "roost.cli.commands.events",
+            "completion": "roost.cli.commands.completion",
+        },
     }
+    modules: ClassVar[dict[str, str]] = {name: module for each in sections.values() for name, module in each.items()}
 
     # Short names, which help does not list.
     aliases: ClassVar[dict[str, tuple[str, ...]]] = {"drain": ("host", "drain"), "ps": ("instance", "list")}
@@ -94,7 +107,17 @@ class _LazyGroup(click.Group):
         # A command named like a Python keyword has a trailing underscore.
         command = getattr(loaded, cmd_name, None) or getattr(loaded, f"{cmd_name}_")
         assert isinstance(command, click.Command)
+        add_examples(cmd_name, command)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one table of commands per section, with columns of the same width."""
+        width = max(map(len, self.modules))
+        for title, modules in self.sections.items():
+            commands = ((name, self.get_command(ctx, name)) for name in modules)
+            rows = [(name.ljust(width), command.get_short_help_str()) for name, command in commands if command]
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

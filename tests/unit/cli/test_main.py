@@ -44,7 +44,9 @@ def groups_below(group, path=()):
 @pytest.mark.parametrize(("path", "group"), list(groups_below(cli.roost)), ids=str)
 def test_help_describes_each_command_in_a_complete_sentence(path, group):
     with click.Context(group, info_name=" ".join(("roost", *path)), terminal_width=80) as context:
-        lines = group.get_help(context).split("Commands:\n")[1].rstrip().splitlines()
+        text = group.get_help(context)
+    first_section = "Commands:\n" if path else "Servers and agents:\n"
+    lines = text.split(first_section)[1].split("\n\n  Examples:")[0].rstrip().splitlines()
     truncated = [line.strip() for line in lines if line.endswith("...")]
     assert truncated == []
     assert lines[-1].endswith(".")

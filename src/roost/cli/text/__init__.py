@@ -9,4 +9,5 @@
 ``decide_text``: the answer of ``roost decide``.
 ``replay_text``: the report of ``roost replay``.
 ``why_text``: the explanation of ``roost why``.
+``help_examples``: the examples in help texts.
 """
