@@ -107,7 +107,7 @@ parity: $(DEV) ## write the tables of features and their tests into docs/parity.
 	@PYTHONPATH=. $(BIN)/python -m tests.parity
 
 golden: $(DEV) ## rewrite the golden files and the pictures of the documents; review the diff
-	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden tests/docs/test_operations.py tests/docs/test_metrics.py tests/docs/test_pictures.py $(PYTEST_ARGS)
+	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden tests/docs/test_operations.py tests/docs/test_metrics.py tests/docs/test_pictures.py tests/api/test_openapi.py $(PYTEST_ARGS)
 
 # Hatchling gives every file of the archives the same time, so equal sources give equal archives.
 dist: $(DEV) ## build the wheel and the sdist into dist

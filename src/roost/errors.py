@@ -81,6 +81,7 @@ class RoostError(Exception):
 
     exit_code = 1
     code = ""  # error code of the Placement API, if it defines one
+    problem_type = ""  # name of the error under /v1, such as "state-lost"; empty: that of its HTTP status
 
     def __reduce__(self) -> tuple[Callable[..., "RoostError"], tuple[object, ...]]:
         # Pickle the fields, since ``__init__`` has other parameters than ``args``.
@@ -145,6 +146,8 @@ class NotFound(RoostError):
 class StateLost(NotFound):
     """The state of a decision cannot be rebuilt, so it cannot be replayed."""
 
+    problem_type = "state-lost"
+
     def __init__(self, decision: str, problem: str) -> None:
         super().__init__("state of decision", decision)
         self.problem = problem
@@ -153,6 +156,8 @@ class StateLost(NotFound):
 
 class ComputeHostMetricNotFound(NotFound):
     """A host does not report a required metric."""
+
+    problem_type = "metric-missing"
 
     def __init__(self, *, host: str, node: str, name: str) -> None:
         self.host, self.node = host, node
@@ -166,9 +171,14 @@ class Conflict(RoostError):
 
     exit_code = 5
 
-    def __init__(self, message: str, *, code: str = "") -> None:
-        self.code = code
+    def __init__(self, message: str, *, code: str = "", problem_type: str = "") -> None:
+        self.code, self.problem_type = code, problem_type
         super().__init__(message)
+
+
+def race_conflict(message: str, *, code: str = "") -> Conflict:
+    """Return the conflict of a request that lost against concurrent changes, so that nothing was written."""
+    return Conflict(message, code=code, problem_type="lost-race")
 
 
 class InUse(RoostError):
@@ -181,6 +191,7 @@ class NoValidHost(RoostError):
     """No host fits now."""
 
     exit_code = 6
+    problem_type = "no-valid-host"
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -212,6 +223,8 @@ class Unavailable(RoostError):
 class OverBudget(Unavailable):
     """One read, or one search for hosts, exceeded its budget. Nothing was changed."""
 
+    problem_type = "over-budget"
+
     def __init__(self, subject: str, *, seconds: float, limit: str) -> None:
         self.subject, self.seconds, self.limit = subject, seconds, limit
         super().__init__(f"{subject} took longer than {seconds:g} s (limit {limit}); request less at once")
@@ -220,25 +233,37 @@ class OverBudget(Unavailable):
 class StoreBusy(Unavailable):
     """Another process serves this database."""
 
+    problem_type = "database-unavailable"
+
 
 class StoreGone(Unavailable):
     """The database server does not answer."""
+
+    problem_type = "database-unavailable"
 
 
 class StoreReplaced(Unavailable):
     """The database was restored or failed over since this process read it; nothing was written."""
 
+    problem_type = "database-unavailable"
+
 
 class StoreOutdated(Unavailable):
     """The schema of the database is older or newer than this program."""
+
+    problem_type = "database-unavailable"
 
 
 class StoreBroken(Unavailable):
     """The database is corrupt, read-only, full or missing."""
 
+    problem_type = "database-unavailable"
+
 
 class PlacementGone(Unavailable):
     """The remote Placement does not answer, or its answer is invalid."""
+
+    problem_type = "placement-unavailable"
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"the remote Placement cannot be used: {problem}")

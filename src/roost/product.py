@@ -474,7 +474,7 @@ class Roost:
     def audit(self) -> list[Finding]:
         """Check the tables of the database for consistency, and record that; see ``roost.store.audit``."""
         if self._database is None:
-            raise Conflict("a database in memory has no tables to audit")
+            raise Conflict("a database in memory has no tables to audit", problem_type="not-supported")
         return audit_and_record(self._database)
 
     def count_rows(self, *, contact_since_s: float, failed_since_s: float) -> DatabaseCounts | None:

@@ -118,7 +118,7 @@ def test_invalid_decision_names_the_field(own, body, field):
     assert response.headers["content-type"] == "application/problem+json"
     more = {"missing": "aggregate"} if "aggregates" in field else {}
     assert response.json | {"detail": "", "request_id": "", "field": ""} == more | {
-        "type": "about:blank",
+        "type": "/v1/errors#missing-reference" if more else "/v1/errors#invalid-field",
         "title": "Bad Request",
         "status": 400,
         "detail": "",

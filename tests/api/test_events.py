@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import jsonschema
 import pytest
 
-from roost.api.v1 import openapi
+from roost.api.v1.documents import openapi
 from roost.app import open_roost
 from roost.simulator.stable_uuids import uuid_of
 from tests.support.fleets.products import command, environ, fleet, roost

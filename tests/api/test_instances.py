@@ -197,12 +197,20 @@ def test_pages_list_each_instance_once_with_and_without_status(own):
         assert listed == [*uuids, *sorted(claims)]
     for query, wanted in (
         ("name=web-2", uuids[1:2]),
+        ("name=web*", uuids),
+        ("name=web-*", uuids[1:]),
+        ("name=Web*", []),
         ("status=BUILD", uuids),
         ("status=ACTIVE", []),
         ("project=p", uuids),
         ("host=HOST-0", sorted(uuid for uuid in claims if own.get(f"/instances/{uuid}").json["host"] == "host-0")),
     ):
         assert [each["uuid"] for each in own.get(f"/instances?{query}").json["instances"]] == wanted
+    page = own.get("/instances?name=web*&fields=name,status&limit=2").json
+    assert page["instances"] == [{"name": name, "status": "BUILD"} for name in ("web", "web-2")]
+    rest = own.get(f"/instances?name=web*&fields=name&limit=2&cursor={page['next']}").json
+    assert rest == {"instances": [{"name": "web-3"}], "next": None}
+    assert own.get("/instances?fields=name,colour").json["field"] == "?fields"
     assert own.get("/instances?cursor=x").status == 400
 
 

@@ -125,7 +125,8 @@ def test_http_errors_below_v1_are_problem_details(server, request_bytes, status,
     assert int(head.split()[1]) == status
     assert b"content-type: application/problem+json" in head
     details = json.loads(body)
-    assert (details["type"], details["status"], text in details["detail"]) == ("about:blank", status, True)
+    name = {400: "bad-request", 408: "request-timeout", 414: "url-too-long", 431: "headers-too-large"}[status]
+    assert (details["type"], details["status"], text in details["detail"]) == (f"/v1/errors#{name}", status, True)
     assert f"x-openstack-request-id: {details['request_id']}".encode() in head
 
 

@@ -1,12 +1,15 @@
 """The OpenAPI document describes all requests and responses."""
 
+import json
 import re
+from pathlib import Path
 
 import jsonschema
 import msgspec
 import pytest
 
-from roost.api.v1 import openapi
+from roost.api.v1.documents import openapi
+from roost.api.v1.documents.tags import TAGS
 from roost.api.v1.routes import TABLE
 from roost.model.names import uuid_text
 from roost.model.work.change_memory import Drain
@@ -78,7 +81,7 @@ BY_OPERATION = {
         }.items()
     )
 }
-BODIES = {"rebuild": {}, "migrate": {}, "resize": {"flavor": {"name": "large", "vcpus": 2}}}
+BODIES = {"rebuild": {}, "migrate": {}, "revert": {"lost": False}, "resize": {"flavor": {"name": "large", "vcpus": 2}}}
 DRAIN_OPERATION = operation(
     3, kind="drain", step="move", body=msgspec.msgpack.encode(Drain(host="host-1", instances=(), at_once=1))
 )
@@ -91,7 +94,7 @@ REQUESTS = {
     ("/changes", "GET"): ("/changes", None),
     ("/decisions/{id}", "GET"): ("/decisions/{}", None),
     ("/decisions/{id}/why", "GET"): ("/decisions/{}/why", None),
-    ("/decisions/{id}/replay", "POST"): ("/decisions/{}/replay", {}),
+    ("/decisions/{id}/replay", "POST"): ("/decisions/{}/replay", {"under": "current"}),
     ("/decisions/{id}/next", "POST"): ("/decisions/{}/next", {}),
     ("/instances", "POST"): ("/instances", {**SMALL, "name": "web"}),
     ("/instances", "GET"): ("/instances", None),
@@ -158,7 +161,62 @@ REQUESTS = {
 }
 
 
-def test_responses_match_the_document():
+EXAMPLES_FILE = Path(openapi.__file__).with_name("openapi_examples.json")
+EXAMPLES = json.loads(EXAMPLES_FILE.read_text(encoding="utf-8"))
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_FIXED = "00000000-0000-4000-8000-"
+
+
+def steady(value, uuids, key=""):
+    """Return an example with equal UUIDs, times and durations in each run."""
+    if isinstance(value, dict):
+        return {steady(name, uuids): steady(each, uuids, name) for name, each in value.items()}
+    if isinstance(value, list):
+        return [steady(each, uuids, key) for each in value]
+    if key == "seed":
+        return 1
+    if isinstance(value, float) and (key.endswith("_s") or key == "now"):
+        return 1790000000.5 if value > 1e9 else 0.001 if 0 < value < 1 else value
+    if isinstance(value, str):
+        return _UUID.sub(lambda match: uuids.setdefault(match[0], f"{_FIXED}{len(uuids) + 0xE00:012x}"), value)
+    return value
+
+
+@pytest.fixture
+def examples(request):
+    """Collects an exchange for each operation; `make golden` writes them into the file of examples."""
+    collected = {}
+    yield collected
+    if request.config.getoption("--golden-rewrite"):
+        uuids = {RACK: RACK}
+        text = json.dumps(steady(collected, uuids), indent=1, ensure_ascii=False)
+        EXAMPLES_FILE.write_text(text + "\n", encoding="utf-8")
+
+
+def test_every_operation_has_a_tag_with_a_description():
+    assert [each["name"] for each in DOCUMENT["tags"]] == list(TAGS)
+    assert all(each["description"].endswith(".") for each in DOCUMENT["tags"])
+    used = {tag for methods in DOCUMENT["paths"].values() for each in methods.values() for tag in each["tags"]}
+    assert used == set(TAGS)
+
+
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+def test_bodies_have_examples_that_match_their_schemas(path, method):
+    description = DOCUMENT["paths"][path][method.lower()]
+    bodies = [description["requestBody"]] if "requestBody" in description else []
+    bodies.append(description["responses"][str(TABLE[path][method].status)])
+    contents = [content for body in bodies for kind, content in body.get("content", {}).items() if "json" in kind]
+    for content in contents:
+        jsonschema.validate(content["example"], {**content["schema"], "components": DOCUMENT["components"]})
+
+
+def audit(folder):
+    """Return the response to an audit of a database that has tables."""
+    with roost_api(fleet(1, vcpus=4), url=f"sqlite:///{folder}/roost.db") as own:
+        return own.get("/audit").json
+
+
+def test_responses_match_the_document(examples, request, tmp_path):
     assert set(REQUESTS) == set(OPERATIONS)
     with roost_api(fleet(3, vcpus=4)) as own:
         commit_rows(
@@ -184,12 +242,26 @@ def test_responses_match_the_document():
                 status = "default"
             assert status in responses, (path, response.json)
             content = responses[status].get("content")
+            if body is not None:
+                examples[f"{method} {path}"] = {"request": body}
             if content is None or "text/event-stream" in content:
                 assert response.body == b""
                 continue
             (described,) = content.values()
             schema = {**described["schema"], "components": DOCUMENT["components"]}
             jsonschema.validate(response.json, schema)
+            if status != "default":
+                examples.setdefault(f"{method} {path}", {})["response"] = response.json
+        examples["GET /audit"] = {"response": audit(tmp_path)}
         refused = own.get("/decisions/none")
         problem = {"$ref": "#/components/schemas/ProblemDetails", "components": DOCUMENT["components"]}
         jsonschema.validate(refused.json, problem)
+    if not request.config.getoption("--golden-rewrite"):
+        assert {name: outline(each) for name, each in examples.items()} == {
+            name: outline(each) for name, each in EXAMPLES.items()
+        }, "run `make golden`"
+
+
+def outline(exchange):
+    """Return the request of an exchange, and the names of the fields of its response."""
+    return exchange.get("request"), sorted(exchange.get("response", ()))

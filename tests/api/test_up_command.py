@@ -57,6 +57,34 @@ def test_all_apis_share_one_port(server):
     assert server.ask("GET", "/v2", headers=ADMIN)[0] == 404
 
 
+def test_long_answers_of_its_own_api_are_compressed(server):
+    accept = ADMIN | {"accept-encoding": "gzip, deflate"}
+    for path in ("/v1/openapi.json", "/v1/fleet"):  # The reader process answers the second one.
+        _, plain_headers, plain = server.ask("GET", path, headers=ADMIN)
+        status, headers, unpacked = server.ask("GET", path, headers=accept)
+        assert (status, headers["content-encoding"], headers["vary"]) == (200, "gzip", "accept-encoding")
+        assert int(headers["content-length"]) < int(plain_headers["content-length"]) / 2
+        assert (plain_headers["vary"], "content-encoding" in plain_headers) == ("accept-encoding", False)
+        assert unpacked | {"now": 0} == plain | {"now": 0}  # The time of the export differs.
+    for path in ("/v1/decisions", "/placement/resource_providers"):  # A short answer, and one of the other API.
+        assert "content-encoding" not in server.ask("GET", path, headers=accept)[1]
+
+
+def test_content_that_a_client_has_is_not_sent_again(server):
+    for accept in ({}, {"accept-encoding": "gzip"}):
+        _, headers, page = server.ask("GET", "/v1/hosts", headers=ADMIN | accept)
+        sent = ADMIN | accept | {"if-none-match": f'"x", {headers["etag"]}'}
+        status, again, body = server.ask("GET", "/v1/hosts", headers=sent)
+        assert (status, body, again["etag"], again["vary"]) == (304, b"", headers["etag"], "accept-encoding")
+        assert "content-encoding" not in again
+    server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)
+    status, changed, body = server.ask("GET", "/v1/hosts", headers=sent)
+    assert (status, changed["etag"] == headers["etag"], body == page) == (200, False, False)
+    unknown = server.ask("GET", "/v1/hosts", headers={"if-none-match": "*"})
+    assert (unknown[0], "etag" in unknown[1]) == (401, False)
+    assert "etag" not in server.ask("GET", "/placement/resource_providers", headers=ADMIN)[1]
+
+
 def test_both_apis_see_the_same_allocations(server):
     decision = server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[2]
     (pick,) = decision["picks"]

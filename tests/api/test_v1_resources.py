@@ -306,7 +306,7 @@ def test_flavor_is_stored_replaced_used_and_deleted(own):
     create(own, "/decisions", {"flavor": {"name": "small", "vcpus": 1}})
     assert own.get("/capacity?flavor=small").json["count"] == 2
     assert [own.delete("/flavors/small").status for _ in range(2)] == [204, 404]
-    assert (own.get("/flavors/small").status, own.get("/flavors").json) == (404, {"flavors": []})
+    assert (own.get("/flavors/small").status, own.get("/flavors").json) == (404, {"flavors": [], "shapes": []})
     assert own.put("/flavors/small", {"vcpus": 1}).json["vcpus"] == 1
 
 
@@ -394,3 +394,20 @@ def test_concurrent_creation_of_one_name_succeeds_once(postgres_url):
 
         with ThreadPoolExecutor(4) as pool:
             assert sorted(pool.map(make, range(4))) == [201, 409, 409, 409]
+
+
+def test_hosts_are_selected_by_name_and_fields():
+    racks = merge_fleets(host("rack7-1"), host("rack7-2"), host("rack8-1"))
+    with roost_api(racks) as own:
+        assert hosts_of(own, "?name=rack7-*") == ["rack7-1", "rack7-2"]
+        assert hosts_of(own, "?name=RACK7-2") == ["rack7-2"]
+        assert hosts_of(own, "?name=rack7-") == hosts_of(own, "?name=*7-1*") == []
+        page = own.get("/hosts?name=rack*&fields=host,up&limit=2").json
+        assert page["hosts"] == [{"host": name, "up": True} for name in ("rack7-1", "rack7-2")]
+        rest = own.get(f"/hosts?name=rack*&fields=host&limit=2&cursor={page['next']}").json
+        assert rest == {"hosts": [{"host": "rack8-1"}], "next": None}
+        (with_resources,) = own.get("/hosts?name=rack8-1&fields=resources").json["hosts"]
+        assert with_resources == {"resources": own.get("/hosts/rack8-1").json["resources"]}
+        refused = own.get("/hosts?fields=host,facts")
+        assert (refused.status, refused.json["field"]) == (400, "?fields")
+        assert "'facts' is not a field: choose from host, node, uuid, zones" in refused.json["detail"]

@@ -16,6 +16,7 @@
 ``outages``: logs of database outages.
 ``health``: ``/healthz``, ``/readyz`` and ``/metrics``.
 ``changes``: changes by clients: kinds and notes.
+``transfer``: compression and entity tags.
 ``access``: authentication, policies, tokens, and the rules of browsers.
 ``placement``: the Placement API.
 ``server``: connections, TLS, worker processes.

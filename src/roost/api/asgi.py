@@ -19,6 +19,8 @@ from roost.api.outages import Outages
 from roost.api.problems import Problem, busy
 from roost.api.request_trace import TaskTimer, time_reader, trace_request
 from roost.api.slow_lists import SlowLists
+from roost.api.transfer.compression import add_vary, compress
+from roost.api.transfer.entity_tags import revalidate
 from roost.errors import OverBudget, Unavailable
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.model.work.work_rows import ChangeRow
@@ -163,6 +165,7 @@ class AsgiApplication:
         bodies, outages: shared by all applications of the process; None: new ones for this application.
         on_change: called on the loop with the records of each durable change; its errors are only logged.
         reader: the reader process, for long reads; None: the serving thread answers everything.
+        saves_traffic: whether to compress long bodies, and to omit bodies that a client has already.
     """
 
     def __init__(
@@ -176,6 +179,7 @@ class AsgiApplication:
         outages: Outages | None = None,
         reader: Reader | None = None,
         on_change: ChangeListener | None = None,
+        saves_traffic: bool = False,
     ) -> None:
         self._application = application
         self._serving = serving
@@ -185,6 +189,7 @@ class AsgiApplication:
         self._authenticate = authenticate
         self._reader = reader
         self._on_change = on_change
+        self._saves_traffic = saves_traffic
         self._cors = Cors.from_settings(self._settings)
         self._hosts = AllowedHosts.from_settings(self._settings)
         self._mailbox: Mailbox | None = None
@@ -203,6 +208,8 @@ class AsgiApplication:
             response = self._preflight(request) or await self._answer(request, receive)
             if response.stream is not None:
                 response.stream.open()
+            if self._saves_traffic:
+                response = await compress(request, await revalidate(request, response))
         except Exception as error:  # noqa: BLE001  # every request gets an answer
             self._outages.record_failure(request, error)
             response = self._application.fail(request, error)
@@ -240,6 +247,8 @@ class AsgiApplication:
             headers["connection"] = "close"
         if self._cors is not None:
             headers |= self._cors.headers(request.headers.get("origin"))
+        if self._saves_traffic and response.stream is None:
+            add_vary(headers)
         return headers
 
     def _observe(self, request: Request, response: Response, elapsed_s: float) -> None:

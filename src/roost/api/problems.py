@@ -54,6 +54,7 @@ class Problem(errors.RoostError):
         headers: further headers.
         more: further members of the error in JSON.
         version_headers: which version headers the response has.
+        problem_type: name of the error under /v1; empty: that of its status.
     """
 
     def __init__(
@@ -66,11 +67,13 @@ class Problem(errors.RoostError):
         headers: Mapping[str, str] | None = None,
         more: Mapping[str, str] | None = None,
         version_headers: VersionHeaders = "all",
+        problem_type: str = "",
     ) -> None:
         self.status, self.text, self.code, self.preamble = status, text, code, preamble
         self.headers: Mapping[str, str] = headers or {}
         self.more: Mapping[str, str] = more or {}
         self.version_headers: VersionHeaders = version_headers
+        self.problem_type = problem_type
         super().__init__(text)
 
 
@@ -88,7 +91,14 @@ def problem_of(error: Exception) -> Problem:
             headers: VersionHeaders = "version" if kind is errors.NotFound else "all"
             later = {"retry-after": _retry_after(error)} if kind is errors.Unavailable else {}
             text = _DATABASE_TEXT if isinstance(error, DATABASE_ERRORS) else str(error)
-            return Problem(status, text, code=error.code, headers=later, version_headers=headers)
+            return Problem(
+                status,
+                text,
+                code=error.code,
+                headers=later,
+                version_headers=headers,
+                problem_type=error.problem_type,
+            )
     return Problem(500)
 
 

@@ -4,12 +4,12 @@ import re
 import time
 from typing import TypeVar
 
-from roost.api.http import Request
+from roost.api.http import Request, TooSlow
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Task
 from roost.placement.write_plan import Act, Again, Plan
 
-# A list is slow if it used more processor time than this, in seconds.
+# A list is slow if it used more processor time than this, in seconds, or exceeded its budget.
 _SLOW_S = 0.005
 # Seconds after which the thread tries it again: the fleet may have become smaller.
 _KEEP_S = 60.0
@@ -34,16 +34,22 @@ class SlowLists:
 
         # The annotation is quoted, because otherwise each request would evaluate it.
         def run(current: Current) -> "Answer | Plan[Answer] | Act[Answer] | Again":
-            begun_s = time.thread_time()
+            begun_s, is_slow = time.thread_time(), False
             try:
                 return task(current)
+            except TooSlow:
+                is_slow = True  # On a busy machine, it may have used little processor time.
+                raise
             finally:
-                if time.thread_time() - begun_s > _SLOW_S:
-                    if len(self._until_s) >= _LISTS_MAX:
-                        self._until_s.clear()
-                    self._until_s[_key_of(request)] = time.monotonic() + _KEEP_S
+                if is_slow or time.thread_time() - begun_s > _SLOW_S:
+                    self._remember(request)
 
         return run
+
+    def _remember(self, request: Request) -> None:
+        if len(self._until_s) >= _LISTS_MAX:
+            self._until_s.clear()
+        self._until_s[_key_of(request)] = time.monotonic() + _KEEP_S
 
 
 def _key_of(request: Request) -> tuple[str, str]:

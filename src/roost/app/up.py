@@ -191,6 +191,7 @@ def _http_edges(
             outages=outages,
             on_change=on_change,
             reader=None if reader is None else ApiReader(client=reader, is_own_api=prefix == PREFIX),
+            saves_traffic=prefix == PREFIX,
         )
         for prefix, api in apis
     }

@@ -48,15 +48,20 @@ def find_instance(api: Api, name: str, *, with_deleted: bool = False) -> str:
     """
     if uuid_bytes(name) is not None:
         return uuid_form(name)
-    instances = api.list_all("instances", name=name)
+    instances = _instances_called(api, name)
     if not instances and with_deleted:
-        instances = api.list_all("instances", name=name, status="DELETED")
+        instances = _instances_called(api, name, status="DELETED")
     match = find_match(
         instances, name, kind="instance", describe=lambda each: f"{each['status']} on {each['host'] or 'no host'}"
     )
     if match is None:
         raise NotFound("instance", name)
     return str(match["uuid"])
+
+
+def _instances_called(api: Api, name: str, **filters: str) -> list[dict[str, Any]]:
+    # A name with "*" at its end is a pattern in a list, but not in a command.
+    return [each for each in api.list_all("instances", name=name, **filters) if each["name"] == name]
 
 
 @contextmanager

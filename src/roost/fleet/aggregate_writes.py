@@ -91,7 +91,10 @@ def check_name_free(state: State, name: str) -> None:
     """
     for number, each in state.aggregate_names.items():
         if each == name:
-            raise Conflict(f"the name {name!r} is taken by aggregate {state.aggregates.name_of(number)}")
+            raise Conflict(
+                f"the name {name!r} is taken by aggregate {state.aggregates.name_of(number)}",
+                problem_type="already-exists",
+            )
 
 
 def change(

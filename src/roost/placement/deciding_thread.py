@@ -11,7 +11,7 @@ from queue import Empty
 from typing import Any, Generic, Protocol, TypeVar
 
 from roost.engine.columns.state import State
-from roost.errors import Conflict, OverBudget, RoostError, StoreReplaced, Unavailable
+from roost.errors import OverBudget, RoostError, StoreReplaced, Unavailable, race_conflict
 from roost.model.placement.placement_api import GENERATION_CODE
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item, Refusal
@@ -401,14 +401,14 @@ class Serving:
                 self._call_listeners(job.plan)
                 _answer(job, job.plan.answer)
             elif refusal.is_final and not job.plan.reads_work:
-                _fail([job], Conflict(f"{refusal.work} was changed meanwhile: nothing was written"))
+                _fail([job], race_conflict(f"{refusal.work} was changed meanwhile: nothing was written"))
             elif job.attempts <= self._retries:
                 metrics.CONFLICTS.inc()
                 conflicted.append(job)
             else:
                 row = f"{refusal.kind} {refusal.table}"
                 text = f"conflicted with concurrent changes {job.attempts} times ({row}); try again"
-                _fail([job], Conflict(text, code=GENERATION_CODE))
+                _fail([job], race_conflict(text, code=GENERATION_CODE))
         return conflicted
 
     def _select_retries(self, jobs: list[_Job[Any]], error: StoreReplaced) -> list[_Job[Any]]:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from roost.engine.columns.apply import override_host
 from roost.engine.columns.state import State
 from roost.engine.pci.pools import UNMAPPED
-from roost.errors import BadRequest, Conflict, NotFound, PlacementGone, RoostError
+from roost.errors import BadRequest, Conflict, NotFound, PlacementGone, RoostError, race_conflict
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.names import uuid_text
@@ -232,7 +232,7 @@ class RemoteScheduler(Scheduler):
                 pending.lost.append(names[row])
             self._refresh()
             names = self._placement.state.hosts.names
-        raise Conflict(f"the request lost {len(pending.lost)} races against other processes; try again")
+        raise race_conflict(f"the request lost {len(pending.lost)} races against other processes; try again")
 
     def _claim(self, pending: PendingRequest, shape: Shape, choice: Choice, *, row: int, instance_uuid: bytes) -> bool:
         """Place an instance locally, then claim its amounts remotely; return False after a lost race."""

@@ -21,7 +21,7 @@ from functools import partial
 import msgspec
 
 from roost.engine.columns.types import Mask
-from roost.errors import BadRequest, Conflict, NotFound, OverBudget, RoostError
+from roost.errors import BadRequest, Conflict, NotFound, OverBudget, RoostError, race_conflict
 from roost.model.allocation import Mappings
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.evidence.replay_result import HostStanding
@@ -245,7 +245,7 @@ class Scheduler:
                 elif refusal is None:
                     results[pending.at] = pending.decision
                 elif refusal.is_final:
-                    results[pending.at] = Conflict(f"{refusal.work} was changed meanwhile: nothing was claimed")
+                    results[pending.at] = race_conflict(f"{refusal.work} was changed meanwhile: nothing was claimed")
                 else:
                     assert pending.decision is not None
                     pending.lost.extend(find_lost_hosts(self._placement.state, pending.decision, refusal))
@@ -296,7 +296,7 @@ class Scheduler:
         request, state = pending.request, self._placement.state
         started_s = self._clock.elapsed_s()
         if pending.races >= self._settings.claim_rounds * _LOSSES_PER_ROUND:
-            raise Conflict(f"the request lost {pending.races} races against other processes; try again")
+            raise race_conflict(f"the request lost {pending.races} races against other processes; try again")
         if request.move is not None:
             request = pending.request = move_claims.complete_request(request, state)
         number, uuids = choose_uuids(pending, state, self._random)

@@ -1,6 +1,7 @@
 """A real server in a process of its own, and clients that send requests or raw bytes."""
 
 import errno
+import gzip
 import http.client
 import json
 import re
@@ -32,7 +33,7 @@ class RunningServer:
         return f"http://127.0.0.1:{self.port}"
 
     def ask(self, method, path, body=None, *, headers=None, port=None):
-        """Send one request on a new connection; return status, headers and body, with JSON decoded."""
+        """Send one request on a new connection; return status, headers and decoded body."""
         connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=30)
         try:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
@@ -45,6 +46,8 @@ class RunningServer:
             received = {name.lower(): value for name, value in answer.getheaders()}
         finally:
             connection.close()
+        if received.get("content-encoding") == "gzip":
+            text = gzip.decompress(text)
         is_json = received.get("content-type", "").startswith(("application/json", "application/problem+json"))
         return answer.status, received, json.loads(text) if is_json and text else text
 

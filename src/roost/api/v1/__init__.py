@@ -16,6 +16,6 @@
 ``long_poll``: responses that wait for an event.
 ``current_names``: lookup by name in the current state.
 ``host_uptime``: whether hosts are up.
-``openapi``: the OpenAPI document.
+``documents``: the OpenAPI document, and its page for browsers.
 ``product_port``: the interface of the product.
 """

@@ -7,9 +7,10 @@ from roost.api.access.policy import Policy
 from roost.api.changes.change_note import note_of
 from roost.api.http import Admission, Identify, Request, Response, Work
 from roost.api.problems import Problem
-from roost.api.v1 import idempotency, openapi, permission, policies
+from roost.api.v1 import idempotency, permission, policies
 from roost.api.v1.agents.agent_registry import AgentRegistry
 from roost.api.v1.call import JSON, Call
+from roost.api.v1.documents import open_documents
 from roost.api.v1.idempotency import IdempotencyKeys
 from roost.api.v1.permission import Allows
 from roost.api.v1.product_port import Product
@@ -39,7 +40,7 @@ class Application:
         events: notifications of decisions; None: no events.
     """
 
-    open_paths: ClassVar = frozenset({openapi.PATH})
+    open_paths: ClassVar = open_documents.PATHS
     path_encoding: ClassVar = "utf-8"
     route_prefix: ClassVar = ""  # its routes have the prefix
 
@@ -66,10 +67,9 @@ class Application:
     def admit(self, request: Request) -> Response | Admission:
         """Check identity, path and policy before the body is read; return an error or the next step."""
         try:
-            if request.path == openapi.PATH and request.method == "GET":
-                request.route = PREFIX + openapi.PATH
-                document = Response(body=openapi.body(), headers={"content-type": JSON})
-                return self.finish(request, document)
+            if request.path in open_documents.PATHS and request.method == "GET":
+                request.route = PREFIX + request.path
+                return self.finish(request, open_documents.respond(request.path))
             route = self._admit(request)
         except Exception as error:  # noqa: BLE001  # every request gets an answer
             return self.fail(request, error)

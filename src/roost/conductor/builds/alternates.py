@@ -63,7 +63,7 @@ def next_alternate(
         step = plan_alternate(current, chosen.instance_uuid, pick, remaining=len(picks) - number)
         if isinstance(step, AlternateStep):
             return step
-    raise Conflict(f"no alternate is left for the instance {chosen.instance_uuid}")
+    raise Conflict(f"no alternate is left for the instance {chosen.instance_uuid}", problem_type="no-alternate")
 
 
 def pick_of(decision: Decision, instance_uuid: str | None) -> Pick:

@@ -103,7 +103,10 @@ def check_unused(reader: WorkReader, instance_uuids: Sequence[bytes]) -> None:
     """
     for at in range(0, len(instance_uuids), INSTANCES_MAX):
         for status in reader.statuses_of(instance_uuids[at : at + INSTANCES_MAX]):
-            raise Conflict(f"the instance {uuid_text(status.uuid)} exists already, in status {status.status}")
+            raise Conflict(
+                f"the instance {uuid_text(status.uuid)} exists already, in status {status.status}",
+                problem_type="already-exists",
+            )
 
 
 def delete(
@@ -272,7 +275,7 @@ def _new_uuids(current: Commits, reader: WorkReader, request: Request, *, name: 
         if body is None:
             raise BadRequest(f"the instance {text!r} is not a valid UUID")
         if body in uuids or body in current.state.holders:
-            raise Conflict(f"the instance {text} exists already")
+            raise Conflict(f"the instance {text} exists already", problem_type="already-exists")
         uuids.append(body)
     if len(uuids) != request.count:
         raise BadRequest(f"the request has {request.count} instances, but {len(uuids)} uuids")
@@ -349,5 +352,5 @@ def _status_for(reader: WorkIndex, kind: UserOperation, instance_uuid: str) -> S
     if any(each.kind == "delete" for each in open_now):
         problem = f"the instance {uuid_text(status.uuid)} is being deleted already"
     if problem:
-        raise Conflict(problem)
+        raise Conflict(problem, problem_type="wrong-status")
     return status

@@ -34,7 +34,7 @@ def complete_request(request: Request, state: State) -> Request:
         if migration is None:
             raise BadRequest(f"the migration {move.migration_uuid!r} is not a valid UUID")
         if migration in state.holders or migration == uuid:
-            raise Conflict(f"the consumer {move.migration_uuid} exists already")
+            raise Conflict(f"the consumer {move.migration_uuid} exists already", problem_type="already-exists")
     group = state.groups.get(holder.instance.group_id)
     return msgspec.structs.replace(
         request,

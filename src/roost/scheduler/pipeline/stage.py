@@ -66,7 +66,7 @@ def choose_uuids(pending: PendingRequest, state: State, random: Random) -> tuple
         if uuid is None:
             raise BadRequest(f"the instance {text!r} is not a valid UUID")
         if (uuid in state.holders and request.move is None) or uuid in uuids:
-            raise Conflict(f"the instance {text} exists already")
+            raise Conflict(f"the instance {text} exists already", problem_type="already-exists")
         uuids[uuid] = None
     return pending.uuid or random.uuids(1)[0], list(uuids)
 

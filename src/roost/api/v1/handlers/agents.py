@@ -41,7 +41,7 @@ def register(call: Call) -> Plan[Response] | Response:
     body, host, state = call.body, _parse_host(call), call.current.state
     assert isinstance(body, Registration)
     if call.product.remote is not None:
-        raise Conflict("this server uses a remote Placement: agents cannot register")
+        raise Conflict("this server uses a remote Placement: agents cannot register", problem_type="not-supported")
     for each in body.nodes:
         check_node(state, host=host, node=each.node, uuid=each.uuid)
     plan = agent_protocol.register(

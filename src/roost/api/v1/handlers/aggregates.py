@@ -80,7 +80,7 @@ def create(call: Call) -> Plan[Response]:
     aggregate_writes.check_name_free(state, body.name)
     uuid = _free_uuid(state, body.name) if body.uuid is None else uuid_form(body.uuid)
     if aggregate_writes.is_named(state, uuid):
-        raise Conflict(f"there is an aggregate {uuid} already")
+        raise Conflict(f"there is an aggregate {uuid} already", problem_type="already-exists")
     write = aggregate_writes.creation(current, Aggregate(uuid=uuid, name=body.name, metadata=metadata))
     aggregate = _show_written(state, write)
     call.note("", uuid, name=body.name)

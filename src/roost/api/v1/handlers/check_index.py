@@ -35,15 +35,23 @@ def check_index(call: Call, request: Request, index: str) -> None:
     if request.move is not None:
         raise field_problem("$.check_index", "is not supported for a move")
     if call.product.remote is not None:
-        raise Conflict("this server uses a remote Placement: check_index is not supported")
+        raise Conflict(
+            "this server uses a remote Placement: check_index is not supported", problem_type="not-supported"
+        )
     picks = _find_picks(call, request)
     if not picks:
-        raise Conflict("the fleet has changed since the dry run: no host fits now; repeat the dry run")
+        raise Conflict(
+            "the fleet has changed since the dry run: no host fits now; repeat the dry run",
+            problem_type="choice-changed",
+        )
     if _fingerprint(picks) != expected:
         hosts = [*dict.fromkeys(pick.host for pick in picks)]
         more = len(hosts) - _HOSTS_MAX
         named = ", ".join(hosts[:_HOSTS_MAX]) + (f" and {more:,} more" if more > 0 else "")
-        raise Conflict(f"the fleet has changed since the dry run: the choice would now be {named}; repeat the dry run")
+        raise Conflict(
+            f"the fleet has changed since the dry run: the choice would now be {named}; repeat the dry run",
+            problem_type="choice-changed",
+        )
 
 
 def _find_picks(call: Call, request: Request) -> Sequence[Pick]:

@@ -27,7 +27,9 @@ def drain(call: Call) -> Response | Plan[Response]:
     body = call.body
     assert isinstance(body, DrainBody)
     if call.product.remote is not None:
-        raise Conflict("this server uses a remote Placement: draining hosts is not supported")
+        raise Conflict(
+            "this server uses a remote Placement: draining hosts is not supported", problem_type="not-supported"
+        )
     call.check_host(call.parameter("host"))
     reader = call.agents.reader(call.current)
     if body.dry_run:

@@ -89,7 +89,7 @@ def create(call: Call) -> Plan[Response] | Response:
     if previous is None:
         return Plan(answer=response, writes=(group_creation(current, group),))
     if call.key is None or body.uuid is not None:
-        raise Conflict(f"there is a server group {group.uuid} already")
+        raise Conflict(f"there is a server group {group.uuid} already", problem_type="already-exists")
     is_same = (previous.name, previous.policy, previous.limit) == (group.name, group.policy, group.max_server_per_host)
     check_same(call, is_same=is_same)
     return mark_replay(response)

@@ -20,6 +20,7 @@ from roost.api.v1.schemas.hosts import (
     ShownService,
 )
 from roost.api.v1.wire.decode_body import field_problem
+from roost.api.v1.wire.list_fields import NamePattern, fields_of, fields_response
 from roost.api.v1.wire.pages import PageQuery, page_of
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
@@ -36,15 +37,20 @@ _NODES_MAX = 5
 def list_hosts(call: Call) -> Response:
     """List hosts, in order of registration.
 
-    Fails with 400 for an unknown or ambiguous aggregate.
+    Fails with 400 for an unknown or ambiguous aggregate, or an unknown field.
     """
     call.require_thread()
     query = call.query
     assert isinstance(query, HostsQuery)
-    scopes = _zones(call)
+    fields, scopes = fields_of(query.fields, ShownHost), _zones(call)
     page, following = page_of(_find_hosts(call, query, scopes), query)
-    uptime = Uptime(call)
-    shown = [_show_host(call, row, scopes, uptime=uptime) for row in call.request.while_active(page)]
+    uptime, has_resources = Uptime(call), "resources" in fields
+    shown = [
+        _show_host(call, row, scopes, uptime=uptime, has_resources=has_resources)
+        for row in call.request.while_active(page)
+    ]
+    if query.fields:
+        return fields_response("hosts", shown, following, fields=fields)
     return json_response(HostsPage(hosts=shown, next=following))
 
 
@@ -120,6 +126,7 @@ def _find_hosts(call: Call, query: HostsQuery, scopes: list[Scope]) -> Iterator[
     state, uptime = call.current.state, Uptime(call)
     hosts = state.hosts
     mask: Mask = hosts.alive.view.copy()
+    pattern = NamePattern(query.name, is_exact=False)
     if query.zone:
         inside = [scope.mask for scope in scopes if scope.name == query.zone]
         mask &= inside[0] if inside else np.zeros(len(hosts), dtype=np.bool_)
@@ -134,6 +141,7 @@ def _find_hosts(call: Call, query: HostsQuery, scopes: list[Scope]) -> Iterator[
             hosts.ids[row] > query.cursor
             and query.disabled in (None, facts.is_disabled)
             and query.up in (None, uptime.is_up(facts))
+            and (pattern.accepts(hosts.names[row]) or pattern.accepts(hosts.nodes[row]))
         ):
             yield hosts.ids[row], row
 
@@ -155,7 +163,8 @@ def _row_of(state: State, name: str) -> int:
     return rows[0]
 
 
-def _show_host(call: Call, row: int, scopes: list[Scope], *, uptime: Uptime) -> ShownHost:
+def _show_host(call: Call, row: int, scopes: list[Scope], *, uptime: Uptime, has_resources: bool = True) -> ShownHost:
+    """Return a host; without ``has_resources``, its resources are left out, because their sums take long."""
     state = call.current.state
     hosts, facts = state.hosts, state.hosts.facts[row]
     root = int(hosts.provider_row.each[row])
@@ -174,7 +183,7 @@ def _show_host(call: Call, row: int, scopes: list[Scope], *, uptime: Uptime) -> 
         forced_down=facts.is_forced_down,
         up=uptime.is_up(facts),
         instances=int(hosts.columns["num_instances"].each[row]),
-        resources=_resources(state, root),
+        resources=_resources(state, root) if has_resources else {},
     )
 
 

@@ -49,7 +49,10 @@ def create(call: Call) -> Response | Plan[Response]:
     body = call.body
     assert isinstance(body, InstancesBody)
     if call.product.remote is not None:
-        raise Conflict("this server uses a remote Placement: decisions are supported, running instances is not")
+        raise Conflict(
+            "this server uses a remote Placement: decisions are supported, running instances is not",
+            problem_type="not-supported",
+        )
     reader, uuid = call.agents.reader(call.current), operation_uuid(call)
     name, previous = uuid_text(uuid), reader.operation_by_uuid(uuid)
     request = request_of(call, body, before=None if previous is None else _find_build(call, previous))
@@ -219,7 +222,9 @@ def status_of(call: Call, kind: UserOperation) -> StatusRow:
     if status is None:
         if claim_of(call, uuid_bytes(call.name)) is None:
             raise NotFound("instance", call.name)
-        raise Conflict(f"the instance {call.name} cannot {kind}: it is a claim without a guest")
+        raise Conflict(
+            f"the instance {call.name} cannot {kind}: it is a claim without a guest", problem_type="wrong-status"
+        )
     call.check_host(status.host or "an instance without a host")
     return status
 

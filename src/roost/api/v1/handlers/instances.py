@@ -18,6 +18,7 @@ from roost.api.v1.schemas.instances import (
     ShownInstance,
 )
 from roost.api.v1.schemas.migrations import InstanceMigration
+from roost.api.v1.wire.list_fields import NamePattern, fields_of, fields_response
 from roost.conductor.operation.retries import attempt_record
 from roost.conductor.operation.step import body_of
 from roost.engine.columns.state import Holder, State
@@ -43,12 +44,12 @@ def list_instances(call: Call) -> Response:
     """List instances in order of their requests, then mere claims by uuid.
 
     Clients without policy roost:all_projects see only instances of their own project. An instance appears once in the
-    pages, even if it moves meanwhile.
+    pages, even if it moves meanwhile. Fails with 400 for an unknown field.
     """
     call.require_thread()
     query = call.query
     assert isinstance(query, InstancesQuery)
-    project = call.project
+    fields, project = fields_of(query.fields, ShownInstance), call.project
     if project is not None:
         if query.project not in {None, project}:
             return json_response(InstancesPage(instances=[], next=None))
@@ -66,6 +67,8 @@ def list_instances(call: Call) -> Response:
         last = cursor
         if each is not None:
             page.append(_show_instance(call, each))
+    if query.fields:
+        return fields_response("instances", page, following, fields=fields)
     return json_response(InstancesPage(instances=page, next=following))
 
 
@@ -126,13 +129,13 @@ def _find_statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Inst
     """Yield instances with a status, by number."""
     reader = call.agents.reader(call.current)
     host = canonical_service(call.current.state, query.host) if query.host else None
+    pattern = NamePattern(query.name, is_exact=True)
     while chunk := reader.statuses(
         after_id=after_id, limit=_CHUNK, project_id=query.project, host=host, status=query.status
     ):
         for status in chunk:
             after_id = status.id
-            is_named = not query.name or status.name == query.name
-            is_match = is_named and (status.status != "DELETED" or query.status == "DELETED")
+            is_match = pattern.accepts(status.name) and (status.status != "DELETED" or query.status == "DELETED")
             yield str(status.id), status if is_match else None
 
 

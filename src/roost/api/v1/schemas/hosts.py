@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from roost.api.v1.wire.list_fields import FIELDS_TEXT
 from roost.api.v1.wire.pages import PageQuery
 from roost.model.host import HostFacts
 
@@ -14,12 +15,17 @@ _STATE_REASON = "Reason for disabling it; empty: none."
 class HostsQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A page of hosts, and their filters."""
 
+    name: Annotated[
+        str,
+        Meta(description="Only hosts whose service or node has this name; with * at the end: whose name begins so."),
+    ] = ""
     zone: Annotated[str, Meta(description="Only hosts in this availability zone.")] = ""
     aggregate: Annotated[str, Meta(description="Only hosts in this aggregate, by uuid or name.")] = ""
     disabled: Annotated[bool | None, Meta(description="true: only disabled hosts; false: only enabled hosts.")] = None
     up: Annotated[bool | None, Meta(description="true: only hosts that are up; false: only hosts that are down.")] = (
         None
     )
+    fields: Annotated[str, Meta(description=FIELDS_TEXT)] = ""
 
 
 class ShownAmount(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from msgspec import Meta
 from roost.api.v1.schemas.decisions import InstanceRequestBody
 from roost.api.v1.schemas.migrations import InstanceMigration
 from roost.api.v1.schemas.operations import ShownEvent
+from roost.api.v1.wire.list_fields import FIELDS_TEXT
 from roost.conductor.intake.accept import INSTANCES_MAX, NAME_MAX
 from roost.model.documents.request_document import FlavorEntry
 from roost.model.work.builds import Attempt
@@ -151,7 +152,9 @@ class InstancesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     host: Annotated[str, Meta(description="Only instances on this service.")] = ""
     project: Annotated[str | None, Meta(description="Only instances of this project.")] = None
-    name: Annotated[str, Meta(description="Only instances with this name.")] = ""
+    name: Annotated[
+        str, Meta(description="Only instances with this name; with * at the end: whose name begins so.")
+    ] = ""
     status: Annotated[
         Status | None, Meta(description="Only instances in this status; without it, deleted instances are omitted.")
     ] = None
@@ -161,6 +164,7 @@ class InstancesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         Meta(pattern="^([0-9]{1,18}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?$(?!\n)"),
         Meta(description="The value next of the previous page."),
     ] = ""
+    fields: Annotated[str, Meta(description=FIELDS_TEXT)] = ""
 
 
 class InstancesPage(msgspec.Struct, frozen=True, kw_only=True):

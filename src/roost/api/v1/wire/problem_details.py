@@ -6,16 +6,15 @@ import msgspec
 from msgspec import Meta
 
 from roost.api.problems import Problem, title_of
+from roost.api.v1.wire.problem_types import type_of
 
 CONTENT_TYPE = "application/problem+json"
-# The type of errors for which the status is sufficient.
-_NO_TYPE = "about:blank"
 
 
 class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An error."""
 
-    type: Annotated[str, Meta(description="about:blank: the status identifies the problem.")]
+    type: Annotated[str, Meta(description="Kind of the error, for programs; GET /v1/errors explains all of them.")]
     title: Annotated[str, Meta(description="Name of the status.")]
     status: Annotated[int, Meta(description="HTTP status.")]
     detail: Annotated[str, Meta(description="Description of the error, in one sentence.")]
@@ -32,7 +31,7 @@ def as_json(problem: Problem, *, request_id: str) -> bytes:
     """Encode an error as problem details."""
     title = title_of(problem.status)
     details = ProblemDetails(
-        type=_NO_TYPE,
+        type=type_of(problem),
         title=title,
         status=problem.status,
         detail=problem.text or title,

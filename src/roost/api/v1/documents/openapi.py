@@ -2,7 +2,9 @@
 
 import inspect
 import re
+from collections.abc import Mapping
 from functools import cache
+from importlib import resources
 from typing import Any
 
 import msgspec
@@ -10,12 +12,18 @@ import msgspec
 from roost import __version__
 from roost.api.problems import title_of
 from roost.api.v1.call import JSON
+from roost.api.v1.documents.tags import TAGS, tag_of
 from roost.api.v1.policies import DEFAULTS
 from roost.api.v1.route import Route
 from roost.api.v1.routes import TABLE
 from roost.api.v1.wire.problem_details import CONTENT_TYPE, ProblemDetails
 
 PATH = "/openapi.json"
+_ABOUT = (
+    "Placement and scheduling: where every workload runs, and why. Responses to GET have an etag for If-None-Match. "
+    "Long bodies are compressed for clients that accept gzip."
+)
+_EXAMPLES_FILE = "openapi_examples.json"
 _REFERENCE = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"{(\w+)}")
 
@@ -39,13 +47,18 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "Roost",
             "version": __version__,
-            "description": "Placement and scheduling: where every workload runs, and why.",
+            "description": _ABOUT,
         },
         "servers": [{"url": "/v1"}],
         "security": [{"token": []}],
+        "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": {
             path: {
-                method.lower(): _operation(path, route, schemas=by_kind, components=components)
+                method.lower(): _with_examples(
+                    _operation(path, route, schemas=by_kind, components=components),
+                    route,
+                    _examples().get(f"{method} {path}", {}),
+                )
                 for method, route in methods.items()
             }
             for path, methods in TABLE.items()
@@ -59,6 +72,7 @@ def document() -> dict[str, Any]:
 
 def _operation(path: str, route: Route, *, schemas: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
+        "tags": [tag_of(path)],
         "operationId": f"{route.handler.__module__.rpartition('.')[2]}_{route.handler.__name__}",
         "summary": route.about,
         "description": _describe(route),
@@ -71,6 +85,23 @@ def _operation(path: str, route: Route, *, schemas: dict[Any, Any], components: 
     }
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": {JSON: {"schema": schemas[route.body]}}}
+    return operation
+
+
+@cache
+def _examples() -> Mapping[str, Mapping[str, Any]]:
+    """Return the bodies of an exchange by operation, such as ``POST /decisions``; `make golden` writes the file."""
+    text = resources.files(__package__).joinpath(_EXAMPLES_FILE).read_bytes()
+    examples: Mapping[str, Mapping[str, Any]] = msgspec.json.decode(text)
+    return examples
+
+
+def _with_examples(operation: dict[str, Any], route: Route, example: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an operation with an example of its request and of its response, where they have bodies."""
+    if "request" in example:
+        operation["requestBody"]["content"][JSON]["example"] = example["request"]
+    if "response" in example:
+        operation["responses"][str(route.status)]["content"][route.media_type]["example"] = example["response"]
     return operation
 
 
