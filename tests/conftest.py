@@ -37,6 +37,7 @@ def unlimited_log():
 def run(capsys, monkeypatch):
     """Return a function that runs ``roost`` in this process and returns its exit code, output and error output."""
     monkeypatch.setattr(cli.signals, "watch", lambda: None)  # The test runner keeps its signal handlers.
+    monkeypatch.setenv("ROOST_PROFILES", os.devnull)  # The user of the tests may have profiles.
 
     def run(*words):
         monkeypatch.setattr("sys.argv", ["roost", *map(str, words)])

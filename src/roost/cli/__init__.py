@@ -5,11 +5,12 @@
 ``output``: the options and the forms of output.
 ``views``: lists and sections of hosts, instances, operations and findings.
 ``text``: tables, progress bars, and the text output of commands.
+``connection``: the server and token of a command, and profiles of them.
 ``backend``: the API client of the commands, over HTTP or in process.
+``complete_name``: completion of names in a shell.
 ``resolve_name``: objects by the names that users give.
 ``options``: options shared by several commands.
 ``serve_options``: options of the server commands, and their evaluation.
-``token_source``: the token from an option, a file or the environment.
 ``upkeep_record``: the record of audits and backups.
 ``capacity_request``: flavors and requests of ``roost capacity``.
 ``compare_policies``: ``roost replay`` with several policies or seeds.
@@ -80,6 +81,8 @@ class _LazyGroup(click.Group):
             "demo": "roost.cli.commands.demo",
         },
         "Administration": {
+            "login": "roost.cli.commands.login",
+            "profile": "roost.cli.commands.profile",
             "config": "roost.cli.commands.config",
             "db": "roost.cli.commands.db",
             "audit": "roost.cli.commands.audit",

@@ -13,15 +13,14 @@ from click.core import ParameterSource
 from msgspec.structs import replace
 
 from roost.cli import options
+from roost.cli.connection.find_connection import DEFAULT_URL, Connection, connection_options, find_connection
 from roost.cli.name_option import name_option
 from roost.cli.output.list_view import ListView, Row
 from roost.cli.output.output_options import Output
 from roost.cli.output.sections import object_lines
-from roost.cli.token_source import token_options
 from roost.errors import AccessDenied, BadRequest, Conflict, NotFound, RoostError, Unavailable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-_URL = "http://127.0.0.1:8780"
 _PREFIX = "/v1"
 _JSON = "application/json"
 _TIMEOUT_S = 60
@@ -39,10 +38,12 @@ class BackendOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options that select a server or a database."""
 
     url: str | None
-    token: str
+    token: str | None
     config: Path | None
     data: Path | None
     database: str | None = None
+    token_file: Path | None = None
+    profile: str | None = None
 
     @property
     def is_local(self) -> bool:
@@ -55,8 +56,9 @@ class BackendOptions(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             click.UsageError: they do.
         """
-        if self.is_local and self.url is not None:
-            raise click.UsageError("--url cannot be combined with --config, --data or --database")
+        for option, value in (("--url", self.url), ("--profile", self.profile)):
+            if self.is_local and value is not None:
+                raise click.UsageError(f"{option} cannot be combined with --config, --data or --database")
 
 
 class _Transport(Protocol):
@@ -65,10 +67,15 @@ class _Transport(Protocol):
 
 
 class Api:
-    """A client of Roost's own API, over HTTP or in this process."""
+    """A client of Roost's own API, over HTTP or in this process.
 
-    def __init__(self, transport: _Transport) -> None:
-        self._transport = transport
+    Args:
+        transport: sends the requests.
+        denied_advice: appended to the error of a server that refuses the token.
+    """
+
+    def __init__(self, transport: _Transport, *, denied_advice: str = "") -> None:
+        self._transport, self._denied_advice = transport, denied_advice
 
     def request(
         self,
@@ -141,16 +148,16 @@ class Api:
         detail = name_option(detail, str(problem.get("field", "")))
         if status == 404 or problem.get("missing"):
             raise NotFound("", "", message=detail)
-        raise _ERRORS.get(status, RoostError)(detail)
+        kind = _ERRORS.get(status, RoostError)
+        raise kind(detail + self._denied_advice if kind is AccessDenied else detail)
 
 
 def backend_options(command: Command) -> Command:
     """Add the options that select the backend, as one argument ``backend``. Put this decorator last."""
 
-    def run(
-        *, url: str | None, token: str, config: Path | None, data: Path | None, database: str | None, **more: Any
-    ) -> Any:
-        backend = BackendOptions(url=url, token=token, config=config, data=data, database=database)
+    def run(*, url: str | None, config: Path | None, data: Path | None, database: str | None, **more: Any) -> Any:
+        words = {name: more.pop(name) for name in ("token", "token_file", "profile")}
+        backend = BackendOptions(url=url, config=config, data=data, database=database, **words)
         # An option names the database of one command, so it overrides the environment.
         if backend.is_local and click.get_current_context().get_parameter_source("url") is ParameterSource.ENVIRONMENT:
             backend = replace(backend, url=None)
@@ -161,11 +168,24 @@ def backend_options(command: Command) -> Command:
         click.option("--database", metavar="URL", help="PostgreSQL URL, or path of a SQLite file."),
         options.data,
         options.config,
-        token_options(),
-        click.option("--url", envvar="ROOST_URL", metavar="URL", help=f"URL of the server.  [{_URL}]"),
+        connection_options,
     ):
         run = option(run)
     return run  # type: ignore[return-value]  # has the command's parameters except ``backend``
+
+
+def server_api(connection: Connection) -> Api:
+    """Return the API of a server."""
+    url, profile = connection.url, connection.profile
+    login = f"`roost login --profile {profile}`"
+    advice = denied = ""
+    if profile:
+        advice = f"; profile {profile!r} has this URL, and {login} changes it"
+    elif not url:
+        advice = "; name a server with --url, or a database with --data or --database"
+    if connection.has_own_token:
+        denied = f"; the token is that of profile {profile!r}, and {login} replaces it"
+    return Api(_http_transport(url or DEFAULT_URL, connection.token, advice=advice), denied_advice=denied)
 
 
 @contextmanager
@@ -177,11 +197,12 @@ def open_api(backend: BackendOptions, *, is_read_only: bool) -> Iterator[Api]:
 
     Raises:
         click.UsageError: the options name both a server and a database.
+        NotFound, BadRequest: the options name no usable profile.
         Unavailable: the server or the database cannot be used.
     """
     if not backend.is_local:
-        advice = "" if backend.url else "; name a server with --url, or a database with --data or --database"
-        yield Api(_http_transport(backend.url or _URL, backend.token, advice=advice))
+        words = ("url", "token", "token_file", "profile")
+        yield server_api(find_connection(**{name: getattr(backend, name) for name in words}))
         return
     backend.check_one_source()
     from roost.app import database_of_settings, open_own_api, settings_of

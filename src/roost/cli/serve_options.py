@@ -56,7 +56,10 @@ def server_options(*, listen: str) -> Callable[[Command], Command]:
                 options.conf,
                 options.log,
                 click.option(
-                    "--workers", type=int, metavar="N", help="Server processes; more than 1 needs PostgreSQL.  [1]"
+                    "--workers",
+                    type=int,
+                    metavar="N",
+                    help="Number of server processes; more than 1 needs PostgreSQL.  [1]",
                 ),
                 click.option(
                     "--allow-insecure-listen",
@@ -70,9 +73,13 @@ def server_options(*, listen: str) -> Callable[[Command], Command]:
                     default=None,
                     help="Accept tokens over plain HTTP from other machines.",
                 ),
-                click.option("--tls-cert", metavar="FILE", help="Certificate, PEM; enables TLS."),
-                click.option("--tls-key", metavar="FILE", help="Private key, PEM.  [in the certificate file]"),
-                click.option("--ca", metavar="FILE", help="CA certificates, PEM; clients must present a certificate."),
+                click.option("--tls-cert", metavar="FILE", help="File of the certificate, PEM; enables TLS."),
+                click.option(
+                    "--tls-key", metavar="FILE", help="File of the private key, PEM.  [in the certificate file]"
+                ),
+                click.option(
+                    "--ca", metavar="FILE", help="File of CA certificates, PEM; clients must present a certificate."
+                ),
             ]
         ):
             command = option(command)

@@ -21,8 +21,9 @@ _COMMAND = (sys.executable, "-m", "roost")
 
 
 def environ(**more: str) -> dict[str, str]:
-    """Return an environment that finds this code, without the machine's settings and data."""
+    """Return an environment that finds this code, without the machine's settings, data and profiles."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("ROOST_")}
+    inherited["ROOST_PROFILES"] = os.devnull
     return inherited | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])} | more
 
 

@@ -1,3 +1,4 @@
+import re
 import tomllib
 
 import click
@@ -50,3 +51,40 @@ def test_help_describes_each_command_in_a_complete_sentence(path, group):
     truncated = [line.strip() for line in lines if line.endswith("...")]
     assert truncated == []
     assert lines[-1].endswith(".")
+
+
+def options_below(group):
+    """Yield the visible options of all commands, each with the path of its command."""
+    for path, each in groups_below(group):
+        with click.Context(each) as context:
+            for name in each.list_commands(context):
+                command = each.get_command(context, name)
+                for option in command.params:
+                    if isinstance(option, click.Option) and not option.hidden:
+                        yield (*path, name), option
+
+
+def test_help_of_each_option_is_clear_without_its_name():
+    texts = {(*path, option.opts[-1]): option.help for path, option in options_below(cli.roost)}
+    assert len(texts) > 500
+    fragments = re.compile(r"(Of|For|In|As|At|To|By|On|From|Start|End|Sent)\b")
+    unclear = {
+        place: text
+        for place, text in texts.items()
+        if text is None or fragments.match(text) or not re.match(r"[A-Z].*\.(  \[.+\])?$", text)
+    }
+    assert unclear == {}
+
+
+@pytest.mark.parametrize(("verb", "other"), [("sync", "upgrade"), ("upgrade", "sync")])
+def test_help_of_sync_and_upgrade_says_which_to_use(run, verb, other):
+    code, text, _ = run("db", verb, "--help")
+    assert (code, f"use `roost db {other}`" in " ".join(text.split())) == (0, True)
+
+
+def test_only_sync_creates_a_database(run, tmp_path):
+    database = tmp_path / "new.db"
+    code, _, error = run("db", "upgrade", "--database", database)
+    assert (code, error, database.exists()) == (7, f"roost: {database} does not exist\n", False)
+    assert (run("db", "sync", "--database", database)[0], database.exists()) == (0, True)
+    assert run("db", "upgrade", "--database", database)[0] == 0

@@ -7,12 +7,13 @@ import click
 from msgspec.structs import replace
 
 from roost.cli.backend import BackendOptions, backend_options, open_api, show_list, show_object
+from roost.cli.complete_name import NameType
+from roost.cli.connection.token_source import token_options
 from roost.cli.options import FOLDER, PATH, config, log, log_overrides
 from roost.cli.output.list_view import Column, ListView, field, time_field
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.output.sections import field_lines
 from roost.cli.text.plain_text import format_time
-from roost.cli.token_source import token_options
 from roost.errors import Conflict
 
 _AGENTS = ListView(
@@ -144,7 +145,7 @@ def list_(*, output: Output, backend: BackendOptions) -> None:
 
 
 @agent.command("show")
-@click.argument("name", metavar="HOST")
+@click.argument("name", type=NameType("agent"), metavar="HOST")
 @output_options()
 @backend_options
 def show(*, name: str, output: Output, backend: BackendOptions) -> None:
@@ -153,7 +154,7 @@ def show(*, name: str, output: Output, backend: BackendOptions) -> None:
 
 
 @agent.command("adopt", short_help="Create a journal for an agent that lost its own.")
-@click.argument("name", metavar="HOST")
+@click.argument("name", type=NameType("agent"), metavar="HOST")
 @click.option("--state-dir", type=PATH, metavar="DIR", help="Folder of the journal.  [agents/ in the data folder]")
 @output_options(can_watch=False)
 @backend_options

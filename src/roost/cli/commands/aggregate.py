@@ -13,16 +13,21 @@ from roost.cli.backend import (
     show_list,
     show_object,
 )
+from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import Column, ListView, Row, field
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import find_match
 from roost.cli.text.plain_text import escape_text
 from roost.errors import NotFound
 
-_NAME = click.argument("name", metavar="AGGREGATE")
-_METADATA = click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="Metadata for rules; repeatable.")
+_NAME = click.argument("name", type=NameType("aggregate"), metavar="AGGREGATE")
+_METADATA = click.option(
+    "--metadata", multiple=True, metavar="KEY=VALUE", help="Metadata of the aggregate, for rules; repeatable."
+)
 _ZONE_KEY = "availability_zone"
-_ZONE = click.option("--zone", metavar="NAME", help="Availability zone of its hosts.")
+_ZONE = click.option(
+    "--zone", type=NameType("zone"), metavar="NAME", help="Availability zone of the hosts of the aggregate."
+)
 
 
 def _metadata(row: Row) -> dict[str, str]:
@@ -49,8 +54,8 @@ def aggregate() -> None:
 
 
 @aggregate.command("list")
-@click.option("--zone", metavar="NAME", help="Only aggregates of this availability zone.")
-@click.option("--host", metavar="NAME", help="Only aggregates that contain this service.")
+@click.option("--zone", type=NameType("zone"), metavar="NAME", help="Only aggregates of this availability zone.")
+@click.option("--host", type=NameType("host"), metavar="NAME", help="Only aggregates that contain this service.")
 @click.option("--tree", "is_tree", is_flag=True, help="Show zones, their aggregates and the hosts of these as a tree.")
 @output_options(_AGGREGATES)
 @backend_options
@@ -77,7 +82,7 @@ def show(*, name: str, output: Output, backend: BackendOptions) -> None:
 @click.argument("name")
 @_ZONE
 @_METADATA
-@click.option("--uuid", metavar="UUID", help="Uuid, for example of an aggregate in Placement.  [new]")
+@click.option("--uuid", metavar="UUID", help="Uuid of the aggregate, such as that of one in Placement.  [new]")
 @output_options(can_watch=False)
 @backend_options
 def create(
@@ -92,12 +97,12 @@ def create(
 
 @aggregate.command("set", short_help="Change an aggregate.")
 @_NAME
-@click.option("--name", "new_name", metavar="NAME", help="New name.")
+@click.option("--name", "new_name", metavar="NAME", help="New name of the aggregate.")
 @_ZONE
 @_METADATA
-@click.option("--unset", multiple=True, metavar="KEY", help="Metadata key to remove; repeatable.")
-@click.option("--join", multiple=True, metavar="HOST", help="Host to add; repeatable.")
-@click.option("--leave", multiple=True, metavar="HOST", help="Host to remove; repeatable.")
+@click.option("--unset", multiple=True, metavar="KEY", help="Key of metadata to remove; repeatable.")
+@click.option("--join", type=NameType("host"), multiple=True, metavar="HOST", help="Host to add; repeatable.")
+@click.option("--leave", type=NameType("host"), multiple=True, metavar="HOST", help="Host to remove; repeatable.")
 @output_options(can_watch=False)
 @backend_options
 def set_(

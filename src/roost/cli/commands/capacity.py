@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from roost.cli.backend import BackendOptions, backend_options, open_api
+from roost.cli.complete_name import NameType
 from roost.cli.output.output_options import Output, format_option, output_options
 from roost.cli.text.plain_text import escape_text
 from roost.cli.text.progress import progress_bar
@@ -37,6 +38,7 @@ _ZONES_SHOWN = 6  # columns of a table, to fit a screen
 @click.option(
     "--flavor",
     "flavors",
+    type=NameType("flavor"),
     multiple=True,
     metavar="NAME|FILE|AMOUNTS",
     help="A stored flavor, a JSON file, or amounts like vcpus=4,memory_mb=8192,root_gb=20; repeatable.",
@@ -44,7 +46,9 @@ _ZONES_SHOWN = 6  # columns of a table, to fit a screen
 @click.option(
     "--known-flavors", "is_for_known", is_flag=True, help="Count all stored flavors and all shapes requested before."
 )
-@click.option("--request", "requests", multiple=True, metavar="FILE", help="A request as JSON; - is standard input.")
+@click.option(
+    "--request", "requests", multiple=True, metavar="FILE", help="File of a request, JSON; - is standard input."
+)
 @click.option(
     "--by",
     type=click.Choice(["zone", "aggregate", "host"]),

@@ -39,10 +39,14 @@ def change() -> None:
 @click.option("--object", metavar="NAME", help="Only changes of this host, aggregate, flavor or other object.")
 @click.option("--user", metavar="USER", help="Only changes by this user id.")
 @click.option("--project", metavar="PROJECT", help="Only changes by clients of this project id.")
-@click.option("--kind", metavar="KIND", help="Only this kind, like host.disable, or all kinds of an object, like host.")
+@click.option(
+    "--kind",
+    metavar="KIND",
+    help="Only changes of this kind, like host.disable, or of all kinds of an object, like host.",
+)
 @click.option("--request", metavar="ID", help="Only changes of this request id.")
-@click.option("--since", metavar="TIME", help="Start, like 90m, 12h or 7d ago, or 2026-01-31.")
-@click.option("--until", metavar="TIME", help="End, like --since.")
+@click.option("--since", metavar="TIME", help="Only changes since then, like 90m, 12h or 7d ago, or 2026-01-31.")
+@click.option("--until", metavar="TIME", help="Only changes until then, in the form of --since.")
 @click.option(
     "--newest", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="Number of changes."
 )

@@ -13,7 +13,7 @@ _HINTS = {
 @click.command("completion", short_help="Print a completion script for a shell.")
 @click.argument("shell", type=click.Choice(sorted(_HINTS)))
 def completion(shell: str) -> None:
-    """Print a script that completes commands and options in SHELL. Its first line shows how to install it."""
+    """Print a script that completes commands, options and names in SHELL. Its first line shows how to install it."""
     from roost.cli import roost
 
     script = get_completion_class(shell)

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from roost.cli import options
+from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import Column, ListView, field
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.plain_text import escape_text
@@ -40,7 +41,7 @@ def config() -> None:
 
 @config.command("show", short_help="Print all settings with their sources.")
 @options.config
-@click.option("--section", help="Only settings of this section.")
+@click.option("--section", type=NameType("section"), help="Only settings of this section.")
 @click.option("--set", "is_set", is_flag=True, help="Only settings that a file sets.")
 @output_options(_SETTINGS, can_watch=False)
 def show(*, config: Path | None, section: str | None, is_set: bool, output: Output) -> None:

@@ -46,6 +46,8 @@ def _display_name(url: str) -> str:
 def upgrade(*, database: str | None, config: Path | None, data: Path | None) -> None:
     """Upgrade the database to the schema of this program. No data is lost; repeating it is safe.
 
+    Use it by hand when you upgrade Roost, since it creates no database; use `roost db sync` in scripts that install.
+
     Stop the server of a SQLite file first.
     """
     from roost import app
@@ -58,7 +60,10 @@ def upgrade(*, database: str | None, config: Path | None, data: Path | None) -> 
 @db.command("sync", short_help="Create the database, or upgrade its schema.")
 @_database_options
 def sync(*, database: str | None, config: Path | None, data: Path | None) -> None:
-    """Create the database if it is absent or empty, else upgrade its schema. Repeating it is safe."""
+    """Create the database if it is absent or empty, else upgrade its schema. Repeating it is safe.
+
+    Use it in scripts that install Roost; use `roost db upgrade` by hand, since it creates no database by mistake.
+    """
     from roost import app
 
     url = _url(database, config, data)

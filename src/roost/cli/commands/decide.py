@@ -20,8 +20,10 @@ input. End with exit code 6 if no host fits.
 
 
 @click.command("decide", help=_HELP, short_help="Decide on JSON documents, without a database.")
-@click.option("--fleet", metavar="FILE", help="Fleet: hosts, aggregates, server groups, providers.  [required]")
-@click.option("--request", metavar="FILE", help="Request: flavor, image, hints, count.  [required]")
+@click.option(
+    "--fleet", metavar="FILE", help="File of the fleet: hosts, aggregates, server groups, providers.  [required]"
+)
+@click.option("--request", metavar="FILE", help="File of the request: flavor, image, hints, count.  [required]")
 @options.config
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, _SEED_MAX), help="Random seed.")
 @click.option("--now", "now_s", type=float, help="Current time, in seconds since the epoch.  [from the fleet]")

@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from roost.cli.backend import Api, BackendOptions, backend_options, show_list, show_object
+from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import Row
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import find_decision, find_instance
@@ -22,10 +23,15 @@ def decision() -> None:
 
 
 @decision.command("list", short_help="List stored decisions, newest first.")
-@click.option("--instance", metavar="INSTANCE", help="Only decisions of this instance: its uuid or name.")
-@click.option("--host", metavar="NAME", help="Only decisions that chose this service.")
+@click.option(
+    "--instance",
+    type=NameType("instance"),
+    metavar="INSTANCE",
+    help="Only decisions of this instance: its uuid or name.",
+)
+@click.option("--host", type=NameType("host"), metavar="NAME", help="Only decisions that chose this service.")
 @click.option("--project", metavar="ID", help="Only decisions of this project.")
-@click.option("--refused/--granted", default=None, help="Only refusals, or only granted decisions.")
+@click.option("--refused/--granted", default=None, help="List only refusals, or only granted decisions.")
 @click.option("--reason", metavar="TEXT", help="Only refusals with this text in their reason.")
 @click.option("--since", metavar="TIME", help="Only decisions since then, like 90m, 12h or 7d ago, or 2026-01-31.")
 @output_options(DECISIONS)
@@ -54,7 +60,7 @@ def list_(
 
 
 @decision.command("show", short_help="Show a stored decision.")
-@click.argument("name")
+@click.argument("name", type=NameType("decision"))
 @output_options()
 @backend_options
 def show(*, name: str, output: Output, backend: BackendOptions) -> None:

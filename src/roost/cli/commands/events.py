@@ -6,28 +6,44 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import BackendOptions, open_api
+from roost.cli.backend import server_api
+from roost.cli.complete_name import NameType
+from roost.cli.connection.find_connection import DEFAULT_URL, Connection, connection_options, find_connection
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import find_instance
 from roost.cli.text.plain_text import escape_text, format_time
-from roost.cli.token_source import token_options
 from roost.client.event_stream import Event, EventFollower
 
-_URL = "http://127.0.0.1:8780"
 _PAUSE_S = 1.0
 _LOST = "events_lost"
 
 
 @click.command("events", short_help="Follow the events of a server.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only types with this prefix; repeatable.")
-@click.option("--instance", metavar="INSTANCE", help="Only events of this instance: its uuid or name.")
-@click.option("--after", default="", metavar="ID", help="Resume after this event.  [new events only]")
+@click.option(
+    "--type",
+    "types",
+    type=NameType("event_type"),
+    multiple=True,
+    metavar="TYPE",
+    help="Only events whose type has this prefix; repeatable.",
+)
+@click.option(
+    "--instance", type=NameType("instance"), metavar="INSTANCE", help="Only events of this instance: its uuid or name."
+)
+@click.option(
+    "--after", default="", metavar="ID", help="Id of the last event that you have; resume after it.  [new events only]"
+)
 @click.option("--count", type=click.IntRange(1), metavar="N", help="Stop after N events.  [never]")
 @output_options(can_watch=False)
-@click.option("--url", envvar="ROOST_URL", default=_URL, metavar="URL", help=f"URL of the server.  [{_URL}]")
-@token_options()
+@connection_options
 def events(
-    *, types: tuple[str, ...], instance: str | None, after: str, count: int | None, output: Output, url: str, token: str
+    *,
+    types: tuple[str, ...],
+    instance: str | None,
+    after: str,
+    count: int | None,
+    output: Output,
+    **connection: Any,
 ) -> None:
     """Follow decisions and the events of instances, operations and agents.
 
@@ -38,10 +54,11 @@ def events(
         from roost.cli.event_types import check_types
 
         check_types(types)
-    uuid = None if instance is None else _uuid(instance, url=url, token=token)
+    found = find_connection(**connection)
+    uuid = None if instance is None else _uuid(instance, found)
     follower = EventFollower(
-        url,
-        token=token,
+        found.url or DEFAULT_URL,
+        token=found.token,
         last_id=after,
         pause=lambda: time.sleep(_PAUSE_S),
         warn=lambda problem: click.echo(f"roost: {escape_text(problem)}; reconnecting", err=True),
@@ -51,9 +68,8 @@ def events(
         output.print_entry(event.body, _line(event) if output.is_text else "")
 
 
-def _uuid(instance: str, *, url: str, token: str) -> str:
-    with open_api(BackendOptions(url=url, token=token, config=None, data=None), is_read_only=True) as api:
-        return find_instance(api, instance)
+def _uuid(instance: str, connection: Connection) -> str:
+    return find_instance(server_api(connection), instance)
 
 
 def _is_match(event: Event, *, types: tuple[str, ...], instance: str | None) -> bool:

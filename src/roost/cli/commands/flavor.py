@@ -3,6 +3,7 @@
 import click
 
 from roost.cli.backend import BackendOptions, backend_options, open_api, parse_pairs, show_list, show_object
+from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import ListView, field
 from roost.cli.output.output_options import Output, output_options
 
@@ -35,7 +36,7 @@ def list_(*, output: Output, backend: BackendOptions) -> None:
 
 
 @flavor.command("show")
-@click.argument("name")
+@click.argument("name", type=NameType("flavor"))
 @output_options()
 @backend_options
 def show(*, name: str, output: Output, backend: BackendOptions) -> None:
@@ -44,13 +45,15 @@ def show(*, name: str, output: Output, backend: BackendOptions) -> None:
 
 
 @flavor.command("set")
-@click.argument("name")
-@click.option("--vcpus", type=_SIZE, default=0, metavar="N", help="Virtual CPUs.  [0]")
+@click.argument("name", type=NameType("flavor"))
+@click.option("--vcpus", type=_SIZE, default=0, metavar="N", help="Number of virtual CPUs.  [0]")
 @click.option("--memory-mb", type=_SIZE, default=0, metavar="N", help="Memory in MiB.  [0]")
 @click.option("--root-gb", type=_SIZE, default=0, metavar="N", help="Root disk in GiB.  [0]")
 @click.option("--ephemeral-gb", type=_SIZE, default=0, metavar="N", help="Ephemeral disk in GiB.  [0]")
 @click.option("--swap", type=_SIZE, default=0, metavar="N", help="Swap in MiB.  [0]")
-@click.option("--extra-spec", multiple=True, metavar="KEY=VALUE", help="Extra spec, like hw:cpu_policy; repeatable.")
+@click.option(
+    "--extra-spec", multiple=True, metavar="KEY=VALUE", help="Extra spec of the flavor, like hw:cpu_policy; repeatable."
+)
 @output_options(can_watch=False)
 @backend_options
 def set_(*, name: str, extra_spec: tuple[str, ...], output: Output, backend: BackendOptions, **sizes: int) -> None:
@@ -61,7 +64,7 @@ def set_(*, name: str, extra_spec: tuple[str, ...], output: Output, backend: Bac
 
 
 @flavor.command("delete")
-@click.argument("name")
+@click.argument("name", type=NameType("flavor"))
 @backend_options
 def delete(*, name: str, backend: BackendOptions) -> None:
     """Delete a stored flavor. Existing decisions and instances keep their copy."""

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from roost.cli.backend import Api, BackendOptions, backend_options, open_api, show_list, show_object
+from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import Column, ListView, field
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.output.sections import object_lines, table_section
@@ -52,7 +53,7 @@ def list_(*, policy: str | None, output: Output, backend: BackendOptions) -> Non
 
 
 @group.command("show")
-@click.argument("name", metavar="GROUP")
+@click.argument("name", type=NameType("group"), metavar="GROUP")
 @output_options()
 @backend_options
 def show(*, name: str, output: Output, backend: BackendOptions) -> None:
@@ -67,7 +68,7 @@ def show(*, name: str, output: Output, backend: BackendOptions) -> None:
     "--max-server-per-host",
     type=click.IntRange(min=1),
     metavar="N",
-    help="For anti-affinity: maximum of members on a host.  [1]",
+    help="Maximum of members on a host, for the policy anti-affinity.  [1]",
 )
 @click.option("--duplicate", "is_duplicate", is_flag=True, help="Permit a second group with this name.")
 @output_options(can_watch=False)

@@ -9,6 +9,7 @@ import click
 from roost.cli import options
 from roost.cli.backend import BackendOptions, backend_options, open_api, show_list, show_object
 from roost.cli.commands import host_drain
+from roost.cli.complete_name import NameType
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.plain_text import escape_text
 from roost.cli.views.host_sections import HOSTS, host_lines
@@ -20,8 +21,10 @@ def host() -> None:
 
 
 @host.command("list", short_help="List hosts with their state and use.")
-@click.option("--zone", metavar="NAME", help="Only hosts in this availability zone.")
-@click.option("--aggregate", metavar="NAME", help="Only hosts in this aggregate: its name or uuid.")
+@click.option("--zone", type=NameType("zone"), metavar="NAME", help="Only hosts in this availability zone.")
+@click.option(
+    "--aggregate", type=NameType("aggregate"), metavar="NAME", help="Only hosts in this aggregate: its name or uuid."
+)
 @options.exclusive_flags("disabled", ("--disabled", "Only disabled hosts."), ("--enabled", "Only enabled hosts."))
 @options.exclusive_flags("up", ("--up", "Only hosts that are up."), ("--down", "Only hosts that are down."))
 @output_options(HOSTS)
@@ -45,7 +48,7 @@ def list_(
 
 
 @host.command("show")
-@click.argument("name", metavar="HOST")
+@click.argument("name", type=NameType("node"), metavar="HOST")
 @output_options()
 @backend_options
 def show(*, name: str, output: Output, backend: BackendOptions) -> None:
@@ -61,7 +64,7 @@ def show(*, name: str, output: Output, backend: BackendOptions) -> None:
 
 
 @host.command("set", short_help="Disable, enable or force down a service.")
-@click.argument("name", metavar="HOST")
+@click.argument("name", type=NameType("host"), metavar="HOST")
 @options.exclusive_flags("disabled", ("--disable", "Stop new placements."), ("--enable", "Resume new placements."))
 @click.option("--reason", metavar="TEXT", help="Reason for disabling, up to 255 characters.")
 @options.exclusive_flags(
@@ -103,7 +106,9 @@ def set_(
 @click.option(
     "--host", "name", default=socket.gethostname, metavar="NAME", help="Name of the service.  [name of this machine]"
 )
-@click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only this node; repeatable.  [all nodes]")
+@click.option(
+    "--node", "nodes", multiple=True, metavar="NAME", help="Node whose inventory is moved; repeatable.  [all nodes]"
+)
 @click.option(
     "--provider-config",
     type=options.FOLDER,

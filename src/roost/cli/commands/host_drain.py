@@ -7,6 +7,7 @@ import click
 
 from roost.cli import options
 from roost.cli.backend import Api, BackendOptions, backend_options, open_api
+from roost.cli.complete_name import NameType
 from roost.cli.instance.wait import check_served, get_operation, watch_operation
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.plain_text import escape_text
@@ -20,9 +21,14 @@ _REASON = "it is drained"
 
 
 @click.command("drain", short_help="Move all instances off hosts.")
-@click.argument("names", metavar="[HOST]...", nargs=-1)
-@click.option("--aggregate", metavar="NAME", help="Drain all hosts of this aggregate: its name or uuid.")
-@click.option("--zone", metavar="NAME", help="Drain all hosts of this availability zone.")
+@click.argument("names", type=NameType("host"), metavar="[HOST]...", nargs=-1)
+@click.option(
+    "--aggregate",
+    type=NameType("aggregate"),
+    metavar="NAME",
+    help="Drain all hosts of this aggregate: its name or uuid.",
+)
+@click.option("--zone", type=NameType("zone"), metavar="NAME", help="Drain all hosts of this availability zone.")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Print the planned moves, and make none.")
 @click.option(
     "--at-once", type=click.IntRange(1, 100), default=2, metavar="N", help="Number of concurrent moves per host.  [2]"

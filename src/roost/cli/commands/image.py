@@ -3,6 +3,7 @@
 import click
 
 from roost.cli.backend import BackendOptions, backend_options, open_api, parse_pairs, show_list, show_object
+from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import ListView, field
 from roost.cli.output.output_options import Output, output_options
 
@@ -25,7 +26,7 @@ def list_(*, output: Output, backend: BackendOptions) -> None:
 
 
 @image.command("show")
-@click.argument("name")
+@click.argument("name", type=NameType("image"))
 @output_options()
 @backend_options
 def show(*, name: str, output: Output, backend: BackendOptions) -> None:
@@ -34,11 +35,15 @@ def show(*, name: str, output: Output, backend: BackendOptions) -> None:
 
 
 @image.command("set")
-@click.argument("name")
+@click.argument("name", type=NameType("image"))
 @click.option("--id", "image_id", metavar="ID", help="Id of the image in the image service.")
 @click.option("--disk-format", metavar="FORMAT", help="Disk format, like qcow2.")
 @click.option(
-    "--property", "properties", multiple=True, metavar="KEY=VALUE", help="Property, like os_type; repeatable."
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Property of the image, like os_type; repeatable.",
 )
 @output_options(can_watch=False)
 @backend_options
@@ -59,7 +64,7 @@ def set_(
 
 
 @image.command("delete")
-@click.argument("name")
+@click.argument("name", type=NameType("image"))
 @backend_options
 def delete(*, name: str, backend: BackendOptions) -> None:
     """Delete a stored image. Existing instances keep its properties."""

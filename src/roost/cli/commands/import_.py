@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from roost.cli import options
+from roost.cli.connection.token_source import token_options
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.plain_text import escape_text
-from roost.cli.token_source import token_options
 from roost.errors import AuditFailed, BadRequest
 
 if TYPE_CHECKING:
@@ -32,13 +32,15 @@ def import_() -> None:
     "source",
     required=True,
     metavar="URL",
-    help="The Placement: URL of its database or API, or path of its placement.conf.",
+    help="Placement to import: URL of its database or API, or path of its placement.conf.",
 )
-@click.option("--database", metavar="URL", help="Target: PostgreSQL URL, or path of a SQLite file.")
+@click.option("--database", metavar="URL", help="Database to import into: PostgreSQL URL, or path of a SQLite file.")
 @options.config
 @options.data
 @token_options(variable="OS_TOKEN", default=None, about="Token for the API of the source.  [$OS_TOKEN]")
-@click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header for the API; repeatable.")
+@click.option(
+    "--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header of the requests to the API; repeatable."
+)
 @click.option("--dry-run", "is_dry_run", is_flag=True, help="Print the changes, and make none.")
 @output_options(can_watch=False)
 def placement(

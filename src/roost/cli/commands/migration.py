@@ -6,6 +6,7 @@ from typing import Any, get_args
 import click
 
 from roost.cli.backend import Api, BackendOptions, backend_options, show_list, show_object
+from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import Column, ListView, Row, field, time_field
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.output.sections import object_lines
@@ -35,12 +36,20 @@ def migration() -> None:
 
 
 @migration.command("list")
-@click.option("--instance", metavar="INSTANCE", help="Only migrations of this instance: its uuid or name.")
 @click.option(
-    "--status", type=click.Choice(get_args(MigrationStatus)), metavar="STATUS", help="Only this status, like moving."
+    "--instance",
+    type=NameType("instance"),
+    metavar="INSTANCE",
+    help="Only migrations of this instance: its uuid or name.",
 )
-@click.option("--source", metavar="NAME", help="Only migrations from this service.")
-@click.option("--target", metavar="NAME", help="Only migrations to this service.")
+@click.option(
+    "--status",
+    type=click.Choice(get_args(MigrationStatus)),
+    metavar="STATUS",
+    help="Only migrations with this status, like moving.",
+)
+@click.option("--source", type=NameType("host"), metavar="NAME", help="Only migrations from this service.")
+@click.option("--target", type=NameType("host"), metavar="NAME", help="Only migrations to this service.")
 @output_options(_MIGRATIONS)
 @backend_options
 def list_(*, instance: str | None, output: Output, backend: BackendOptions, **filters: str | None) -> None:
@@ -54,7 +63,7 @@ def list_(*, instance: str | None, output: Output, backend: BackendOptions, **fi
 
 
 @migration.command("show")
-@click.argument("uuid")
+@click.argument("uuid", type=NameType("migration"))
 @output_options()
 @backend_options
 def show(*, uuid: str, output: Output, backend: BackendOptions) -> None:

@@ -6,6 +6,7 @@ from typing import get_args
 import click
 
 from roost.cli.backend import Api, BackendOptions, backend_options, open_api, show_list, show_object
+from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import Row
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import find_instance
@@ -19,10 +20,20 @@ def operation() -> None:
 
 
 @operation.command("list", short_help="List operations.")
-@click.option("--all", "is_for_all", is_flag=True, help="Also operations that have ended.")
+@click.option("--all", "is_for_all", is_flag=True, help="List ended operations too.")
 @click.option("--failed", "is_for_failed", is_flag=True, help="Only operations that failed.")
-@click.option("--kind", type=click.Choice(sorted(get_args(Kind))), metavar="KIND", help="Only this kind, like drain.")
-@click.option("--instance", metavar="INSTANCE", help="Only operations on this instance: its uuid or name.")
+@click.option(
+    "--kind",
+    type=click.Choice(sorted(get_args(Kind))),
+    metavar="KIND",
+    help="Only operations of this kind, like drain.",
+)
+@click.option(
+    "--instance",
+    type=NameType("instance"),
+    metavar="INSTANCE",
+    help="Only operations on this instance: its uuid or name.",
+)
 @output_options(OPERATIONS)
 @backend_options
 def list_(
@@ -47,7 +58,7 @@ def list_(
 
 
 @operation.command("show", short_help="Show an operation and its progress.")
-@click.argument("uuid")
+@click.argument("uuid", type=NameType("operation"))
 @output_options()
 @backend_options
 def show(*, uuid: str, output: Output, backend: BackendOptions) -> None:
@@ -61,7 +72,7 @@ def show(*, uuid: str, output: Output, backend: BackendOptions) -> None:
 
 
 @operation.command("cancel", short_help="Cancel a drain.")
-@click.argument("uuid")
+@click.argument("uuid", type=NameType("operation"))
 @output_options(can_watch=False)
 @backend_options
 def cancel(*, uuid: str, output: Output, backend: BackendOptions) -> None:

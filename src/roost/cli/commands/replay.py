@@ -58,11 +58,11 @@ or below --data. Print one table with the figures of all policies.
 @click.option(
     "--mix", default=_DEFAULTS.mix, show_default=True, type=click.Choice(list(MIXES)), help="Mix of requests."
 )
-@click.option("--seeds", metavar="LIST", help="Compare over seeds: a comma-separated list, or N for 1 to N.")
+@click.option("--seeds", metavar="LIST", help="Seeds to compare over: a comma-separated list, or N for 1 to N.")
 @click.option("--config", "configs", type=PATH, multiple=True, help="Settings file, TOML; repeat it to compare.")
 @nova_conf
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of concurrent runs.  [default: one per CPU]")
-@click.option("--results", type=PATH, help="Compare, with results in this folder; finished runs are not repeated.")
+@click.option("--results", type=PATH, help="Folder for the results of a comparison; finished runs are not repeated.")
 @click.option("--plot", type=PATH, metavar="FOLDER", help="Draw plots into this folder, as PNG.")
 @click.option("--data", type=PATH, help="Folder of the database, kept afterwards.  [temporary]")
 @click.option("--memory", "is_in_memory", is_flag=True, help="Keep the database in memory; claims are not durable.")
@@ -70,7 +70,7 @@ or below --data. Print one table with the figures of all policies.
 @output_options(can_watch=False, has_json=False)
 @click.option("--no-departures", is_flag=True, help="Ignore the departures of instances.")
 @click.option("--limit", type=int, help="Replay only the first N requests.")
-@click.option("--chunk", default=CHUNK, show_default=True, help="Events per commit.")
+@click.option("--chunk", default=CHUNK, show_default=True, help="Number of events per commit.")
 def replay(
     *,
     trace: tuple[Path, ...],

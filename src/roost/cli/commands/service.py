@@ -33,8 +33,8 @@ def service() -> None:
 
 
 @service.command("list", short_help="List services with their state.")
-@click.option("--disabled/--enabled", default=None, help="Only disabled, or only enabled services.")
-@click.option("--up/--down", default=None, help="Only services that are up, or down.")
+@click.option("--disabled/--enabled", default=None, help="List only disabled, or only enabled services.")
+@click.option("--up/--down", default=None, help="List only services that are up, or only those that are down.")
 @output_options(_SERVICES)
 @backend_options
 def list_(*, disabled: bool | None, up: bool | None, output: Output, backend: BackendOptions) -> None:

@@ -46,7 +46,7 @@ def create(
     """
     from roost.api.access.authentication import as_toml, new_token
     from roost.api.access.token_edits import add_token
-    from roost.cli.token_source import write_token
+    from roost.cli.connection.token_source import write_token
 
     if name is None:
         if len(hosts) != 1:

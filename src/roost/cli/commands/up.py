@@ -11,7 +11,7 @@ _LISTEN = "127.0.0.1:8780"
 
 @click.command("up", short_help="Serve everything on one port.")
 @server_options(listen=_LISTEN)
-@click.option("--placement", "remote_url", metavar="URL", help="Use the Placement API of another server.")
+@click.option("--placement", "remote_url", metavar="URL", help="URL of the Placement API to use, on another server.")
 @click.option("--no-conductor", is_flag=True, help="Leave operations to `roost conductor`.")
 def up(
     *,

@@ -8,6 +8,7 @@ import msgspec
 from click.core import ParameterSource
 
 from roost.cli.backend import BackendOptions, backend_options, open_api
+from roost.cli.complete_name import NameType
 from roost.cli.output.output_options import Output, format_option, output_options
 from roost.cli.resolve_name import find_decision, find_instance
 from roost.cli.text.moments import parse_moment
@@ -32,12 +33,19 @@ could ever fit. For a granted decision, print the ranking and the multipliers th
 
 
 @click.command("why", help=_HELP, short_help="Explain a stored decision.")
-@click.argument("name", metavar="[NAME]", required=False)
+@click.argument("name", type=NameType("decision"), metavar="[NAME]", required=False)
 @click.option("--replay", "is_replayed", is_flag=True, help="Decide again on the same state, and compare.")
-@click.option("--instance", metavar="INSTANCE", help="List all decisions of this instance instead, newest first.")
+@click.option(
+    "--instance",
+    type=NameType("instance"),
+    metavar="INSTANCE",
+    help="List all decisions of this instance instead, newest first.",
+)
 @click.option("--summary", "is_summary", is_flag=True, help="Summarise refusals by reason and request instead.")
-@click.option("--since", metavar="TIME", help="With --summary: start, like 90m, 12h or 7d ago, or 2026-01-31.")
-@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Rows in text output.")
+@click.option(
+    "--since", metavar="TIME", help="With --summary: only refusals since then, like 90m, 12h or 7d ago, or 2026-01-31."
+)
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Number of rows in text output.")
 @format_option
 @output_options(can_watch=False)
 @backend_options
@@ -108,6 +116,8 @@ def _replay(backend: BackendOptions, name: str, *, top: int, output: Output) -> 
     from roost.cli.text.why_text import replay_text
 
     config, backend = backend.config, msgspec.structs.replace(backend, config=None)
+    if not backend.is_local and backend.url is None:  # Here --config selects no database.
+        backend = msgspec.structs.replace(backend, url=os.environ.get("ROOST_URL") or None)
     nova_conf_source = click.get_current_context().get_parameter_source("nova_conf")
     is_own = config is None and nova_conf_source is not ParameterSource.COMMANDLINE
     settings = None if is_own else settings_of(config, os.environ)

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from roost.cli.backend import Api, BackendOptions, backend_options, open_api, show_list, show_object
+from roost.cli.complete_name import NameType
 from roost.cli.instance import instance_changes, instance_live, instance_moves
 from roost.cli.instance.wait import check_served, parse_flavor, print_operation, run_action, wait_option
 from roost.cli.output.output_options import Output, output_options
@@ -27,20 +28,29 @@ def instance() -> None:
 
 @instance.command("create", short_help="Create instances.")
 @click.argument("name")
-@click.option("--flavor", metavar="FLAVOR", help="Stored flavor, or amounts like vcpus=2,memory_mb=2048.")
-@click.option("--image", metavar="NAME", help="Stored image.")
+@click.option(
+    "--flavor",
+    type=NameType("flavor"),
+    metavar="FLAVOR",
+    help="Name of a stored flavor, or amounts like vcpus=2,memory_mb=2048.",
+)
+@click.option("--image", type=NameType("image"), metavar="NAME", help="Name of a stored image.")
 @click.option(
     "--count", type=click.IntRange(1, 1000), metavar="N", help="Number of instances; all get a host, or none.  [1]"
 )
-@click.option("--group", metavar="GROUP", help="Server group: its name or uuid.")
-@click.option("--zone", metavar="NAME", help="Availability zone.")
-@click.option("--host", metavar="NAME", help="Service to use; filters are skipped.")
+@click.option("--group", type=NameType("group"), metavar="GROUP", help="Server group: its name or uuid.")
+@click.option("--zone", type=NameType("zone"), metavar="NAME", help="Availability zone of the instances.")
+@click.option("--host", type=NameType("host"), metavar="NAME", help="Service to use; filters are skipped.")
 @click.option("--project", metavar="ID", help="Project of the instances.")
 @click.option("--user", metavar="ID", help="User of the instances.")
 @click.option("--request", metavar="FILE", help="JSON file with other fields of the request, as for `roost decide`.")
 @click.option("--strict", "is_strict", is_flag=True, help="Refuse hints without effect and invalid extra specs.")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Print the hosts that would be chosen, and create nothing.")
-@click.option("--check-index", metavar="INDEX", help="Of a dry run: create nothing if the choice has changed since.")
+@click.option(
+    "--check-index",
+    metavar="INDEX",
+    help="Check index that a dry run printed; create nothing if the choice has changed since.",
+)
 @wait_option
 @output_options(can_watch=False)
 @backend_options
@@ -85,9 +95,9 @@ def create(
 
 
 @instance.command("list", short_help="List instances.")
-@click.option("--host", metavar="NAME", help="Only instances on this service.")
+@click.option("--host", type=NameType("host"), metavar="NAME", help="Only instances on this service.")
 @click.option("--project", metavar="ID", help="Only instances of this project.")
-@click.option("--name", metavar="NAME", help="Only instances with this name.")
+@click.option("--name", type=NameType("instance"), metavar="NAME", help="Only instances with this name.")
 @click.option(
     "--status", type=click.Choice(STATUSES), metavar="STATUS", help="Only instances in this status, like DELETED."
 )
@@ -99,7 +109,7 @@ def list_(*, output: Output, backend: BackendOptions, **filters: str | None) -> 
 
 
 @instance.command("show", short_help="Show an instance and its story.")
-@click.argument("name", metavar="INSTANCE")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
 @output_options()
 @backend_options
 def show(*, name: str, output: Output, backend: BackendOptions) -> None:
@@ -113,8 +123,13 @@ def show(*, name: str, output: Output, backend: BackendOptions) -> None:
 
 
 @instance.command("delete", short_help="Delete an instance.")
-@click.argument("name", metavar="INSTANCE")
-@click.option("--force", "is_forced", is_flag=True, help="Release its resources at once.")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
+@click.option(
+    "--force",
+    "is_forced",
+    is_flag=True,
+    help="Release the resources of the instance before its host destroys the guest.",
+)
 @wait_option
 @output_options(can_watch=False)
 @backend_options
@@ -134,7 +149,7 @@ def delete(*, name: str, is_forced: bool, is_waiting: bool, output: Output, back
 
 
 @instance.command("start")
-@click.argument("name", metavar="INSTANCE")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
 @wait_option
 @output_options(can_watch=False)
 @backend_options
@@ -144,7 +159,7 @@ def start(*, name: str, is_waiting: bool, output: Output, backend: BackendOption
 
 
 @instance.command("stop", short_help="Stop an instance.")
-@click.argument("name", metavar="INSTANCE")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
 @wait_option
 @output_options(can_watch=False)
 @backend_options

@@ -3,13 +3,14 @@
 import click
 
 from roost.cli.backend import BackendOptions, backend_options
+from roost.cli.complete_name import NameType
 from roost.cli.instance.wait import run_action, wait_option
 from roost.cli.output.output_options import Output, output_options
 
 
 @click.command("rebuild", short_help="Rebuild the disk of an instance.")
-@click.argument("name", metavar="INSTANCE")
-@click.option("--image", metavar="NAME", help="Stored image.  [the current image]")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
+@click.option("--image", type=NameType("image"), metavar="NAME", help="Name of a stored image.  [the current image]")
 @wait_option
 @output_options(can_watch=False)
 @backend_options
@@ -22,7 +23,7 @@ def rebuild(*, name: str, image: str | None, is_waiting: bool, output: Output, b
 
 
 @click.command("shelve", short_help="Shelve an instance.")
-@click.argument("name", metavar="INSTANCE")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
 @wait_option
 @output_options(can_watch=False)
 @backend_options
@@ -32,7 +33,7 @@ def shelve(*, name: str, is_waiting: bool, output: Output, backend: BackendOptio
 
 
 @click.command("offload", short_help="Offload a shelved instance from its host.")
-@click.argument("name", metavar="INSTANCE")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
 @wait_option
 @output_options(can_watch=False)
 @backend_options
@@ -42,7 +43,7 @@ def offload(*, name: str, is_waiting: bool, output: Output, backend: BackendOpti
 
 
 @click.command("unshelve", short_help="Restore a shelved instance.")
-@click.argument("name", metavar="INSTANCE")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
 @wait_option
 @output_options(can_watch=False)
 @backend_options
@@ -52,7 +53,7 @@ def unshelve(*, name: str, is_waiting: bool, output: Output, backend: BackendOpt
 
 
 @click.command("reboot")
-@click.argument("name", metavar="INSTANCE")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
 @wait_option
 @output_options(can_watch=False)
 @backend_options
@@ -62,7 +63,7 @@ def reboot(*, name: str, is_waiting: bool, output: Output, backend: BackendOptio
 
 
 @click.command("reset", short_help="Reset an instance in ERROR.")
-@click.argument("name", metavar="INSTANCE")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
 @wait_option
 @output_options(can_watch=False)
 @backend_options

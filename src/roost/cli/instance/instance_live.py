@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from roost.cli.backend import Api, BackendOptions, backend_options, open_api
+from roost.cli.complete_name import NameType
 from roost.cli.instance.wait import check_served, run_action, wait_for_operation, wait_option
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.plain_text import escape_text
@@ -14,8 +15,13 @@ from roost.errors import RoostError
 
 
 @click.command("live-migrate", short_help="Migrate a running instance to another host.")
-@click.argument("name", metavar="INSTANCE")
-@click.option("--host", metavar="NAME", help="Target service; filters must accept it.  [chosen by the scheduler]")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
+@click.option(
+    "--host",
+    type=NameType("host"),
+    metavar="NAME",
+    help="Target service; filters must accept it.  [chosen by the scheduler]",
+)
 @wait_option
 @output_options(can_watch=False)
 @backend_options
@@ -25,10 +31,14 @@ def live_migrate(*, name: str, host: str | None, is_waiting: bool, output: Outpu
 
 
 @click.command("evacuate", short_help="Rebuild instances of a failed host elsewhere.")
-@click.argument("name", metavar="INSTANCE", required=False)
-@click.option("--host", metavar="NAME", help="Evacuate all instances of this service.")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE", required=False)
+@click.option("--host", type=NameType("host"), metavar="NAME", help="Evacuate all instances of this service.")
 @click.option(
-    "--to", "target", metavar="NAME", help="Target service; filters must accept it.  [chosen by the scheduler]"
+    "--to",
+    "target",
+    type=NameType("host"),
+    metavar="NAME",
+    help="Target service; filters must accept it.  [chosen by the scheduler]",
 )
 @wait_option
 @output_options(can_watch=False)

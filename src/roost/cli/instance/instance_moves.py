@@ -3,13 +3,14 @@
 import click
 
 from roost.cli.backend import BackendOptions, backend_options
+from roost.cli.complete_name import NameType
 from roost.cli.instance.wait import parse_flavor, run_action, wait_option
 from roost.cli.output.output_options import Output, output_options
 
 
 @click.command("resize", short_help="Resize an instance.")
-@click.argument("name", metavar="INSTANCE")
-@click.argument("flavor", metavar="FLAVOR")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
+@click.argument("flavor", type=NameType("flavor"), metavar="FLAVOR")
 @wait_option
 @output_options(can_watch=False)
 @backend_options
@@ -24,9 +25,14 @@ def resize(*, name: str, flavor: str, is_waiting: bool, output: Output, backend:
 
 
 @click.command("migrate", short_help="Migrate an instance to another host, stopped.")
-@click.argument("name", metavar="INSTANCE")
-@click.option("--host", metavar="NAME", help="Target service; filters must accept it.  [chosen by the scheduler]")
-@click.option("--verify", "is_verified", is_flag=True, help="Wait for confirm or revert afterwards.")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
+@click.option(
+    "--host",
+    type=NameType("host"),
+    metavar="NAME",
+    help="Target service; filters must accept it.  [chosen by the scheduler]",
+)
+@click.option("--verify", "is_verified", is_flag=True, help="Wait for `confirm` or `revert` after the migration.")
 @wait_option
 @output_options(can_watch=False)
 @backend_options
@@ -39,7 +45,7 @@ def migrate(
 
 
 @click.command("confirm", short_help="Confirm a resize or migration.")
-@click.argument("name", metavar="INSTANCE")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
 @wait_option
 @output_options(can_watch=False)
 @backend_options
@@ -49,8 +55,8 @@ def confirm(*, name: str, is_waiting: bool, output: Output, backend: BackendOpti
 
 
 @click.command("revert", short_help="Revert a resize or migration.")
-@click.argument("name", metavar="INSTANCE")
-@click.option("--lost", "is_lost", is_flag=True, help="The current host has failed for good.")
+@click.argument("name", type=NameType("instance"), metavar="INSTANCE")
+@click.option("--lost", "is_lost", is_flag=True, help="Revert although the current host has failed for good.")
 @wait_option
 @output_options(can_watch=False)
 @backend_options

@@ -28,6 +28,7 @@ _EXAMPLES = {
         "roost instance create web --flavor vcpus=2,memory_mb=2048 --dry-run",
     ),
     "instance list": ("roost instance list --host host-7", "roost instance list --status ERROR"),
+    "login": ("roost login --profile prod --url https://roost-1:8780",),
     "operation list": ("roost operation list --failed",),
     "replay": (
         "roost replay --generate --data trial",

@@ -98,7 +98,7 @@ def test_server_without_a_reader_process_refuses_an_audit(folder, run):
 
 
 def test_absent_server_is_an_error_with_advice(run, monkeypatch):
-    monkeypatch.setattr("roost.cli.backend._URL", "http://127.0.0.1:1")
+    monkeypatch.setattr("roost.cli.backend.DEFAULT_URL", "http://127.0.0.1:1")
     monkeypatch.delenv("ROOST_URL", raising=False)
     for words in (("audit",), ("capacity", "--flavor", "vcpus=1"), ("fleet", "export"), ("why", "last")):
         code, _, error = run(*words)

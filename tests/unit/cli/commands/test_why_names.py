@@ -96,6 +96,15 @@ def test_unknown_name_is_refused(why):
     assert why("last") == (4, "", "roost: no such decision: last\n")
 
 
+def test_settings_of_a_replay_leave_the_server_of_the_environment(server, run, monkeypatch, tmp_path):
+    server.ask("POST", "/v1/decisions", {"flavor": {"vcpus": 1}}, headers={"x-auth-token": "admin"})
+    settings = tmp_path / "policy.toml"
+    settings.write_text("[scheduler]\nmax_attempts = 1\n", encoding="utf-8")
+    monkeypatch.setenv("ROOST_URL", server.address)
+    code, output, error = run("why", "last", "--replay", "--config", settings)
+    assert (code, error, output.splitlines()[1]) == (0, "", "the replay differs in: alternates")
+
+
 def test_summary_and_settings_of_a_replay_work_on_a_server(server, why, tmp_path):
     body = {"flavor": {"name": "huge", "vcpus": 99}}
     for _ in range(2):

@@ -35,7 +35,7 @@ def token_options(
     def add_options(command: Command) -> Command:
         @wraps(command)
         def run(*arguments: Any, token: str | None, token_file: Path | None, **more: Any) -> Any:
-            token_text = _find_token(token, token_file, variable=variable)
+            token_text = find_token(token, token_file, variable=variable)
             return command(*arguments, token=default if token_text is None else token_text, **more)
 
         file = click.option("--token-file", type=PATH, metavar="FILE", help="File that contains the token.")
@@ -45,7 +45,13 @@ def token_options(
     return add_options
 
 
-def _find_token(text: str | None, path: Path | None, *, variable: str) -> str | None:
+def find_token(text: str | None, path: Path | None, *, variable: str = "ROOST_TOKEN") -> str | None:
+    """Return the token of the options, else of the environment; None: neither has one.
+
+    Raises:
+        click.UsageError: both options are given.
+        BadRequest: the file cannot be read, or is not one token.
+    """
     if text is not None and path is not None:
         raise click.UsageError("--token and --token-file cannot be combined")
     if text is not None:
