@@ -13,7 +13,7 @@ from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.plain_text import escape_text
 from roost.cli.text.progress import progress_bar
 from roost.cli.views.operation_view import DRAINED, PLANNED_MOVES, stay_advice
-from roost.errors import NotFound, RoostError
+from roost.errors import Conflict, NotFound, RoostError
 
 # Seconds of one long poll of the oldest drain; the others are polled in between.
 _POLL_S = "1"
@@ -113,17 +113,25 @@ def _drain_one(api: Api, host: str, body: Mapping[str, object], *, output: Outpu
 
 
 def _plan_all(api: Api, hosts: Sequence[str], body: Mapping[str, object]) -> list[dict[str, Any]]:
-    """Plan the drain of each host, as if it were the only one."""
-    results = []
-    for host in hosts:
+    """Plan the drains of all hosts, one after the other; return a result for each, in order."""
+    plan, problems = None, {}
+    for at, host in enumerate(hosts):
         try:
-            plan = api.request("POST", "hosts", host, "drain", body=body)
-        except RoostError as error:
-            results.append({"host": host, "plan": None, "problem": str(error)})
+            plan = api.request("POST", "hosts", host, "drain", body={**body, "with_hosts": hosts[at + 1 :]})
+            break
+        except (NotFound, Conflict) as error:  # Only the drains of the further hosts are planned.
+            problems[host] = str(error)
+    if plan is not None:
+        problems |= plan["problems"]
+    results: list[dict[str, Any]] = []
+    for host in hosts:
+        if plan is None or host in problems:
+            results.append({"host": host, "plan": None, "problem": problems[host]})
             continue
-        staying = sum(not each["how"] for each in plan["moves"])
-        problem = f"{staying:,} of {len(plan['moves']):,} instances would stay on {host}" if staying else ""
-        results.append({"host": host, "plan": plan, "problem": problem})
+        moves = [each for each in plan["moves"] if each["source"].lower() == host.lower()]
+        staying = sum(not each["how"] for each in moves)
+        problem = f"{staying:,} of {len(moves):,} instances would stay on {host}" if staying else ""
+        results.append({"host": host, "plan": {"host": host, "moves": moves}, "problem": problem})
     return results
 
 
@@ -212,14 +220,17 @@ def _plan_lines(plan: Mapping[str, Any]) -> list[str]:
 
 
 def _result_lines(results: Sequence[Mapping[str, Any]], *, is_dry: bool) -> list[str]:
-    """Return the lines of several drains or plans, one section per host."""
+    """Return the lines of several drains or plans: one section per host, and the total."""
     lines: list[str] = []
+    gone = stayed = 0
     for result in results:
         document = result["plan" if is_dry else "operation"]
         outcome = "all instances would go" if is_dry else "drained"
         lines += [escape_text(f"{result['host']}: {result['problem'] or outcome}"), ""]
         if document is not None:
             lines += [*(_plan_lines(document) if is_dry else _lines(document)), ""]
-    if is_dry:
-        return [*lines, "each host is planned as if it were the only one: instances may move to the other hosts"]
-    return lines[:-1]
+            count = len(document["moves" if is_dry else "instances"])
+            remaining = sum(not each["how"] for each in document["moves"]) if is_dry else len(_remaining(document))
+            gone, stayed = gone + count - remaining, stayed + remaining
+    words = ("would go", "would stay") if is_dry else ("gone", "stayed")
+    return [*lines, f"in total: {gone:,} {words[0]}, {stayed:,} {words[1]}"]

@@ -69,7 +69,12 @@ def instances_of(reader: WorkReader, host: str) -> list[StatusRow]:
 
 
 def rehearse_drain(
-    documents: Documents, statuses: Sequence[StatusRow], *, migrations: Sequence[str], at_once: int
+    documents: Documents,
+    statuses: Sequence[StatusRow],
+    *,
+    migrations: Sequence[str],
+    at_once: int,
+    ignored_hosts: Sequence[str] = (),
 ) -> list[Request | Departure]:
     """Return the acts of the scheduler, in order, to move these instances off their host.
 
@@ -78,12 +83,14 @@ def rehearse_drain(
 
     Args:
         migrations: the uuid of a migration for each instance.
+        ignored_hosts: services that are drained, too, and take no instance.
     """
     acts: list[Request | Departure] = []
     for at, (status, migration) in enumerate(zip(statuses, migrations, strict=True)):
         if at >= at_once:
             acts.append(Departure(instance_uuids=(migrations[at - at_once],)))
-        acts.append(drain_request(documents, status, migration_uuid=migration))
+        request = drain_request(documents, status, migration_uuid=migration)
+        acts.append(msgspec.structs.replace(request, ignore_hosts=(*request.ignore_hosts, *ignored_hosts)))
     return acts
 
 

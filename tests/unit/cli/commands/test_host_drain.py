@@ -36,7 +36,7 @@ def test_hosts_of_an_aggregate_are_disabled_and_then_drained(command):
     command("aggregate", "set", "rack", "--join", "host-0", "--join", "host-1")
     code, output, _ = command("host", "drain", "HOST-0", "--aggregate", "rack", "--dry-run")
     assert code == 0
-    assert output.splitlines()[-1].startswith("each host is planned as if it were the only one")
+    assert output.splitlines()[-1] == "in total: 2 would go, 0 would stay"
     code, output, _ = command("drain", "--zone", "east", "--hosts-at-once", "2", "--json")
     results = json.loads(output)
     assert (code, [each["host"] for each in results]) == (0, ["host-0", "host-1"])
@@ -45,6 +45,26 @@ def test_hosts_of_an_aggregate_are_disabled_and_then_drained(command):
     assert hosts_of(command) == {"web": "host-2", "db": "host-2"}
     services = json.loads(command("service", "list", "--disabled", "--json")[1])
     assert {each["host"] for each in services} == {"host-0", "host-1"}
+
+
+@pytest.mark.usefixtures("instances")
+def test_plan_of_several_hosts_agrees_with_their_drain(command):
+    command("group", "create", "apart", "--policy", "anti-affinity")
+    for name, host in (("one", "host-0"), ("two", "host-2")):
+        create = ("instance", "create", name, *SMALL, "--group", "apart", "--host", host, "--wait")
+        assert command(*create)[0] == 0
+    code, output, error = command("drain", "host-0", "host-1", "none", "--dry-run", "--json")
+    planned = json.loads(output)
+    # On host-2 there is room for one instance only, and "one" must not join "two".
+    assert (code, error) == (1, "roost: 3 of 3 hosts were not drained\n")
+    assert planned[2] == {"host": "none", "plan": None, "problem": "no such host: none"}
+    moves = {each["name"]: each["host"] for result in planned[:2] for each in result["plan"]["moves"]}
+    assert moves == {"web": "host-2", "one": "", "db": ""}
+    text = command("drain", "host-0", "host-1", "--dry-run")[1].splitlines()
+    command("drain", "host-0", "host-1")
+    left = {name: host for name, host in hosts_of(command).items() if host in {"host-0", "host-1"}}
+    assert left.keys() == {name for name, host in moves.items() if not host}
+    assert text[-1] == f"in total: {3 - len(left)} would go, {len(left)} would stay"
 
 
 @pytest.mark.usefixtures("instances")
@@ -57,6 +77,7 @@ def test_instance_without_a_target_gets_a_remedy(command):
     assert any(line.startswith("none: no such ") for line in lines)
     for name in ("web", "db"):
         assert any(line.startswith(f"{name}: `roost why {name}` explains") for line in lines)
+    assert "in total: 0 gone, 2 stayed" in lines
     assert lines[-1] == "host-1 gets no new instances until `roost host set host-1 --enable`"
     assert "refused: " in command("why", "web")[1]
 

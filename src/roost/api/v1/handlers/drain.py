@@ -5,13 +5,15 @@ from roost.api.v1.accepted_response import respond_accepted, respond_with_locati
 from roost.api.v1.call import Call, json_response, plan_response
 from roost.api.v1.idempotency import check_same, operation_uuid
 from roost.api.v1.schemas.drain import DrainBody, DrainPlan, PlannedMove
+from roost.api.v1.wire.decode_body import field_problem
 from roost.conductor.intake import accept_drain
 from roost.conductor.intake.accept_drain import DrainMethod, How, drain_method
 from roost.conductor.operation.step import body_of
-from roost.errors import Conflict, NoValidHost
+from roost.errors import Conflict, NotFound, NoValidHost
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure
 from roost.model.names import derive_uuid, uuid_text
+from roost.model.request import Request
 from roost.model.work.change_memory import Drain
 from roost.model.work.work_rows import OperationRow, StatusRow
 from roost.placement.write_plan import Plan
@@ -20,9 +22,9 @@ from roost.placement.write_plan import Plan
 def drain(call: Call) -> Response | Plan[Response]:
     """Move all instances of a host elsewhere, or plan the moves.
 
-    Returns the operation (202); in a dry run, the planned moves (200). Fails with 404 for an unknown host; with 409 for
-    a host with another drain or a silent agent, or a server with a remote Placement; with 403 for a host outside the
-    token's bounds.
+    Returns the operation (202); in a dry run, the planned moves (200), also those of ``with_hosts``. Fails with 404 for
+    an unknown host; with 409 for a host with another drain or a silent agent, or a server with a remote Placement; with
+    403 for a host outside the token's bounds.
     """
     body = call.body
     assert isinstance(body, DrainBody)
@@ -34,6 +36,8 @@ def drain(call: Call) -> Response | Plan[Response]:
     reader = call.agents.reader(call.current)
     if body.dry_run:
         return json_response(_plan(call, body))
+    if body.with_hosts:
+        raise field_problem("$.with_hosts", "is for a dry run only: send a request for each host")
     uuid = operation_uuid(call)
     call.note(at_once=f"{body.at_once}", disable="true" if body.disable else "false")
     previous = reader.operation_by_uuid(uuid)
@@ -74,21 +78,44 @@ def _is_same(previous: OperationRow, host: str, *, at_once: int) -> bool:
 
 
 def _plan(call: Call, body: DrainBody) -> DrainPlan:
+    """Plan the drains of a host and of further ones, one after the other."""
     reader = call.agents.reader(call.current)
-    host = accept_drain.service_of(call.current, reader, call.parameter("host"))
-    methods = [(status, drain_method(status)) for status in accept_drain.instances_of(reader, host)]
-    movable = [status for status, method in methods if method.how not in {None, "offload"}]
-    migrations = [derive_uuid("migration", "dry run", uuid_text(status.uuid)) for status in movable]
-    acts = accept_drain.rehearse_drain(
-        call.current.store.document, movable, migrations=migrations, at_once=body.at_once
+    hosts, problems = [accept_drain.service_of(call.current, reader, call.parameter("host"))], {}
+    for name in body.with_hosts:
+        call.check_host(name)
+        try:
+            hosts.append(accept_drain.service_of(call.current, reader, name))
+        except (NotFound, Conflict) as error:
+            problems[name] = str(error)
+    acts: list[Request | Departure] = []
+    moves: list[tuple[str, StatusRow, DrainMethod]] = []
+    decided: list[tuple[int, StatusRow]] = []  # position in the acts
+    for host in dict.fromkeys(hosts):
+        methods = [(status, drain_method(status)) for status in accept_drain.instances_of(reader, host)]
+        moves += [(host, *each) for each in methods]
+        movable = [status for status, method in methods if method.how not in {None, "offload"}]
+        migrations = [derive_uuid("migration", "dry run", uuid_text(status.uuid)) for status in movable]
+        drained = accept_drain.rehearse_drain(
+            call.current.store.document,
+            movable,
+            migrations=migrations,
+            at_once=body.at_once,
+            ignored_hosts=hosts if body.disable else (),
+        )
+        positions = (len(acts) + at for at, act in enumerate(drained) if not isinstance(act, Departure))
+        decided += zip(positions, movable, strict=True)
+        # The drain of the next host begins when these moves have released their old allocations.
+        acts += [*drained, *(Departure(instance_uuids=(each,)) for each in migrations[-body.at_once :])]
+    results = list(call.product.outcomes(acts, dry_run=True))
+    decisions = {status.uuid: results[at] for at, status in decided}
+    return DrainPlan(
+        host=hosts[0],
+        moves=[_move(status, method, decisions.get(status.uuid), source=host) for host, status, method in moves],
+        problems=problems,
     )
-    results = call.product.outcomes(acts, dry_run=True)
-    move_results = [result for act, result in zip(acts, results, strict=True) if not isinstance(act, Departure)]
-    decisions = {status.uuid: result for status, result in zip(movable, move_results, strict=True)}
-    return DrainPlan(host=host, moves=[_move(status, method, decisions.get(status.uuid)) for status, method in methods])
 
 
-def _move(status: StatusRow, method: DrainMethod, result: object) -> PlannedMove:
+def _move(status: StatusRow, method: DrainMethod, result: object, *, source: str) -> PlannedMove:
     how: How | None = method.how
     host, problem = "", method.problem
     if isinstance(result, Decision) and result.is_granted:
@@ -96,5 +123,11 @@ def _move(status: StatusRow, method: DrainMethod, result: object) -> PlannedMove
     elif result is not None:
         how, problem = None, str(NoValidHost(result.reason) if isinstance(result, Decision) else result)
     return PlannedMove(
-        uuid=uuid_text(status.uuid), name=status.name, status=status.status, how=how or "", host=host, problem=problem
+        uuid=uuid_text(status.uuid),
+        name=status.name,
+        status=status.status,
+        source=source,
+        how=how or "",
+        host=host,
+        problem=problem,
     )
