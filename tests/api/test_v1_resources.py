@@ -252,7 +252,55 @@ def test_group_lists_its_members(own):
     assert own.get("/groups?name=apart&policy=anti-affinity").json["groups"] == [{**apart, "member_count": 2}]
     assert own.get("/groups?policy=affinity").json["groups"] == []
     assert own.post("/groups", {"name": "b", "policy": "affinity", "uuid": apart["uuid"]}).status == 409
-    assert own.delete(f"/groups/{apart['uuid']}").status == 405
+
+
+def test_group_is_deleted_when_it_has_no_instances(own):
+    apart = create(own, "/groups", {"name": "apart", "policy": "anti-affinity"})
+    path, body = f"/groups/{apart['uuid']}", {**SMALL, "group": "apart"}
+    picks = create(own, "/decisions", {**body, "count": 2})["picks"]
+    for pick, count in zip(picks, ("2 instances", "1 instance"), strict=True):
+        refused = own.delete(path)
+        problem = f"server group {apart['uuid']} has {count}: delete them first"
+        assert (refused.status, refused.json["detail"]) == (409, problem)
+        assert own.delete(f"/instances/{pick['instance_uuid']}").status in {202, 204}
+    assert own.delete(path).status == 204
+    assert [own.get(path).status, own.delete(path).status] == [404, 404]
+    assert own.get("/groups").json["groups"] == []
+    assert own.get("/fleet").json["server_groups"] == []
+    for refused in (own.post("/decisions", body), own.post("/instances", {**body, "name": "late"})):
+        assert (refused.status, refused.json["field"]) == (400, "$.group")
+    by_hint = own.post("/decisions", {**SMALL, "hints": {"group": apart["uuid"]}})
+    assert (by_hint.status, by_hint.json["detail"]) == (404, f"no such server group: {apart['uuid']}")
+    again = create(own, "/groups", {"name": "apart", "policy": "affinity", "uuid": apart["uuid"]})
+    assert (again["uuid"], again["policy"]) == (apart["uuid"], "affinity")
+    both = create(own, "/decisions", {**body, "count": 2})["picks"]
+    assert both[0]["host"] == both[1]["host"]
+
+
+def test_group_of_an_instance_that_awaits_its_host_is_not_deleted(own):
+    apart = create(own, "/groups", {"name": "apart", "policy": "anti-affinity"})
+    other = create(own, "/groups", {"name": "other", "policy": "affinity"})
+    assert own.post("/instances", {**SMALL, "group": "apart", "name": "one", "count": 2}).status == 202
+    refused = own.delete(f"/groups/{apart['uuid']}")
+    assert (refused.status, refused.json["detail"].split(": ")[0]) == (
+        409,
+        f"server group {apart['uuid']} has 2 instances",
+    )
+    assert own.delete(f"/groups/{other['uuid']}").status == 204
+
+
+def test_decision_of_a_deleted_group_is_shown_and_replayed(own):
+    apart = create(own, "/groups", {"name": "apart", "policy": "anti-affinity"})
+    granted = create(own, "/decisions", {**SMALL, "count": 2, "group": "apart"})
+    refused = create(own, "/decisions", {**SMALL, "count": 9, "group": "apart"})
+    for pick in granted["picks"]:
+        own.delete(f"/instances/{pick['instance_uuid']}")
+    assert own.delete(f"/groups/{apart['uuid']}").status == 204
+    for decision in (granted, refused):
+        path = f"/decisions/{decision['uuid']}"
+        assert own.get(path).json == decision
+        assert own.post(f"{path}/replay", {}).json["is_same"]
+        assert own.get(f"{path}/why").status == 200
 
 
 @pytest.mark.parametrize(
@@ -306,7 +354,7 @@ def test_flavor_is_stored_replaced_used_and_deleted(own):
     create(own, "/decisions", {"flavor": {"name": "small", "vcpus": 1}})
     assert own.get("/capacity?flavor=small").json["count"] == 2
     assert [own.delete("/flavors/small").status for _ in range(2)] == [204, 404]
-    assert (own.get("/flavors/small").status, own.get("/flavors").json) == (404, {"flavors": [], "shapes": []})
+    assert (own.get("/flavors/small").status, own.get("/flavors").json) == (404, {"flavors": []})
     assert own.put("/flavors/small", {"vcpus": 1}).json["vcpus"] == 1
 
 

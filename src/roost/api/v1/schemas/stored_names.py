@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from roost.model.documents.request_document import ImageEntry, RequestDocument
 from roost.model.flavor import Flavor
@@ -20,9 +20,9 @@ class FlavorsList(msgspec.Struct, frozen=True, kw_only=True):
 
     flavors: list[Flavor]
     shapes: Annotated[
-        list[RequestDocument],
+        list[RequestDocument] | UnsetType,
         Meta(description="With ``requested``: the different requests, without hosts, hints and projects."),
-    ] = []
+    ] = UNSET
 
 
 class ShownImage(ImageEntry, frozen=True, kw_only=True):
