@@ -58,6 +58,7 @@ def test_each_kind_of_resource_leaves_a_record(own):
     own.delete("/flavors/f", headers=BOB)
     own.put("/images/i", {"properties": {}}, headers=BOB)
     group = own.post("/groups", {"name": "g", "policy": "affinity"}, headers=BOB).json["uuid"]
+    own.delete(f"/groups/{group}", headers=ALICE)
     assert acts(reversed(changes(own))) == [
         ("alice", "aggregate.create", aggregate),
         ("alice", "host.join_aggregate", "host-0"),
@@ -69,6 +70,7 @@ def test_each_kind_of_resource_leaves_a_record(own):
         ("bob", "flavor.delete", "f"),
         ("bob", "image.create", "i"),
         ("bob", "group.create", group),
+        ("alice", "group.delete", group),
     ]
     joined = changes(own, "?object=host-0")[-1]
     assert joined["details"] == {"aggregate": aggregate, "name": "rack"}

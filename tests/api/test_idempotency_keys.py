@@ -153,6 +153,30 @@ def test_replay_resolves_names_as_in_the_first_request(api_factory, path, is_sto
             assert (refused.status, refused.json["detail"]) == (422, KEY_CONFLICT), other
 
 
+@pytest.mark.parametrize("path", ["/instances", "/decisions"])
+@pytest.mark.parametrize("is_created_again", [True, False])
+def test_replay_works_after_its_group_was_deleted(api_factory, path, is_created_again):
+    name = {"name": "web"} if path == "/instances" else {}
+    group = {"name": "near", "policy": "affinity"}
+    with api_factory() as own:
+        group_uuid = own.post("/groups", group).json["uuid"]
+        body = {"flavor": "small", "group": "near", **name}
+        first = own.post(path, body, headers=KEY)
+        if path == "/instances":
+            set_status(own, first.json["instances"][0], status="DELETED")
+        else:
+            own.delete(f"/instances/{first.json['picks'][0]['instance_uuid']}")
+        assert own.delete(f"/groups/{group_uuid}").status == 204
+        if is_created_again:
+            own.post("/groups", group)
+    for spelling in ("near", group_uuid):
+        with api_factory() as own:
+            again = own.post(path, {**body, "group": spelling}, headers=KEY)
+            assert (again.status, again.json) == (first.status, first.json), spelling
+            assert own.post(path, {**body, "count": 2}, headers=KEY).status == 422
+            assert own.post(path, {**body, "group": None}, headers=KEY).status == 422
+
+
 def test_replayed_decision_ignores_newer_instances_with_its_uuids(api_factory):
     body = {"flavor": {"name": "own", **SIZE}, "instance_uuids": ["00000000-0000-4000-8000-000000000000"]}
     with api_factory() as own:

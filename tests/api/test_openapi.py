@@ -146,6 +146,7 @@ REQUESTS = {
     ("/groups", "POST"): ("/groups", {"name": "web", "policy": "affinity", "uuid": RACK}),
     ("/groups", "GET"): ("/groups", None),
     ("/groups/{uuid}", "GET"): (f"/groups/{RACK}", None),
+    ("/groups/{uuid}", "DELETE"): (f"/groups/{RACK}", None),
     ("/agents/{host}", "PUT"): ("/agents/host-0", {"run": RACK, "driver": "fake", "nodes": []}),
     ("/agents/{host}/nodes/{node}", "PUT"): ("/agents/host-0/nodes/host-0", {"host_ip": "10.0.0.1"}),
     ("/agents/{host}/standings", "POST"): ("/agents/host-0/standings", {"instances": [RACK]}),

@@ -98,6 +98,7 @@ def test_a_sound_database_has_no_findings(database):
         ("group", ["UPDATE instance SET host_id = 1 WHERE consumer_id = 2"]),
         ("group", ["UPDATE instance SET host_id = 3 WHERE consumer_id = 4"]),
         ("group", ["UPDATE instance SET host_id = 3 WHERE consumer_id = 6"]),
+        ("missing group", ["DELETE FROM server_group WHERE id = 1"]),
         ("generation", ["UPDATE inventory SET used = 1 WHERE id = 65536"]),
         ("generation", ["DELETE FROM inventory WHERE id = 65536"]),
         ("generation", ["UPDATE consumer SET generation = 0 WHERE id = 1"]),

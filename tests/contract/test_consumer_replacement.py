@@ -8,6 +8,7 @@ from roost.model.writes import (
     InstanceRow,
     InventoryRow,
     Place,
+    PutGroup,
     PutInventories,
     Release,
 )
@@ -24,6 +25,7 @@ from tests.contract.stores import (
     provider,
     release,
     state,
+    uuid_of,
 )
 
 
@@ -99,6 +101,7 @@ def test_replacement_before_the_release_is_a_duplicate(small_store: Store) -> No
 
 def test_slots_and_instances_are_carried_over(small_store: Store) -> None:
     seat = Place(1, 7, 0, 1, 1)
+    assert commit(small_store, item(PutGroup(1, uuid_of("group"), "g", "anti-affinity", 1))) == [""]
     old = claim(1, (inventory(1), 4), places=[seat])
     new = successor(old, 10, (inventory(1), 4), (inventory(2), 1), places=[seat])
     assert commit(small_store, item(old)) == [""]

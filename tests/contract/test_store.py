@@ -39,6 +39,8 @@ from tests.contract.stores import (
     uuid_of,
 )
 
+GROUP = PutGroup(1, uuid_of("group"), "g", "anti-affinity", 1)
+
 
 def test_a_new_store_is_empty(store: Store) -> None:
     loaded = store.load()
@@ -62,7 +64,7 @@ def test_load_returns_all_committed_rows(world: World) -> None:
         PutTraits(7, 1, [1]),
         PutMembership(7, 2, [1]),
         host(7, rack="r1"),
-        PutGroup(1, uuid_of("group"), "g", "anti-affinity", 1),
+        GROUP,
         claim(1, (inventory(7), 2), places=[Place(1, 7, 0, 1, 1)]),
     )
     assert commit(store, item(*writes)) == [""]
@@ -229,6 +231,7 @@ def test_places_are_limited_and_have_one_holder(small_store: Store) -> None:
     def seat(number: int, *, holder: int = 0, limit: int = 2) -> Claim:
         return claim(number, (inventory(1), 1), places=[Place(1, 5, holder, 1, limit)])
 
+    assert commit(small_store, item(GROUP)) == [""]
     assert commit(small_store, item(seat(1, limit=0))) == ["place"]
     assert commit(small_store, item(seat(1)), item(seat(2)), item(seat(3))) == ["", "", "place"]
     assert commit(small_store, item(seat(3))) == ["place"]

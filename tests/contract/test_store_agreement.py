@@ -14,6 +14,7 @@ from roost.model.work.work_rows import EventRow, Put
 from roost.model.writes import (
     Claim,
     ConsumerRow,
+    DropGroup,
     DropProvider,
     DropSymbol,
     InstanceRow,
@@ -157,6 +158,7 @@ def histories(draw):
         st.builds(PutDocument, numbers, st.just("flavor"), st.sampled_from([b"a", b"b"]), st.just(b"body")),
         st.builds(PutAggregate, numbers, st.builds(uuid_of, few), st.just("a"), st.just({"k": "v"}), few),
         st.builds(PutGroup, numbers, st.builds(uuid_of, few), st.just("g"), st.just("affinity"), st.just(1)),
+        st.builds(DropGroup, numbers),
         st.builds(lambda number, on, version: host(number, provider_id=on, version=version), numbers, numbers, few),
     )
     for _ in range(draw(st.integers(1, 4))):
@@ -209,6 +211,7 @@ _START = [
     )
     for number in (1, 2, 3)
 ]
+_START.append(Item(tuple(PutGroup(number, uuid_of(number), "g", "affinity", 1) for number in (1, 2))))
 
 
 class Stores:
@@ -269,5 +272,5 @@ def _compare(stores, history):
 
 
 # An inventory may shrink below its usage, and its units may change. The histories also give places to
-# consumers without instances and to groups without rows, and they rarely name classes and traits.
+# consumers without instances, and they rarely name classes and traits.
 ALLOWED_FINDINGS = {"capacity", "units", "place", "group", "empty consumer", "nameless class", "nameless trait"}

@@ -4,7 +4,7 @@
 ``host_writes``: writes that change the facts of hosts.
 ``host_reports``: writes of agents' reports on their nodes.
 ``aggregate_writes``: writes of aggregates and their members.
-``group_writes``: writes that create server groups.
+``group_writes``: writes that create and delete server groups.
 ``stored_documents``: stored flavors and images.
 ``requested_shapes``: the shapes of stored requests.
 ``name_rules``: checks of names and uuids.

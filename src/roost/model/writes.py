@@ -158,6 +158,12 @@ class PutGroup(msgspec.Struct, frozen=True, array_like=True, tag="group"):
     max_server_per_host: int
 
 
+class DropGroup(msgspec.Struct, frozen=True, array_like=True, tag="drop_group"):
+    """Delete a server group without instances. Its number is never reused."""
+
+    id: int
+
+
 class PutDocument(msgspec.Struct, frozen=True, array_like=True, tag="document"):
     """Store a flavor, image, request or settings once, under its fingerprint."""
 
@@ -229,6 +235,12 @@ class Claim(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
     instances: list[InstanceRow] = []
     places: list[Place] = []
 
+    @property
+    def group_ids(self) -> set[int]:
+        """The server groups of its instances and places; the commit refuses the claim if one is missing."""
+        groups = {instance.group_id for instance in self.instances if instance.group_id}
+        return groups.union([place.group_id for place in self.places])
+
 
 class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):
     """Release all allocations of consumers, and delete them with their instances.
@@ -257,6 +269,7 @@ Write = (
     | PutAggregate
     | PutHost
     | PutGroup
+    | DropGroup
     | PutDocument
     | PutTask
     | Claim

@@ -121,6 +121,13 @@ _CHECKS = (
         "{3} instances without a place",
     ),
     Check(
+        "missing group",
+        """SELECT i.consumer_id, i.group_id FROM instance i LEFT JOIN server_group g ON g.id = i.group_id
+           WHERE i.group_id <> 0 AND g.id IS NULL""",
+        "instance of consumer {0}",
+        "its server group {1} does not exist",
+    ),
+    Check(
         "group",
         """SELECT i.group_id, i.host_id, count(*), max(g.max_server_per_host) FROM instance i
            JOIN server_group g ON g.id = i.group_id WHERE g.policy = 'anti-affinity'

@@ -63,6 +63,8 @@ class History:
             self.claim,
             self.release,
             self.drop,
+            self.group,
+            self.drop_group,
         )
         return self.random.choice(kinds)()
 
@@ -159,7 +161,9 @@ class History:
             hosts = [row for row in range(len(state.hosts)) if state.hosts.alive.view[row]]
             if hosts and random.random() < 0.5:
                 host_id = state.hosts.ids[random.choice(hosts)]
-                place = random.choice((None, (1, host_id, 0), (2, 0, 1)))
+                groups = state.groups.values()
+                rules = [(each.id, *((0, 1) if each.policy == "affinity" else (host_id, 0))) for each in groups]
+                place = random.choice([None, *rules])
                 group_id, scope, holder = place or (0, 0, 0)
                 instances.append(
                     model_writes.InstanceRow(
@@ -197,6 +201,18 @@ class History:
         if host_row is not None and self.state.hosts.columns["num_instances"].view[host_row]:
             return None
         return model_writes.DropProvider(self.state.providers.ids[row])
+
+    def group(self) -> model_writes.Write | None:
+        """Create a server group, if there are few."""
+        if len(self.state.groups) > 2:
+            return None
+        number, policy = 10_000 + self.number(), self.random.choice(("affinity", "anti-affinity"))
+        return model_writes.PutGroup(number, uuid_of(f"group-{number}").bytes, f"g{number}", policy, 1)
+
+    def drop_group(self) -> model_writes.Write | None:
+        """Delete a server group without members."""
+        empty = [group.id for group in self.state.groups.values() if not group.members]
+        return model_writes.DropGroup(self.random.choice(empty)) if empty else None
 
 
 def check_state(state: State) -> None:
@@ -280,6 +296,7 @@ def _check_hosts(state: State) -> None:
 
 
 def _check_groups(state: State) -> None:
+    assert {group.uuid: group for group in state.groups.values()} == state.groups_by_uuid
     instances = [holder.instance for holder in state.holders_by_id.values() if holder.instance is not None]
     for host_row, host_id in enumerate(state.hosts.ids):
         here = [instance for instance in instances if instance.host_id == host_id]

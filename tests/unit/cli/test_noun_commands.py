@@ -136,6 +136,14 @@ def test_second_group_of_one_name_needs_an_option(command):
     }
 
 
+def test_group_is_deleted_by_name_or_uuid(command):
+    for word in ("name", "uuid"):
+        created = json.loads(command("group", "create", "web", "--policy", "affinity", "--json"))
+        assert command("group", "delete", created[word]) == ""
+        assert command("group", "list", "--json") == "[]\n"
+    assert command("group", "delete", "web", code=4) == "roost: no such server group: web\n"
+
+
 def test_zones_services_and_the_tree_of_aggregates_are_listed(command):
     command("aggregate", "create", "rack", "--zone", "east")
     command("aggregate", "create", "ssd")

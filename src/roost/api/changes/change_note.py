@@ -17,6 +17,7 @@ _V1: Mapping[str, str] = {
     "images:update": "image.update",
     "images:delete": "image.delete",
     "groups:create": "group.create",
+    "groups:delete": "group.delete",
     "decisions:create": "decision.create",
     "decisions:next": "decision.next",
     "operations:delete": "operation.cancel",

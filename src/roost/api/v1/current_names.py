@@ -16,13 +16,20 @@ _NO_UUID = "store a flavor under that name, or give the flavor in place of its n
 class StateNames:
     """Lookup by name in the columns; see ``roost.scheduler.query.request_lookup.Names``."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, *, earlier_group: str | None = None) -> None:
+        """Create a lookup.
+
+        Args:
+            state: the columns.
+            earlier_group: the uuid of a server group that is found even if it was deleted.
+        """
         self._state = state
+        self._earlier_group = earlier_group
 
     def group(self, name: str, *, at: str) -> str:
         """Return the uuid of a server group."""
         groups, uuid = self._state.groups_by_uuid, uuid_form(name)
-        if uuid in groups:
+        if uuid in groups or uuid == self._earlier_group:
             return uuid
         named = (each.uuid for each in groups.values() if each.name == name)
         return _require_one(named, kind="server group", name=name, at=at)

@@ -21,7 +21,7 @@ _ROLE_SETS: Mapping[str, str] = {
 _POLICIES: Mapping[str, str] = {
     "admin_api": "instances:reset instances:delete:force instances:revert:lost",
     "admin_or_service_api": """
-        decisions:create groups:create hosts:drain operations:delete services:update
+        decisions:create groups:create groups:delete hosts:drain operations:delete services:update
         aggregates:create aggregates:update aggregates:delete aggregates:hosts:update aggregates:hosts:delete
         flavors:update flavors:delete images:update images:delete
         instances:create instances:start instances:stop instances:resize instances:migrate instances:confirm

@@ -370,6 +370,12 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(
             handler=groups.show, about="Show a server group and its members.", answer=DetailedGroup, work="list"
         ),
+        "DELETE": Route(
+            handler=groups.delete,
+            about="Delete a server group without instances.",
+            answer=None,
+            status=204,
+        ),
     },
 }
 

@@ -38,9 +38,9 @@ _MEMBERS = ListView(
 )
 
 
-@click.group("group", short_help="Show and create server groups.")
+@click.group("group", short_help="Show, create and delete server groups.")
 def group() -> None:
-    """Show and create server groups. GROUP is a name or a uuid."""
+    """Show, create and delete server groups. GROUP is a name or a uuid."""
 
 
 @group.command("list", short_help="List server groups.")
@@ -93,6 +93,15 @@ def create(
             )
         answer = api.request("POST", "groups", body=body)
     output.print_object(answer)
+
+
+@group.command("delete")
+@click.argument("name", metavar="GROUP")
+@backend_options
+def delete(*, name: str, backend: BackendOptions) -> None:
+    """Delete a server group without instances. Exit code 5 if it has some."""
+    with open_api(backend, is_read_only=False) as api:
+        api.request("DELETE", "groups", _find_group(api, name)["uuid"])
 
 
 def _find_group(api: Api, name: str) -> dict[str, Any]:

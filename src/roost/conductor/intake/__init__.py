@@ -4,4 +4,5 @@
 ``accept_changes``: rebuild, shelve, offload and unshelve.
 ``accept_revert``: reverts of moves.
 ``accept_drain``: drains of hosts: accept, rehearse, cancel.
+``waiting_members``: the members of a server group that have no host.
 """

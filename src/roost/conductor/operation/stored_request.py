@@ -10,7 +10,7 @@ from roost.errors import report_corruption
 from roost.fleet.stored_documents import document_of
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.names import uuid_text
+from roost.model.names import uuid_form, uuid_text
 from roost.model.request import Request
 from roost.model.work.work_rows import StatusRow
 from roost.model.writes import PutDocument
@@ -28,6 +28,16 @@ def request_of(documents: Documents, status: StatusRow) -> Request:
     """
     request = _read(documents, status.request_id, Request, status=status)
     return msgspec.structs.replace(request, flavor=_read(documents, status.flavor_id, Flavor, status=status))
+
+
+def group_of(documents: Documents, status: StatusRow) -> str | None:
+    """Return the uuid of the server group that the request of an instance joins, if any.
+
+    Raises:
+        StoreBroken: the document is missing, or cannot be decoded.
+    """
+    joined = _read(documents, status.request_id, Request, status=status).group_joined
+    return None if joined is None else uuid_form(joined)
 
 
 def renew_request(stored: Request, status: StatusRow) -> Request:

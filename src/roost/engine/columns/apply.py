@@ -59,15 +59,9 @@ def apply(state: State, write: writes.Write) -> None:
         case writes.PutHost():
             _put_host(state, write)
         case writes.PutGroup():
-            group = Group(
-                group_id=write.id,
-                uuid=str(uuid.UUID(bytes=write.uuid)),
-                policy=write.policy,
-                limit=write.max_server_per_host,
-                name=write.name,
-            )
-            state.groups[group.id] = group
-            state.groups_by_uuid[group.uuid] = group
+            _put_group(state, write)
+        case writes.DropGroup():
+            _drop_group(state, write)
         case writes.PutTask():
             _put_task(state, write)
         case writes.PutDocument():
@@ -349,6 +343,26 @@ def _put_aggregate(state: State, write: writes.PutAggregate) -> None:
     state.aggregate_names[write.id] = write.name
     state.metadata[write.id] = write.metadata
     state.changes.touch_all()
+
+
+def _put_group(state: State, write: writes.PutGroup) -> None:
+    group = Group(
+        group_id=write.id,
+        uuid=str(uuid.UUID(bytes=write.uuid)),
+        policy=write.policy,
+        limit=write.max_server_per_host,
+        name=write.name,
+    )
+    state.groups[group.id] = group
+    state.groups_by_uuid[group.uuid] = group
+
+
+def _drop_group(state: State, write: writes.DropGroup) -> None:
+    group = state.groups.pop(write.id)
+    # A newer group may have the uuid already.
+    if state.groups_by_uuid.get(group.uuid) is group:
+        del state.groups_by_uuid[group.uuid]
+    state.changes.touch_all()  # Compiled requests refer to the group.
 
 
 def _put_named(state: State, named: NamedVersion) -> None:

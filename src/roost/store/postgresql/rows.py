@@ -33,11 +33,16 @@ from roost.store.rules.schema import (
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 # Rows are locked in the order of their ids before the first of them changes, so two batches never deadlock. Places
-# are locked after all inventories. A statement that waited for a lock reads the newest version of the row, so the
-# guard judges current rows. It checks the peak rather than the sum: if a release follows a claim, the claim must fit
-# before the release.
+# are locked after all inventories, and server groups before them. A statement that waited for a lock reads the newest
+# version of the row, so the guard judges current rows. It checks the peak rather than the sum: if a release follows a
+# claim, the claim must fit before the release.
+# A lock on its group keeps a claim from a concurrent deletion of the group, and shares it with other claims.
+_LOCK_GROUPS = """
+locked_groups AS MATERIALIZED (
+    SELECT id FROM server_group WHERE id = ANY (%b::bigint[]) ORDER BY id FOR KEY SHARE)"""
 _CLAIM_INVENTORIES = """
-locked AS MATERIALIZED (SELECT id FROM inventory WHERE id = ANY (%b::bigint[]) ORDER BY id FOR UPDATE),
+locked AS MATERIALIZED (
+    SELECT id FROM inventory WHERE id = ANY (%b::bigint[]) AND {after} ORDER BY id FOR UPDATE),
 claimed AS (
     UPDATE inventory i SET used = i.used + w.added
     FROM {rows} AS w (id, added, peak, minimum, maximum, divisor)
@@ -50,7 +55,7 @@ place_changes AS MATERIALIZED (
     SELECT * FROM {rows} AS w (group_id, scope, holder, added, max_members) ORDER BY group_id, scope),
 written_places AS (
     INSERT INTO place AS p (group_id, scope, holder, members)
-    SELECT group_id, scope, holder, added FROM place_changes WHERE (SELECT count(*) FROM {after}) >= 0
+    SELECT group_id, scope, holder, added FROM place_changes WHERE {after}
     ON CONFLICT (group_id, scope) DO UPDATE SET holder = excluded.holder, members = p.members + excluded.members
     WHERE p.members = 0 OR p.holder = excluded.holder
     RETURNING group_id, scope, members),
@@ -83,6 +88,10 @@ class Statement(NamedTuple):
 def batch_statement(batch: Batch, token: int) -> Statement:
     """Return the one statement that writes a batch; it fails with a division by zero if a guard does not pass."""
     parts, values, counts = [], list[object](), dict[str, int]()
+    if batch.groups:
+        parts.append("groups")
+        values.append(Array("bigint", sorted(batch.groups)))
+        counts["locked_groups"] = len(batch.groups)
     if batch.stocks:
         rows = [(number, *amounts) for number, amounts in sorted(batch.stocks.items())]
         columns = columns_of(_BIGINTS, rows)
@@ -90,7 +99,7 @@ def batch_statement(batch: Batch, token: int) -> Statement:
         values += [columns[0], *columns]
         counts["claimed"] = len(rows)
     if batch.places:
-        parts.append("places" if batch.stocks else "places first")
+        parts.append("places")
         values += columns_of(_BIGINTS[:5], [(*key, *amounts) for key, amounts in batch.places.items()])
         counts["valid_places"] = len(batch.places)
     if batch.released:
@@ -147,14 +156,15 @@ _INSERTS = {table.name: table for table in (CONSUMER, ALLOCATION, INSTANCE, DOCU
 @functools.cache
 def _text(parts: tuple[str, ...], counted: tuple[str, ...]) -> str:
     queries = []
+    locks = [name for part, name in (("groups", "locked_groups"), ("inventories", "claimed")) if part in parts]
     for part in parts:
         match part:
+            case "groups":
+                queries.append(_LOCK_GROUPS)
             case "inventories":
-                queries.append(_CLAIM_INVENTORIES.format(rows=unnest(_BIGINTS)))
+                queries.append(_CLAIM_INVENTORIES.format(rows=unnest(_BIGINTS), after=_after(locks[:-1])))
             case "places":
-                queries.append(_WRITE_PLACES.format(rows=unnest(_BIGINTS[:5]), after="claimed"))
-            case "places first":
-                queries.append(_WRITE_PLACES.format(rows=unnest(_BIGINTS[:5]), after="(SELECT 1) AS one"))
+                queries.append(_WRITE_PLACES.format(rows=unnest(_BIGINTS[:5]), after=_after(locks)))
             case "release":
                 queries.append(_RELEASE.format(rows=unnest(_BIGINTS[:3])))
             case "early claims":
@@ -174,6 +184,11 @@ def _text(parts: tuple[str, ...], counted: tuple[str, ...]) -> str:
     return f"{head} SELECT {position}, 1 / (CASE WHEN {checks} THEN 1 ELSE 0 END)"
 
 
+def _after(names: Sequence[str]) -> str:
+    """Return a true condition whose evaluation runs other parts of the statement first."""
+    return " AND ".join(f"(SELECT count(*) FROM {name}) >= 0" for name in names) or "true"  # noqa: S608  # our names
+
+
 def _insert(table: Table) -> str:
     return f"INSERT INTO {table.name} ({', '.join(table.columns)}) SELECT * FROM {unnest(table.types)}"  # noqa: S608
 
@@ -190,6 +205,8 @@ _INVENTORIES_OF_CLASSES = f"WHERE id %% {1 << CLASS_BITS} = ANY (%b::bigint[])"
 _TRAITS_OF_PROVIDERS_WITH_TRAITS = """
 WHERE provider_id IN (SELECT provider_id FROM provider_trait WHERE trait_id = ANY (%b::bigint[])) ORDER BY provider_id
 """
+# The second condition selects the partial index.
+_INSTANCES_OF_GROUPS = "WHERE group_id = ANY (%b::bigint[]) AND group_id <> 0"
 
 
 def lock_and_read(connection: Connection, footprint: Footprint) -> RowCache:
@@ -200,6 +217,7 @@ def lock_and_read(connection: Connection, footprint: Footprint) -> RowCache:
     """
     if footprint.is_structural:
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('roost structure'))")
+    _lock_groups(connection, footprint)
     ranges = [(number << CLASS_BITS, (number + 1 << CLASS_BITS) - 1) for number in sorted(footprint.whole_providers)]
     singles = Array("bigint", sorted(footprint.stock_ids))
     lows, highs = columns_of(("bigint", "bigint"), ranges)
@@ -215,7 +233,8 @@ def lock_and_read(connection: Connection, footprint: Footprint) -> RowCache:
         # An absent place cannot be locked, so insert it without members: any holder can claim such a place.
         connection.execute(
             "INSERT INTO place (group_id, scope, holder, members) SELECT w.*, 0, 0 "
-            "FROM unnest(%b::bigint[], %b::bigint[]) AS w ON CONFLICT DO NOTHING",
+            "FROM unnest(%b::bigint[], %b::bigint[]) AS w (group_id, scope) "
+            "WHERE EXISTS (SELECT 1 FROM server_group g WHERE g.id = w.group_id) ON CONFLICT DO NOTHING",
             keys,
         )
         where = _key_condition(PLACE, PLACE.key) + " ORDER BY group_id, scope FOR UPDATE"
@@ -226,6 +245,8 @@ def lock_and_read(connection: Connection, footprint: Footprint) -> RowCache:
     for table, where, numbers in (
         (INVENTORY, _INVENTORIES_OF_CLASSES, footprint.whole_classes),
         (PROVIDER_TRAIT, _TRAITS_OF_PROVIDERS_WITH_TRAITS, footprint.whole_traits),
+        (PLACE, "WHERE group_id = ANY (%b::bigint[])", footprint.dropped_groups),
+        (INSTANCE, _INSTANCES_OF_GROUPS, footprint.dropped_groups),
     ):
         if numbers:
             rows = _fetch_all(connection, select(table, where), (Array("bigint", sorted(numbers)),))
@@ -234,6 +255,15 @@ def lock_and_read(connection: Connection, footprint: Footprint) -> RowCache:
     if roots:
         _read(connection, cache, PROVIDER, columns=("root_id",), values=((number,) for number in roots))
     return cache
+
+
+def _lock_groups(connection: Connection, footprint: Footprint) -> None:
+    """Lock server groups against claims before their deletion, and against deletion before claims."""
+    dropped = footprint.dropped_groups
+    for numbers, lock in ((dropped, "UPDATE"), (footprint.joined_groups - dropped, "KEY SHARE")):
+        if numbers:
+            text = f"SELECT id FROM server_group WHERE id = ANY (%b::bigint[]) ORDER BY id FOR {lock}"  # noqa: S608
+            connection.execute(text, (Array("bigint", sorted(numbers)),))
 
 
 def _read(

@@ -30,6 +30,7 @@ class Batch:
         "decisions",
         "documents",
         "frees",
+        "groups",
         "instances",
         "phases",
         "places",
@@ -45,6 +46,7 @@ class Batch:
         self.stocks: dict[int, list[int]] = {}
         # Group and scope -> holder, added members, maximum number of members afterwards.
         self.places: dict[tuple[int, int], list[int]] = {}
+        self.groups: set[int] = set()  # server groups that claims need
         self.consumers: dict[int, Values] = {}
         self.allocations: list[tuple[int, int, int]] = []
         self.instances: list[Values] = []
@@ -117,6 +119,8 @@ def _add_claim(batch: Batch, claim: Claim) -> bool:
             if instance.consumer_id not in consumers:
                 return False
         batch.instances.extend(map(_AS_TUPLE, claim.instances))
+    if claim.instances or claim.places:
+        batch.groups |= claim.group_ids
     return not claim.places or all(_add_place(batch, place, sign=1) for place in claim.places)
 
 

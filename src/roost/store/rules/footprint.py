@@ -15,6 +15,8 @@ class Footprint:
         self.trees: set[int] = set()  # providers whose whole tree is needed
         self.whole_classes: set[int] = set()  # classes whose inventories are all needed
         self.whole_traits: set[int] = set()  # traits whose providers are all needed
+        self.joined_groups: set[int] = set()  # server groups that must exist
+        self.dropped_groups: set[int] = set()  # server groups whose places and instances are all needed
         self.is_structural = False  # whether the batch has more than claims and releases
 
     def add(self, table: str, columns: str, *values: Value) -> None:

@@ -8,7 +8,7 @@ from roost.errors import StoreOutdated
 from roost.model.work import work_rows
 
 # The newest migration. Migrations are numbered, so that an older program recognises a newer database.
-SCHEMA_VERSION = "0007"
+SCHEMA_VERSION = "0008"
 
 ColumnType = Literal["bigint", "float8", "text", "bytea", "uuid"]
 

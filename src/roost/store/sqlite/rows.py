@@ -35,6 +35,7 @@ WHERE (members = 0 OR holder = excluded.holder) AND members + excluded.members <
 _RELEASE_PLACE = """
 UPDATE place SET members = members + ?
 WHERE group_id = ? AND scope = ? AND holder = ? AND members + ? >= 0"""
+_FIND_GROUP = "SELECT 1 FROM server_group WHERE id = ?"
 _RELEASE_ALLOCATION = "DELETE FROM allocation WHERE consumer_id = ? AND inventory_id = ? AND amount = ?"
 
 
@@ -58,6 +59,8 @@ _DELETE_CONSUMER = delete(CONSUMER)
 _DELETE_INSTANCE = delete(INSTANCE)
 _DELETE_ALLOCATIONS = delete(ALLOCATION)
 _INVENTORIES_OF_CLASS = select(INVENTORY, f"WHERE id % {1 << CLASS_BITS} = ?")
+# The second condition selects the partial index.
+_INSTANCES_OF_GROUP = select(INSTANCE, "WHERE group_id = ? AND group_id <> 0")
 _TRAITS_OF_PROVIDERS_WITH_TRAIT = select(
     PROVIDER_TRAIT, "WHERE provider_id IN (SELECT provider_id FROM provider_trait WHERE trait_id = ?) ORDER BY 1"
 )
@@ -78,6 +81,8 @@ def write_batch(connection: sqlite3.Connection, batch: Batch) -> bool:
             ]
             if many(_CLAIM_INVENTORY, rows).rowcount != len(rows):
                 return False
+        if not all(connection.execute(_FIND_GROUP, (number,)).fetchone() for number in batch.groups):
+            return False
         if batch.places and not _write_places(connection, batch):
             return False
         if batch.released and not _write_releases(connection, batch):
@@ -146,6 +151,9 @@ def read_footprint(connection: sqlite3.Connection, footprint: Footprint) -> RowC
         fill(cache, "inventory", connection.execute(_INVENTORIES_OF_CLASS, (number,)).fetchall())
     for number in footprint.whole_traits:
         fill(cache, "provider_trait", connection.execute(_TRAITS_OF_PROVIDERS_WITH_TRAIT, (number,)).fetchall())
+    for number in footprint.dropped_groups:
+        _read(connection, cache, PLACE, columns=("group_id",), values=((number,),))
+        fill(cache, "instance", connection.execute(_INSTANCES_OF_GROUP, (number,)).fetchall())
     roots = {provider.root_id for number in footprint.trees if (provider := cache.providers.get(number))}
     _read(connection, cache, PROVIDER, columns=("root_id",), values=((number,) for number in roots))
     return cache

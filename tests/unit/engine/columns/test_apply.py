@@ -128,6 +128,23 @@ def test_reused_uuid_stays_with_its_new_owner_after_a_late_deletion():
     assert state.providers.row_of_name == {"p": 1}
 
 
+def test_deleted_group_leaves_the_columns_and_compiled_requests():
+    state = new_state()
+    group, epoch = state.groups[1], state.changes.epoch
+    apply(state, model_writes.DropGroup(1))
+    assert list(state.groups) == [2]
+    assert group.uuid not in state.groups_by_uuid
+    assert state.changes.epoch > epoch
+
+
+def test_reused_group_uuid_stays_with_its_new_owner_after_a_late_deletion():
+    state = new_state()
+    uuid = state.groups[1].uuid
+    apply(state, model_writes.PutGroup(3, uuid_of("anti-affinity").bytes, "again", "affinity", 1))
+    apply(state, model_writes.DropGroup(1))
+    assert state.groups_by_uuid[uuid] is state.groups[3]
+
+
 def test_largest_allowed_ratio_does_not_overflow():
     state = new_state()
     put_provider(state, 1, "p1", None)

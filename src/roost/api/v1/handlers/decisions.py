@@ -196,7 +196,8 @@ def request_of(call: Call, body: InstanceRequestBody, *, before: Request | None 
     if isinstance(body.image, str):
         document = msgspec.structs.replace(document, image=find_image(call, body.image, at="$.image"))
     try:
-        request = request_lookup.resolve_request(document, StateNames(call.current.state))
+        names = StateNames(call.current.state, earlier_group=None if before is None else before.group)
+        request = request_lookup.resolve_request(document, names)
     except ValueError as error:
         raise field_problem("$", str(error)) from None
     problems = call.product.rules.request_problems(request) if body.strict else ()
@@ -213,14 +214,19 @@ def _with_client(call: Call, body: InstanceRequestBody) -> InstanceRequestBody:
 
 
 def _resolve_as_before(call: Call, body: InstanceRequestBody, before: Request) -> InstanceRequestBody:
-    """Replace names by their values in an earlier request; any image name matches, since image names are not stored."""
+    """Replace names by their values in an earlier request.
+
+    Any name of an image matches, since these names are not stored. Any name of a server group matches a deleted group.
+    """
     if body.flavor == before.flavor.name:
         body = msgspec.structs.replace(body, flavor=_entry(before.flavor))
     if isinstance(body.image, str) and before.image is not None:
         body = msgspec.structs.replace(body, image=ImageEntry(**msgspec.structs.asdict(before.image)))
-    group = call.current.state.groups_by_uuid.get(before.group or "")
-    if group is not None and body.group == group.name:
-        body = msgspec.structs.replace(body, group=group.uuid)
+    if body.group is not None and before.group is not None:
+        group = call.current.state.groups_by_uuid.get(before.group)
+        is_name = uuid_bytes(body.group) is None
+        if body.group == group.name if group is not None else is_name:
+            body = msgspec.structs.replace(body, group=before.group)
     if body.move is not None and before.move is not None:  # Omitted fields were taken from the instance.
         project_id, group_uuid = body.project_id or before.project_id, body.group or before.group
         body = msgspec.structs.replace(body, project_id=project_id, group=group_uuid)

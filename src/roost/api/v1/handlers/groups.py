@@ -1,4 +1,4 @@
-"""Server groups: list, show and create."""
+"""Server groups: list, show, create and delete."""
 
 import uuid
 from collections.abc import Mapping
@@ -10,9 +10,10 @@ from roost.api.v1.idempotency import check_same, mark_replay, uuid_of
 from roost.api.v1.schemas.groups import DetailedGroup, GroupBody, GroupMember, GroupsPage, GroupsQuery, ShownGroup
 from roost.api.v1.wire.decode_body import field_problem
 from roost.api.v1.wire.pages import page_of
+from roost.conductor.intake.waiting_members import count_waiting
 from roost.engine.columns.state import Group, State
 from roost.errors import Conflict, NotFound
-from roost.fleet.group_writes import group_creation
+from roost.fleet.group_writes import count_instances, group_creation, group_deletion
 from roost.model.group import GroupPolicy, ServerGroup
 from roost.model.names import uuid_form, uuid_text
 from roost.model.writes import KEPT
@@ -49,11 +50,8 @@ def show(call: Call) -> Response:
     Fails with 404 for an unknown group, or one without an instance of the client's project.
     """
     call.require_thread()
-    state, name = call.current.state, call.parameter("uuid")
-    group = state.groups_by_uuid.get(uuid_form(name))
     own = _own_members(call)
-    if group is None or (own is not None and group.id not in own):
-        raise NotFound("server group", name)
+    group = _find_visible(call, own)
     summary = _show_group(group, own)
     return json_response(
         DetailedGroup(
@@ -62,7 +60,7 @@ def show(call: Call) -> Response:
             policy=summary.policy,
             max_server_per_host=summary.max_server_per_host,
             member_count=summary.member_count,
-            members=_members(call, state, group),
+            members=_members(call, call.current.state, group),
         )
     )
 
@@ -93,6 +91,42 @@ def create(call: Call) -> Plan[Response] | Response:
     is_same = (previous.name, previous.policy, previous.limit) == (group.name, group.policy, group.max_server_per_host)
     check_same(call, is_same=is_same)
     return mark_replay(response)
+
+
+def delete(call: Call) -> Plan[Response]:
+    """Delete a server group without instances.
+
+    Fails with 404 for an unknown group, or one without an instance of the client's project. Fails with 409 for a group
+    with instances, also if they await a host.
+    """
+    state, own = call.current.state, _own_members(call)
+    group = _find_visible(call, own)
+    call.note(name=group.name)
+    waiting = count_waiting(
+        call.agents.reader(call.current),
+        call.current.store.document,
+        group.uuid,
+        placed=state.holders,
+        project_id=call.project,
+    )
+    placed = count_instances(group) if own is None else own[group.id]
+    return Plan(answer=Response(status=204), writes=group_deletion(group, instance_count=placed + waiting))
+
+
+def _find_visible(call: Call, own: Mapping[int, int] | None) -> Group:
+    """Return the server group of the path.
+
+    Args:
+        own: see ``_own_members``.
+
+    Raises:
+        NotFound: the client sees no such group.
+    """
+    name = call.parameter("uuid")
+    group = call.current.state.groups_by_uuid.get(uuid_form(name))
+    if group is None or (own is not None and group.id not in own):
+        raise NotFound("server group", name)
+    return group
 
 
 def _respond_created(call: Call, group: ServerGroup) -> Response:

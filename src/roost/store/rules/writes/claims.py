@@ -24,6 +24,9 @@ def _collect_claim(footprint: Footprint, claim: Claim) -> None:
         footprint.add("instance", "consumer_id", instance.consumer_id)
     for place in claim.places:
         footprint.place_keys.add((place.group_id, place.scope))
+    for group_id in claim.group_ids:
+        footprint.joined_groups.add(group_id)
+        footprint.add("server_group", "id", group_id)
 
 
 def _collect_release(footprint: Footprint, release: Release) -> None:
@@ -45,6 +48,9 @@ def _judge_claim(cache: RowCache, claim: Claim) -> Refusal | None:
     refusal = _claim_amounts(cache, claim.takes)
     if refusal is not None:
         return refusal
+    for group_id in sorted(claim.group_ids):
+        if cache.groups.get(group_id) is None:
+            return Refusal("missing", "server_group", group_id)
     for instance in claim.instances:
         if cache.consumers.get(instance.consumer_id) is None:
             return Refusal("missing", "consumer", instance.consumer_id)
