@@ -38,8 +38,8 @@ class FileLock:
         except OSError:
             os.close(self._file)
             raise StoreBusy(
-                f"{path} is served by another process: SQLite serves one at a time, "
-                "use a PostgreSQL database (store.url) for several"
+                f"{path} is served by another process: stop it first, or use another file; "
+                "several processes need a PostgreSQL database (store.url)"
             ) from None
 
     def is_in_place(self) -> bool:
