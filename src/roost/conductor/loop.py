@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+import msgspec
+
 from roost.conductor.builds.build_failures import plan_count
 from roost.conductor.operation.events import Transition
 from roost.conductor.operation.row_changes import make_due, next_version, replace_row
@@ -24,7 +26,7 @@ from roost.errors import Conflict, RoostError, StoreBroken, Unavailable
 from roost.model.devices.pci import PciRequest
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.request import Request
-from roost.model.work.work_rows import OperationRow
+from roost.model.work.work_rows import ChangeRow, OperationRow
 from roost.observe import log, work_metrics
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving, Task
@@ -253,8 +255,17 @@ def _always(plan: Plan[A]) -> Task[A]:
 def _count_task(pick: Pick, *, has_failed: bool, failures_max: int, now_s: float) -> Task[str]:
     def task(current: Current) -> Plan[str]:
         writes, reason = plan_count(current.state, pick, has_failed=has_failed, failures_max=failures_max)
-        event = line(current, "service.disabled", now_s=now_s, host=pick.host, reason=reason) if reason else None
-        return Plan(answer=reason, writes=writes, work=() if event is None else (event,))
+        if not reason:
+            return Plan(answer=reason, writes=writes)
+        event = line(current, "service.disabled", now_s=now_s, host=pick.host, reason=reason)
+        record = ChangeRow(
+            id=current.new_id("change"),
+            at_s=current.state.now_s,
+            kind="host.disable",
+            object=pick.host,
+            body=msgspec.json.encode({"reason": reason}),
+        )
+        return Plan(answer=reason, writes=writes, work=(event,), trail=(record,))
 
     return task
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from roost.fleet.host_writes import ServiceChange, apply_service_change, rows_of_service, writes_of_facts
+from roost.model.work.change_query import ChangeQuery
 from roost.placement.write_plan import Plan
 from tests.support.conductors.builders import ladder
 from tests.support.conductors.conductors import TERMS, failure, played_agent, run_until_idle, server
@@ -51,6 +52,8 @@ def test_every_three_failed_builds_in_a_row_disable_the_service(app):
     build(app, agent, "c", failure())
     assert (facts(app).is_disabled, facts(app).disabled_reason) == (True, REASON)
     assert disable_events(app) == [{"host": "h0", "reason": REASON}]
+    (record,) = app.reader.changes(ChangeQuery(kinds=("host.disable",)))
+    assert (record.object, record.user_id, msgspec.json.decode(record.body)) == ("h0", "", {"reason": REASON})
     assert agent.poll().disabled == ("h0",)
     set_service(app, is_disabled=False)
     for name in ("d", "e"):
