@@ -345,9 +345,9 @@ class Roost:
         """Return the flavors stored or requested so far, by name; a stored flavor hides requested ones of its name."""
         return find_flavors(self.state, self._store.document)
 
-    def shapes(self) -> list[Request]:
+    def shapes(self, *, project_id: str | None = None) -> list[Request]:
         """Return the shapes of stored requests; see ``roost.fleet.requested_shapes``."""
-        return find_shapes(self.state, self._store.document)
+        return find_shapes(self.state, self._store.document, project_id=project_id)
 
     @staticmethod
     def check_extra_specs(extra_specs: Mapping[str, str]) -> None:

@@ -143,6 +143,21 @@ def test_shared_group_shows_only_members_of_the_own_project(objects):
     assert {each["uuid"]: each["member_count"] for each in listed} == {GROUP: 1, uuid_of("group", "ours"): 1}
 
 
+def test_shapes_of_other_projects_are_not_listed():
+    with roost_api(fleet(4, vcpus=8)) as own:
+        for project, name in (("ours", "small"), ("theirs", "large")):
+            body = {"flavor": {"name": name, "vcpus": 1}, "project_id": project}
+            assert own.ask("POST", "/decisions", body).status == 201
+
+        def names(headers):
+            shapes = own.ask("GET", "/flavors?requested=true", headers=headers).json["shapes"]
+            return [each["flavor"]["name"] for each in shapes]
+
+        assert names(READER) == ["small"]
+        for headers in ALL_PROJECT_HEADERS:
+            assert names(headers) == ["large", "small"]
+
+
 def test_fleet_operation_is_not_visible_to_readers():
     with roost_api(fleet(2, vcpus=4)) as own:
         body = msgspec.msgpack.encode(Drain(host="host-0", instances=(), at_once=1))

@@ -10,11 +10,13 @@ from roost.errors import report_corruption
 from roost.model.image import Image
 from roost.model.request import Request
 
-# Stored requests that are read at most: some tens of milliseconds of work.
+# Stored requests that are read at most; the reader process reads them.
 _REQUESTS_MAX = 2_000
 
 
-def find_shapes(state: State, document: Callable[[int], bytes | None]) -> list[Request]:
+def find_shapes(
+    state: State, document: Callable[[int], bytes | None], *, project_id: str | None = None
+) -> list[Request]:
     """Return the different shapes of at most 2,000 stored requests, ordered by the name of their flavor.
 
     A shape has the flavor, the resource groups, the traits, the devices and the image properties of a request. It has
@@ -23,14 +25,20 @@ def find_shapes(state: State, document: Callable[[int], bytes | None]) -> list[R
     Args:
         state: the columns.
         document: returns the body of a stored document by its number.
+        project_id: only requests of this project; None: of all projects.
+
+    Raises:
+        OverBudget: reading took too long.
     """
     numbers = (number for (kind, _), number in state.documents.items() if kind == "request")
     shapes: dict[bytes, Request] = {}
     with report_corruption("a request"):
         for number in islice(numbers, _REQUESTS_MAX):
+            state.check()
             body = document(number)
-            if body is not None:
-                shape = shape_of(msgspec.json.decode(body, type=Request))
+            request = None if body is None else msgspec.json.decode(body, type=Request)
+            if request is not None and project_id in {None, request.project_id}:
+                shape = shape_of(request)
                 shapes[shape.body()] = shape
     return [shape for _, shape in sorted(shapes.items(), key=lambda item: (item[1].flavor.name, item[0]))]
 

@@ -40,7 +40,7 @@ class PastBase:
 
     @property
     def mark(self) -> FeedMark | None:
-        """The changes in the columns; None: there are no columns."""
+        """The changes in the columns; None: the columns were taken."""
         return self._moment.mark if self._state is not None else None
 
     def take(self) -> State:

@@ -4,6 +4,7 @@
 ``keystone_auth``: authentication by Keystone.
 ``token_file``: the file of tokens of a running server.
 ``token_edits``: adds and removes tokens of a file.
+``private_file``: replaces files with tokens in one step.
 ``policy``: policies of the Placement API, with overrides.
 ``policy_rules``: the language of policy rules.
 ``allowed_hosts``: host names of a server without authentication.

@@ -1,13 +1,11 @@
 """Edits of a file of tokens, one command at a time."""
 
-import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from roost.api.access.authentication import Token, as_toml, read_tokens
-from roost.errors import BadRequest, NotFound, RoostError
+from roost.api.access.private_file import lock_folder, replace_file
+from roost.errors import BadRequest, NotFound
 
 
 def add_token(path: Path, token: Token) -> None:
@@ -17,7 +15,7 @@ def add_token(path: Path, token: Token) -> None:
         BadSettings: the existing file is invalid.
         RoostError: the file is not writable.
     """
-    with _lock_folder(path):
+    with lock_folder(path):
         if path.exists():
             read_tokens(path)  # Raises if the file is invalid: servers would ignore the whole file.
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8") as file:
@@ -36,7 +34,7 @@ def remove_token(path: Path, name_or_id: str) -> Token:
         BadSettings: the file is invalid.
         RoostError: the file is not writable.
     """
-    with _lock_folder(path):
+    with lock_folder(path):
         tokens = read_tokens(path)
         matches = [token for token in tokens if token.id == name_or_id]
         matches = matches or [token for token in tokens if token.name == name_or_id]
@@ -45,29 +43,5 @@ def remove_token(path: Path, name_or_id: str) -> Token:
         if len(matches) > 1:
             ids = ", ".join(token.id for token in matches)
             raise BadRequest(f"{len(matches)} tokens belong to {name_or_id}: give the id of one, {ids}")
-        new = path.with_name(f".{path.name}.new")
-        text = "\n".join(as_toml(token) for token in tokens if token is not matches[0])
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            status = path.stat()
-            os.fchmod(file.fileno(), status.st_mode & 0o777)
-            if os.geteuid() == 0:
-                os.fchown(file.fileno(), status.st_uid, status.st_gid)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        replace_file(path, "\n".join(as_toml(token) for token in tokens if token is not matches[0]))
         return matches[0]
-
-
-@contextmanager
-def _lock_folder(path: Path) -> Iterator[None]:
-    """Lock the folder of a file against other commands that edit tokens."""
-    try:
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise RoostError(f"{path} cannot be written: {error.strerror or error}") from None

@@ -151,8 +151,8 @@ class Product(Protocol):
     def flavors(self) -> list[Flavor]:
         """Return stored flavors and those of stored decisions."""
 
-    def shapes(self) -> list[Request]:
-        """Return the shapes of stored requests."""
+    def shapes(self, *, project_id: str | None = None) -> list[Request]:
+        """Return the shapes of stored requests, of one project or of all."""
 
     def check_extra_specs(self, extra_specs: Mapping[str, str]) -> None:
         """Refuse invalid extra specs."""

@@ -323,7 +323,11 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     },
     "/flavors": {
         "GET": Route(
-            handler=stored_names.list_flavors, about="List stored flavors.", query=FlavorsQuery, answer=FlavorsList
+            handler=stored_names.list_flavors,
+            about="List stored flavors.",
+            query=FlavorsQuery,
+            answer=FlavorsList,
+            is_long=lambda query: query.requested,
         ),
     },
     "/flavors/{name}": {

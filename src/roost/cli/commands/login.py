@@ -51,7 +51,7 @@ def login(*, name: str | None, url: str | None, token_file: Path | None) -> None
     stored = read_profiles()  # Before the prompt: an unusable file is an error at once.
     if url is None:
         if name not in stored.profiles:
-            raise click.UsageError(f"--url is missing: there is no profile {name!r} that has a URL")
+            raise click.UsageError(f"give --url: profile {name!r} does not exist yet")
         url = stored.profiles[name].url
     token = _ask_token(url) if token_file is None else read_token(token_file)
     _check(url, token)

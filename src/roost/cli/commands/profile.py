@@ -34,7 +34,7 @@ def show(*, name: str | None, output: Output) -> None:
     """Show a profile, without its token. Without NAME, show the default profile."""
     stored = read_profiles()
     if name is None and not stored.default:
-        raise NotFound("profile", "", message="there is no default profile; `roost profile use NAME` selects one")
+        raise NotFound("profile", "", message="no profile is the default; select one with `roost profile use NAME`")
     name = stored.default if name is None else name
     output.print_object(_row(name, stored.find(name), stored.default))
 

@@ -66,7 +66,7 @@ def find_connection(*, url: str | None, token: str | None, token_file: Path | No
 
     Raises:
         click.UsageError: both options for tokens are given.
-        NotFound: there is no such profile.
+        NotFound: the selected profile does not exist.
         BadRequest: a file cannot be read, or the profile is for another server and no other token is given.
     """
     if profile == "":

@@ -1,6 +1,5 @@
 """The file of profiles: servers under names, each with its URL and its token."""
 
-import fcntl
 import json
 import os
 import re
@@ -13,6 +12,7 @@ import click
 import msgspec
 from click.shell_completion import CompletionItem
 
+from roost.api.access.private_file import lock_folder, replace_file
 from roost.cli.text.plain_text import escape_text
 from roost.errors import BadRequest, NotFound, RoostError
 
@@ -31,7 +31,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Profiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All profiles of a user by name, and the name of the default; empty: there is no default."""
+    """All profiles of a user by name, and the name of the default profile, if any."""
 
     default: str = ""
     profiles: dict[str, Profile] = {}
@@ -46,7 +46,7 @@ class Profiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise NotFound(
                 "profile",
                 name,
-                message=f"there is no profile {name!r} in {escape_text(str(profiles_path()))}; "
+                message=f"{escape_text(str(profiles_path()))} has no profile {name!r}; "
                 "`roost profile list` shows the names, and `roost login --profile NAME` creates a profile",
             )
         return self.profiles[name]
@@ -115,12 +115,12 @@ def edit_profiles() -> Iterator[dict[str, Profile]]:
         BadRequest: as ``read_profiles`` does.
         RoostError: the file cannot be written.
     """
-    with _lock_folder():
+    with _lock_file():
         before = read_profiles()
         profiles = dict(before.profiles)
         yield profiles
         default = before.default if before.default in profiles else ""
-        _write(
+        _store(
             Profiles(default=default or (next(iter(profiles), "") if not before.profiles else ""), profiles=profiles)
         )
 
@@ -134,10 +134,10 @@ def use_profile(name: str) -> None:
         RoostError: the file cannot be written.
     """
     read_profiles().find(name)  # Before the folder is created.
-    with _lock_folder():
+    with _lock_file():
         stored = read_profiles()
         stored.find(name)
-        _write(msgspec.structs.replace(stored, default=name))
+        _store(msgspec.structs.replace(stored, default=name))
 
 
 def complete_profile(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -150,7 +150,7 @@ def complete_profile(_context: click.Context, _parameter: click.Parameter, incom
 
 
 @contextmanager
-def _lock_folder() -> Iterator[None]:
+def _lock_file() -> Iterator[None]:
     """Create the folder of the file, and lock it against other commands that edit profiles.
 
     Raises:
@@ -159,34 +159,17 @@ def _lock_folder() -> Iterator[None]:
     """
     path = profiles_path()
     if path.exists() and not path.is_file():
-        raise BadRequest(f"{escape_text(str(path))} is no regular file; set $ROOST_PROFILES to another path")
+        raise BadRequest(f"{escape_text(str(path))} is not a regular file; set $ROOST_PROFILES to another path")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(folder)
     except OSError as error:
-        raise RoostError(
-            f"the profiles in {escape_text(str(path))} cannot be written: {error.strerror or error}"
-        ) from None
+        raise RoostError(f"{escape_text(str(path))} cannot be written: {error.strerror or error}") from None
+    with lock_folder(path):
+        yield
 
 
-def _write(profiles: Profiles) -> None:
-    """Replace the file in one step; only its owner may read it."""
-    path = Path(os.path.realpath(profiles_path()))  # A symbolic link stays.
-    new = path.with_name(f".{path.name}.new")
-    new.unlink(missing_ok=True)
-    try:
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(_as_toml(profiles))
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
+def _store(profiles: Profiles) -> None:
+    replace_file(profiles_path(), _as_toml(profiles))
 
 
 def _as_toml(profiles: Profiles) -> str:

@@ -61,7 +61,7 @@ def test_token_of_a_profile_is_never_for_another_server(monkeypatch, capsys):
 
 
 def test_unusable_profiles_are_named(monkeypatch, stored):
-    with pytest.raises(NotFound, match="there is no profile 'north' in"):
+    with pytest.raises(NotFound, match="has no profile 'north'"):
         find(profile="north", url="https://other", token="own")
     with pytest.raises(BadRequest, match="--profile must not be empty"):
         find(profile="")

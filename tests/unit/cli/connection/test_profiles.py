@@ -60,7 +60,7 @@ def test_a_failed_edit_changes_nothing(path):
 
     with pytest.raises(KeyError):
         fail()
-    with pytest.raises(NotFound, match=r"there is no profile 'b' in .*profiles.toml; `roost profile list` shows"):
+    with pytest.raises(NotFound, match=r"profiles.toml has no profile 'b'; `roost profile list` shows"):
         use_profile("b")
     assert path.read_bytes() == before
 
@@ -104,5 +104,5 @@ def test_folder_or_device_in_place_of_the_file_is_refused(path):
     path.mkdir(parents=True)
     with pytest.raises(BadRequest, match="cannot be read: Is a directory"):
         read_profiles()
-    with pytest.raises(RoostError, match="is no regular file"), edit_profiles():
+    with pytest.raises(RoostError, match="is not a regular file"), edit_profiles():
         pass

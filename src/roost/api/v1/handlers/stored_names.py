@@ -21,12 +21,14 @@ _encode = msgspec.json.Encoder().encode
 def list_flavors(call: Call) -> Response:
     """List stored flavors, ordered by name.
 
-    With ``requested``, flavors of stored decisions are added, except those with the name of a stored flavor. So are the
-    shapes of up to 2,000 stored requests: requests for ``POST /v1/capacity``, which include resource groups.
+    With ``requested``, flavors of stored decisions are added, except those with the name of a stored flavor. ``shapes``
+    then has the different requests among 2,000 stored ones, for ``POST /v1/capacity``. Clients without policy
+    roost:all_projects see only the shapes of their own project.
     """
     assert isinstance(call.query, FlavorsQuery)
     if call.query.requested:
-        shapes = [msgspec.convert(request_body(shape), RequestDocument) for shape in call.product.shapes()]
+        found = call.product.shapes(project_id=call.project)
+        shapes = [msgspec.convert(request_body(shape), RequestDocument) for shape in found]
         return json_response(FlavorsList(flavors=call.product.flavors(), shapes=shapes))
     bodies = bodies_of(call.current.state, "flavor").values()
     return json_response(FlavorsList(flavors=[msgspec.json.decode(body, type=Flavor) for body in bodies]))
