@@ -13,7 +13,7 @@ def test_new_file_is_private_and_an_old_one_keeps_its_mode(tmp_path):
     path.chmod(0o640)
     replace_file(path, "two")
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("two", 0o640)
-    assert os.listdir(tmp_path) == ["tokens"]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
@@ -26,7 +26,7 @@ def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(RoostError, match="tokens cannot be written: No space left"), lock_folder(path):
         replace_file(path, "two")
-    assert (path.read_text(), os.listdir(tmp_path)) == ("one", ["tokens"])
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("one", [path])
 
 
 def test_folder_that_does_not_exist_is_an_error(tmp_path):
