@@ -150,7 +150,7 @@ def test_shapes_of_other_projects_are_not_listed():
             assert own.ask("POST", "/decisions", body).status == 201
 
         def names(headers):
-            shapes = own.ask("GET", "/flavors?requested=true", headers=headers).json["shapes"]
+            shapes = own.ask("GET", "/flavors?shapes=true", headers=headers).json["shapes"]
             return [each["flavor"]["name"] for each in shapes]
 
         assert names(READER) == ["small"]

@@ -327,7 +327,7 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
             about="List stored flavors.",
             query=FlavorsQuery,
             answer=FlavorsList,
-            is_long=lambda query: query.requested,
+            is_long=lambda query: query.shapes,
         ),
     },
     "/flavors/{name}": {

@@ -126,8 +126,9 @@ def _count_on_server(backend: BackendOptions, question: "_Question") -> list[Cap
         raise BadRequest(f"the limit must be 1..{LIMIT:,} instances, got {question.limit}")
     results: list[Capacity] = []
     with open_api(backend, is_read_only=True) as api, progress_bar("capacity") as show:
-        answer = api.request("GET", "flavors", query={"requested": True})
-        shapes = answer["shapes"] if question.is_for_known else []
+        wanted = {"requested": True, "shapes": True} if question.is_for_known else {"requested": True}
+        answer = api.request("GET", "flavors", query=wanted)
+        shapes = answer.get("shapes", [])
         flavors = msgspec.convert(answer["flavors"], list[Flavor])
         alone = _flavor_requests(question, flavors, {each["flavor"]["name"] for each in shapes})
         bodies = [*map(request_body, alone), *shapes, *map(request_body, question.requests)]

@@ -96,7 +96,7 @@ def create(
 
 
 @group.command("delete")
-@click.argument("name", metavar="GROUP")
+@click.argument("name", type=NameType("group"), metavar="GROUP")
 @backend_options
 def delete(*, name: str, backend: BackendOptions) -> None:
     """Delete a server group without instances. Exit code 5 if it has some."""

@@ -3,10 +3,13 @@
 from collections.abc import Container
 
 from roost.conductor.operation.stored_request import Documents, group_of
+from roost.errors import Conflict
 from roost.ports import WorkReader
 
 _STATUSES = ("BUILD", "SHELVED_OFFLOADED")
 _CHUNK = 500
+# Instances without a host that one count reads at most: it holds the thread that decides.
+_EXAMINED_MAX = 10_000
 
 
 def count_waiting(
@@ -24,13 +27,17 @@ def count_waiting(
         project_id: count only instances of this project.
 
     Raises:
+        Conflict: more than 10,000 instances have no host.
         StoreBroken: the request of an instance cannot be read.
     """
-    count, groups = 0, dict[int, str | None]()  # number of a request -> its group
+    count, examined, groups = 0, 0, dict[int, str | None]()  # number of a request -> its group
     for status in _STATUSES:
         after_id = 0
         while chunk := reader.statuses(after_id=after_id, limit=_CHUNK, project_id=project_id, host="", status=status):
             after_id = chunk[-1].id
+            examined += len(chunk)
+            if examined > _EXAMINED_MAX:
+                raise Conflict(f"more than {_EXAMINED_MAX:,} instances have no host: delete some of them first")
             for row in chunk:
                 if row.uuid in placed:
                     continue

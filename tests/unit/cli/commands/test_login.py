@@ -45,8 +45,8 @@ def test_login_stores_a_profile_that_other_commands_use(place, roost, tmp_path):
     server, token = place
     result = roost("login", "--profile", "prod", "--url", server.address, token=f"{token}\n")
     path = tmp_path / "own" / "profiles.toml"
-    told = f"{path} has profile prod for {server.address}, the default\n"
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", told)
+    line = f"{path} has profile prod for {server.address}, the default\n"
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", line)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     for words, environment in (
         ((), {}),

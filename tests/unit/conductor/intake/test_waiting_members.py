@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from roost.conductor.intake.waiting_members import count_waiting
+from roost.errors import Conflict
 from tests.support.conductors.builders import ladder
 from tests.support.conductors.conductors import TERMS, played_agent, run_until_idle, server
 from tests.support.fleets.worlds import group, merge_fleets
@@ -37,6 +38,16 @@ def test_instances_count_until_they_have_allocations(app):
     run_until_idle(app, *app.hands)
     assert app.status("one").status == "ACTIVE"
     assert (waiting(app), waiting(app, "other")) == (0, 0)
+
+
+def test_count_refuses_to_read_too_many_instances(app, monkeypatch):
+    monkeypatch.setattr("roost.conductor.intake.waiting_members._EXAMINED_MAX", 2)
+    for name in ("one", "two"):
+        app.build(name, key=name)
+    assert waiting(app) == 0
+    app.build("three", key="three")
+    with pytest.raises(Conflict, match="more than 2 instances have no host"):
+        waiting(app)
 
 
 def test_offloaded_instance_counts_until_it_is_deleted(app):

@@ -91,6 +91,7 @@ def _plan(call: Call, body: DrainBody) -> DrainPlan:
     moves: list[tuple[str, StatusRow, DrainMethod]] = []
     decided: list[tuple[int, StatusRow]] = []  # position in the acts
     for host in dict.fromkeys(hosts):
+        call.request.check_active()
         methods = [(status, drain_method(status)) for status in accept_drain.instances_of(reader, host)]
         moves += [(host, *each) for each in methods]
         movable = [status for status, method in methods if method.how not in {None, "offload"}]

@@ -1,6 +1,7 @@
 """Stored flavors and images: list, show, store and delete."""
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from roost.api.http import Response
 from roost.api.v1.call import Call, json_response
@@ -21,17 +22,21 @@ _encode = msgspec.json.Encoder().encode
 def list_flavors(call: Call) -> Response:
     """List stored flavors, ordered by name.
 
-    With ``requested``, flavors of stored decisions are added, except those with the name of a stored flavor. ``shapes``
-    then has the different requests among 2,000 stored ones, for ``POST /v1/capacity``. Clients without policy
-    roost:all_projects see only the shapes of their own project.
+    With ``requested``, flavors of stored decisions are added, except those with the name of a stored flavor. With
+    ``shapes``, the different requests among 2,000 stored ones are added, for ``POST /v1/capacity``. Clients without
+    policy roost:all_projects see only the shapes of their own project.
     """
-    assert isinstance(call.query, FlavorsQuery)
-    if call.query.requested:
+    query = call.query
+    assert isinstance(query, FlavorsQuery)
+    shapes: list[RequestDocument] | UnsetType = UNSET
+    if query.shapes:
         found = call.product.shapes(project_id=call.project)
         shapes = [msgspec.convert(request_body(shape), RequestDocument) for shape in found]
+    if query.requested:
         return json_response(FlavorsList(flavors=call.product.flavors(), shapes=shapes))
     bodies = bodies_of(call.current.state, "flavor").values()
-    return json_response(FlavorsList(flavors=[msgspec.json.decode(body, type=Flavor) for body in bodies]))
+    flavors = [msgspec.json.decode(body, type=Flavor) for body in bodies]
+    return json_response(FlavorsList(flavors=flavors, shapes=shapes))
 
 
 def show_flavor(call: Call) -> Response:

@@ -12,7 +12,8 @@ from roost.model.flavor import Flavor
 class FlavorsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The flavors to list."""
 
-    requested: Annotated[bool, Meta(description="Whether to add the flavors and shapes of stored requests.")] = False
+    requested: Annotated[bool, Meta(description="Whether to add the flavors of stored decisions.")] = False
+    shapes: Annotated[bool, Meta(description="Whether to add the shapes of stored requests.")] = False
 
 
 class FlavorsList(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +22,7 @@ class FlavorsList(msgspec.Struct, frozen=True, kw_only=True):
     flavors: list[Flavor]
     shapes: Annotated[
         list[RequestDocument] | UnsetType,
-        Meta(description="With ``requested``: the different requests, without hosts, hints and projects."),
+        Meta(description="The different stored requests, without hosts, hints and projects."),
     ] = UNSET
 
 
