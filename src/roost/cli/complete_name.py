@@ -31,6 +31,8 @@ _PAGES: Mapping[str, tuple[str, str]] = {
     "node": ("hosts", "node"),
     "operation": ("operations", "uuid"),
 }
+# Kinds whose lists select names by their beginning.
+_SELECTED = frozenset({"instance", "node"})
 # Lists of one page.
 _SHORT: Mapping[str, tuple[str, str]] = {
     "flavor": ("flavors", "name"),
@@ -88,12 +90,14 @@ def _names(kind: str, values: Mapping[str, Any], incomplete: str) -> Iterator[st
     if kind == "decision":
         yield from ("last", "last-refused")
         kind = "instance"
-    yield from _pages(server_api(found), kind, page=_PAGE_MAX if incomplete else _NAMES_MAX)
+    yield from _pages(server_api(found), kind, incomplete)
 
 
-def _pages(api: Api, kind: str, *, page: int) -> Iterator[str]:
+def _pages(api: Api, kind: str, incomplete: str) -> Iterator[str]:
     noun, field = _PAGES.get(kind) or _SHORT[kind]
-    query = {"limit": str(page)} if kind in _PAGES else {}
+    query = {"limit": str(_PAGE_MAX if incomplete else _NAMES_MAX)} if kind in _PAGES else {}
+    if incomplete and kind in _SELECTED:
+        query |= {"name": f"{incomplete}*", "fields": field}
     for each in api.iterate(noun, **query):
         yield str(each[field])
 

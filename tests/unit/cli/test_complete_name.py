@@ -89,6 +89,7 @@ def test_at_most_a_hundred_names_are_offered_and_a_prefix_finds_the_rest(tmp_pat
         place = {"ROOST_URL": server.address}
         assert len(complete(tmp_path, "host", "set", "", **place)) == 100
         assert complete(tmp_path, "host", "set", "host-149", **place) == ["host-149"]
+        assert complete(tmp_path, "host", "show", "host-149", **place) == ["host-149"]
 
 
 def test_an_error_completes_nothing_and_says_nothing(server, tmp_path):
