@@ -72,14 +72,15 @@ def profiles_path() -> Path:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is invalid for a new profile.
+    """Refuse an invalid name of a new profile.
 
     Raises:
-        BadRequest: it is.
+        BadRequest: the name is invalid.
     """
     if not _NAME.fullmatch(name):
         raise BadRequest(
-            f"the name of a profile has up to 64 letters, digits, '.', '_' and '-', not first a sign; got {name!r}"
+            "the name of a profile must begin with a letter or digit, and have at most 64 letters, digits, '.', '_' "
+            f"and '-'; got {name!r}"
         )
 
 

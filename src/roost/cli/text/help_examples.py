@@ -5,7 +5,7 @@ import click
 _EXAMPLES = {
     "agent": ("roost agent --fleet 3", "roost agent --driver libvirt --server https://roost-1:8780"),
     "aggregate create": ("roost aggregate create rack-7 --zone east",),
-    "aggregate set": ("roost aggregate set rack-7 --metadata cpu_allocation_ratio=8.0",),
+    "aggregate set": ("roost aggregate set rack-7 --join host-7 --join host-8",),
     "audit": ("roost audit --data /var/lib/roost", "roost audit --url https://roost-1:8780"),
     "capacity": (
         "roost capacity --flavor large --by host",
