@@ -124,7 +124,7 @@ lock: ## choose new versions and write all lock files
 	@"$(PYTHON)" -m venv .venv-lock
 	@.venv-lock/bin/python -m pip --disable-pip-version-check --quiet install uv
 	.venv-lock/bin/uv $(LOCK) pyproject.toml --output-file requirements.lock
-	.venv-lock/bin/uv $(LOCK) pyproject.toml --extra postgresql --extra keystone --extra traces --group dev \
+	.venv-lock/bin/uv $(LOCK) pyproject.toml --extra postgresql --extra keystone --extra traces --extra nova --group dev \
 		--constraints requirements.lock --output-file requirements-dev.lock
 	.venv-lock/bin/uv $(LOCK) --group docs --output-file requirements-docs.lock
 

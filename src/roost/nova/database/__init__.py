@@ -1,0 +1,1 @@
+"""Nova's databases, read with SQL: the API database and those of the cells."""

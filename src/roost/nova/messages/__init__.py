@@ -1,0 +1,1 @@
+"""Nova's objects in messages, as JSON."""

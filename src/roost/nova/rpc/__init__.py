@@ -1,0 +1,1 @@
+"""The message queue of Nova: RabbitMQ, with the envelope of oslo.messaging."""
