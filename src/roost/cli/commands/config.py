@@ -13,7 +13,7 @@ from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import Column, ListView, field
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.plain_text import escape_text
-from roost.errors import BadSettings
+from roost.errors import BadSettings, SettingsMissing
 
 if TYPE_CHECKING:
     from roost.settings import LoadedSettings
@@ -70,7 +70,8 @@ def check(*, config: Path | None, output: Output) -> None:
         click.echo(f"roost: {escape_text(note)}", err=True)
     if loaded.problems:
         count = len(loaded.problems)
-        raise BadSettings("settings", "1 problem" if count == 1 else f"{count} problems")
+        kind = SettingsMissing if isinstance(loaded.problems[0], SettingsMissing) else BadSettings
+        raise kind("settings", "1 problem" if count == 1 else f"{count} problems")
     if output.is_text:
         click.echo(f"no errors: files set {len(loaded.sources)} settings, the others have their defaults")
 
