@@ -318,6 +318,7 @@ def _path(segments: tuple[str, ...]) -> str:
 def _http_transport(url: str, token: str, *, advice: str) -> _Transport:
     import http.client
 
+    from roost.client.outage_text import outage_sentence
     from roost.client.wire import parse_url_option
 
     address = parse_url_option(url, token=token)
@@ -331,7 +332,7 @@ def _http_transport(url: str, token: str, *, advice: str) -> _Transport:
             response = connection.getresponse()
             return response.status, response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(f"{url} does not answer: {error}{advice}") from None
+            raise Unavailable(outage_sentence(error, url, advice=advice)) from None
         finally:
             connection.close()
 

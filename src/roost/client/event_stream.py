@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from roost.client.outage_text import outage_sentence
 from roost.client.wire import check_header_text, parse_url_option, problem_of
 from roost.errors import RoostError, Unavailable
 
@@ -65,7 +66,7 @@ class EventFollower:
                         self._last_id = event.id or self._last_id
                         yield event
             except (OSError, http.client.HTTPException, Unavailable) as error:
-                problem = f"{self._url} does not answer: {str(error) or type(error).__name__}"
+                problem = outage_sentence(error, self._url)
                 if not is_known:
                     raise Unavailable(problem) from None
                 if not is_away:
