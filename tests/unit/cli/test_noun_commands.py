@@ -187,6 +187,31 @@ def test_hosts_are_sorted_by_name_and_number(run, tmp_path):
     assert [line.split()[0] for line in lines] == [f"host-{number}" for number in range(12)]
 
 
+def test_hosts_have_columns_of_free_amounts_and_used_shares(command):
+    columns = "host,vcpu_free,vcpu_share,memory_mb_free,memory_mb_share,disk_gb_free,disk_gb_share"
+    lines = command("host", "list", "--columns", columns, "-o", "csv").splitlines()
+    assert lines[0] == columns
+    free = [line.split(",")[1] for line in lines[1:]]
+    used = command("host", "list", "--columns", "vcpu_used,vcpu_capacity", "-o", "csv").splitlines()[1:]
+    amounts = [tuple(map(int, line.split(","))) for line in used]
+    assert free == [str(capacity - used) for used, capacity in amounts]
+    assert [float(line.split(",")[2]) for line in lines[1:]] == [round(used / all_, 4) for used, all_ in amounts]
+    sorted_rows = json.loads(
+        command("host", "list", "--columns", "memory_mb_free", "--sort", "-memory_mb_free", "--json")
+    )
+    assert sorted_rows == sorted(sorted_rows, key=lambda row: -row["memory_mb_free"])
+    assert "vcpu_free" not in command("host", "list", "-o", "csv")
+
+
+@pytest.mark.parametrize("noun", ["flavor", "image"])
+def test_names_are_listed_in_natural_order(command, noun):
+    more = ("--vcpus", 1) if noun == "flavor" else ()
+    for name in ("rack7-10", "rack7-2"):
+        command(noun, "set", name, *more)
+    rows = json.loads(command(noun, "list", "--json"))
+    assert [row["name"] for row in rows if row["name"].startswith("rack7")] == ["rack7-2", "rack7-10"]
+
+
 def test_flavors_are_stored_and_deleted(command):
     command("flavor", "set", "small", "--vcpus", "2", "--memory-mb", "2048", "--extra-spec", "hw:cpu_policy=shared")
     assert [line.split() for line in command("flavor", "list").splitlines()[1:]] == [

@@ -14,7 +14,7 @@ from roost.cli.backend import (
     show_object,
 )
 from roost.cli.complete_name import NameType
-from roost.cli.output.list_view import Column, ListView, Row, field
+from roost.cli.output.list_view import Column, ListView, Row, field, natural_key
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import find_match
 from roost.cli.text.plain_text import escape_text
@@ -167,9 +167,9 @@ def _tree(aggregates: list[dict[str, Any]]) -> list[str]:
         for zone in (each["availability_zone"] or "").split(","):
             by_zone.setdefault(zone.strip(), []).append(each)
     lines = []
-    for zone, members in sorted(by_zone.items(), key=lambda entry: (not entry[0], entry[0])):
+    for zone, members in sorted(by_zone.items(), key=lambda entry: (not entry[0], natural_key(entry[0]))):
         lines.append(f"zone {zone}" if zone else "without a zone")
         for each in members:
             lines.append(f"  {each['name'] or each['uuid']}")
-            lines += [f"    {host}" for host in each["hosts"]]
+            lines += [f"    {host}" for host in sorted(each["hosts"], key=natural_key)]
     return [escape_text(line) for line in lines] or ["no aggregates"]
