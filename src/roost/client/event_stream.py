@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from roost.client.outage_text import outage_sentence
-from roost.client.wire import check_header_text, parse_url_option, problem_of
+from roost.client.wire import check_header_text, check_prefix, parse_url_option, problem_of
 from roost.errors import RoostError, Unavailable
 
 _PATH = "/v1/events"
@@ -82,7 +82,9 @@ class EventFollower:
             connection.request("GET", self._prefix + _PATH, headers={**self._headers, **more})
             answer = connection.getresponse()
             if answer.status != http.client.OK:
-                raise _refusal(answer.status, answer.read())
+                text = answer.read()
+                check_prefix(self._url, text)
+                raise _refusal(answer.status, text)
             if answer.headers.get_content_type() != _STREAM:
                 raise RoostError(f"{self._url} is not a Roost server: it has no events")
             fields: dict[str, str] = {}

@@ -165,7 +165,7 @@ def test_zones_services_and_the_tree_of_aggregates_are_listed(command):
         "  ssd",
         "    host-1",
     ]
-    assert command("aggregate", "list", "--tree", "--zone", "none") == "no aggregates\n"
+    assert "no such zone: none" in command("aggregate", "list", "--tree", "--zone", "none", code=4)
     lines = command("service", "list").splitlines()
     assert len(lines) == 4
     assert lines[2].split() == ["host-1", "disabled,", "up", "-", "host-1", "the", "disk", "fails"]
@@ -305,3 +305,34 @@ def test_truncated_list_of_changes_says_that_older_ones_exist(run, folder):
         _, output, error = run("change", "list", "--kind", "flavor", *words, "-o", "csv", "--data", folder)
         assert error == "older changes exist; raise --newest, or give --all, to see them\n" * notes, words
         assert len(output.splitlines()) == (2 if notes else 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ("host list --zone nowhere", 4, "no such zone: nowhere; `roost zone list` shows the zones"),
+        ("aggregate list --zone nov", 4, "no such zone: nov; did you mean 'nova'?"),
+        ("aggregate list --tree --zone nov", 4, "no such zone: nov; did you mean 'nova'?"),
+        (
+            "why 43",
+            4,
+            "no such decision or instance: 43; name a decision by its uuid or at least 4 of",
+        ),
+        (
+            "change list --since 2026-13-01",
+            2,
+            "--since: '2026-13-01' is not a date and time of the calendar: month",
+        ),
+    ],
+)
+def test_unknown_name_or_wrong_time_has_a_clear_sentence(command, words, code, sentence):
+    assert command(*words.split(), code=code).startswith(f"roost: {sentence}")
+
+
+def test_url_with_the_version_of_the_api_is_explained(run, folder):
+    with serve(noun="up", folder=folder) as server:
+        url = server.address
+        for words in (("host", "list"), ("events", "--count", "1")):
+            problem = f"roost: {url}/v1/ must not end with /v1; use {url}\n"
+            assert run(*words, "--url", f"{url}/v1/") == (2, "", problem)
+        assert run("host", "list", "--url", f"{url}/")[0] == 0

@@ -16,7 +16,7 @@ from roost.cli.backend import (
 from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import Column, ListView, Row, field, natural_key
 from roost.cli.output.output_options import Output, output_options
-from roost.cli.resolve_name import find_match
+from roost.cli.resolve_name import find_match, iterate_in_zone
 from roost.cli.text.plain_text import escape_text
 from roost.errors import NotFound
 
@@ -63,10 +63,15 @@ def list_(*, zone: str | None, host: str | None, is_tree: bool, output: Output, 
     """List aggregates: name, zone, number of hosts and metadata."""
     if is_tree:
         with open_api(backend, is_read_only=True) as api:
-            aggregates = api.list_all("aggregates", zone=zone, host=host)
+            aggregates = list(iterate_in_zone(api, "aggregates", zone=zone, host=host))
         output.print_document(aggregates, lambda: _tree(aggregates))
         return
-    show_list(_AGGREGATES, lambda api: api.iterate("aggregates", zone=zone, host=host), backend=backend, output=output)
+    show_list(
+        _AGGREGATES,
+        lambda api: iterate_in_zone(api, "aggregates", zone=zone, host=host),
+        backend=backend,
+        output=output,
+    )
 
 
 @aggregate.command("show")

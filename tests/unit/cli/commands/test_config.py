@@ -124,3 +124,12 @@ def test_replay_of_a_decision_reads_the_nova_conf(run):
     assert run("why", "last", "--replay", *data)[0] == 0
     code, _, error = run("why", "last", "--replay", "--nova-conf", "nova.conf", *data)
     assert (code, error) == (0, "roost: nova.conf: these options of [DEFAULT] have no effect: state_path\n")
+
+
+def test_unknown_section_is_an_error_with_a_suggestion(run):
+    assert run("config", "show", "--section", "schedular") == (
+        4,
+        "",
+        "roost: no such section: schedular; did you mean 'scheduler'?\n",
+    )
+    assert "; the sections are " in run("config", "show", "--section", "nosuch")[2]

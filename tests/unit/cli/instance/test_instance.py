@@ -181,3 +181,13 @@ def test_each_accepted_instance_has_a_row(instance):
     assert len({row[1] for row in rows}) == 3
     answer = json.loads(instance("create", "db", "--flavor", "vcpus=1", "--count", "2", "--json")[1])
     assert len(answer["instances"]) == 2
+
+
+def test_decisions_are_limited_to_a_period(server, command, instance):
+    with play_agents(server):
+        assert instance("create", "web", "--flavor", "vcpus=1", "--wait")[0] == 0
+
+    def decisions(*words):
+        return len(json.loads(command("decision", "list", "--json", *words)[1]))
+
+    assert [decisions(*words) for words in ((), ("--until", "2001-01-01"), ("--until", "0s"))] == [1, 0, 1]
