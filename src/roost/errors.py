@@ -5,9 +5,10 @@
     RoostError
     ├── BadRequest        fix the request and send it again
     │   └── BadFile       fix the file: names file, line and column
-    │       └── FileMissing   correct the path of the file
+    │       └── FileMissing   correct the path of the file, or its permissions
     ├── AccessDenied      use another token
     ├── BadSettings       fix the settings
+    │   └── SettingsMissing   correct the path of the file, or its permissions
     ├── NotFound          use the name of an existing object
     │   ├── StateLost     the state of a decision was deleted, or never stored completely
     │   └── ComputeHostMetricNotFound   report the metric on the host, or do not require it
@@ -22,7 +23,9 @@
     │   ├── StoreGone     the database server does not answer
     │   ├── StoreReplaced retry: the database was replaced, and nothing was written
     │   ├── StoreOutdated run the command in the message
-    │   ├── StoreBroken   the database is corrupt, read-only, full or missing
+    │   ├── StoreBroken   the database is read-only, full, not one of Roost, or has a corrupt row
+    │   │   ├── StoreMissing   correct the path of the database, or create it
+    │   │   └── StoreCorrupt   restore a backup
     │   ├── OverBudget    request less at once, or raise the limit in the message
     │   ├── PlacementGone the remote Placement does not answer, or its answer is invalid
     │   ├── SyncFailed    Placement accepted only a part of a host's inventory: the next update continues
@@ -61,6 +64,11 @@ def quote_value(value: object) -> str:
     return text if len(text) <= _QUOTED_MAX else f"{text[:_QUOTED_MAX]}…"
 
 
+def missing_store(name: str) -> "StoreMissing":
+    """Return the error about a database that does not exist."""
+    return StoreMissing(f"{name} does not exist; correct the path, or create the database with `roost db sync`")
+
+
 def extra_hint(extra: str) -> str:
     """Describe how to install an extra; the name without a file could be another package of an index.
 
@@ -70,10 +78,30 @@ def extra_hint(extra: str) -> str:
     return f"install Roost with its extra {extra}, as in pip install 'roost[{extra}] @ file:///PATH/OF/WHEEL'"
 
 
-def unreadable_file(path: str, error: OSError) -> "BadFile":
+def read_problem(error: OSError) -> str:
+    """Describe why a file cannot be read, and the remedy.
+
+    >>> read_problem(FileNotFoundError(2, "No such file or directory"))
+    'cannot be read: No such file or directory; correct the path'
+    """
+    remedy = "check the path and the disk"
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        remedy = "correct the path"
+    elif isinstance(error, IsADirectoryError):
+        remedy = "name a file"
+    elif isinstance(error, PermissionError):
+        remedy = "permit this user to read it"
+    return f"cannot be read: {error.strerror or error}; {remedy}"
+
+
+def unreadable_file(path: str, error: OSError) -> "FileMissing":
     """Return the error about a file that cannot be read."""
-    kind = FileMissing if isinstance(error, FileNotFoundError) else BadFile
-    return kind(path, f"cannot be read: {error.strerror or error}")
+    return FileMissing(path, read_problem(error))
+
+
+def unreadable_settings(path: str, error: OSError) -> "SettingsMissing":
+    """Return the error about a file of settings, rules, tokens or certificates that cannot be read."""
+    return SettingsMissing(path, read_problem(error))
 
 
 class RoostError(Exception):
@@ -108,7 +136,7 @@ class BadFile(BadRequest):
 
 
 class FileMissing(BadFile):
-    """A file does not exist."""
+    """A file does not exist, or cannot be read."""
 
     exit_code = 4
 
@@ -131,6 +159,12 @@ class BadSettings(RoostError):
     def __init__(self, path: str, problem: str) -> None:
         self.path, self.problem = path, problem
         super().__init__(f"{path}: {problem}")
+
+
+class SettingsMissing(BadSettings):
+    """A file of settings, rules, tokens or certificates does not exist, or cannot be read."""
+
+    exit_code = 4
 
 
 class NotFound(RoostError):
@@ -255,9 +289,21 @@ class StoreOutdated(Unavailable):
 
 
 class StoreBroken(Unavailable):
-    """The database is corrupt, read-only, full or missing."""
+    """The database is read-only, full, not one of Roost, or one of its rows is corrupt."""
 
     problem_type = "database-unavailable"
+
+
+class StoreMissing(StoreBroken):
+    """The database does not exist, or its file cannot be read."""
+
+    exit_code = 4
+
+
+class StoreCorrupt(StoreBroken):
+    """The file or the pages of the database are corrupt."""
+
+    exit_code = 8
 
 
 class PlacementGone(Unavailable):

@@ -13,7 +13,7 @@ import msgspec
 
 from roost.compat import config_view
 from roost.compat.nova_conf import NovaConf, read_nova_conf
-from roost.errors import BadSettings
+from roost.errors import BadSettings, SettingsMissing, unreadable_settings
 from roost.model.devices.pci import read_alias
 from roost.model.settings.agent_settings import Agent
 from roost.model.settings.conductor_settings import Conductor
@@ -90,13 +90,13 @@ def find_settings(argument: str | None, environ: Mapping[str, str], exists: Call
         The first of these that is given or exists; None: use all defaults.
 
     Raises:
-        BadSettings: a requested file does not exist.
+        SettingsMissing: a requested file does not exist.
     """
     for origin, name in (("--config", argument), ("ROOST_CONFIG", environ.get("ROOST_CONFIG"))):
         if name:
             path = Path(name)
             if not exists(path):
-                raise BadSettings(origin, f"there is no file {path}")
+                raise SettingsMissing(origin, f"{path} does not exist; correct the path")
             return path
     return next((path for path in (Path("roost.toml"), Path("/etc/roost/roost.toml")) if exists(path)), None)
 
@@ -122,14 +122,14 @@ def find_nova_conf(environ: Mapping[str, str], exists: Callable[[Path], bool]) -
     """Return the ``nova.conf`` of ``$ROOST_NOVA_CONF``, if set.
 
     Raises:
-        BadSettings: the file does not exist.
+        SettingsMissing: the file does not exist.
     """
     name = environ.get("ROOST_NOVA_CONF")
     if not name:
         return None
     path = Path(name)
     if not exists(path):
-        raise BadSettings("--nova-conf", f"there is no file {path}")
+        raise SettingsMissing("--nova-conf", f"{path} does not exist; correct the path")
     return path
 
 
@@ -203,7 +203,7 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise BadSettings(str(path), f"cannot be read: {error.strerror or error}") from None
+        raise unreadable_settings(str(path), error) from None
     except UnicodeDecodeError:
         raise BadSettings(str(path), "is not UTF-8 text") from None
 

@@ -273,7 +273,7 @@ def test_db_commands_version_sync_check_backup_and_restore(run, tmp_path):
         assert found == code, err
         return out, err
 
-    assert db("version", "--data", data, code=7)[1].endswith("does not exist\n")
+    assert db("version", "--data", data, code=4)[1].endswith("or create the database with `roost db sync`\n")
     for _ in range(2):
         assert db("sync", "--data", data)[0] == f"{data / 'roost.db'} has the schema of this program\n"
     assert db("version", "--database", data / "roost.db")[0].strip().isdigit()
@@ -289,3 +289,24 @@ def test_db_commands_version_sync_check_backup_and_restore(run, tmp_path):
         connection.commit()
     assert db("version", "--data", data)[0] == "0001\n"
     assert "older than" in db("check", "--data", data, code=7)[1]
+
+
+def test_db_check_has_an_exit_code_for_each_cause(run, tmp_path):
+    def check():
+        code, _, error = run("db", "check", "--database", tmp_path / "roost.db")
+        return code, error
+
+    code, error = check()
+    assert (code, "does not exist; correct the path" in error) == (4, True)
+    assert run("db", "sync", "--database", tmp_path / "roost.db")[0] == 0
+    assert check() == (0, "")
+    with contextlib.closing(sqlite3.connect(tmp_path / "roost.db")) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0001'")
+        connection.commit()
+    code, error = check()
+    assert (code, "older than" in error) == (7, True)
+    whole = (tmp_path / "roost.db").read_bytes()
+    for damaged in (whole[:100] + b"x" * (len(whole) - 100), b"x" * len(whole)):
+        (tmp_path / "roost.db").write_bytes(damaged)
+        code, error = check()
+        assert (code, "restore a backup" in error) == (8, True), error

@@ -22,7 +22,7 @@ def test_settings_file_is_the_first_one_named_or_found():
 
 @pytest.mark.parametrize(("argument", "environ"), [("x.toml", {}), (None, {"ROOST_CONFIG": "x.toml"})])
 def test_named_settings_file_must_exist(argument, environ):
-    with pytest.raises(BadSettings, match=r"there is no file x\.toml"):
+    with pytest.raises(BadSettings, match=r"x\.toml does not exist; correct the path"):
         settings_path(argument, environ, ("roost.toml",))
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from roost.app.database_choice import FILE, database_of, settings_of
 from roost.compat.aliases import install_aliases
 from roost.engine.columns.state import State
-from roost.errors import StoreBroken
 from roost.model.settings.roost_settings import Settings
 from roost.placement.current import Current
 from roost.ports import Clock, Random, Store
@@ -75,11 +74,10 @@ def open_offline(url: str, settings: Settings) -> Roost:
 
     Raises:
         StoreBusy: a server uses this SQLite file.
-        StoreBroken: the database does not exist.
+        StoreMissing: the database does not exist.
         Unavailable: the database cannot be used; the message has the reason.
     """
-    if not backends.exists(url):
-        raise StoreBroken(f"there is no database {url}")
+    backends.require(url)
     install_aliases()
     return _build(open_store(url, settings=settings.store), settings)
 

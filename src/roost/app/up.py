@@ -41,7 +41,7 @@ from roost.placement.deciding_thread import Serving, WorkListener, call_listener
 from roost.placement.write_plan import Deed, Plan, Result
 from roost.product import Roost
 from roost.scheduler.decision_counts import count_result
-from roost.store.backends import open_reader
+from roost.store.backends import open_reader, require
 
 if TYPE_CHECKING:
     from roost.api.asgi import Api, AsgiApplication, Authenticate, ChangeListener
@@ -300,6 +300,7 @@ def open_own_api(url: str, settings: Settings, *, is_read_only: bool) -> "InProc
 
     Raises:
         BadSettings: a rule or its option is unknown or wrong.
+        StoreMissing: the database does not exist.
         Unavailable: the database cannot be used; the message has the reason.
     """
     from roost.api.access.authentication import trust_headers
@@ -317,6 +318,7 @@ def open_own_api(url: str, settings: Settings, *, is_read_only: bool) -> "InProc
             store.close()
             raise
     else:
+        require(url)
         roost, serving = open_product(url, settings)
     wakeups, ends = Wakeups(settings.placement.agents_max), Wakeups(ENDS_MAX, topic=ENDS)
     agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())

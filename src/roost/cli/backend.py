@@ -318,7 +318,8 @@ def _path(segments: tuple[str, ...]) -> str:
 def _http_transport(url: str, token: str, *, advice: str) -> _Transport:
     import http.client
 
-    from roost.client.wire import parse_url_option
+    from roost.client.outage_text import outage_sentence
+    from roost.client.wire import check_prefix, parse_url_option
 
     address = parse_url_option(url, token=token)
     connection_class = http.client.HTTPSConnection if address.is_tls else http.client.HTTPConnection
@@ -329,10 +330,12 @@ def _http_transport(url: str, token: str, *, advice: str) -> _Transport:
         try:
             connection.request(method, address.prefix + path, body or None, headers)
             response = connection.getresponse()
-            return response.status, response.read()
+            status, answer = response.status, response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(f"{url} does not answer: {error}{advice}") from None
+            raise Unavailable(outage_sentence(error, url, advice=advice)) from None
         finally:
             connection.close()
+        check_prefix(url, answer)
+        return status, answer
 
     return transport

@@ -10,11 +10,30 @@ from typing import Any, TypeVar
 import click
 
 from roost.cli.text.plain_text import escape_text
+from roost.errors import FileMissing, SettingsMissing, read_problem
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 PATH = click.Path(path_type=Path, readable=False)  # Read errors are reported on opening.
-FOLDER = click.Path(path_type=Path, exists=True, file_okay=False, readable=False)  # Must exist.
+
+
+class _Folder(click.Path):
+    """A folder that must exist."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Check the folder of an argument.
+
+        Raises:
+            FileMissing: it does not exist, or is not a folder.
+        """
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if not (value and path.is_dir()) and not (ctx is not None and ctx.resilient_parsing):
+            name = "" if param is None else f"{param.opts[0]} "
+            raise FileMissing(f"{name}{value or repr('')}", "is not an existing folder; correct the path")
+        return path
+
+
+FOLDER = _Folder(path_type=Path, readable=False)
 _NOVA_CONF = "ROOST_NOVA_CONF"
 
 
@@ -101,11 +120,21 @@ def _read_nova_conf(context: click.Context, _option: click.Parameter, path: Path
     """Set ``$ROOST_NOVA_CONF`` to the file: this process and its children read the variable."""
     if path is None or context.resilient_parsing:
         return
+    _check_readable(path)
     from roost.app import nova_conf_notes
 
     context.with_resource(_set_nova_conf(path))
     for note in nova_conf_notes(path):
         click.echo(f"roost: {escape_text(note)}", err=True)
+
+
+def _check_readable(path: Path) -> None:
+    """Refuse an unreadable file also in commands that only send requests to a server."""
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise SettingsMissing("--nova-conf", f"{path} {read_problem(error)}") from None
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Objects by the names that users give."""
 
+import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,10 @@ _NEWEST: Mapping[str, dict[str, str | bool]] = {"last": {}, "last-refused": {"re
 _SHOWN_MAX = 5
 # Shorter beginnings of uuids are probably mistyped names.
 _PREFIX_MIN = 4
+_DECISION_HINT = (
+    f"name a decision by its uuid or at least {_PREFIX_MIN} of its first digits, or name an instance; "
+    "`roost decision list` shows both"
+)
 
 
 def find_match(
@@ -64,6 +69,33 @@ def _instances_called(api: Api, name: str, **filters: str) -> list[dict[str, Any
     return [each for each in api.list_all("instances", name=name, **filters) if each["name"] == name]
 
 
+def check_zone(api: Api, zone: str) -> None:
+    """Check that an availability zone exists.
+
+    Raises:
+        NotFound: it does not.
+    """
+    names = {each["name"] for each in api.iterate("zones")}
+    if zone not in names:
+        close = difflib.get_close_matches(zone, names, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else "; `roost zone list` shows the zones"
+        raise NotFound("zone", zone, message=f"no such zone: {zone}{hint}")
+
+
+def iterate_in_zone(api: Api, name: str, *, zone: str | None, **query: str | bool | None) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a list, in a zone if one is given.
+
+    Raises:
+        NotFound: no object is in the zone, because it does not exist.
+    """
+    is_empty = True
+    for each in api.iterate(name, zone=zone, **query):
+        is_empty = False
+        yield each
+    if is_empty and zone:
+        check_zone(api, zone)
+
+
 @contextmanager
 def keep_name(name: str, uuid: str) -> Iterator[None]:
     """In errors, name an object as the user did, instead of by its uuid."""
@@ -96,8 +128,14 @@ def find_decision(api: Api, name: str) -> str:
         except NotFound:
             found = _decisions_of_prefix(api, name)
     if not found:
-        raise NotFound("decision" if name in _NEWEST else "decision or instance", name)
+        hint = f"no such decision or instance: {name}; {_DECISION_HINT}" if _is_fragment(name) else None
+        raise NotFound("decision" if name in _NEWEST else "decision or instance", name, message=hint)
     return str(found[0]["uuid"])
+
+
+def _is_fragment(name: str) -> bool:
+    """Return whether a name is a number, or too short for the beginning of a uuid."""
+    return name.isdecimal() or (len(name) < _PREFIX_MIN and uuid_range(name) is not None)
 
 
 def _decisions_of_prefix(api: Api, name: str) -> list[dict[str, Any]]:

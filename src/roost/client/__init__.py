@@ -8,4 +8,5 @@
 ``agent_server``: the agent's client of its server.
 ``server_list``: the servers of an agent, and the one in use.
 ``event_stream``: follows the events of a server.
+``outage_text``: describes why a server gave no answer.
 """

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from roost.client.outage_text import describe_outage
 from roost.client.server_list import ServerList
 from roost.client.wire import LOST, Wire, is_explained, problem_of
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
@@ -147,7 +148,7 @@ class HttpServer:
                         self._check(url, status, problem)
                         return decode(text)
                 except LOST as error:
-                    problem = str(error) or type(error).__name__
+                    problem = describe_outage(error, url)
                 except msgspec.MsgspecError as error:
                     problem = f"its answer is malformed: {error}"
                 note_failure(url, problem)

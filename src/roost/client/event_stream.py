@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from roost.client.wire import check_header_text, parse_url_option, problem_of
+from roost.client.outage_text import outage_sentence
+from roost.client.wire import check_header_text, check_prefix, parse_url_option, problem_of
 from roost.errors import RoostError, Unavailable
 
 _PATH = "/v1/events"
@@ -65,7 +66,7 @@ class EventFollower:
                         self._last_id = event.id or self._last_id
                         yield event
             except (OSError, http.client.HTTPException, Unavailable) as error:
-                problem = f"{self._url} does not answer: {str(error) or type(error).__name__}"
+                problem = outage_sentence(error, self._url)
                 if not is_known:
                     raise Unavailable(problem) from None
                 if not is_away:
@@ -81,7 +82,9 @@ class EventFollower:
             connection.request("GET", self._prefix + _PATH, headers={**self._headers, **more})
             answer = connection.getresponse()
             if answer.status != http.client.OK:
-                raise _refusal(answer.status, answer.read())
+                text = answer.read()
+                check_prefix(self._url, text)
+                raise _refusal(answer.status, text)
             if answer.headers.get_content_type() != _STREAM:
                 raise RoostError(f"{self._url} is not a Roost server: it has no events")
             fields: dict[str, str] = {}

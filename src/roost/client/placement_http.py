@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from roost.client.outage_text import describe_outage
 from roost.client.wire import LOST, Wire, decode_json
 from roost.errors import BadSettings, PlacementGone
 from roost.model.placement.microversions import NEWEST, SAME_SUBTREE
@@ -73,7 +74,7 @@ class Connection:
                 status, text = self._wire.send(method, path, body, version=self._version)
                 problem = "it answers with status 503"
             except LOST as error:
-                status, text, problem = 503, b"", str(error) or type(error).__name__
+                status, text, problem = 503, b"", describe_outage(error, self._wire.url)
             if status != 503:
                 return _answer(f"{method} {path.partition('?')[0]}", status, text, is_repeated=pause_s != _PAUSES_S[0])
             if pause_s is None:

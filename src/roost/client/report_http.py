@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from roost.client.outage_text import describe_outage
 from roost.client.placement_http import SETTING
 from roost.client.wire import LOST, Wire, decode_json
 from roost.errors import PlacementGone
@@ -41,7 +42,7 @@ class ReportHttp:
                 if was_open and not isinstance(error, TimeoutError):
                     is_repeated = True
                     continue
-                raise PlacementGone(str(error) or type(error).__name__) from error
+                raise PlacementGone(describe_outage(error, self._wire.url)) from error
             return Answer(status, decode_json(text), is_repeated)
 
     def close(self) -> None:

@@ -66,6 +66,17 @@ def parse_url_option(url: str, *, token: str) -> Address:
     return address
 
 
+def check_prefix(url: str, answer: bytes) -> None:
+    """Refuse a URL that ends with the version of the API, if an answer shows that the version is repeated.
+
+    Raises:
+        BadRequest: it does.
+    """
+    shorter = url.rstrip("/").removesuffix("/v1")
+    if shorter != url.rstrip("/") and b"there is no /v1/v1" in answer:
+        raise BadRequest(f"{url} must not end with /v1; use {shorter}")
+
+
 def check_header_text(option: str, text: str) -> None:
     """Refuse an option's value if a header cannot contain it; the error omits the value, which may be a token.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.compat.ini import Ini, read_ini, split_list
-from roost.errors import BadFile, BadSettings, quote_value
+from roost.errors import BadFile, BadSettings, FileMissing, SettingsMissing, quote_value
 
 # Setting -> section and name of the same option in Nova's files, if they differ.
 # Names such as "scheduler_driver" are from Icehouse.
@@ -189,7 +189,8 @@ def read_nova_conf(path: Path) -> NovaConf:
         return NovaConf(read_ini(path))
     except BadFile as error:
         where = error.path if error.line is None else f"{error.path}:{error.line}"
-        raise BadSettings(where, error.problem) from None
+        kind = SettingsMissing if isinstance(error, FileMissing) else BadSettings
+        raise kind(where, error.problem) from None
 
 
 def _truth(text: str) -> bool:

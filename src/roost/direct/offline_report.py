@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 
-from roost.app import exists
 from roost.compute.report.report_client import ReportClient
 from roost.direct.context import PlacementDirect
 from roost.direct.direct_report import DirectHttp
-from roost.errors import StoreBroken
 from roost.machine import SystemClock
+from roost.store.backends import require
 
 
 @contextmanager
@@ -22,10 +21,9 @@ def open_report(url: str) -> Iterator[ReportClient]:
 
     Raises:
         StoreBusy: a server still runs on this SQLite file.
-        StoreBroken: the database does not exist.
+        StoreMissing: the database does not exist.
         Unavailable: the database cannot be used; the message gives the reason.
     """
-    if not exists(url):
-        raise StoreBroken(f"there is no database {url}")
+    require(url)
     with PlacementDirect(url) as client:
         yield ReportClient(DirectHttp(client), clock=SystemClock(), sleep=time.sleep, uniform=Random().uniform)

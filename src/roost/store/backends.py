@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from roost.errors import BadSettings, extra_hint
+from roost.errors import BadSettings, extra_hint, missing_store
 from roost.model.settings import roost_settings as model_settings
 from roost.ports import Store
 from roost.store.database import Database
@@ -141,6 +141,17 @@ def stamp(url_or_path: str | Path, version: str) -> None:
 def exists(url_or_path: str | Path) -> bool:
     """Return whether a database exists; always true on a server."""
     return database_at(url_or_path).exists()
+
+
+def require(url_or_path: str | Path) -> None:
+    """Check that a database exists.
+
+    Raises:
+        StoreMissing: it does not.
+    """
+    database = database_at(url_or_path)
+    if not database.exists():
+        raise missing_store(database.label)
 
 
 def version_of(url_or_path: str | Path) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from roost.errors import BadFile, BadRequest
+from roost.errors import BadFile, BadRequest, unreadable_file
 
 Progress = Callable[[int, int], None]  # written rows, all rows
 Block = tuple[int, list[tuple[Any, ...]]]  # index of a table in the header, rows of it
@@ -64,7 +64,7 @@ def write_backup(path: Path, header: Header, blocks: Iterable[Block], *, progres
     if path.exists():
         raise BadRequest(f"{path} exists already: name a file that does not")
     beside = path.with_name(path.name + ".new")
-    with _translate_errors(path):
+    with _translate_errors(path, is_read=False):
         # A backup has all data of the database, so only its owner may read it.
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
@@ -110,9 +110,10 @@ def read_header(path: Path) -> Header:
     """Return the header of a backup, after a check of its checksum.
 
     Raises:
+        FileMissing: it cannot be read.
         BadFile: it is not a complete backup.
     """
-    with _translate_errors(path), path.open("rb") as file:
+    with _translate_errors(path, is_read=True), path.open("rb") as file:
         digest, left = hashlib.sha256(), path.stat().st_size - _DIGEST_BYTES
         header = _header(path, file)
         file.seek(0)
@@ -131,9 +132,10 @@ def read_blocks(path: Path) -> Iterator[Block]:
     """Yield the rows of a backup with a correct checksum, in the order of writing.
 
     Raises:
+        FileMissing: it cannot be read.
         BadFile: it is not a complete backup.
     """
-    with _translate_errors(path), path.open("rb") as file:
+    with _translate_errors(path, is_read=True), path.open("rb") as file:
         _header(path, file)
         while True:
             length = file.read(_LENGTH.size)
@@ -157,8 +159,10 @@ def _header(path: Path, file: BinaryIO) -> Header:
 
 
 @contextmanager
-def _translate_errors(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path, *, is_read: bool) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if is_read:
+            raise unreadable_file(str(path), error) from error
         raise BadFile(str(path), error.strerror or str(error)) from error

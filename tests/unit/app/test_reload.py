@@ -71,7 +71,7 @@ def test_missing_file_keeps_the_settings(product, reloader, file, events):
     file.unlink()
     assert not reloader.reload()
     assert product.settings is before
-    assert events()[0]["error"] == f"--config: there is no file {file}"
+    assert events()[0]["error"] == f"--config: {file} does not exist; correct the path"
 
 
 def test_equal_settings_change_nothing(product, reloader, events):

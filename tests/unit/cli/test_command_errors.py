@@ -39,7 +39,7 @@ def without_progress(text):
         (["replay", "a\udcff.csv"], 4, "roost: a\\udcff.csv: cannot be read: No such file or directory"),
         ([*SMALL, "--json", "/"], 2, "roost: /: cannot be written: Is a directory"),
         ([*SMALL, "--json", ""], 2, "roost: : cannot be written: Is a directory"),
-        ([*SMALL, "--config", "x" * 300], 3, "roost: --config: there is no file xxx"),
+        ([*SMALL, "--config", "x" * 300], 4, "roost: --config: xxx"),
     ],
 )
 def test_invalid_command_is_refused_in_one_line(capsys, monkeypatch, words, code, message):
@@ -66,7 +66,10 @@ def test_error_other_than_usage_has_no_pointer_to_the_help(capsys, monkeypatch):
 def test_settings_named_by_the_environment_are_read(capsys, monkeypatch):
     monkeypatch.setenv("ROOST_CONFIG", "absent.toml")
     for words in (SMALL, ("demo", "--host-count", "1", "--requests", "1")):
-        assert run_main(capsys, monkeypatch, *words) == (3, "roost: ROOST_CONFIG: there is no file absent.toml\n")
+        assert run_main(capsys, monkeypatch, *words) == (
+            4,
+            "roost: ROOST_CONFIG: absent.toml does not exist; correct the path\n",
+        )
 
 
 @pytest.mark.parametrize("words", [("--help",), ("completion", "bash"), SMALL])

@@ -93,7 +93,7 @@ def test_results_of_earlier_runs_are_reused(run, folder):
         (("--seeds", "a"), 2, "seeds must be comma-separated integers, or one number N for 1 to N, got 'a'"),
         (("--seeds", "1", "--seed", "2"), 2, "--seed and --seeds cannot be combined"),
         (("--config", "pack.toml", "--config", "./pack.toml"), 2, "a settings file is repeated"),
-        (("--config", "pack.toml", "--config", "absent.toml"), 3, "--config: there is no file absent.toml"),
+        (("--config", "pack.toml", "--config", "absent.toml"), 4, "--config: absent.toml does not exist"),
         (("--seeds", "1", "--results", "pack.toml"), 2, "pack.toml: cannot be written: File exists"),
         (("--seeds", "1", "--plot", "pack.toml"), 2, "pack.toml: cannot be written: File exists"),
         (("--seeds", "1", "--chunk", 0), 2, "a chunk must be 1 act or more, got 0"),

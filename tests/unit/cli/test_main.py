@@ -16,7 +16,7 @@ from tests.support.fleets import products
         (("nonesuch",), 2, "roost: No such command 'nonesuch'; see `roost --help`\n"),
         (("flavour", "list"), 2, "roost: No such command 'flavour'. Did you mean 'flavor'? See `roost --help`\n"),
         (("help", "hots"), 2, "roost: No such command 'hots'. Did you mean 'host'? See `roost --help`\n"),
-        (("audit", "--data", "nowhere"), 7, "roost: "),
+        (("audit", "--data", "nowhere"), 4, "roost: "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -85,6 +85,7 @@ def test_help_of_sync_and_upgrade_says_which_to_use(run, verb, other):
 def test_only_sync_creates_a_database(run, tmp_path):
     database = tmp_path / "new.db"
     code, _, error = run("db", "upgrade", "--database", database)
-    assert (code, error, database.exists()) == (7, f"roost: {database} does not exist\n", False)
+    remedy = "correct the path, or create the database with `roost db sync`"
+    assert (code, error, database.exists()) == (4, f"roost: {database} does not exist; {remedy}\n", False)
     assert (run("db", "sync", "--database", database)[0], database.exists()) == (0, True)
     assert run("db", "upgrade", "--database", database)[0] == 0

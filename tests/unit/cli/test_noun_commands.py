@@ -165,7 +165,7 @@ def test_zones_services_and_the_tree_of_aggregates_are_listed(command):
         "  ssd",
         "    host-1",
     ]
-    assert command("aggregate", "list", "--tree", "--zone", "none") == "no aggregates\n"
+    assert "no such zone: none" in command("aggregate", "list", "--tree", "--zone", "none", code=4)
     lines = command("service", "list").splitlines()
     assert len(lines) == 4
     assert lines[2].split() == ["host-1", "disabled,", "up", "-", "host-1", "the", "disk", "fails"]
@@ -185,6 +185,31 @@ def test_hosts_are_sorted_by_name_and_number(run, tmp_path):
         roost.install(replace(hosts, providers=hosts.providers[::-1], hosts=hosts.hosts[::-1]))
     lines = run("host", "list", "--data", tmp_path)[1].splitlines()[1:]
     assert [line.split()[0] for line in lines] == [f"host-{number}" for number in range(12)]
+
+
+def test_hosts_have_columns_of_free_amounts_and_used_shares(command):
+    columns = "host,vcpu_free,vcpu_share,memory_mb_free,memory_mb_share,disk_gb_free,disk_gb_share"
+    lines = command("host", "list", "--columns", columns, "-o", "csv").splitlines()
+    assert lines[0] == columns
+    free = [line.split(",")[1] for line in lines[1:]]
+    used = command("host", "list", "--columns", "vcpu_used,vcpu_capacity", "-o", "csv").splitlines()[1:]
+    amounts = [tuple(map(int, line.split(","))) for line in used]
+    assert free == [str(capacity - used) for used, capacity in amounts]
+    assert [float(line.split(",")[2]) for line in lines[1:]] == [round(used / all_, 4) for used, all_ in amounts]
+    sorted_rows = json.loads(
+        command("host", "list", "--columns", "memory_mb_free", "--sort", "-memory_mb_free", "--json")
+    )
+    assert sorted_rows == sorted(sorted_rows, key=lambda row: -row["memory_mb_free"])
+    assert "vcpu_free" not in command("host", "list", "-o", "csv")
+
+
+@pytest.mark.parametrize("noun", ["flavor", "image"])
+def test_names_are_listed_in_natural_order(command, noun):
+    more = ("--vcpus", 1) if noun == "flavor" else ()
+    for name in ("rack7-10", "rack7-2"):
+        command(noun, "set", name, *more)
+    rows = json.loads(command(noun, "list", "--json"))
+    assert [row["name"] for row in rows if row["name"].startswith("rack7")] == ["rack7-2", "rack7-10"]
 
 
 def test_flavors_are_stored_and_deleted(command):
@@ -280,3 +305,34 @@ def test_truncated_list_of_changes_says_that_older_ones_exist(run, folder):
         _, output, error = run("change", "list", "--kind", "flavor", *words, "-o", "csv", "--data", folder)
         assert error == "older changes exist; raise --newest, or give --all, to see them\n" * notes, words
         assert len(output.splitlines()) == (2 if notes else 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ("host list --zone nowhere", 4, "no such zone: nowhere; `roost zone list` shows the zones"),
+        ("aggregate list --zone nov", 4, "no such zone: nov; did you mean 'nova'?"),
+        ("aggregate list --tree --zone nov", 4, "no such zone: nov; did you mean 'nova'?"),
+        (
+            "why 43",
+            4,
+            "no such decision or instance: 43; name a decision by its uuid or at least 4 of",
+        ),
+        (
+            "change list --since 2026-13-01",
+            2,
+            "--since: '2026-13-01' is not a date and time of the calendar: month",
+        ),
+    ],
+)
+def test_unknown_name_or_wrong_time_has_a_clear_sentence(command, words, code, sentence):
+    assert command(*words.split(), code=code).startswith(f"roost: {sentence}")
+
+
+def test_url_with_the_version_of_the_api_is_explained(run, folder):
+    with serve(noun="up", folder=folder) as server:
+        url = server.address
+        for words in (("host", "list"), ("events", "--count", "1")):
+            problem = f"roost: {url}/v1/ must not end with /v1; use {url}\n"
+            assert run(*words, "--url", f"{url}/v1/") == (2, "", problem)
+        assert run("host", "list", "--url", f"{url}/")[0] == 0

@@ -142,7 +142,7 @@ def test_conflicting_provider_config_is_reported_and_nothing_moves(database, run
         (("--term", "colour=red"), 3, "term colour: is none of"),
         (("--term", "reserved_host_cpus=-1"), 3, "term reserved_host_cpus: "),
         (("--host", "another"), 4, "no such provider: another"),
-        (("--data", "/nowhere/at/all"), 7, "there is no database /nowhere/at/all"),
+        (("--data", "/nowhere/at/all"), 4, "/nowhere/at/all/roost.db does not exist"),
     ],
 )
 def test_invalid_arguments_change_nothing(database, run, more, code, problem):

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from roost.api.http import Identity
-from roost.errors import BadRequest, BadSettings
+from roost.errors import BadRequest, BadSettings, unreadable_settings
 from roost.model.names import is_text
 
 Headers = Mapping[str, str]
@@ -132,7 +132,7 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         return msgspec.convert(document, _File).token
     except OSError as error:
-        raise BadSettings(str(path), f"cannot be read: {error.strerror or error}") from None
+        raise unreadable_settings(str(path), error) from None
     except msgspec.ValidationError as error:
         raise BadSettings(str(path), f"is not a file of tokens: {error}") from None
     except (ValueError, RecursionError) as error:

@@ -17,7 +17,7 @@ from typing import Any
 from roost.api.access.authentication import parse_roles
 from roost.api.http import Identity, Request, Response
 from roost.api.problems import Problem
-from roost.errors import BadSettings, extra_hint, first_line
+from roost.errors import BadSettings, SettingsMissing, extra_hint, first_line
 from roost.observe import log
 
 _THREADS = 8
@@ -48,7 +48,7 @@ class Keystone:
             text = f"keystone needs {error.name}: {extra_hint('keystone')}"
             raise BadSettings("placement.auth_strategy", text) from None
         if not path.is_file():
-            raise BadSettings("placement.keystone_file", f"there is no file {path}")
+            raise SettingsMissing("placement.keystone_file", f"{path} does not exist; correct the path")
         try:
             conf = cfg.ConfigOpts()
             conf([], project="placement", default_config_files=[str(path)])

@@ -9,7 +9,7 @@ import msgspec
 from roost.api.access import policy_rules
 from roost.api.access.policy_rules import BadRule, Judge, Rule, Target
 from roost.api.http import Identity
-from roost.errors import BadSettings
+from roost.errors import BadSettings, SettingsMissing, unreadable_settings
 
 _ACTIONS: Mapping[str, tuple[str, ...]] = {
     "resource_providers": ("list", "create", "show", "update", "delete"),
@@ -131,10 +131,10 @@ def read_policy(path: Path | None, *, is_legacy: bool = False, others: Mapping[s
     try:
         document: Any = yaml.safe_load(path.read_bytes())
     except FileNotFoundError:
-        text = "does not exist; to use the defaults, omit policy_file"
-        raise BadSettings(str(path), text) from None
+        text = "does not exist; correct the path; to use the defaults, omit policy_file"
+        raise SettingsMissing(str(path), text) from None
     except OSError as error:
-        raise BadSettings(str(path), f"cannot be read: {error.strerror or error}") from None
+        raise unreadable_settings(str(path), error) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadSettings(str(path), f"is neither YAML nor JSON: {' '.join(str(error).split())}") from None
     if document is None:

@@ -3,7 +3,7 @@
 import ssl
 from typing import NoReturn
 
-from roost.errors import BadSettings
+from roost.errors import BadSettings, SettingsMissing, read_problem
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.observe import log
 
@@ -54,7 +54,7 @@ def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
             raise BadSettings("placement.tls_key", f"{key} is not the key of {cert}") from None
         raise BadSettings("placement.tls_key", f"{key} holds no usable private key") from None
     except OSError as error:
-        raise BadSettings("placement.tls_key", f"{key} cannot be read: {error.strerror or error}") from None
+        raise SettingsMissing("placement.tls_key", f"{key} {read_problem(error)}") from None
 
 
 def reload_certificate(context: ssl.SSLContext, settings: Settings) -> None:
@@ -75,6 +75,7 @@ def _check_readable(setting: str, path: str) -> None:
     try:
         with open(path, "rb"):  # noqa: PTH123  # keeps the path as in the settings
             pass
-    except (OSError, ValueError) as error:
-        text = error.strerror if isinstance(error, OSError) else error
-        raise BadSettings(f"placement.{setting}", f"{path} cannot be read: {text}") from None
+    except OSError as error:
+        raise SettingsMissing(f"placement.{setting}", f"{path} {read_problem(error)}") from None
+    except ValueError as error:  # a NUL in the name
+        raise BadSettings(f"placement.{setting}", f"{path} cannot be read: {error}") from None

@@ -18,6 +18,7 @@ from roost.errors import Conflict
 
 _AGENTS = ListView(
     nouns="agents",
+    order="host",
     columns=(
         field("host"),
         Column(name="state", value=lambda row: f"{row['state']}, {'up' if row['up'] else 'down'}", kind="state"),

@@ -14,9 +14,9 @@ from roost.cli.backend import (
     show_object,
 )
 from roost.cli.complete_name import NameType
-from roost.cli.output.list_view import Column, ListView, Row, field
+from roost.cli.output.list_view import Column, ListView, Row, field, natural_key
 from roost.cli.output.output_options import Output, output_options
-from roost.cli.resolve_name import find_match
+from roost.cli.resolve_name import find_match, iterate_in_zone
 from roost.cli.text.plain_text import escape_text
 from roost.errors import NotFound
 
@@ -63,10 +63,15 @@ def list_(*, zone: str | None, host: str | None, is_tree: bool, output: Output, 
     """List aggregates: name, zone, number of hosts and metadata."""
     if is_tree:
         with open_api(backend, is_read_only=True) as api:
-            aggregates = api.list_all("aggregates", zone=zone, host=host)
+            aggregates = list(iterate_in_zone(api, "aggregates", zone=zone, host=host))
         output.print_document(aggregates, lambda: _tree(aggregates))
         return
-    show_list(_AGGREGATES, lambda api: api.iterate("aggregates", zone=zone, host=host), backend=backend, output=output)
+    show_list(
+        _AGGREGATES,
+        lambda api: iterate_in_zone(api, "aggregates", zone=zone, host=host),
+        backend=backend,
+        output=output,
+    )
 
 
 @aggregate.command("show")
@@ -167,9 +172,9 @@ def _tree(aggregates: list[dict[str, Any]]) -> list[str]:
         for zone in (each["availability_zone"] or "").split(","):
             by_zone.setdefault(zone.strip(), []).append(each)
     lines = []
-    for zone, members in sorted(by_zone.items(), key=lambda entry: (not entry[0], entry[0])):
+    for zone, members in sorted(by_zone.items(), key=lambda entry: (not entry[0], natural_key(entry[0]))):
         lines.append(f"zone {zone}" if zone else "without a zone")
         for each in members:
             lines.append(f"  {each['name'] or each['uuid']}")
-            lines += [f"    {host}" for host in each["hosts"]]
+            lines += [f"    {host}" for host in sorted(each["hosts"], key=natural_key)]
     return [escape_text(line) for line in lines] or ["no aggregates"]

@@ -1,7 +1,9 @@
 """``roost config``: the settings in force, their sources, and their errors."""
 
+import difflib
 import os
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import Column, ListView, field
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.text.plain_text import escape_text
-from roost.errors import BadSettings
+from roost.errors import BadSettings, NotFound, SettingsMissing
 
 if TYPE_CHECKING:
     from roost.settings import LoadedSettings
@@ -48,11 +50,10 @@ def show(*, config: Path | None, section: str | None, is_set: bool, output: Outp
     """Print all settings: name, value, and the file and line that set it, or "default"."""
     from roost.app import settings_with_sources
 
-    rows = [
-        row
-        for row in _rows(settings_with_sources(config, os.environ))
-        if section in (None, row["section"]) and not (is_set and row["source"] == "default")
-    ]
+    every = _rows(settings_with_sources(config, os.environ))
+    if section is not None:
+        _check_section(section, {row["section"] for row in every})
+    rows = [row for row in every if section in (None, row["section"]) and not (is_set and row["source"] == "default")]
     output.print_rows(_SETTINGS, rows)
 
 
@@ -70,9 +71,22 @@ def check(*, config: Path | None, output: Output) -> None:
         click.echo(f"roost: {escape_text(note)}", err=True)
     if loaded.problems:
         count = len(loaded.problems)
-        raise BadSettings("settings", "1 problem" if count == 1 else f"{count} problems")
+        kind = SettingsMissing if isinstance(loaded.problems[0], SettingsMissing) else BadSettings
+        raise kind("settings", "1 problem" if count == 1 else f"{count} problems")
     if output.is_text:
         click.echo(f"no errors: files set {len(loaded.sources)} settings, the others have their defaults")
+
+
+def _check_section(section: str, known: Collection[str]) -> None:
+    """Check that a section exists.
+
+    Raises:
+        NotFound: it does not; the message has a similar name, or all of them.
+    """
+    if section not in known:
+        close = difflib.get_close_matches(section, known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"the sections are {', '.join(sorted(known))}"
+        raise NotFound("section", section, message=f"no such section: {section}; {hint}")
 
 
 def _rows(loaded: "LoadedSettings") -> list[dict[str, Any]]:

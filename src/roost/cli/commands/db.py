@@ -86,8 +86,8 @@ def version(*, database: str | None, config: Path | None, data: Path | None) -> 
 def check(*, database: str | None, config: Path | None, data: Path | None, output: Output) -> None:
     """Check that the database has the schema of this program and is consistent, as `roost audit` does.
 
-    Read the database only; servers can keep running. Print the findings. End with exit code 7 for another schema,
-    and 8 if there are findings. Record the audit, as `roost audit` does.
+    Read the database only; servers can keep running. Print the findings. End with exit code 4 for a missing
+    database, 7 for another schema, and 8 for a corrupt database or findings. Record the audit, as `roost audit` does.
     """
     from roost.app import audit
 

@@ -34,6 +34,7 @@ def decision() -> None:
 @click.option("--refused/--granted", default=None, help="List only refusals, or only granted decisions.")
 @click.option("--reason", metavar="TEXT", help="Only refusals with this text in their reason.")
 @click.option("--since", metavar="TIME", help="Only decisions since then, like 90m, 12h or 7d ago, or 2026-01-31.")
+@click.option("--until", metavar="TIME", help="Only decisions until then, in the form of --since.")
 @output_options(DECISIONS)
 @backend_options
 def list_(
@@ -41,6 +42,7 @@ def list_(
     instance: str | None,
     refused: bool | None,
     since: str | None,
+    until: str | None,
     output: Output,
     backend: BackendOptions,
     **filters: str | None,
@@ -50,10 +52,12 @@ def list_(
     Without --limit, list 20 of them.
     """
     since_s = None if since is None else str(parse_moment(since, option="--since"))
+    until_s = float("inf") if until is None else parse_moment(until, option="--until")
 
     def fetch(api: Api) -> Iterator[Row]:
         uuid = None if instance is None else find_instance(api, instance, with_deleted=True)
-        return api.iterate("decisions", instance=uuid, refused=refused, since=since_s, **filters)
+        found = api.iterate("decisions", instance=uuid, refused=refused, since=since_s, **filters)
+        return (each for each in found if each["decided_at_s"] <= until_s)
 
     limited = msgspec.structs.replace(output, limit=output.limit or _LIMIT)
     show_list(DECISIONS, fetch, backend=backend, output=limited)

@@ -10,6 +10,7 @@ from roost.cli.output.output_options import Output, output_options
 _SIZE = click.IntRange(min=0)
 _FLAVORS = ListView(
     nouns="flavors",
+    order="name",
     columns=(
         field("name"),
         field("vcpus", head="VCPU"),

@@ -11,6 +11,7 @@ from roost.cli.backend import BackendOptions, backend_options, open_api, show_li
 from roost.cli.commands import host_drain
 from roost.cli.complete_name import NameType
 from roost.cli.output.output_options import Output, output_options
+from roost.cli.resolve_name import iterate_in_zone
 from roost.cli.text.plain_text import escape_text
 from roost.cli.views.host_sections import HOSTS, host_lines
 
@@ -41,7 +42,7 @@ def list_(
     """List hosts: zone, state, number of instances, and used amounts of the capacity."""
     show_list(
         HOSTS,
-        lambda api: api.iterate("hosts", zone=zone, aggregate=aggregate, disabled=disabled, up=up),
+        lambda api: iterate_in_zone(api, "hosts", zone=zone, aggregate=aggregate, disabled=disabled, up=up),
         backend=backend,
         output=output,
     )

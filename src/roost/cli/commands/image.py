@@ -8,7 +8,9 @@ from roost.cli.output.list_view import ListView, field
 from roost.cli.output.output_options import Output, output_options
 
 _IMAGES = ListView(
-    nouns="images", columns=(field("name"), field("id"), field("disk_format"), field("properties", kind="prose"))
+    nouns="images",
+    order="name",
+    columns=(field("name"), field("id"), field("disk_format"), field("properties", kind="prose")),
 )
 
 

@@ -8,7 +8,9 @@ from roost.cli.output.output_options import Output, output_options
 from roost.errors import NotFound
 
 _PROFILES = ListView(
-    nouns="profiles", columns=(field("name", kind="keep"), field("url", kind="keep"), field("token"), field("default"))
+    nouns="profiles",
+    order="name",
+    columns=(field("name", kind="keep"), field("url", kind="keep"), field("token"), field("default")),
 )
 _NAME = click.argument("name", shell_complete=complete_profile)
 

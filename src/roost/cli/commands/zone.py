@@ -8,6 +8,7 @@ from roost.cli.output.output_options import Output, output_options
 
 _ZONES = ListView(
     nouns="zones",
+    order="name",
     columns=(
         field("name", head="zone"),
         Column(name="state", value=lambda row: "available" if row["available"] else "unavailable", kind="state"),

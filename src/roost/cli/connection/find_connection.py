@@ -12,7 +12,7 @@ from roost.cli.connection.profiles import VARIABLE, Profile, complete_profile, r
 from roost.cli.connection.token_source import find_token, read_token
 from roost.cli.options import PATH
 from roost.cli.text.plain_text import escape_text
-from roost.errors import BadRequest
+from roost.errors import BadRequest, FileMissing
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:8780"
@@ -104,6 +104,9 @@ def _token_of(name: str, profile: Profile) -> str:
         return profile.token or _ADMIN
     try:
         return read_token(Path(profile.token_file))
+    except FileMissing as error:
+        remedy = f"{error.problem}; `roost login --profile {name}` replaces it"
+        raise FileMissing(f"profile {name!r}: {error.path}", remedy) from None
     except BadRequest as error:
         raise BadRequest(f"profile {name!r}: {error}; `roost login --profile {name}` replaces it") from None
 

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from roost.api.access.private_file import lock_folder, replace_file
 from roost.cli.text.plain_text import escape_text
-from roost.errors import BadRequest, NotFound, RoostError
+from roost.errors import BadRequest, NotFound, RoostError, unreadable_file
 
 VARIABLE = "ROOST_PROFILE"
 _PATH = "ROOST_PROFILES"
@@ -88,7 +88,8 @@ def read_profiles() -> Profiles:
     """Read the file; an absent file has no profiles.
 
     Raises:
-        BadRequest: the file cannot be read or is invalid, or other users may read it.
+        FileMissing: the file cannot be read.
+        BadRequest: it is invalid, or other users may read it.
     """
     path = profiles_path()
     shown = escape_text(str(path))
@@ -101,7 +102,7 @@ def read_profiles() -> Profiles:
     except FileNotFoundError:
         return Profiles()
     except OSError as error:
-        raise BadRequest(f"the profiles in {shown} cannot be read: {error.strerror or error}") from None
+        raise unreadable_file(f"profiles {shown}", error) from None
     try:
         return msgspec.toml.decode(text, type=Profiles)
     except (msgspec.DecodeError, ValueError) as error:

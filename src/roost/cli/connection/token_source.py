@@ -11,7 +11,7 @@ import click
 
 from roost.cli.options import PATH
 from roost.cli.text.plain_text import escape_text
-from roost.errors import BadRequest
+from roost.errors import BadRequest, unreadable_file
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _BYTES_MAX = 64 * 2**10
@@ -50,7 +50,8 @@ def find_token(text: str | None, path: Path | None, *, variable: str = "ROOST_TO
 
     Raises:
         click.UsageError: both options are given.
-        BadRequest: the file cannot be read, or is not one token.
+        FileMissing: the file cannot be read.
+        BadRequest: it is not one token.
     """
     if text is not None and path is not None:
         raise click.UsageError("--token and --token-file cannot be combined")
@@ -67,14 +68,15 @@ def read_token(path: Path) -> str:
     """Read a token from a file of one line. Warn if other users may read the file.
 
     Raises:
-        BadRequest: the file cannot be read, or is not one token.
+        FileMissing: the file cannot be read.
+        BadRequest: it is not one token.
     """
     try:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             text = file.read(_BYTES_MAX + 1).decode("ascii").strip()
     except OSError as error:
-        raise BadRequest(f"--token-file {escape_text(str(path))} cannot be read: {error.strerror or error}") from None
+        raise unreadable_file(f"--token-file {escape_text(str(path))}", error) from None
     except UnicodeDecodeError:
         text, mode = "", 0
     if not text or len(text.split()) > 1 or len(text) > _BYTES_MAX:

@@ -14,6 +14,7 @@ from roost.cli.resolve_name import find_instance, keep_name
 from roost.cli.text.plain_text import escape_text
 from roost.cli.views.decision_view import plan_lines
 from roost.cli.views.instance_view import INSTANCES, instance_lines
+from roost.cli.views.operation_view import build_lines
 from roost.errors import AccessDenied, BadFile, BadRequest, NotFound, NoValidHost
 from roost.model.work.operation import STATUSES
 
@@ -91,7 +92,9 @@ def create(
         if is_waiting:  # Otherwise they are part of the output.
             for warning in answer["warnings"]:
                 click.echo(f"roost: {escape_text(warning)}", err=True)
-        print_operation(api, answer, is_waiting=is_waiting, output=output)
+            print_operation(api, answer, is_waiting=True, output=output)
+        else:
+            output.print_document(answer, lambda: build_lines(answer, name))
 
 
 @instance.command("list", short_help="List instances.")

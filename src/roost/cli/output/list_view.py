@@ -20,13 +20,14 @@ Form = Literal["table", "wide", "csv"]
 # is a number of seconds since the epoch: an age in tables, else a UTC time.
 Kind = Literal["text", "prose", "keep", "state", "time"]
 # The forms that show a column without ``--columns``.
-Shown = Literal["always", "tables", "wide", "csv"]
+Shown = Literal["always", "tables", "wide", "csv", "request"]
 
 _FORMS: dict[Shown, tuple[Form, ...]] = {
     "always": ("table", "wide", "csv"),
     "tables": ("table", "wide"),
     "wide": ("wide", "csv"),
     "csv": ("csv",),
+    "request": (),
 }
 
 

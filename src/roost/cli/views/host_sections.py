@@ -21,8 +21,11 @@ def _capacity(amount: _Amount) -> int:
     return int(amount.get("capacity", amount["total"] - amount["reserved"]))
 
 
-def _use_columns(name: str, resource_class: str, head: str) -> tuple[Column, Column, Column]:
-    """Return the columns of a resource class: the use of its capacity as text, and for CSV both numbers."""
+def _use_columns(name: str, resource_class: str, head: str) -> tuple[Column, ...]:
+    """Return the columns of a resource class.
+
+    They are the use of its capacity as text, for CSV both numbers, and on request the free amount and the used share.
+    """
 
     def read(part: Callable[[_Amount], object]) -> Callable[[Row], object]:
         return lambda row: part(row["resources"][resource_class]) if resource_class in row["resources"] else None
@@ -38,6 +41,8 @@ def _use_columns(name: str, resource_class: str, head: str) -> tuple[Column, Col
         Column(name=name, head=head, value=read(share), text=text, kind="keep", shown="tables"),
         Column(name=f"{name}_used", value=read(lambda amount: amount["used"]), shown="csv"),
         Column(name=f"{name}_capacity", value=read(_capacity), shown="csv"),
+        Column(name=f"{name}_free", value=read(lambda amount: _capacity(amount) - amount["used"]), shown="request"),
+        Column(name=f"{name}_share", value=read(lambda amount: round(share(amount), 4)), shown="request"),
     )
 
 

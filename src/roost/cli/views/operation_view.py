@@ -71,6 +71,17 @@ _ORDERS = ListView(
 )
 
 
+_ACCEPTED = ListView(nouns="instances", columns=(field("name"), field("uuid", kind="keep")))
+
+
+def build_lines(answer: Mapping[str, Any], name: str) -> list[str]:
+    """Return an accepted request for instances: its fields, and one row for each instance."""
+    names = [name if number == 1 else f"{name}-{number}" for number in range(1, len(answer["instances"]) + 1)]
+    rows = [{"name": each, "uuid": uuid} for each, uuid in zip(names, answer["instances"], strict=True)]
+    fields = {field: value for field, value in answer.items() if field != "instances"}
+    return [*field_lines(fields), *table_section("instances", _ACCEPTED, rows)]
+
+
 def operation_lines(operation: Mapping[str, Any]) -> list[str]:
     """Return one operation as sections: fields, instances, orders and story."""
     summary = {

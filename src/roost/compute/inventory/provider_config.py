@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from roost.compute.providers.provider_forest import has_changed
 from roost.compute.providers.provider_tree import ProviderTree
-from roost.errors import BadSettings, first_line, quote_value
+from roost.errors import BadSettings, first_line, quote_value, unreadable_settings
 from roost.model.names import uuid_bytes, uuid_form
 from roost.model.provider import Inventory
 
@@ -81,7 +81,7 @@ def read(folder: str) -> list[ProviderConfig]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise BadSettings(folder, f"cannot be read: {error.strerror}") from None
+        raise unreadable_settings(folder, error) from None
     found: dict[str, ProviderConfig] = {}
     for file in sorted(each for each in inside if each.suffix == ".yaml" and not each.name.startswith(".")):
         for config in _configs(str(file)):
@@ -192,7 +192,7 @@ def _load(path: str) -> object:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise BadSettings(path, f"cannot be read: {error.strerror}") from None
+        raise unreadable_settings(path, error) from None
     except UnicodeDecodeError:
         raise BadSettings(path, "cannot be read: it is not UTF-8") from None
     try:

@@ -42,7 +42,7 @@ def describe_unrest(world: World) -> str:
         if not process.is_up:
             return f"{process.name} is away"
     for machine in world.machines:
-        problem = _describe_lost_host(world, machine) if machine.is_lost else _describe_host(world, machine)
+        problem = _describe_outage_host(world, machine) if machine.is_lost else _describe_host(world, machine)
         if problem:
             return problem
     return _find_stale_image(world)
@@ -60,7 +60,7 @@ def _find_stale_image(world: World) -> str:
     return ""
 
 
-def _describe_lost_host(world: World, machine: Machine) -> str:
+def _describe_outage_host(world: World, machine: Machine) -> str:
     agent = world.store.tables.work[AgentRow].get(machine.host)
     return "" if agent is None or agent.state == "gone" else f"{machine.host} is away for good, and not given up"
 

@@ -42,7 +42,7 @@ def open_workload(paths: Sequence[Path], options: Options) -> Workload:
         BadRequest: files are missing or too many, or the options do not suit the trace.
     """
     if not paths:
-        raise BadRequest(f"name the files of a trace: {list_formats()}")
+        raise BadRequest(f"name the files of a trace: {list_formats()}; or generate a trace with --generate")
     tables: dict[str, Table] = {}
     chosen: Format | None = None
     for path in paths:

@@ -11,7 +11,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from roost.errors import StoreBroken, StoreGone, StoreReplaced, Unavailable, first_line
+from roost.errors import StoreBroken, StoreCorrupt, StoreGone, StoreReplaced, Unavailable, first_line
 from roost.model.settings.roost_settings import Store as Settings
 from roost.observe import log, metrics
 from roost.store.postgresql.arrays import adapt
@@ -368,7 +368,7 @@ def translate_errors() -> Iterator[None]:
     except errors.ReadOnlySqlTransaction as error:
         raise StoreBroken(READ_ONLY_TEXT) from error
     except (errors.DataCorrupted, errors.IndexCorrupted) as error:
-        raise StoreBroken(f"the PostgreSQL database is corrupt: {first_line(error)}") from error
+        raise StoreCorrupt(f"the PostgreSQL database is corrupt: {first_line(error)}") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise StoreGone(f"PostgreSQL: {first_line(error)}") from error
     except psycopg.ProgrammingError as error:

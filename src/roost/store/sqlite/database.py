@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
-from roost.errors import StoreBroken
+from roost.errors import StoreCorrupt
 from roost.model.settings.roost_settings import Store as Settings
 from roost.store import database
 from roost.store.reader import ReadingStore
@@ -114,5 +114,5 @@ class SqliteDatabase(database.Database):
             # Pages that no check reads may be broken, too. One problem is enough to distrust the rest.
             (problem,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if problem != "ok":
-                raise StoreBroken(f"{self.path} is corrupt: {problem.splitlines()[-1]}")
+                raise StoreCorrupt(f"{self.path} is corrupt: {problem.splitlines()[-1]}")
             yield connection.execute

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from roost.errors import StoreBroken, StoreBusy, Unavailable
+from roost.errors import StoreBroken, StoreBusy, StoreCorrupt, StoreMissing, Unavailable, missing_store
 from roost.store.rules.schema import SCHEMA_VERSION, check_version
 
 # Checkpoints cause the slowest commits. With rare checkpoints, the median time of commits is lower and, up to 10,000
@@ -60,7 +60,7 @@ def translate_errors(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise _explain(path, error) from error
     except UnicodeDecodeError as error:  # Messages of SQLite may quote a damaged schema.
-        raise StoreBroken(f"{path} is corrupt: {error}") from error
+        raise StoreCorrupt(f"{path} is corrupt: {error}") from error
 
 
 def _explain(path: Path, error: sqlite3.Error) -> Unavailable:
@@ -72,9 +72,9 @@ def _explain(path: Path, error: sqlite3.Error) -> Unavailable:
         case sqlite3.SQLITE_READONLY:
             return StoreBroken(f"{path} or its folder is read-only")
         case sqlite3.SQLITE_NOTADB:
-            return StoreBroken(f"{path} is not a database")
+            return StoreCorrupt(f"{path} is not a database; name another file, or restore a backup")
         case sqlite3.SQLITE_CORRUPT:
-            return StoreBroken(f"{path} is corrupt: {error}")
+            return StoreCorrupt(f"{path} is corrupt: {error}; restore a backup")
         case _:
             return StoreBroken(f"{path}: {error}")
 
@@ -83,7 +83,7 @@ def size_of(path: Path) -> int | None:
     """Return the size of a database file in bytes; None: it does not exist.
 
     Raises:
-        StoreBroken: it is not a regular file, or its folder cannot be entered.
+        StoreMissing: it is not a regular file, or its folder cannot be entered.
     """
     try:
         found = path.stat()
@@ -92,11 +92,23 @@ def size_of(path: Path) -> int | None:
     except NotADirectoryError:
         return None  # A file is where the folder should be.
     except OSError as error:
-        raise StoreBroken(f"{path} cannot be opened: {error.strerror}") from None
+        raise StoreMissing(f"{path} cannot be opened: {error.strerror}") from None
     # Opening a pipe would wait for a writer.
     if not stat.S_ISREG(found.st_mode):
-        raise StoreBroken(f"{path} is not a file")
+        raise StoreMissing(f"{path} is not a file; name the file of a database, or its folder with --data")
     return found.st_size
+
+
+def _require_file(path: Path) -> None:
+    """Check that a database exists, and that this user may read it.
+
+    Raises:
+        StoreMissing: it does not exist, or cannot be read.
+    """
+    if size_of(path) is None:
+        raise missing_store(str(path))
+    if not os.access(path, os.R_OK, effective_ids=True):
+        raise StoreMissing(f"{path} cannot be read: Permission denied; permit this user to read it")
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
@@ -169,8 +181,7 @@ def open_writer(path: Path, *, synchronous: str) -> sqlite3.Connection:
 
 def open_reader(path: Path) -> sqlite3.Connection:
     """Open a database for reading, beside the process that serves it."""
-    if size_of(path) is None:
-        raise StoreBroken(f"{path} does not exist")
+    _require_file(path)
     with translate_errors(path):
         uri = f"{path.absolute().as_uri()}?mode=ro"
         has_log = path.with_name(path.name + "-wal").exists()
@@ -203,11 +214,11 @@ def version_of(path: Path) -> str | None:
     """Return the schema version of a database; None: it is an empty file.
 
     Raises:
-        StoreBroken: it does not exist, or is not a database of Roost.
+        StoreMissing: it does not exist.
+        StoreBroken: it is not a database of Roost.
     """
     if not size_of(path):
-        if size_of(path) is None:
-            raise StoreBroken(f"{path} does not exist")
+        _require_file(path)
         return None
     with translate_errors(path):
         connection = _connect(f"{path.absolute().as_uri()}?mode=ro")
@@ -238,8 +249,7 @@ def upgrade_file(path: Path) -> None:
     """
     from roost.store.sqlite.upgrade import upgrade_sqlite  # slow to import
 
-    if size_of(path) is None:
-        raise StoreBroken(f"{path} does not exist")
+    _require_file(path)
     lock = FileLock(path)
     try:
         with translate_errors(path):

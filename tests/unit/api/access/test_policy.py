@@ -140,5 +140,5 @@ def test_malformed_policy_file_is_refused(tmp_path, content, problem):
 
 
 def test_missing_policy_file_error_explains_how_to_use_defaults(tmp_path):
-    with pytest.raises(BadSettings, match=r"does not exist; to use the defaults, omit policy_file"):
+    with pytest.raises(BadSettings, match=r"does not exist; correct the path; to use the defaults, omit policy_file"):
         read_policy(tmp_path / "none.yaml")

@@ -34,5 +34,6 @@ def test_invalid_arguments_are_refused_at_once(run, tmp_path, words, sentence):
 @pytest.mark.parametrize("folder", ["", "gone"])
 def test_named_provider_config_folder_must_exist(run, command, folder):
     code, output, problem = run(*command, "--provider-config", folder)
-    assert (code, output) == (2, "")
-    assert f"Invalid value for '--provider-config': Directory '{folder}' does not exist" in problem
+    assert (code, output) == (4, "")
+    name = folder or "''"
+    assert problem == f"roost: --provider-config {name}: is not an existing folder; correct the path\n"

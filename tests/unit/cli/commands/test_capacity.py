@@ -132,7 +132,7 @@ def test_empty_fleet_has_no_capacity(run, tmp_path):
         (["--request", "less.json"], 2, "less.json: $.flavor: vcpus must be 0..2147483647, got -4"),
         (["--request", "key.json"], 2, "key.json: $: must be an object, got a list"),
         (["--flavor", "vcpus=1", "--limit", "0"], 2, "the limit must be 1..10,000,000 instances, got 0"),
-        (["--flavor", "vcpus=1", "--data", "absent"], 7, "absent/roost.db does not exist"),
+        (["--flavor", "vcpus=1", "--data", "absent"], 4, "absent/roost.db does not exist"),
     ],
 )
 def test_invalid_arguments_are_refused_in_one_line(run, folder, monkeypatch, words, code, message):

@@ -92,19 +92,19 @@ def test_check_instantiates_the_rules(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "exit_code", "message"),
     [
-        (None, "roost: --nova-conf: there is no file nova.conf\n"),
-        ("[metrics]\nrequired = x\n", "roost: nova.conf:2: metrics.required: must be true or false, got 'x'\n"),
+        (None, 4, "roost: --nova-conf: nova.conf cannot be read: No such file or directory; correct the path\n"),
+        ("[metrics]\nrequired = x\n", 3, "roost: nova.conf:2: metrics.required: must be true or false, got 'x'\n"),
     ],
 )
-def test_invalid_nova_conf_ends_any_command_with_exit_code_3(run, tmp_path, text, message):
+def test_unusable_nova_conf_ends_any_command(run, tmp_path, text, exit_code, message):
     (tmp_path / "nova.conf").unlink()
     if text is not None:
         (tmp_path / "nova.conf").write_text(text)
     for words in (("config", "show"), ("fleet", "export", "--data", "."), ("replay", "--generate", "--memory")):
         code, output, error = run(*words, "--nova-conf", "nova.conf")
-        assert (code, output, error) == (3, "", message)
+        assert (code, output, error) == (exit_code, "", message)
 
 
 def test_nova_conf_affects_the_decision(run, tmp_path):
@@ -124,3 +124,12 @@ def test_replay_of_a_decision_reads_the_nova_conf(run):
     assert run("why", "last", "--replay", *data)[0] == 0
     code, _, error = run("why", "last", "--replay", "--nova-conf", "nova.conf", *data)
     assert (code, error) == (0, "roost: nova.conf: these options of [DEFAULT] have no effect: state_path\n")
+
+
+def test_unknown_section_is_an_error_with_a_suggestion(run):
+    assert run("config", "show", "--section", "schedular") == (
+        4,
+        "",
+        "roost: no such section: schedular; did you mean 'scheduler'?\n",
+    )
+    assert "; the sections are " in run("config", "show", "--section", "nosuch")[2]

@@ -74,7 +74,7 @@ def test_refused_login_stores_nothing(place, roost, tmp_path):
         ((*login, server.address), "two words", 2),
         (("login", "--profile", "a b", "--url", server.address), token, 2),
         (("login", "--profile", "prod"), token, 2),
-        ((*login, server.address, "--token-file", "absent"), "", 2),
+        ((*login, server.address, "--token-file", "absent"), "", 4),
     ):
         result = roost(*words, token=text)
         assert (result.returncode, result.stdout, result.stderr.count("\n")) == (code, "", 1), result

@@ -79,8 +79,8 @@ def test_token_file_comes_from_the_settings(token, tmp_path):
     [
         (("create", "joe", "--file", "absent/tokens.toml"), 1, "absent/tokens.toml cannot be written: No such file"),
         (("create", "joe", "--file", "bad.toml"), 3, "bad.toml: is not valid TOML"),
-        (("list", "--file", "none.toml"), 3, "none.toml: cannot be read: No such file or directory"),
-        (("revoke", "joe", "--file", "none.toml"), 3, "none.toml: cannot be read: No such file or directory"),
+        (("list", "--file", "none.toml"), 4, "none.toml: cannot be read: No such file or directory"),
+        (("revoke", "joe", "--file", "none.toml"), 4, "none.toml: cannot be read: No such file or directory"),
     ],
 )
 def test_failed_command_prints_one_sentence(token, tmp_path, words, code, message):
@@ -131,6 +131,6 @@ def test_a_token_is_read_from_a_file(token, tmp_path):
             (tmp_path / "bad").write_text(text)
             assert ask("--token-file", "bad") == (2, f"roost: --token-file bad {problem}\n")
         assert ask("--token-file", "none") == (
-            2,
-            "roost: --token-file none cannot be read: No such file or directory\n",
+            4,
+            "roost: --token-file none: cannot be read: No such file or directory; correct the path\n",
         )

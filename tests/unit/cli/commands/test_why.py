@@ -106,7 +106,7 @@ def test_summary_counts_refusals_by_reason(run, folder):
         (("nonsense",), 4, "no such decision or instance: nonsense"),
         (("00000000-0000-0000-0000-000000000000",), 4, "no such decision or instance"),
         (("--instance", "nonsense"), 4, "no such instance: nonsense"),
-        (("last", "--replay", "--config", "nowhere.toml"), 3, "nowhere.toml"),
+        (("last", "--replay", "--config", "nowhere.toml"), 4, "nowhere.toml"),
     ],
 )
 def test_invalid_arguments_are_refused_in_one_sentence(run, folder, words, code, error):

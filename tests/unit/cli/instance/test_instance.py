@@ -172,3 +172,22 @@ def test_warnings_are_printed_and_strict_refuses_them(server, instance, tmp_path
     assert (code, "same_hots" in json.loads(output)["warnings"][0]) == (0, True)
     code, output, error = instance(*create, "--strict")
     assert (code, output, "same_hots" in error) == (2, "", True)
+
+
+def test_each_accepted_instance_has_a_row(instance):
+    code, output, _ = instance("create", "web", "--flavor", "vcpus=1", "--count", "3")
+    rows = [line.split() for line in output.splitlines()[-3:]]
+    assert (code, [row[0] for row in rows]) == (0, ["web", "web-2", "web-3"])
+    assert len({row[1] for row in rows}) == 3
+    answer = json.loads(instance("create", "db", "--flavor", "vcpus=1", "--count", "2", "--json")[1])
+    assert len(answer["instances"]) == 2
+
+
+def test_decisions_are_limited_to_a_period(server, command, instance):
+    with play_agents(server):
+        assert instance("create", "web", "--flavor", "vcpus=1", "--wait")[0] == 0
+
+    def decisions(*words):
+        return len(json.loads(command("decision", "list", "--json", *words)[1]))
+
+    assert [decisions(*words) for words in ((), ("--until", "2001-01-01"), ("--until", "0s"))] == [1, 0, 1]

@@ -46,7 +46,7 @@ def listed(tmp_path, run):
 
 def test_json_is_the_same_under_both_names(listed):
     assert listed("--json") == listed("-o", "json") == listed("--output", "json", "--json")
-    assert [each["name"] for each in json.loads(listed("--json"))] == ["f-10", "f-9", "größe \u202e"]
+    assert [each["name"] for each in json.loads(listed("--json"))] == ["f-9", "f-10", "größe \u202e"]
 
 
 def test_yaml_has_the_content_of_json_and_no_unprintable_letters(listed):
@@ -68,7 +68,7 @@ def test_limit_and_sort_apply_to_each_form(listed, form):
 
 
 def test_columns_select_the_members_of_json(listed):
-    assert json.loads(listed("--json", "--columns", "name,vcpus", "--limit", "1")) == [{"name": "f-10", "vcpus": 2}]
+    assert json.loads(listed("--json", "--columns", "name,vcpus", "--limit", "1")) == [{"name": "f-9", "vcpus": 4}]
 
 
 @pytest.mark.usefixtures("listed")
@@ -99,9 +99,10 @@ def test_wrong_option_is_refused_before_a_request(run, words, sentence):
 
 
 def test_limit_requests_no_more_pages_than_it_needs(run):
-    page = {"agents": [AGENT, {**AGENT, "host": "host-2"}], "next": "2"}
+    one = {"name": "one", "uuid": "1", "availability_zone": None, "hosts": [], "metadata": {}}
+    page = {"aggregates": [one, {**one, "name": "two"}], "next": "2"}
     with scripted_server((200, page)) as (address, requests):
-        assert run("agent", "list", "--limit", "1", "--url", address)[0] == 0
+        assert run("aggregate", "list", "--limit", "1", "--url", address)[0] == 0
         assert len(requests) == 1
 
 
@@ -122,7 +123,7 @@ def test_watch_repeats_until_it_is_interrupted(tmp_path):
         lines = [process.stdout.readline() for _ in range(11)]
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
-    assert lines[:5] == lines[5:10] == ["name\n", "f-10\n", "f-9\n", "größe \\u202e\n", "\n"]
+    assert lines[:5] == lines[5:10] == ["name\n", "f-9\n", "f-10\n", "größe \\u202e\n", "\n"]
 
 
 @pytest.fixture
@@ -140,7 +141,7 @@ def two_repetitions(monkeypatch):
 @pytest.mark.usefixtures("listed", "two_repetitions")
 def test_watch_of_yaml_prints_one_document_per_repetition(run, tmp_path):
     code, output, _ = run("flavor", "list", "--watch", "1", "-o", "yaml", "--columns", "vcpus", "--data", tmp_path)
-    assert (code, list(yaml.safe_load_all(output))) == (130, [[{"vcpus": 2}, {"vcpus": 4}, {"vcpus": 8}]] * 2)
+    assert (code, list(yaml.safe_load_all(output))) == (130, [[{"vcpus": 4}, {"vcpus": 2}, {"vcpus": 8}]] * 2)
 
 
 @pytest.mark.usefixtures("listed", "two_repetitions")

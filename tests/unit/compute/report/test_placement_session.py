@@ -41,7 +41,7 @@ def test_immediate_answer_is_not_retried():
 
 
 @pytest.mark.parametrize("first", [None, Answer(503, None)])
-def test_lost_answer_or_503_is_retried_and_marked_as_repeated(first):
+def test_outage_text_or_503_is_retried_and_marked_as_repeated(first):
     session, pauses = new_session(first, Answer(409, ERROR_BODY))
     assert session.request("PUT", "/x", version="1.36") == Answer(409, ERROR_BODY, is_repeated=True)
     assert pauses == [2.0]

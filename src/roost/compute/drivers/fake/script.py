@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from roost.errors import BadFile, first_line, quote_value
+from roost.errors import BadFile, first_line, quote_value, unreadable_file
 from roost.model.devices.numa import NumaCell, NumaTopology
 from roost.model.names import AMOUNT_MAX, is_resource_class, is_trait
 from roost.model.provider import Inventory
@@ -214,7 +214,9 @@ def read_script(path: str) -> Script:
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise unreadable_file(path, error) from None
+    except UnicodeDecodeError as error:
         raise BadFile(path, f"cannot be read: {first_line(error)}") from None
     try:
         return msgspec.convert(tomllib.loads(text), Script)
