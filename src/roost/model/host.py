@@ -39,6 +39,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_mb: int | None = None  # MiB
     local_gb: int | None = None  # GiB
     cpu_allocation_ratio: float | None = None
+    fixed_ratios: dict[str, float] = {}  # class -> allocation ratio that the settings of its agent fix
     hypervisor_type: str = ""
     hypervisor_version: int = 0  # 1002003 is 1.2.3
     supported_instances: tuple[tuple[str, str, str], ...] = ()  # (architecture, hypervisor type, vm mode)

@@ -30,6 +30,7 @@ def command(request, folder, run):
             assert result[0] == code, result
             return result[1] if code == 0 else result[2]
 
+        command.errors = lambda *words: run(*words, *place)[2]
         return command
 
     if request.param == "database":
@@ -53,6 +54,27 @@ def test_aggregate_is_created_changed_and_deleted(command):
     assert command("aggregate", "delete", "row") == ""
     assert command("aggregate", "show", "row", code=4) == "roost: no such aggregate: row\n"
     assert json.loads(command("aggregate", "list", "--json")) == []
+
+
+def test_ratios_of_an_aggregate_are_changed(command):
+    command("aggregate", "create", "rack")
+    assert "no host is in aggregate rack" in command("aggregate", "set", "rack", "--cpu-ratio", "2", code=4)
+    command("aggregate", "set", "rack", "--join", "host-1", "--join", "host-2")
+    assert command("aggregate", "set", "rack", "--cpu-ratio", "2", "--dry-run").splitlines() == [
+        "host    node    class  ratio   capacity  used",
+        "host-1  host-1  VCPU   1 -> 2  4 -> 8       0",
+        "host-2  host-2  VCPU   1 -> 2  4 -> 8       0",
+        "",
+        "2 of 2 hosts would have the new ratios",
+    ]
+    assert "2 of 2 hosts have" in command("aggregate", "set", "rack", "--cpu-ratio", "2", "--memory-ratio", "1.5")
+    host = json.loads(command("host", "show", "host-1", "--json"))
+    assert {name: each["capacity"] for name, each in host["resources"].items()} == {"VCPU": 8, "MEMORY_MB": 6144}
+    failure = command("aggregate", "set", "rack", "--disk-ratio", "2", code=1)
+    assert "2 of 2 hosts kept a ratio" in failure
+    for words in (("--dry-run",), ("--cpu-ratio", "2", "--name", "row"), ("--cpu-ratio", "0")):
+        command("aggregate", "set", "rack", *words, code=2)
+    assert "aggregate_core would" in command.errors("aggregate", "set", "rack", "--metadata", "cpu_allocation_ratio=8")
 
 
 def test_hosts_are_listed_shown_and_set(command):
