@@ -77,6 +77,27 @@ def test_ratios_of_an_aggregate_are_changed(command):
     assert "aggregate_core would" in command.errors("aggregate", "set", "rack", "--metadata", "cpu_allocation_ratio=8")
 
 
+def test_changes_of_an_object_are_found_by_its_name(command):
+    def kinds(name):
+        return [each["kind"] for each in json.loads(command("change", "list", "--object", name, "--json"))]
+
+    command("aggregate", "create", "rack")
+    command("group", "create", "web", "--policy", "affinity")
+    command("host", "set", "host-1", "--disable")
+    for name in ("rack", "aggregate:rack"):
+        assert kinds(name) == ["aggregate.create"]
+    assert kinds("group:web") == kinds("web") == ["group.create"]
+    assert kinds("host:HOST-1") == kinds("host-1") == ["host.disable"]
+    assert kinds("host-2") == kinds("provider:host-2") == []
+    command("aggregate", "delete", "rack")
+    assert kinds("aggregate:rack") == ["aggregate.delete", "aggregate.create"]
+    assert "no object is called 'nope'" in command("change", "list", "--object", "nope", code=4)
+    for kind in ("host", "provider", "aggregate", "group", "instance", "flavor", "image", "operation"):
+        assert f"no such {kind}: nope" in command("change", "list", "--object", f"{kind}:nope", code=4)
+    command("aggregate", "create", "host-2")
+    assert "give host:host-2 or aggregate:host-2" in command("change", "list", "--object", "host-2", code=2)
+
+
 def test_hosts_are_listed_shown_and_set(command):
     command("host", "set", "host-1", "--disable", "--reason", "the disk fails", "--force-down")
     lines = command("host", "list").splitlines()

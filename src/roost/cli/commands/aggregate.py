@@ -5,7 +5,6 @@ from typing import Any
 import click
 
 from roost.cli.backend import (
-    Api,
     BackendOptions,
     backend_options,
     open_api,
@@ -16,7 +15,7 @@ from roost.cli.backend import (
 from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import Column, ListView, Row, field
 from roost.cli.output.output_options import Output, output_options
-from roost.cli.resolve_name import find_match
+from roost.cli.resolve_name import find_aggregate
 from roost.cli.text.plain_text import escape_text
 from roost.cli.views.ratio_view import ratio_lines
 from roost.errors import NotFound, RoostError
@@ -78,7 +77,7 @@ def list_(*, zone: str | None, host: str | None, is_tree: bool, output: Output, 
 @backend_options
 def show(*, name: str, output: Output, backend: BackendOptions) -> None:
     """Show an aggregate, with metadata and hosts."""
-    show_object(lambda api: _find_aggregate(api, name), backend=backend, output=output)
+    show_object(lambda api: find_aggregate(api, name), backend=backend, output=output)
 
 
 @aggregate.command("create")
@@ -158,7 +157,7 @@ def set_(
             "nothing to change: give --name, --zone, --metadata, --unset, --join, --leave or --cpu-ratio"
         )
     with open_api(backend, is_read_only=False) as api:
-        uuid = _find_aggregate(api, name)["uuid"]
+        uuid = find_aggregate(api, name)["uuid"]
         if body:
             _print_warnings(api.request("PATCH", "aggregates", uuid, body=body))
         for method, hosts in (("PUT", join), ("DELETE", leave)):
@@ -177,7 +176,7 @@ def _change_ratios(name: str, body: dict[str, Any], *, output: Output, backend: 
     hosts: list[dict[str, Any]] = []
     cursor: int | None = 0
     with open_api(backend, is_read_only=body["dry_run"]) as api:
-        uuid = _find_aggregate(api, name)["uuid"]
+        uuid = find_aggregate(api, name)["uuid"]
         while cursor is not None:
             page = api.request("POST", "aggregates", uuid, "ratios", body={**body, "cursor": cursor})
             hosts += page["hosts"]
@@ -203,20 +202,7 @@ def _print_warnings(answer: dict[str, Any]) -> None:
 def delete(*, name: str, backend: BackendOptions) -> None:
     """Delete an aggregate without hosts."""
     with open_api(backend, is_read_only=False) as api:
-        api.request("DELETE", "aggregates", _find_aggregate(api, name)["uuid"])
-
-
-def _find_aggregate(api: Api, name: str) -> dict[str, Any]:
-    """Return an aggregate by name or uuid."""
-    named = api.list_all("aggregates", name=name)
-    match = find_match(named, name, kind="aggregate", describe=lambda each: f"{len(each['hosts'])} hosts")
-    if match is not None:
-        return match
-    try:
-        answer: dict[str, Any] = api.request("GET", "aggregates", name)
-    except NotFound:
-        raise NotFound("aggregate", name) from None
-    return answer
+        api.request("DELETE", "aggregates", find_aggregate(api, name)["uuid"])
 
 
 def _tree(aggregates: list[dict[str, Any]]) -> list[str]:
