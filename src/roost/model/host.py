@@ -55,6 +55,8 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cell: str = ""
     is_disabled: bool = False
     disabled_reason: str = ""
+    disabled_at_s: float | None = None  # None: it is enabled, or the time is unknown
+    disabled_by: str = ""  # id of the user; empty: the server itself, or unknown
     is_forced_down: bool = False
     reported_at_s: float | None = None  # None: never reported; counts as up
 
