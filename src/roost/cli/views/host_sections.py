@@ -82,7 +82,7 @@ _RESOURCES = ListView(
 )
 
 
-def _disabled_fields(node: Mapping[str, Any]) -> dict[str, str]:
+def _disabling_fields(node: Mapping[str, Any]) -> dict[str, str]:
     """Return reason, time and user of a disabled node; an older server sends only the reason."""
     at_s = node.get("disabled_at_s")
     fields = {
@@ -99,7 +99,7 @@ def host_lines(node: Mapping[str, Any], instances: list[dict[str, Any]]) -> list
         "host": node["host"],
         "node": node["node"],
         "state": state_text(node),
-        **_disabled_fields(node),
+        **_disabling_fields(node),
         "zones": node["zones"],
         "aggregates": [each["name"] or each["uuid"] for each in node["aggregates"]],
         "instances": node["instances"],
