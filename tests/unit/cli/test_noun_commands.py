@@ -98,6 +98,38 @@ def test_changes_of_an_object_are_found_by_its_name(command):
     assert "give host:host-2 or aggregate:host-2" in command("change", "list", "--object", "host-2", code=2)
 
 
+def test_hosts_of_an_aggregate_or_zone_are_set_together(command):
+    def states():
+        return {each["host"]: each["disabled"] for each in json.loads(command("host", "list", "--json"))}
+
+    command("aggregate", "create", "rack", "--zone", "east")
+    command("aggregate", "set", "rack", "--join", "host-1", "--join", "host-2")
+    command("host", "set", "host-1", "--disable", "--reason", "fan")
+    dry = command("host", "set", "--aggregate", "rack", "--disable", "--dry-run").splitlines()
+    assert dry == [
+        "host    before              after               problem",
+        "host-1  disabled, up (fan)  disabled, up (fan)  -",
+        "host-2  enabled, up         disabled, up        -",
+        "",
+        "1 would change, 1 unchanged, 0 failed",
+    ]
+    assert states() == {"host-0": False, "host-1": True, "host-2": False}
+    assert "1 changed, 1 unchanged" in command("host", "set", "--zone", "east", "--disable")
+    assert "raise --max-hosts" in command("host", "set", "--zone", "east", "--enable", "--max-hosts", "1", code=2)
+    assert states() == {"host-0": False, "host-1": True, "host-2": True}
+    assert "2 changed" in command("host", "set", "--aggregate", "rack", "--enable")
+    assert states() == dict.fromkeys(("host-0", "host-1", "host-2"), False)
+    # An unknown host does not keep the others from their change.
+    assert "1 of 2 hosts were not changed" in command("host", "set", "HOST-0", "nope", "--disable", code=1)
+    assert states()["host-0"]
+    results = json.loads(command("host", "set", "host-0", "host-1", "--force-down", "--json"))
+    assert [each["after"] for each in results] == ["disabled, forced down", "enabled, forced down"]
+    for words in (("--enable",), ("host-0",), ("--aggregate", "rack")):
+        command("host", "set", *words, code=2)
+    command("aggregate", "create", "empty")
+    assert "no host is in this" in command("host", "set", "--aggregate", "empty", "--enable", code=4)
+
+
 def test_hosts_are_listed_shown_and_set(command):
     command("host", "set", "host-1", "--disable", "--reason", "the disk fails", "--force-down")
     lines = command("host", "list").splitlines()
