@@ -209,6 +209,7 @@ def test_host_shows_its_resources_and_usage(own):
         "VCPU": {"total": 4, "reserved": 0, "capacity": 4, "used": 2, "free": 2, "share": 0.5},
     }
     facts = shown.pop("facts")
+    assert (shown.pop("disabled_at_s"), shown.pop("disabled_by")) == (None, "")
     assert shown == own.get("/hosts").json["hosts"][1]
     assert (shown["up"], shown["disabled"], facts) == (True, False, {})
 
