@@ -153,10 +153,14 @@ def test_report_changes_agent_facts_but_not_operator_settings(own):
         "failed_builds": 9,
         "reported_at_s": 1.0,
         "is_forced_down": True,
+        "disabled_at_s": 1.0,
+        "disabled_by": "agent",
     }
     before = own.in_thread(lambda roost: roost.state.position)
     assert own.put("/agents/host-0/nodes/host-0", report).status == 204
     facts = own.get("/hosts/host-0").json["facts"]
+    assert facts.pop("disabled_at_s") > 1.0
+    assert facts.pop("disabled_by") == "admin"
     assert facts == {
         "hypervisor_type": "fake",
         "metrics": {"cpu.percent": 5.0},

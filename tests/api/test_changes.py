@@ -201,16 +201,29 @@ def test_claims_and_providers_of_placement_clients_leave_records(tmp_path, url):
         assert server.ask("PUT", f"/placement/allocations/{CONSUMER}", claim, headers=headers)[0] == 204
         assert server.ask("DELETE", f"/placement/allocations/{CONSUMER}", headers=headers)[0] == 204
         admin = {"x-auth-token": operator}
+        more = {"VCPU": {"total": 8, "reserved": 1, "allocation_ratio": 4.0}, "DISK_GB": {"total": 9}}
+        generation = server.ask("GET", path, headers=headers)[2]["resource_provider_generation"]
+        body = {"resource_provider_generation": generation, "inventories": more}
+        assert server.ask("PUT", path, body, headers=headers)[0] == 200
+        assert server.ask("DELETE", f"{path}/DISK_GB", headers=headers)[0] == 204
         found = server.ask("GET", "/v1/changes", headers=admin)[2]["changes"]
         by_object = server.ask("GET", f"/v1/changes?object={CONSUMER}&kind=allocation", headers=admin)[2]["changes"]
-    assert [(each["kind"], each["object"]) for each in found] == [
+    assert [(each["kind"], each["details"]) for each in found if each["kind"].startswith("inventory")] == [
+        ("inventory.delete", {"DISK_GB": "total 9 -> none"}),
+        (
+            "inventory.update",
+            {"DISK_GB": "total none -> 9", "VCPU": "total 4 -> 8, reserved 0 -> 1, allocation_ratio 1 -> 4"},
+        ),
+        ("inventory.update", {"VCPU": "total none -> 4"}),
+    ]
+    assert [(each["kind"], each["object"]) for each in found[2:]] == [
         ("allocation.delete", CONSUMER),
         ("allocation.update", CONSUMER),
         ("inventory.update", created["uuid"]),
         ("resource_provider.create", created["uuid"]),
     ]
     assert {(each["user_id"], each["project_id"]) for each in found} == {("nova", "service")}
-    assert by_object == found[:2]
+    assert by_object == found[2:4]
 
 
 def test_reloaded_settings_leave_a_record(tmp_path):

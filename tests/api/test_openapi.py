@@ -127,6 +127,7 @@ REQUESTS = {
     ("/aggregates", "GET"): ("/aggregates", None),
     ("/aggregates/{uuid}", "GET"): (f"/aggregates/{RACK}", None),
     ("/aggregates/{uuid}", "PATCH"): (f"/aggregates/{RACK}", {"availability_zone": "east"}),
+    ("/aggregates/{uuid}/ratios", "POST"): (f"/aggregates/{RACK}/ratios", {"cpu_allocation_ratio": 8}),
     ("/aggregates/{uuid}/hosts/{host}", "PUT"): (f"/aggregates/{RACK}/hosts/host-0", None),
     ("/zones", "GET"): ("/zones", None),
     ("/hosts", "GET"): ("/hosts", None),

@@ -44,10 +44,23 @@ def test_aggregate_is_created_changed_and_deleted(own):
         "metadata": {"ssd": "true", "availability_zone": "east"},
         "hosts": [],
         "other_providers": [],
+        "warnings": [
+            (
+                "no enabled filter or weigher reads metadata 'ssd'; "
+                "aggregate_instance_extra_specs or aggregate_image_properties_isolation would"
+            )
+        ],
     }
     path = f"/aggregates/{rack['uuid']}"
+    del rack["warnings"]
     assert own.get(path).json == rack
     changed = patch(own, path, {"name": "rack-2", "availability_zone": None, "metadata": {"ssd": None, "gpu": "1"}})
+    assert changed.json.pop("warnings") == [
+        (
+            "no enabled filter or weigher reads metadata 'gpu'; "
+            "aggregate_instance_extra_specs or aggregate_image_properties_isolation would"
+        )
+    ]
     assert changed.json == own.get(path).json
     assert (changed.json["name"], changed.json["metadata"]) == ("rack-2", {"gpu": "1"})
     assert patch(own, path, {}).json == changed.json
@@ -196,6 +209,7 @@ def test_host_shows_its_resources_and_usage(own):
         "VCPU": {"total": 4, "reserved": 0, "capacity": 4, "used": 2, "free": 2, "share": 0.5},
     }
     facts = shown.pop("facts")
+    assert (shown.pop("disabled_at_s"), shown.pop("disabled_by")) == (None, "")
     assert shown == own.get("/hosts").json["hosts"][1]
     assert (shown["up"], shown["disabled"], facts) == (True, False, {})
 

@@ -146,6 +146,11 @@ class Request:
         if self.change is not None:
             self.change.set(kind, *objects, **details)
 
+    def note_object(self, name: str, details: Mapping[str, str]) -> None:
+        """Describe the change of one object; see ``ChangeNote.set_object``."""
+        if self.change is not None:
+            self.change.set_object(name, details)
+
     def check_active(self) -> None:
         """Stop the work if the client disconnected or the budget is used up; cheap enough for frequent calls.
 

@@ -207,6 +207,7 @@ def _build_agent(
         is_packing=options.is_packing,
         host_ip=settings.my_ip or find_address(),
         rack=settings.rack,
+        terms=settings.terms,
         new_uuid=new_uuid,
     )
     run = _fresh_uuid()

@@ -41,6 +41,37 @@ def find_match(
     return matches[0] if matches else None
 
 
+def find_aggregate(api: Api, name: str) -> dict[str, Any]:
+    """Return an aggregate by name or uuid.
+
+    Raises:
+        NotFound: no aggregate has it.
+        BadRequest: several aggregates have the name.
+    """
+    named = api.list_all("aggregates", name=name)
+    match = find_match(named, name, kind="aggregate", describe=lambda each: f"{len(each['hosts'])} hosts")
+    if match is not None:
+        return match
+    try:
+        answer: dict[str, Any] = api.request("GET", "aggregates", name)
+    except NotFound:
+        raise NotFound("aggregate", name) from None
+    return answer
+
+
+def find_group(api: Api, name: str) -> dict[str, Any]:
+    """Return a server group by name or uuid, with its members.
+
+    Raises:
+        NotFound: no server group has it.
+        BadRequest: several server groups have the name.
+    """
+    named = api.list_all("groups", name=name)
+    match = find_match(named, name, kind="server group", describe=lambda each: str(each["policy"]))
+    answer: dict[str, Any] = api.request("GET", "groups", name if match is None else match["uuid"])
+    return answer
+
+
 def find_instance(api: Api, name: str, *, with_deleted: bool = False) -> str:
     """Return the uuid of an instance.
 

@@ -12,7 +12,8 @@ from roost.model.names import uuid_form
 from roost.model.writes import PutHost, Write
 
 # Facts that agents cannot change.
-_OPERATOR_FACTS = ("cell", "is_disabled", "disabled_reason", "is_forced_down", "failed_builds", "reported_at_s")
+_DISABLED = ("is_disabled", "disabled_reason", "disabled_at_s", "disabled_by")
+_OPERATOR_FACTS = ("cell", *_DISABLED, "is_forced_down", "failed_builds", "reported_at_s")
 
 
 def check_node(state: State, *, host: str, node: str, uuid: str | None = None) -> int | None:

@@ -20,6 +20,7 @@ class ServiceChange(msgspec.Struct, frozen=True, kw_only=True):
     is_disabled: bool | None = None
     disabled_reason: str | None = None
     is_forced_down: bool | None = None
+    user_id: str = ""  # of the operator; empty: the server itself
 
 
 def rows_of_service(state: State, name: str) -> list[int]:
@@ -41,7 +42,9 @@ def apply_service_change(state: State, rows: Sequence[int], change: ServiceChang
     Raises:
         BadRequest: the reason is too long, or given for a service that is not disabled.
     """
-    return [_apply_to_host(state.hosts.facts[row], change, host=state.hosts.names[row]) for row in rows]
+    return [
+        _apply_to_host(state.hosts.facts[row], change, host=state.hosts.names[row], now_s=state.now_s) for row in rows
+    ]
 
 
 def writes_of_facts(state: State, rows: Sequence[int], facts: Sequence[HostFacts]) -> tuple[Write, ...]:
@@ -73,16 +76,19 @@ def facts_body(node: str, facts: HostFacts) -> msgspec.Raw:
     return msgspec.Raw(body)
 
 
-def _apply_to_host(facts: HostFacts, change: ServiceChange, *, host: str) -> HostFacts:
+def _apply_to_host(facts: HostFacts, change: ServiceChange, *, host: str, now_s: float) -> HostFacts:
     is_disabled = facts.is_disabled if change.is_disabled is None else change.is_disabled
     if change.disabled_reason and not is_disabled:
         raise BadRequest(f"host {host}: only a disabled service can have a reason")
     reason = facts.disabled_reason if change.disabled_reason is None else change.disabled_reason
     if len(reason) > _REASON_MAX:
         raise BadRequest(f"host {host}: the reason must be {_REASON_MAX} characters at most")
+    at_s, by = (facts.disabled_at_s, facts.disabled_by) if facts.is_disabled else (now_s, change.user_id)
     return msgspec.structs.replace(
         facts,
         is_disabled=is_disabled,
+        disabled_at_s=at_s if is_disabled else None,
+        disabled_by=by if is_disabled else "",
         disabled_reason=reason if is_disabled else "",
         is_forced_down=facts.is_forced_down if change.is_forced_down is None else change.is_forced_down,
     )

@@ -39,6 +39,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_mb: int | None = None  # MiB
     local_gb: int | None = None  # GiB
     cpu_allocation_ratio: float | None = None
+    fixed_ratios: dict[str, float] = {}  # class -> allocation ratio that the settings of its agent fix
     hypervisor_type: str = ""
     hypervisor_version: int = 0  # 1002003 is 1.2.3
     supported_instances: tuple[tuple[str, str, str], ...] = ()  # (architecture, hypervisor type, vm mode)
@@ -54,6 +55,8 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cell: str = ""
     is_disabled: bool = False
     disabled_reason: str = ""
+    disabled_at_s: float | None = None  # None: it is enabled, or the time is unknown
+    disabled_by: str = ""  # id of the user; empty: the server itself, or unknown
     is_forced_down: bool = False
     reported_at_s: float | None = None  # None: never reported; counts as up
 

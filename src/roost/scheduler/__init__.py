@@ -4,6 +4,7 @@
 ``remote_select``: the same, with claims at a remote Placement.
 ``decision_counts``: the metrics of decisions.
 ``registry``: available and enabled filters and weighers.
+``unread_metadata``: metadata of aggregates that no enabled rule reads.
 ``query``: the query to Placement, and pre-filters.
 ``shape``: compiled pipelines: verdicts, ranking and evidence.
 ``pipeline``: picks, claims, alternates and commit items.

@@ -30,6 +30,7 @@ def command(request, folder, run):
             assert result[0] == code, result
             return result[1] if code == 0 else result[2]
 
+        command.errors = lambda *words: run(*words, *place)[2]
         return command
 
     if request.param == "database":
@@ -53,6 +54,80 @@ def test_aggregate_is_created_changed_and_deleted(command):
     assert command("aggregate", "delete", "row") == ""
     assert command("aggregate", "show", "row", code=4) == "roost: no such aggregate: row\n"
     assert json.loads(command("aggregate", "list", "--json")) == []
+
+
+def test_ratios_of_an_aggregate_are_changed(command):
+    command("aggregate", "create", "rack")
+    assert "no host is in aggregate rack" in command("aggregate", "set", "rack", "--cpu-ratio", "2", code=4)
+    command("aggregate", "set", "rack", "--join", "host-1", "--join", "host-2")
+    assert command("aggregate", "set", "rack", "--cpu-ratio", "2", "--dry-run").splitlines() == [
+        "host    node    class  ratio   capacity  used",
+        "host-1  host-1  VCPU   1 -> 2  4 -> 8       0",
+        "host-2  host-2  VCPU   1 -> 2  4 -> 8       0",
+        "",
+        "2 of 2 hosts would have the new ratios",
+    ]
+    assert "2 of 2 hosts have" in command("aggregate", "set", "rack", "--cpu-ratio", "2", "--memory-ratio", "1.5")
+    host = json.loads(command("host", "show", "host-1", "--json"))
+    assert {name: each["capacity"] for name, each in host["resources"].items()} == {"VCPU": 8, "MEMORY_MB": 6144}
+    failure = command("aggregate", "set", "rack", "--disk-ratio", "2", code=1)
+    assert "2 of 2 hosts kept a ratio" in failure
+    for words in (("--dry-run",), ("--cpu-ratio", "2", "--name", "row"), ("--cpu-ratio", "0")):
+        command("aggregate", "set", "rack", *words, code=2)
+    assert "aggregate_core would" in command.errors("aggregate", "set", "rack", "--metadata", "cpu_allocation_ratio=8")
+
+
+def test_changes_of_an_object_are_found_by_its_name(command):
+    def kinds(name):
+        return [each["kind"] for each in json.loads(command("change", "list", "--object", name, "--json"))]
+
+    command("aggregate", "create", "rack")
+    command("group", "create", "web", "--policy", "affinity")
+    command("host", "set", "host-1", "--disable")
+    for name in ("rack", "aggregate:rack"):
+        assert kinds(name) == ["aggregate.create"]
+    assert kinds("group:web") == kinds("web") == ["group.create"]
+    assert kinds("host:HOST-1") == kinds("host-1") == ["host.disable"]
+    assert kinds("host-2") == kinds("provider:host-2") == []
+    command("aggregate", "delete", "rack")
+    assert kinds("aggregate:rack") == ["aggregate.delete", "aggregate.create"]
+    assert "no object is called 'nope'" in command("change", "list", "--object", "nope", code=4)
+    for kind in ("host", "provider", "aggregate", "group", "instance", "flavor", "image", "operation"):
+        assert f"no such {kind}: nope" in command("change", "list", "--object", f"{kind}:nope", code=4)
+    command("aggregate", "create", "host-2")
+    assert "give host:host-2 or aggregate:host-2" in command("change", "list", "--object", "host-2", code=2)
+
+
+def test_hosts_of_an_aggregate_or_zone_are_set_together(command):
+    def states():
+        return {each["host"]: each["disabled"] for each in json.loads(command("host", "list", "--json"))}
+
+    command("aggregate", "create", "rack", "--zone", "east")
+    command("aggregate", "set", "rack", "--join", "host-1", "--join", "host-2")
+    command("host", "set", "host-1", "--disable", "--reason", "fan")
+    dry = command("host", "set", "--aggregate", "rack", "--disable", "--dry-run").splitlines()
+    assert dry == [
+        "host    before              after               problem",
+        "host-1  disabled, up (fan)  disabled, up (fan)  -",
+        "host-2  enabled, up         disabled, up        -",
+        "",
+        "1 would change, 1 unchanged, 0 failed",
+    ]
+    assert states() == {"host-0": False, "host-1": True, "host-2": False}
+    assert "1 changed, 1 unchanged" in command("host", "set", "--zone", "east", "--disable")
+    assert "raise --max-hosts" in command("host", "set", "--zone", "east", "--enable", "--max-hosts", "1", code=2)
+    assert states() == {"host-0": False, "host-1": True, "host-2": True}
+    assert "2 changed" in command("host", "set", "--aggregate", "rack", "--enable")
+    assert states() == dict.fromkeys(("host-0", "host-1", "host-2"), False)
+    # An unknown host does not keep the others from their change.
+    assert "1 of 2 hosts were not changed" in command("host", "set", "HOST-0", "nope", "--disable", code=1)
+    assert states()["host-0"]
+    results = json.loads(command("host", "set", "host-0", "host-1", "--force-down", "--json"))
+    assert [each["after"] for each in results] == ["disabled, forced down", "enabled, forced down"]
+    for words in (("--enable",), ("host-0",), ("--aggregate", "rack")):
+        command("host", "set", *words, code=2)
+    command("aggregate", "create", "empty")
+    assert "no host is in this" in command("host", "set", "--aggregate", "empty", "--enable", code=4)
 
 
 def test_hosts_are_listed_shown_and_set(command):

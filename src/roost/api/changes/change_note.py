@@ -10,6 +10,7 @@ _V1: Mapping[str, str] = {
     "aggregates:create": "aggregate.create",
     "aggregates:update": "aggregate.update",
     "aggregates:delete": "aggregate.delete",
+    "aggregates:ratios": "host.set_ratios",
     "aggregates:hosts:update": "host.join_aggregate",
     "aggregates:hosts:delete": "host.leave_aggregate",
     "flavors:update": "flavor.update",
@@ -86,6 +87,7 @@ class ChangeNote:
     kind: str
     objects: tuple[str, ...] = ()
     details: dict[str, str] = field(default_factory=dict)
+    object_details: dict[str, Mapping[str, str]] = field(default_factory=dict)  # of one object, only for its record
 
     def set(self, kind: str = "", *objects: str, **details: str) -> None:
         """Add details; also replace the kind and the objects if they are given. A task that runs again replaces them.
@@ -96,6 +98,10 @@ class ChangeNote:
         self.kind = kind or self.kind
         self.objects = objects or self.objects
         self.details |= {name: text for name, text in details.items() if text}
+
+    def set_object(self, name: str, details: Mapping[str, str]) -> None:
+        """Set the details of one object, which its record has in addition to those of all objects."""
+        self.object_details[name] = details
 
 
 def note_of(policy: str | None, parameters: Mapping[str, str]) -> ChangeNote | None:

@@ -1,6 +1,7 @@
 """Records of changes: the client and the objects of a plan or an act."""
 
 from dataclasses import replace
+from itertools import islice
 
 import msgspec
 
@@ -15,6 +16,8 @@ from roost.placement.write_plan import Act, Answer, Deed, Plan
 _OBJECTS_MAX = 1000
 # Characters of a name or detail in a record.
 _TEXT_MAX = 300
+# Maximum number of details of one object.
+_DETAILS_MAX = 20
 _encode = msgspec.json.Encoder().encode
 
 
@@ -45,7 +48,7 @@ def rows_of(note: ChangeNote, author: Author, *, current: Current) -> tuple[Chan
     details = {name: text[:_TEXT_MAX] for name, text in note.details.items()}
     if len(note.objects) > _OBJECTS_MAX:
         details["objects"] = f"{len(note.objects):,}"
-    body, roles = _encode(details) if details else b"", ",".join(sorted(author.roles))[:_TEXT_MAX]
+    roles = ",".join(sorted(author.roles))[:_TEXT_MAX]
     return tuple(
         ChangeRow(
             id=current.new_id("change"),
@@ -56,10 +59,22 @@ def rows_of(note: ChangeNote, author: Author, *, current: Current) -> tuple[Chan
             project_id=author.project_id,
             roles=roles,
             request_id=author.request_id,
-            body=body,
+            body=_body_of({**details, **_own_details(note, name)}),
         )
         for name in note.objects[:_OBJECTS_MAX] or ("",)
     )
+
+
+def _own_details(note: ChangeNote, name: str) -> dict[str, str]:
+    """Return the details of one object, shortened to the first ones."""
+    own = note.object_details.get(name, {})
+    shown = {key[:_TEXT_MAX]: text[:_TEXT_MAX] for key, text in islice(own.items(), _DETAILS_MAX)}
+    more = len(own) - len(shown)
+    return {**shown, "more": f"{more:,}"} if more else shown
+
+
+def _body_of(details: dict[str, str]) -> bytes:
+    return _encode(details) if details else b""
 
 
 def _sign(put: Put, author: Author) -> Put:

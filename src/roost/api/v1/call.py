@@ -1,6 +1,6 @@
 """The input of a handler in the thread that owns the columns, and JSON responses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,6 +107,10 @@ class Call:
     def note(self, kind: str = "", *objects: str, **details: str) -> None:
         """Describe the change of this call; see ``ChangeNote.set``."""
         self.request.note(kind, *objects, **details)
+
+    def note_object(self, name: str, details: Mapping[str, str]) -> None:
+        """Describe the change of one object; see ``ChangeNote.set_object``."""
+        self.request.note_object(name, details)
 
     def require_thread(self) -> None:
         """Leave this call to the thread that owns the columns, even if it was fast the last time.

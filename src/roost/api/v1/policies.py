@@ -23,6 +23,7 @@ _POLICIES: Mapping[str, str] = {
     "admin_or_service_api": """
         decisions:create groups:create groups:delete hosts:drain operations:delete services:update
         aggregates:create aggregates:update aggregates:delete aggregates:hosts:update aggregates:hosts:delete
+        aggregates:ratios
         flavors:update flavors:delete images:update images:delete
         instances:create instances:start instances:stop instances:resize instances:migrate instances:confirm
         instances:revert instances:rebuild instances:shelve instances:offload instances:unshelve instances:reboot

@@ -18,6 +18,7 @@ from roost.api.v1.handlers import (
     groups,
     hosts,
     orders,
+    ratios,
     standings,
     status,
     stored_names,
@@ -31,6 +32,8 @@ from roost.api.v1.schemas.aggregates import (
     AggregatePatch,
     AggregatesPage,
     AggregatesQuery,
+    RatiosBody,
+    RatiosResult,
     ShownAggregate,
     ZonesList,
 )
@@ -258,6 +261,14 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
             about="Delete an empty aggregate.",
             answer=None,
             status=204,
+        ),
+    },
+    "/aggregates/{uuid}/ratios": {
+        "POST": Route(
+            handler=ratios.change,
+            about="Change the allocation ratios of the hosts of an aggregate.",
+            body=RatiosBody,
+            answer=RatiosResult,
         ),
     },
     "/aggregates/{uuid}/hosts/{host}": {

@@ -5,7 +5,6 @@ from typing import Any
 import click
 
 from roost.cli.backend import (
-    Api,
     BackendOptions,
     backend_options,
     open_api,
@@ -16,14 +15,17 @@ from roost.cli.backend import (
 from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import Column, ListView, Row, field, natural_key
 from roost.cli.output.output_options import Output, output_options
-from roost.cli.resolve_name import find_match, iterate_in_zone
+from roost.cli.resolve_name import find_aggregate, iterate_in_zone
 from roost.cli.text.plain_text import escape_text
-from roost.errors import NotFound
+from roost.cli.views.ratio_view import ratio_lines
+from roost.errors import NotFound, RoostError
+from roost.model.names import RATIO_MAX
 
 _NAME = click.argument("name", type=NameType("aggregate"), metavar="AGGREGATE")
 _METADATA = click.option(
     "--metadata", multiple=True, metavar="KEY=VALUE", help="Metadata of the aggregate, for rules; repeatable."
 )
+_RATIO = click.FloatRange(0, RATIO_MAX, min_open=True)
 _ZONE_KEY = "availability_zone"
 _ZONE = click.option(
     "--zone", type=NameType("zone"), metavar="NAME", help="Availability zone of the hosts of the aggregate."
@@ -80,7 +82,7 @@ def list_(*, zone: str | None, host: str | None, is_tree: bool, output: Output, 
 @backend_options
 def show(*, name: str, output: Output, backend: BackendOptions) -> None:
     """Show an aggregate, with metadata and hosts."""
-    show_object(lambda api: _find_aggregate(api, name), backend=backend, output=output)
+    show_object(lambda api: find_aggregate(api, name), backend=backend, output=output)
 
 
 @aggregate.command("create")
@@ -97,6 +99,7 @@ def create(
     body = {"name": name, "uuid": uuid, "availability_zone": zone, "metadata": parse_pairs(metadata)}
     with open_api(backend, is_read_only=False) as api:
         answer = api.request("POST", "aggregates", body=body)
+    _print_warnings(answer)
     output.print_object(answer)
 
 
@@ -108,6 +111,10 @@ def create(
 @click.option("--unset", multiple=True, metavar="KEY", help="Key of metadata to remove; repeatable.")
 @click.option("--join", type=NameType("host"), multiple=True, metavar="HOST", help="Host to add; repeatable.")
 @click.option("--leave", type=NameType("host"), multiple=True, metavar="HOST", help="Host to remove; repeatable.")
+@click.option("--cpu-ratio", type=_RATIO, metavar="RATIO", help="New allocation ratio of VCPU of all its hosts.")
+@click.option("--memory-ratio", type=_RATIO, metavar="RATIO", help="New allocation ratio of MEMORY_MB.")
+@click.option("--disk-ratio", type=_RATIO, metavar="RATIO", help="New allocation ratio of DISK_GB.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Print the new ratios and capacities, and change nothing.")
 @output_options(can_watch=False)
 @backend_options
 def set_(
@@ -119,28 +126,79 @@ def set_(
     unset: tuple[str, ...],
     join: tuple[str, ...],
     leave: tuple[str, ...],
+    cpu_ratio: float | None,
+    memory_ratio: float | None,
+    disk_ratio: float | None,
+    is_dry: bool,
     output: Output,
     backend: BackendOptions,
 ) -> None:
-    """Change the name, zone, metadata or hosts of an aggregate, and show it.
+    """Change the name, zone, metadata or hosts of an aggregate, and show it; or change the ratios of its hosts.
 
     Changes are made one by one: name, zone and metadata, then added hosts, then removed hosts. If one fails, the
-    earlier ones stay.
+    earlier ones stay. Ratios are changed alone: print the result of each host, and end with exit code 1 if one keeps an
+    old ratio.
     """
+    given = {
+        "cpu_allocation_ratio": cpu_ratio,
+        "ram_allocation_ratio": memory_ratio,
+        "disk_allocation_ratio": disk_ratio,
+    }
+    ratios = {key: value for key, value in given.items() if value is not None}
+    if is_dry and not ratios:
+        raise click.UsageError("--dry-run needs --cpu-ratio, --memory-ratio or --disk-ratio")
+    if ratios:
+        if new_name is not None or zone is not None or metadata or unset or join or leave:
+            raise click.UsageError(
+                "change ratios alone, without --name, --zone, --metadata, --unset, --join or --leave"
+            )
+        _change_ratios(name, {**ratios, "dry_run": is_dry}, output=output, backend=backend)
+        return
     pairs: dict[str, str | None] = {**parse_pairs(metadata), **dict.fromkeys(unset)}
     changes = {"name": new_name, "availability_zone": zone, "metadata": pairs or None}
     body = {key: value for key, value in changes.items() if value is not None}
     if not (body or join or leave):
-        raise click.UsageError("nothing to change: give --name, --zone, --metadata, --unset, --join or --leave")
+        raise click.UsageError(
+            "nothing to change: give --name, --zone, --metadata, --unset, --join, --leave or --cpu-ratio"
+        )
     with open_api(backend, is_read_only=False) as api:
-        uuid = _find_aggregate(api, name)["uuid"]
+        uuid = find_aggregate(api, name)["uuid"]
         if body:
-            api.request("PATCH", "aggregates", uuid, body=body)
+            _print_warnings(api.request("PATCH", "aggregates", uuid, body=body))
         for method, hosts in (("PUT", join), ("DELETE", leave)):
             for host in hosts:
                 api.request(method, "aggregates", uuid, "hosts", host)
         answer = api.request("GET", "aggregates", uuid)
     output.print_object(answer)
+
+
+def _change_ratios(name: str, body: dict[str, Any], *, output: Output, backend: BackendOptions) -> None:
+    """Change the allocation ratios of the hosts of an aggregate, page by page, and print the results.
+
+    Raises:
+        RoostError: a host keeps an old ratio.
+    """
+    hosts: list[dict[str, Any]] = []
+    cursor: int | None = 0
+    with open_api(backend, is_read_only=body["dry_run"]) as api:
+        uuid = find_aggregate(api, name)["uuid"]
+        while cursor is not None:
+            page = api.request("POST", "aggregates", uuid, "ratios", body={**body, "cursor": cursor})
+            hosts += page["hosts"]
+            cursor = page["next"]
+    if not hosts:
+        raise NotFound("host", "", message=f"no host is in aggregate {name}")
+    output.print_document(hosts, lambda: ratio_lines(hosts, is_dry=body["dry_run"]))
+    failures = sum(bool(host["problem"]) for host in hosts)
+    if failures:
+        verb = "would keep" if body["dry_run"] else "kept"
+        raise RoostError(f"{failures:,} of {len(hosts):,} hosts {verb} a ratio")
+
+
+def _print_warnings(answer: dict[str, Any]) -> None:
+    """Print the warnings of an aggregate on standard error, and remove them: they are no part of the aggregate."""
+    for warning in answer.pop("warnings", ()):
+        click.echo(f"warning: {escape_text(warning)}", err=True)
 
 
 @aggregate.command("delete")
@@ -149,20 +207,7 @@ def set_(
 def delete(*, name: str, backend: BackendOptions) -> None:
     """Delete an aggregate without hosts."""
     with open_api(backend, is_read_only=False) as api:
-        api.request("DELETE", "aggregates", _find_aggregate(api, name)["uuid"])
-
-
-def _find_aggregate(api: Api, name: str) -> dict[str, Any]:
-    """Return an aggregate by name or uuid."""
-    named = api.list_all("aggregates", name=name)
-    match = find_match(named, name, kind="aggregate", describe=lambda each: f"{len(each['hosts'])} hosts")
-    if match is not None:
-        return match
-    try:
-        answer: dict[str, Any] = api.request("GET", "aggregates", name)
-    except NotFound:
-        raise NotFound("aggregate", name) from None
-    return answer
+        api.request("DELETE", "aggregates", find_aggregate(api, name)["uuid"])
 
 
 def _tree(aggregates: list[dict[str, Any]]) -> list[str]:

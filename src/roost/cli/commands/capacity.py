@@ -11,6 +11,7 @@ from roost.cli.complete_name import NameType
 from roost.cli.output.output_options import Output, format_option, output_options
 from roost.cli.text.plain_text import escape_text
 from roost.cli.text.progress import progress_bar
+from roost.cli.text.reason_words import reason_words
 from roost.cli.text.tables import Fit, Table, align
 from roost.errors import BadRequest
 from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
@@ -157,7 +158,7 @@ def _report(result: Capacity, *, by: str, top: int) -> list[str]:
     ]
     if result.exhausted:
         lines.append(f"runs out first: {_shortage_text(result.exhausted)}")
-    lines += [f"take none now: {count_hosts(each.hosts, each.reason, 'host')}" for each in result.unfit]
+    lines += [f"take none now: {_refusal_text([each])}" for each in result.unfit]
     lines += [f"warning: {warning}" for warning in result.warnings]
     lines = [escape_text(line) for line in lines]
     table = _host_table(result) if by == "host" else _scope_table(result, by=by)
@@ -187,7 +188,7 @@ def _sort_scopes(scopes: list[ScopeCapacity]) -> list[ScopeCapacity]:
 def _host_table(result: Capacity) -> Table:
     hosts = sorted(result.by_host, key=lambda each: -each.count)
     table: Table = [("host", "more fit", "limit")]
-    table += [(each.node, _count_text(each), each.reason) for each in hosts]
+    table += [(each.node, _count_text(each), reason_words(each.reason)) for each in hosts]
     return table
 
 
@@ -220,4 +221,7 @@ def _shortage_text(shortages: list[Shortage]) -> str:
 
 
 def _refusal_text(unfit: list[Shortage]) -> str:
-    return count_hosts(unfit[0].hosts, unfit[0].reason, "host") if unfit else "no hosts"
+    if not unfit:
+        return "no hosts"
+    first = unfit[0]
+    return count_hosts(first.hosts, reason_words(first.reason, rule=first.rule), "host")

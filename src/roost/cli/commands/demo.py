@@ -14,6 +14,7 @@ import click
 from roost.cli.options import PATH
 from roost.cli.text.decide_text import stage_lines
 from roost.cli.text.progress import progress_bar
+from roost.cli.text.reason_words import refusal_words
 from roost.cli.text.replay_text import to_text
 from roost.cli.text.tables import Table, align
 from roost.cli.views.findings_view import format_finding
@@ -147,5 +148,7 @@ def _format_granted(decision: Decision) -> str:
 
 
 def _format_refused(decision: Decision) -> str:
-    lines = [f"  {decision.uuid}: {decision.reason}", *stage_lines(decision.stages)]
+    stages = ((each.rule, each.before - each.after, each.reason) for each in decision.stages)
+    reason = refusal_words(decision.reason, stages)
+    lines = [f"  {decision.uuid}: {reason}", *stage_lines(decision.stages)]
     return "\n".join(line.rstrip() for line in lines)

@@ -4,12 +4,12 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import Api, BackendOptions, backend_options, open_api, show_list, show_object
+from roost.cli.backend import BackendOptions, backend_options, open_api, show_list, show_object
 from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import Column, ListView, field
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.output.sections import object_lines, table_section
-from roost.cli.resolve_name import find_match
+from roost.cli.resolve_name import find_group
 from roost.errors import Conflict
 
 _POLICIES = click.Choice(["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain"])
@@ -58,7 +58,7 @@ def list_(*, policy: str | None, output: Output, backend: BackendOptions) -> Non
 @backend_options
 def show(*, name: str, output: Output, backend: BackendOptions) -> None:
     """Show a server group, with the names and hosts of its members."""
-    show_object(lambda api: _find_group(api, name), lambda answer, _: _lines(answer), backend=backend, output=output)
+    show_object(lambda api: find_group(api, name), lambda answer, _: _lines(answer), backend=backend, output=output)
 
 
 @group.command("create")
@@ -101,15 +101,7 @@ def create(
 def delete(*, name: str, backend: BackendOptions) -> None:
     """Delete a server group without instances. Exit code 5 if it has some."""
     with open_api(backend, is_read_only=False) as api:
-        api.request("DELETE", "groups", _find_group(api, name)["uuid"])
-
-
-def _find_group(api: Api, name: str) -> dict[str, Any]:
-    """Return a server group by name or uuid."""
-    named = api.list_all("groups", name=name)
-    match = find_match(named, name, kind="server group", describe=lambda each: str(each["policy"]))
-    answer: dict[str, Any] = api.request("GET", "groups", name if match is None else match["uuid"])
-    return answer
+        api.request("DELETE", "groups", find_group(api, name)["uuid"])
 
 
 def _lines(answer: dict[str, Any]) -> list[str]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from roost.cli import options
-from roost.cli.backend import BackendOptions, backend_options, open_api, show_list, show_object
-from roost.cli.commands import host_drain
+from roost.cli.backend import BackendOptions, backend_options, show_list, show_object
+from roost.cli.commands import host_drain, host_set
 from roost.cli.complete_name import NameType
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import iterate_in_zone
@@ -62,36 +62,6 @@ def show(*, name: str, output: Output, backend: BackendOptions) -> None:
         backend=backend,
         output=output,
     )
-
-
-@host.command("set", short_help="Disable, enable or force down a service.")
-@click.argument("name", type=NameType("host"), metavar="HOST")
-@options.exclusive_flags("disabled", ("--disable", "Stop new placements."), ("--enable", "Resume new placements."))
-@click.option("--reason", metavar="TEXT", help="Reason for disabling, up to 255 characters.")
-@options.exclusive_flags(
-    "forced_down",
-    ("--force-down", "Count the service as down, regardless of its reports."),
-    ("--no-force-down", "Use the reports of the service again."),
-)
-@output_options(can_watch=False)
-@backend_options
-def set_(
-    *,
-    name: str,
-    disabled: bool | None,
-    reason: str | None,
-    forced_down: bool | None,
-    output: Output,
-    backend: BackendOptions,
-) -> None:
-    """Disable, enable or force down a service, with all its nodes, and show it. HOST is the name of the service."""
-    changes = {"disabled": disabled, "disabled_reason": reason, "forced_down": forced_down}
-    body = {key: value for key, value in changes.items() if value is not None}
-    if not body:
-        raise click.UsageError("nothing to change: give --disable, --enable, --reason, --force-down or --no-force-down")
-    with open_api(backend, is_read_only=False) as api:
-        answer = api.request("PATCH", "services", name, body=body)
-    output.print_object(answer)
 
 
 @host.command("migrate-inventory", short_help="Reshape inventories while services are stopped.")
@@ -162,4 +132,5 @@ def migrate_inventory(
         output.print_document(results, list)
 
 
+host.add_command(host_set.set_)
 host.add_command(host_drain.drain)

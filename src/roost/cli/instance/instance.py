@@ -12,7 +12,7 @@ from roost.cli.instance.wait import check_served, parse_flavor, print_operation,
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import find_instance, keep_name
 from roost.cli.text.plain_text import escape_text
-from roost.cli.views.decision_view import plan_lines
+from roost.cli.views.decision_view import plan_lines, refusal_line
 from roost.cli.views.instance_view import INSTANCES, instance_lines
 from roost.cli.views.operation_view import build_lines
 from roost.errors import AccessDenied, BadFile, BadRequest, NotFound, NoValidHost
@@ -182,7 +182,7 @@ def _plan(backend: BackendOptions, body: dict[str, Any], *, output: Output) -> N
         answer = api.request("POST", "decisions", body=request)
     output.print_document(answer, lambda: plan_lines(answer, name=body["name"]))
     if answer["outcome"] == "refused":
-        raise NoValidHost(answer["reason"])
+        raise NoValidHost(refusal_line(answer))
 
 
 def _find_decision(api: Api, uuid: str | None) -> dict[str, Any] | None:

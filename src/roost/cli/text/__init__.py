@@ -8,6 +8,7 @@
 ``comparison_text``: the comparison of ``roost replay``.
 ``decide_text``: the answer of ``roost decide``.
 ``replay_text``: the report of ``roost replay``.
+``reason_words``: reasons of refusals in the words of operators.
 ``why_text``: the explanation of ``roost why``.
 ``help_examples``: the examples in help texts.
 """

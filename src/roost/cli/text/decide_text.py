@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from roost.cli.text.reason_words import reason_words, refusal_words
 from roost.cli.text.tables import Table, align
 from roost.model.documents.answer import Answer, AnswerPick, AnswerStage, RankedHost, RefusedHost
 from roost.model.evidence.decision import Stage
@@ -27,7 +28,8 @@ def to_text(answer: Answer) -> str:
 
 def _outcome(answer: Answer) -> list[str]:
     if answer.outcome == "refused":
-        return [f"refused: {answer.reason}"]
+        stages = ((each.rule, each.before - each.after, each.reason) for each in answer.stages)
+        return [f"refused: {refusal_words(answer.reason, stages)}"]
     if len(answer.picks) == 1:
         lines = [f"granted: {_host_name(answer.picks[0])}"]
     else:
@@ -61,7 +63,7 @@ def stage_lines(stages: Iterable[AnswerStage] | Iterable[Stage]) -> list[str]:
     """Return one line per stage."""
     return [
         f"  {stage.rule:30} {stage.before:>9,} -> {stage.after:>7,}  "
-        f"{count_hosts(stage.before - stage.after, stage.reason)}"
+        f"{count_hosts(stage.before - stage.after, reason_words(stage.reason, rule=stage.rule))}"
         for stage in stages
     ]
 
@@ -71,8 +73,12 @@ def _refusal_lines(stage: AnswerStage) -> list[str]:
     own = [host for host in stage.refused if host.reason != stage.reason]
     if not own:
         return []
-    hosts = [f"  {_host_name(host):30} {host.reason}" for host in own]
-    return ["", f"refused by {stage.rule}, since they {stage.reason}", *_truncate(hosts, "hosts")]
+    hosts = [f"  {_host_name(host):30} {reason_words(host.reason, rule=stage.rule)}" for host in own]
+    return [
+        "",
+        f"refused by {stage.rule}, since they {reason_words(stage.reason, rule=stage.rule)}",
+        *_truncate(hosts, "hosts"),
+    ]
 
 
 def _host_name(host: AnswerPick | RefusedHost | RankedHost) -> str:

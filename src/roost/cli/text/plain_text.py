@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from roost.cli.text.reason_words import reason_words
+
 _NO_HOST = "No valid host was found. "
 # Any character except printable ASCII and line ends. Formatted JSON has line ends.
 _NOT_ASCII = re.compile(r"[^\n -~]")
@@ -28,12 +30,12 @@ def escape_text(text: str) -> str:
 
 
 def brief_fault(text: str) -> str:
-    """Return an error without Nova's sentence before the reason, which adds nothing to it.
+    """Return an error in the words of operators, without Nova's sentence before the reason, which adds nothing to it.
 
     >>> brief_fault("No valid host was found. 0 of 3 hosts: 3 lack 8 VCPU or more")
     '0 of 3 hosts: 3 lack 8 VCPU or more'
     """
-    return text.removeprefix(_NO_HOST) or text
+    return reason_words(text.removeprefix(_NO_HOST) or text)
 
 
 def paragraph(lines: Iterable[str]) -> str:

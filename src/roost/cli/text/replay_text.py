@@ -1,5 +1,6 @@
 """The report of a replay as text."""
 
+from roost.cli.text.reason_words import reason_words
 from roost.cli.text.tables import Table, align
 from roost.simulator.report import ClassUse, RefusedReason, ReplayReport
 
@@ -32,7 +33,7 @@ def to_text(report: ReplayReport) -> str:
 
 
 def _reasons(reasons: list[RefusedReason]) -> list[str]:
-    rows: Table = [(f"{entry.count:,}", entry.reason) for entry in reasons[:_REASONS_SHOWN]]
+    rows: Table = [(f"{entry.count:,}", reason_words(entry.reason)) for entry in reasons[:_REASONS_SHOWN]]
     rest = reasons[_REASONS_SHOWN:]
     if rest:
         rows.append(

@@ -1,9 +1,10 @@
 """A decision and its explanation as text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from roost.api.v1.schemas.decisions import ShownDecision, ShownReplay, ShownWhy
 from roost.cli.text.plain_text import format_time, paragraph
+from roost.cli.text.reason_words import reason_words, refusal_words
 from roost.cli.text.tables import Table, align
 from roost.model.evidence.explain import Explanation, Shortfall
 from roost.model.evidence.predicates import singular_predicate
@@ -20,11 +21,12 @@ _REQUESTS_SHOWN = 3
 def to_text(why: ShownWhy) -> str:
     """Return a stored decision with its request, answer and explanation."""
     lines = [*_heading(why.decision), *_request(why.request, why.decision), ""]
-    lines += _answer(why.decision)
+    zone = why.request.availability_zone
+    lines += _answer(why.decision, zone=zone)
     if why.explanation is None:
         lines += ["", why.note]
     else:
-        lines += explanation_lines(why.explanation)
+        lines += explanation_lines(why.explanation, zone=zone)
     return paragraph(lines)
 
 
@@ -61,9 +63,10 @@ def _request(request: Request, decision: ShownDecision) -> Iterator[str]:
         yield f"          resource group {group.suffix or 'without suffix'}: {amounts}"
 
 
-def _answer(decision: ShownDecision) -> Iterator[str]:
+def _answer(decision: ShownDecision, *, zone: str | None = "") -> Iterator[str]:
     if decision.outcome == "refused":
-        yield f"refused: {decision.reason}"
+        stages = ((each.rule, each.before - each.after, each.reason) for each in decision.stages)
+        yield f"refused: {refusal_words(decision.reason, stages, zone=zone)}"
     elif len(decision.picks) == 1:
         yield f"granted: {decision.picks[0].node}"
     else:
@@ -77,22 +80,32 @@ def _answer(decision: ShownDecision) -> Iterator[str]:
         yield f"warning: {warning}"
 
 
-def explanation_lines(explanation: Explanation) -> Iterator[str]:
+def explanation_lines(explanation: Explanation, *, zone: str | None = "") -> Iterator[str]:
     """Yield the lines of an explanation, with an empty line before each part."""
     yield ""
     table: Table = [("rule", "refuses", "alone would refuse", "only it refuses", "hosts that")]
     table += [
-        (rule.rule, f"{rule.in_turn:,}", f"{rule.alone:,}", f"{rule.only:,}", rule.reason) for rule in explanation.rules
+        (
+            rule.rule,
+            f"{rule.in_turn:,}",
+            f"{rule.alone:,}",
+            f"{rule.only:,}",
+            reason_words(rule.reason, rule=rule.rule, zone=zone),
+        )
+        for rule in explanation.rules
     ]
     yield from align(table, indent=0, fits=("text", "keep", "keep", "keep", "prose"))
-    yield from _refusal(explanation) if explanation.reason else _ranking(explanation)
+    yield from _refusal(explanation, zone=zone) if explanation.reason else _ranking(explanation)
 
 
-def _refusal(explanation: Explanation) -> Iterator[str]:
+def _refusal(explanation: Explanation, *, zone: str | None) -> Iterator[str]:
+    words = {each.reason: reason_words(each.reason, rule=each.rule, zone=zone) for each in explanation.rules}
     if explanation.nearest:
         yield from ("", "nearest:")
         table: Table = [("host", "short of")]
-        table += [(miss.host, "; ".join(_shortfall(each) for each in miss.shortfalls)) for miss in explanation.nearest]
+        table += [
+            (miss.host, "; ".join(_shortfall(each, words) for each in miss.shortfalls)) for miss in explanation.nearest
+        ]
         yield from align(table, fits=("text", "prose"))
     if explanation.changes:
         yield from ("", "any one of these changes would fit:")
@@ -105,16 +118,18 @@ def _refusal(explanation: Explanation) -> Iterator[str]:
         if explanation.never.could_fit:
             yield from ("", "the request fits on this fleet when it is empty")
         else:
-            yield from ("", f"the request cannot fit on this fleet, even when it is empty: {explanation.never.reason}")
+            never = reason_words(explanation.never.reason)
+            yield from ("", f"the request cannot fit on this fleet, even when it is empty: {never}")
 
 
-def _shortfall(short: Shortfall) -> str:
+def _shortfall(short: Shortfall, words: Mapping[str, str]) -> str:
+    reason = singular_predicate(words.get(short.reason) or reason_words(short.reason))
     if short.has < short.wanted and short.resource_class:
         lacking = amount_text(short.resource_class, short.wanted - short.has)
         return f"{lacking} (has {short.has:,} of {short.wanted:,})"
     if short.has < short.wanted:
-        return f"{short.wanted - short.has:,} of {short.wanted:,} groups ({singular_predicate(short.reason)})"
-    return singular_predicate(short.reason)
+        return f"{short.wanted - short.has:,} of {short.wanted:,} groups ({reason})"
+    return reason
 
 
 def _ranking(explanation: Explanation) -> Iterator[str]:
@@ -185,7 +200,7 @@ def summary_text(summary: Summary, *, top: int) -> str:
                 f"{each.instances:,}",
                 f"{each.projects:,}",
                 format_time(each.last_at_s),
-                each.reason,
+                reason_words(each.reason),
                 _request_counts(each.requests),
             )
             for each in summary.reasons[:top]

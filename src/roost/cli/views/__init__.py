@@ -3,6 +3,7 @@
 ``decision_view``: decisions.
 ``findings_view``: findings of ``roost audit`` and ``roost db check``.
 ``host_sections``: hosts.
+``ratio_view``: new allocation ratios of hosts.
 ``instance_view``: instances, their allocations and their story.
 ``status_view``: the overview of a fleet.
 ``operation_view``: operations, their instances, and the moves of a drain or an evacuation.

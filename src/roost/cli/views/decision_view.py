@@ -8,6 +8,7 @@ from roost.cli.output.age import format_time_and_age
 from roost.cli.output.list_view import Column, ListView, Row, field, utc_field
 from roost.cli.output.sections import field_lines, table_section
 from roost.cli.text.plain_text import escape_text
+from roost.cli.text.reason_words import reason_words, refusal_words
 
 _HOSTS_SHOWN = 3
 
@@ -22,6 +23,10 @@ def _result(row: Row) -> str:
     return _hosts_text(row["picks"]) if row["outcome"] == "granted" else str(row["reason"])
 
 
+def _result_words(row: Row) -> str:
+    return _result(row) if row["outcome"] == "granted" else refusal_line(row)
+
+
 DECISIONS = ListView(
     nouns="decisions",
     columns=(
@@ -29,7 +34,7 @@ DECISIONS = ListView(
         field("outcome", kind="state"),
         field("count", head="instances"),
         field("uuid", kind="keep"),
-        Column(name="result", head="hosts or reason", value=_result, kind="prose"),
+        Column(name="result", head="hosts or reason", value=_result, text=_result_words, kind="prose"),
     ),
 )
 _HOSTS = ListView(
@@ -46,7 +51,18 @@ _PLANNED = ListView(
 )
 _STAGES = ListView(
     nouns="stages",
-    columns=(field("rule"), field("before"), field("after"), field("reason", head="refused hosts", kind="prose")),
+    columns=(
+        field("rule"),
+        field("before"),
+        field("after"),
+        Column(
+            name="reason",
+            head="refused hosts",
+            value=lambda row: row["reason"],
+            text=lambda row: reason_words(row["reason"], rule=row["rule"]),
+            kind="prose",
+        ),
+    ),
 )
 
 
@@ -56,7 +72,7 @@ def decision_lines(decision: Mapping[str, Any]) -> list[str]:
         "uuid": decision["uuid"],
         "decided": format_time_and_age(decision["decided_at_s"]),
         "outcome": decision["outcome"],
-        "reason": decision["reason"],
+        "reason": refusal_line(decision),
         "instances": decision["count"],
         "project": decision.get("project_id"),
         "user": decision.get("user_id"),
@@ -64,6 +80,12 @@ def decision_lines(decision: Mapping[str, Any]) -> list[str]:
     hosts = [*decision["picks"], *chain.from_iterable(decision["alternates"].values())]
     lines = [*field_lines(summary), *table_section("hosts", _HOSTS, hosts)]
     return [*lines, *stage_section(decision), *warning_lines(decision)]
+
+
+def refusal_line(decision: Mapping[str, Any]) -> str:
+    """Return the reason of a refused decision in the words of operators; empty: it is granted."""
+    stages = ((each["rule"], each["before"] - each["after"], each["reason"]) for each in decision["stages"])
+    return refusal_words(decision["reason"], stages)
 
 
 def plan_lines(decision: Mapping[str, Any], *, name: str) -> list[str]:

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from roost.cli.output.age import format_time_and_age
 from roost.cli.output.list_view import Column, ListView, Row, field
 from roost.cli.output.sections import field_lines, part_lines, section, table_section
 from roost.cli.views.instance_view import INSTANCES
 
 _Amount = Mapping[str, Any]
+# Facts that the summary has already.
+_DISABLED = ("is_disabled", "disabled_reason", "disabled_at_s", "disabled_by")
 
 
 def state_text(node: Row) -> str:
@@ -84,22 +87,34 @@ _RESOURCES = ListView(
 )
 
 
+def _disabling_fields(node: Mapping[str, Any]) -> dict[str, str]:
+    """Return reason, time and user of a disabled node; an older server sends only the reason."""
+    at_s = node.get("disabled_at_s")
+    fields = {
+        "disabled_reason": node["disabled_reason"],
+        "disabled": "" if at_s is None else format_time_and_age(at_s),
+        "disabled_by": node.get("disabled_by", ""),
+    }
+    return {name: text for name, text in fields.items() if text}
+
+
 def host_lines(node: Mapping[str, Any], instances: list[dict[str, Any]]) -> list[str]:
     """Return a host as sections: summary, resources, facts and instances."""
     summary = {
         "host": node["host"],
         "node": node["node"],
         "state": state_text(node),
-        **({"disabled_reason": node["disabled_reason"]} if node["disabled_reason"] else {}),
+        **_disabling_fields(node),
         "zones": node["zones"],
         "aggregates": [each["name"] or each["uuid"] for each in node["aggregates"]],
         "instances": node["instances"],
         "uuid": node["uuid"],
     }
+    facts = {name: value for name, value in node["facts"].items() if name not in _DISABLED}
     resources = [{"class": name, **amount} for name, amount in sorted(node["resources"].items())]
     return [
         *field_lines(summary),
         *table_section("resources", _RESOURCES, resources),
-        *section("facts", part_lines(node["facts"]) if node["facts"] else []),
+        *section("facts", part_lines(facts) if facts else []),
         *table_section("instances", INSTANCES, instances),
     ]

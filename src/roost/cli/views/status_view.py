@@ -6,6 +6,7 @@ from typing import Any
 from roost.cli.output.age import format_time_and_age
 from roost.cli.output.list_view import Column, ListView, field
 from roost.cli.output.sections import field_lines, table_section
+from roost.cli.text.reason_words import reason_words
 
 _CLASSES = ListView(
     nouns="resource classes",
@@ -16,7 +17,15 @@ _CLASSES = ListView(
         Column(name="share", value=lambda row: row["share"], text=lambda row: f"{100 * row['share']:.1f}%"),
     ),
 )
-_REASONS = ListView(nouns="refusals", columns=(field("count", head="refused"), field("reason", kind="prose")))
+_REASONS = ListView(
+    nouns="refusals",
+    columns=(
+        field("count", head="refused"),
+        Column(
+            name="reason", value=lambda row: row["reason"], text=lambda row: reason_words(row["reason"]), kind="prose"
+        ),
+    ),
+)
 
 
 def status_lines(status: Mapping[str, Any]) -> list[str]:

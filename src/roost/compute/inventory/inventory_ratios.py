@@ -34,6 +34,12 @@ def allocation_ratio(
     return initial
 
 
+def settings_ratios(terms: HostTerms) -> dict[str, float]:
+    """Return the ratios that the settings of an agent fix, by resource class; each of its reports restores them."""
+    ratios = {name: getattr(terms, f"{prefix}_allocation_ratio") for name, prefix in _CONFIGURED.items()}
+    return {name: float(ratio) for name, ratio in ratios.items() if ratio}
+
+
 def reserve_of(terms: HostTerms, resource_class: str) -> int:
     """Return the reserved amount of a class on a host, in the unit of the class, rounded up."""
     amounts = {

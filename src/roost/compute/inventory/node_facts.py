@@ -10,6 +10,7 @@ from roost.model.host import HostFacts, PciPool
 from roost.model.work.agent_terms import NodeResources, PciDevice
 
 _NOWHERE: Mapping[str, str] = MappingProxyType({})
+_NOTHING_FIXED: Mapping[str, float] = MappingProxyType({})
 
 
 class Pooled(NamedTuple):
@@ -26,10 +27,11 @@ def facts_of(
     host_ip: str = "",
     rack: str = "",
     pools: tuple[PciPool, ...] | None = None,
+    fixed_ratios: Mapping[str, float] = _NOTHING_FIXED,
 ) -> HostFacts:
     """Return the facts of a node, without the use by its guests.
 
-    Overcommit is left out: the inventories have it.
+    Overcommit is left out, since the inventories have it, except ratios that the settings fix.
 
     Args:
         resources: from the driver.
@@ -37,6 +39,7 @@ def facts_of(
         host_ip: IP address of its host; empty: unknown.
         rack: its rack; empty: unknown.
         pools: its devices; None: those of the driver.
+        fixed_ratios: allocation ratios of the settings by resource class, which each report restores.
     """
     return HostFacts(
         vcpus_total=resources.vcpus,
@@ -52,6 +55,7 @@ def facts_of(
         numa=resources.numa_topology,
         host_ip=host_ip,
         rack=rack,
+        fixed_ratios={**fixed_ratios},
     )
 
 

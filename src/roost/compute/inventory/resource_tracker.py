@@ -12,6 +12,7 @@ from roost.compute.driver_values import check_guests, check_nodes
 from roost.compute.inventory.device_providers import CountedDevices, DeviceProviders
 from roost.compute.inventory.guest_devices import add_addresses
 from roost.compute.inventory.host_use import HostUse
+from roost.compute.inventory.inventory_ratios import settings_ratios
 from roost.compute.inventory.monitors import Monitors
 from roost.compute.inventory.node_facts import Pooled, facts_of, pool_devices
 from roost.compute.inventory.reshape import Reshaper, WrittenTree
@@ -32,7 +33,7 @@ from roost.errors import (
 )
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
-from roost.model.work.agent_terms import NodeResources
+from roost.model.work.agent_terms import HostTerms, NodeResources
 from roost.model.work.guest_use import GuestUse
 from roost.observe import log
 
@@ -85,6 +86,7 @@ class Tracker:
         is_packing: whether to prefer the fullest memory nodes to the emptiest.
         host_ip: address for guests; empty: unknown.
         rack: rack of the host; empty: unknown.
+        terms: reserved amounts and overcommit of the host, for its report; the driver applies them; None: the defaults.
         new_uuid: returns the uuid of a new node.
     """
 
@@ -103,12 +105,14 @@ class Tracker:
         is_packing: bool = False,
         host_ip: str = "",
         rack: str = "",
+        terms: HostTerms | None = None,
         new_uuid: Callable[[], str] = lambda: str(uuids.uuid4()),
     ) -> None:
         self._host, self._driver, self._report, self._reshaper = host, driver, report, reshaper
         self._journal, self._monitors, self._instances = journal, monitors, instances
         self._periodic_reshape, self._is_packing = periodic_reshape, is_packing
         self._host_ip, self._rack = host_ip, rack
+        self._fixed_ratios = settings_ratios(terms or HostTerms())
         self._new_uuid = new_uuid
         self._devices = devices if devices is not None and devices.is_on else None
         self._uses: dict[str, HostUse] = {}
@@ -227,6 +231,7 @@ class Tracker:
             host_ip=self._host_ip,
             rack=self._rack,
             pools=None if self._devices is None else devices.pools,
+            fixed_ratios=self._fixed_ratios,
         )
         providers, use = pieces_in(written.tree, uuid), self._uses.get(node)
         if use is None:

@@ -50,7 +50,8 @@ def plan_count(state: State, pick: Pick, *, has_failed: bool, failures_max: int 
     if not has_reached_limit or any(each.is_disabled for each in facts):
         return BuildCount(writes_of_facts(state, rows, facts))
     reason = f"Auto-disabled due to {count} build failures"
-    disabled = [msgspec.structs.replace(each, is_disabled=True, disabled_reason=reason) for each in facts]
+    changes = {"is_disabled": True, "disabled_reason": reason, "disabled_at_s": state.now_s}
+    disabled = [msgspec.structs.replace(each, **changes) for each in facts]
     return BuildCount(writes_of_facts(state, rows, disabled), reason)
 
 

@@ -117,6 +117,7 @@ def drain(
     is_disabling: bool,
     operation_uuid: bytes,
     now_s: float,
+    user_id: str = "",
 ) -> Plan[OperationRow] | OperationRow:
     """Accept a request to drain a host.
 
@@ -124,6 +125,7 @@ def drain(
         name: of the service.
         at_once: upper bound on simultaneous moves, >= 1.
         is_disabling: whether to disable the service.
+        user_id: id of the operator.
 
     Raises:
         NotFound: there is no such service.
@@ -152,7 +154,7 @@ def drain(
     event = line(
         current, "drain.asked", now_s=now_s, operation_id=operation.id, host=host, instances=f"{len(body.instances):,}"
     )
-    writes = _disable(current, host) if is_disabling else ()
+    writes = _disable(current, host, user_id=user_id) if is_disabling else ()
     # Of two simultaneous requests, one loses its commit; its retry finds the other drain.
     unique = require_same_agent(reader.agent(host.lower()))
     return Plan(answer=operation, writes=writes, work=(Put(operation), *unique, event), reads_work=True)
@@ -193,11 +195,10 @@ def _drain_of(reader: WorkReader, host: str) -> OperationRow | None:
     return None
 
 
-def _disable(current: Commits, host: str) -> tuple[Write, ...]:
+def _disable(current: Commits, host: str, *, user_id: str) -> tuple[Write, ...]:
     state = current.state
     rows = rows_of_service(state, host)
     if all(state.hosts.facts[row].is_disabled for row in rows):
         return ()
-    return writes_of_facts(
-        state, rows, apply_service_change(state, rows, ServiceChange(is_disabled=True, disabled_reason=_REASON))
-    )
+    change = ServiceChange(is_disabled=True, disabled_reason=_REASON, user_id=user_id)
+    return writes_of_facts(state, rows, apply_service_change(state, rows, change))

@@ -63,6 +63,27 @@ def find_inventory(state: State, row: int, resource_class: str) -> Inventory | N
     return None if class_id is None else _one(state, class_id, row)
 
 
+def describe_changes(state: State, row: int, new: Mapping[str, Inventory]) -> dict[str, str]:
+    """Return the difference between the inventories of a provider and new ones, as one text by resource class."""
+    old = list_inventories(state, row)
+    texts = {name: _describe_change(old.get(name), new.get(name)) for name in sorted({*old, *new})}
+    return {name: text for name, text in texts.items() if text}
+
+
+def _describe_change(old: Inventory | None, new: Inventory | None) -> str:
+    """Return the changed fields as ``name before -> after``; empty: total, reserve and ratio are unchanged."""
+    before, after = ("none" if each is None else f"{each.total}" for each in (old, new))
+    parts = [f"total {before} -> {after}"] if before != after else []
+    if new is None:
+        return ", ".join(parts)
+    reserved, ratio = (0, 1.0) if old is None else (old.reserved, old.allocation_ratio)
+    if reserved != new.reserved:
+        parts.append(f"reserved {reserved} -> {new.reserved}")
+    if ratio != new.allocation_ratio:
+        parts.append(f"allocation_ratio {ratio:g} -> {new.allocation_ratio:g}")
+    return ", ".join(parts)
+
+
 def check_generation(state: State, row: int, expected: int) -> None:
     """Refuse a change that is based on an older generation.
 

@@ -13,6 +13,9 @@ def test_host_is_shown_in_sections_with_its_instances(server, command):
     assert "{" not in text
     assert re.search(r"^state +disabled, up$", text, re.MULTILINE)
     assert re.search(r"^disabled reason +the disk fails$", text, re.MULTILINE)
+    assert re.search(r"^disabled +20[0-9-]+ [0-9:]+Z, (now|\d+ s ago)$", text, re.MULTILINE), text
+    assert re.search(r"^disabled by +\w+$", text, re.MULTILINE)
+    assert "disabled" not in other
     assert re.search(r"^  class +total +reserved +capacity +used +free +used share$", text, re.MULTILINE)
     assert re.search(r"^  VCPU +4 +0 +\d+ +1 +\d+ +\d+%$", text, re.MULTILINE)
     assert re.search(r"^  web +ACTIVE ", text, re.MULTILINE)

@@ -71,3 +71,9 @@ def test_devices_of_two_providers_form_two_pools():
     )
     same_provider = pool_devices([device("a"), device("b")], providers={"a": "one", "b": "one"})
     assert ([pool.count for pool in same_provider.pools], same_provider.addresses) == ([2], (("a", "b"),))
+
+
+def test_ratios_of_the_settings_are_reported():
+    resources = NodeResources(**AMOUNTS, cpu_info={}, numa_topology=None)
+    assert facts_of(resources, metrics={}).fixed_ratios == {}
+    assert facts_of(resources, metrics={}, fixed_ratios={"VCPU": 4.0}).fixed_ratios == {"VCPU": 4.0}

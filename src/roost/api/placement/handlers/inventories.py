@@ -78,6 +78,7 @@ def add(request: Request, current: Current) -> Plan[Response]:
     body = request.json(_ADD)
     name = body["resource_class"]
     inventory = _parse_inventory(request, state, row, name=name, record=body, act="create")
+    _note(request, state, row, new={**inventories.list_inventories(state, row), name: inventory})
     path = f"/resource_providers/{state.providers.uuids[row]}/inventories/{name}"
     created = _respond_one(
         request,
@@ -102,6 +103,7 @@ def replace(request: Request, current: Current) -> Plan[Response]:
             raise inventories.unknown_class(state, row, name)
         new_inventories[name] = _parse_inventory(request, state, row, name=name, record=record, act="update")
     writes = inventories.plan_replacement(state, row, new_inventories)
+    _note(request, state, row, new=new_inventories)
     return Plan(
         writes=writes,
         answer=_respond_all(request, state, row, content=new_inventories, generation=_next_generation(state, row)),
@@ -116,6 +118,7 @@ def change(request: Request, current: Current) -> Plan[Response]:
     inventories.check_generation(state, row, body["resource_provider_generation"])
     inventory = _parse_inventory(request, state, row, name=name, record=body, act="update")
     writes = inventories.plan_change(state, row, resource_class=name, inventory=inventory)
+    _note(request, state, row, new={**inventories.list_inventories(state, row), name: inventory})
     response = _respond_one(request, inventory, generation=_next_generation(state, row), changed_s=state.now_s)
     return Plan(writes=writes, answer=response)
 
@@ -124,10 +127,13 @@ def remove(request: Request, current: Current) -> Plan[Response]:
     """Delete one inventory of a provider."""
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
+    name = request.parameters["resource_class"]
     try:
-        writes = inventories.plan_removal(state, row, request.parameters["resource_class"])
+        writes = inventories.plan_removal(state, row, name)
     except NotFound as error:
         raise Problem(404, str(error)) from None
+    others = inventories.list_inventories(state, row)
+    _note(request, state, row, new={each: inventory for each, inventory in others.items() if each != name})
     return Plan(writes=writes, answer=make_response(request, status=204))
 
 
@@ -135,7 +141,16 @@ def clear(request: Request, current: Current) -> Plan[Response]:
     """Delete all inventories of a provider."""
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
+    _note(request, state, row, new={})
     return Plan(writes=inventories.plan_clearing(state, row), answer=make_response(request, status=204))
+
+
+def _note(request: Request, state: State, row: int, *, new: Mapping[str, Inventory]) -> None:
+    """Describe the change of a provider's inventories in its record."""
+    if request.change is not None:
+        uuid = state.providers.uuids[row]
+        request.note("", uuid)
+        request.note_object(uuid, inventories.describe_changes(state, row, new))
 
 
 def _row_to_show(request: Request, state: State) -> int:

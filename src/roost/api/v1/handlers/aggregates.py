@@ -1,6 +1,6 @@
 """Aggregates and availability zones."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -27,6 +27,7 @@ from roost.model.names import derive_uuid, uuid_form, uuid_text
 from roost.model.writes import PutAggregate
 from roost.placement.write_plan import Plan
 from roost.scheduler.rule_support.scopes import ZONE, split_names, zones
+from roost.scheduler.unread_metadata import warn_unread
 
 
 def list_aggregates(call: Call) -> Response:
@@ -82,7 +83,7 @@ def create(call: Call) -> Plan[Response]:
     if aggregate_writes.is_named(state, uuid):
         raise Conflict(f"there is an aggregate {uuid} already", problem_type="already-exists")
     write = aggregate_writes.creation(current, Aggregate(uuid=uuid, name=body.name, metadata=metadata))
-    aggregate = _show_written(state, write)
+    aggregate = _warn(call, _show_written(state, write), body.metadata)
     call.note("", uuid, name=body.name)
     url = call.request.location(f"/aggregates/{aggregate.uuid}")["location"]
     return Plan(answer=json_response(aggregate, status=201, location=url), writes=(write,))
@@ -107,9 +108,10 @@ def change(call: Call) -> Plan[Response] | Response:
     except BadRequest as error:
         raise field_problem("$", str(error)) from None
     call.note(name=state.aggregate_names[number] if name is None else name)
+    keys = [key for key, value in body.metadata.items() if value is not None]
     if write is None:
-        return json_response(_show_aggregate(state, number))
-    return Plan(answer=json_response(_show_written(state, write)), writes=(write,))
+        return json_response(_warn(call, _show_aggregate(state, number), keys))
+    return Plan(answer=json_response(_warn(call, _show_written(state, write), keys)), writes=(write,))
 
 
 def delete(call: Call) -> Plan[Response]:
@@ -159,6 +161,12 @@ def list_zones(call: Call) -> Response:
         names = list(dict.fromkeys(hosts.names[row] for row in rows))
         shown_zones.append(ShownZone(name=zone.name, available=available, hosts=names))
     return json_response(ZonesList(zones=shown_zones))
+
+
+def _warn(call: Call, aggregate: ShownAggregate, keys: Iterable[str]) -> ShownAggregate:
+    """Return an aggregate with warnings about new metadata that no enabled rule reads."""
+    warnings = warn_unread(keys, call.product.rules, call.product.settings)
+    return msgspec.structs.replace(aggregate, warnings=warnings) if warnings else aggregate
 
 
 def _check_zone(metadata: Mapping[str, object], *, has_field: bool) -> None:

@@ -51,6 +51,7 @@ def drain(call: Call) -> Response | Plan[Response]:
         is_disabling=body.disable,
         operation_uuid=uuid,
         now_s=reader.now_s(),
+        user_id=call.identity.user_id,
     )
     return respond_accepted(call, plan, uuid_text(uuid))
 

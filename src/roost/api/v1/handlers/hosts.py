@@ -63,7 +63,10 @@ def show(call: Call) -> Response:
     row = _row_of(call.current.state, call.parameter("host"))
     host = _show_host(call, row, _zones(call), uptime=Uptime(call))
     facts = call.current.state.hosts.facts[row]
-    return json_response(DetailedHost(**{name: getattr(host, name) for name in host.__struct_fields__}, facts=facts))
+    fields = {name: getattr(host, name) for name in host.__struct_fields__}
+    return json_response(
+        DetailedHost(**fields, disabled_at_s=facts.disabled_at_s, disabled_by=facts.disabled_by, facts=facts)
+    )
 
 
 def list_services(call: Call) -> Response:
@@ -95,7 +98,10 @@ def change_service(call: Call) -> Plan[Response] | Response:
         raise field_problem("$", "must have disabled, disabled_reason or forced_down")
     rows = rows_of_service(state, call.parameter("host"))
     change = ServiceChange(
-        is_disabled=body.disabled, disabled_reason=body.disabled_reason, is_forced_down=body.forced_down
+        is_disabled=body.disabled,
+        disabled_reason=body.disabled_reason,
+        is_forced_down=body.forced_down,
+        user_id=call.identity.user_id,
     )
     try:
         facts = apply_service_change(state, rows, change)

@@ -67,6 +67,11 @@ class ShownHost(msgspec.Struct, frozen=True, kw_only=True):
 class DetailedHost(ShownHost, frozen=True, kw_only=True):
     """A node, its service, and its reported facts."""
 
+    disabled_at_s: Annotated[
+        float | None,
+        Meta(description="Time when it was disabled, in seconds since the epoch; null: it is enabled, or unknown."),
+    ]
+    disabled_by: Annotated[str, Meta(description="Id of the user who disabled it; empty: the server, or unknown.")]
     facts: Annotated[HostFacts, Meta(description="Facts that the host reported; omitted fields have their defaults.")]
 
 
