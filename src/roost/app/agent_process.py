@@ -77,7 +77,7 @@ def run_agents(
 
     Args:
         options: the server, the driver and the hosts.
-        read_token: reads the token from its file again; None: it comes from no file that can change.
+        read_token: reads the token from its file again; None: it cannot change.
         on_ready: called when the agents start.
 
     Raises:

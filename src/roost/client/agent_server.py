@@ -49,8 +49,8 @@ class HttpServer:
 
     Args:
         servers: URLs of the servers, without ``/v1``. A request that gets no answer goes to the next server.
-        token: of the agent; None: no token. After the first registration, a refused token that comes from a file is
-            read again, and the request is retried with pauses of 300 s in total.
+        token: of the agent; None: no token. After the first registration, a refused token of a file is read
+            again, and the request is retried with pauses of 300 s in total.
         draw: returns a random number, 0 <= number < 1.
         pause: waits the given seconds; returns false to stop the agent.
 
@@ -211,7 +211,7 @@ class HttpServer:
         return status in _REFUSALS and (status not in _TERMINAL or not self._runs or is_explained(text))
 
     def _can_replace_token(self, status: int, text: bytes) -> bool:
-        """Return whether the server refuses a token that it knew, and the token's file may change."""
+        """Return whether the server refuses a token, and its file may change."""
         is_refused = status == HTTPStatus.UNAUTHORIZED and is_explained(text)
         return is_refused and bool(self._runs) and self._token.can_change
 

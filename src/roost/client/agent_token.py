@@ -17,8 +17,8 @@ class AgentToken:
 
     Args:
         text: the token; None: none.
-        read: reads the token from its file, or raises a ``RoostError``; None: the token comes from no file that can
-            change.
+        read: reads the token from its file, or raises a ``RoostError``; None: the token
+            cannot change.
     """
 
     def __init__(self, text: str | None, *, read: Callable[[], str] | None = None) -> None:

@@ -32,8 +32,8 @@ def token_options(
         variable: environment variable for the token. Both options override it; it overrides ``$ROOST_TOKEN_FILE``.
         default: the token if neither the options nor the environment have a token.
         about: help text of ``--token``.
-        has_reader: whether the command gets a second argument, ``read_again``: a function that reads the token from
-            its file again, or None.
+        has_reader: whether the command gets a second argument, ``read_again``: it reads the token from its
+            file again; None: the token cannot change.
     """
 
     def add_options(command: Command) -> Command:
@@ -73,7 +73,7 @@ def _file_of_environment() -> Path | None:
 
 
 def _reader_of(text: str | None, path: Path | None, variable: str) -> Callable[[], str] | None:
-    """Return a function that reads the token from its file again; None: it comes from no file that can change.
+    """Return a function that reads the token from its file again; None: it cannot change.
 
     A credential of systemd cannot change: systemd copies it when the unit starts.
     """
