@@ -28,7 +28,8 @@ def check(allows: Allows, policy: str, identity: Identity) -> None:
         roles = ", ".join(sorted(identity.roles))
         text = f"your roles: {roles}" if roles else _NO_ROLE
         needed = find_roles(allows, policy, identity)
-        advice = f"; it needs the role {' or '.join(needed)}" if needed else ""
+        choice = " or ".join(filter(None, (", ".join(needed[:-1]), *needed[-1:])))
+        advice = f"; it needs the role {choice}" if needed else ""
         raise Problem(
             403, f"policy {policy} does not allow this; {text}{advice}", more={"needed_roles": ",".join(needed)}
         )
