@@ -25,7 +25,13 @@ from roost.api.v1.wire.pages import PageQuery, page_of
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 from roost.errors import BadRequest
-from roost.fleet.host_writes import ServiceChange, apply_service_change, rows_of_service, writes_of_facts
+from roost.fleet.host_writes import (
+    ServiceChange,
+    apply_service_change,
+    rows_of_service,
+    writes_of_facts,
+    writes_of_service,
+)
 from roost.model.host import HostFacts
 from roost.placement.write_plan import Plan
 from roost.scheduler.rule_support.scopes import Scope, zones
@@ -113,7 +119,9 @@ def change_service(call: Call) -> Plan[Response] | Response:
     agent = call.agents.reader(call.current).agent(state.hosts.names[rows[0]].lower())
     heard_at_s = None if agent is None else agent.heard_at_s
     answer = json_response(_show_service(state, rows, facts, uptime=Uptime(call), heard_at_s=heard_at_s))
-    writes = writes_of_facts(state, rows, facts)
+    # The traits of a remote Placement are not those of this database.
+    plan_writes = writes_of_service if call.product.remote is None else writes_of_facts
+    writes = plan_writes(state, rows, facts)
     return Plan(answer=answer, writes=writes) if writes else answer
 
 
