@@ -216,15 +216,37 @@ def test_agent_exits_if_its_token_is_unknown_or_for_another_host(tmp_path):
         command = ["agent", "--server", served.address, "--driver", "fake", "--state-dir", tmp_path / "state"]
         wrong = roost(*command, "--host", "host-1", "--token", "wrong", cwd=tmp_path)
         sentence = "authentication is required: x-auth-token is missing or unknown"
-        assert (wrong.returncode, wrong.stderr.endswith(f"roost: {served.address}: {sentence}\n")) == (3, True)
+        assert (wrong.returncode, wrong.stderr.endswith(f"roost: {served.address}: {sentence}\n")) == (10, True)
         other = roost(*command, "--host", "host-2", "--token", token, cwd=tmp_path)
         sentence = "this token may only touch host host-1, not host-2"
-        assert (other.returncode, other.stderr.endswith(f"roost: {served.address}: {sentence}\n")) == (3, True)
+        assert (other.returncode, other.stderr.endswith(f"roost: {served.address}: {sentence}\n")) == (10, True)
         with running_agents(served, tmp_path, "--host", "host-1", "--token", token) as process:
             headers = {"x-auth-token": token}
             wait_until(
                 lambda: [each["up"] for each in served.ask("GET", "/v1/agents", headers=headers)[2]["agents"]] == [True]
             )
+            assert process.poll() is None
+
+
+def test_running_agent_goes_on_with_the_new_token_of_its_file(tmp_path):
+    create = ("token", "create", "--host", "host-1", "--file", "tokens.toml", "--token-file")
+    settings = 'auth_strategy = "tokens"\ntokens_file = "tokens.toml"'
+    assert roost(*create, "old", cwd=tmp_path).returncode == 0
+    with serve(noun="up", folder=tmp_path, settings=settings) as served:
+        options = ("--host", "host-1", "--state-dir", tmp_path / "state", "--token-file", "old")
+        with running_agents(served, tmp_path, *options) as process:
+            log = tmp_path / "agent.log"
+            agent = ("GET", "/v1/agents/host-1")
+            headers = {"x-auth-token": (tmp_path / "old").read_text().strip()}
+            wait_until(lambda: served.ask(*agent, headers=headers)[2].get("up"))
+            assert roost("token", "revoke", "agent-of-host-1", "--file", "tokens.toml", cwd=tmp_path).returncode == 0
+            wait_until(lambda: '"event":"credentials_refused"' in log.read_text())
+            assert roost(*create, "new", cwd=tmp_path).returncode == 0
+            headers = {"x-auth-token": (tmp_path / "new").read_text().strip()}
+            (tmp_path / "new").rename(tmp_path / "old")
+            wait_until(lambda: '"event":"credentials_read"' in log.read_text())
+            heard_at_s = served.ask(*agent, headers=headers)[2]["heard_at_s"]
+            wait_until(lambda: served.ask(*agent, headers=headers)[2]["heard_at_s"] > heard_at_s)
             assert process.poll() is None
 
 

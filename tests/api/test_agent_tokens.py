@@ -274,9 +274,13 @@ def test_v1_writes_are_limited_to_the_host_of_the_token(apis, method, path):
     is_for_agents = DEFAULTS[policy] == "rule:agent_api"
     refused = apis.ask_v1(AGENT, *request_to("host-1"))
     assert refused.status == 403
+    needed = refused.json.get("needed_roles", [])
+    assert is_for_agents or needed[-1] == "admin"
     bound_to = "this token may only touch host host-0, not host-1"
     assert refused.json["detail"] == (
-        bound_to if is_for_agents else f"policy {policy} does not allow this; your roles: agent"
+        bound_to
+        if is_for_agents
+        else f"policy {policy} does not allow this; your roles: agent; it needs the role {' or '.join(needed)}"
     )
     for token, host in ((AGENT, "host-0"), (OTHER, "host-1"), (FREE, "host-0")):
         status = apis.ask_v1(token, *request_to(host)).status

@@ -255,6 +255,16 @@ def test_unknown_or_superseded_agents_are_refused(own):
     assert own.get("/services").json["services"][0]["up"] is False
 
 
+def test_last_report_of_a_service_is_the_last_contact_of_its_agent(own):
+    never = {each["host"]: each["reported_at_s"] for each in own.get("/services").json["services"]}
+    assert never["host-0"] is None
+    own.put("/agents/host-0", registration())
+    heard_at_s = own.get("/agents/host-0").json["heard_at_s"]
+    after = {each["host"]: each["reported_at_s"] for each in own.get("/services").json["services"]}
+    assert after == never | {"host-0": heard_at_s}
+    assert own.ask("PATCH", "/services/host-0", {"disabled": True}).json["reported_at_s"] == heard_at_s
+
+
 def test_poll_renews_the_last_contact_of_the_host(own):
     own.put("/agents/host-0", registration())
     own.put("/agents/host-1", registration())

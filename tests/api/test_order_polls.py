@@ -13,7 +13,7 @@ from roost.api.access.authentication import as_toml, new_token
 from roost.api.asgi import ABORT, AsgiApplication
 from roost.client.agent_server import HttpServer
 from roost.client.server_list import ServerList
-from roost.errors import BadSettings, NotFound
+from roost.errors import AccessDenied, NotFound
 from roost.model.host import HostFacts
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.model.settings.roost_settings import Store
@@ -219,7 +219,7 @@ def test_token_of_another_host_stops_the_agent(tmp_path):
             agent = HttpServer(
                 ServerList([server.address], setting="--server"), token=token, draw=lambda: 0.5, pause=lambda _: False
             )
-            with closing(agent), pytest.raises(BadSettings, match=sentence):
+            with closing(agent), pytest.raises(AccessDenied, match=sentence):
                 agent.register("b", Registration(run=RUN, driver="fake", nodes=()))
 
 

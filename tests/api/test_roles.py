@@ -71,3 +71,12 @@ def test_route_is_open_to_its_roles_and_closed_to_others(own, path, method):
     assert refused == expected, statuses
     assert all(status not in {401, 405} and status < 500 for status in statuses.values()), statuses
     assert status_for(own, path, method, **{"x-auth-token": ""}) == 401
+
+
+def test_refusal_names_the_roles_that_would_be_enough(own):
+    reader = {"x-auth-token": "bob", "x-roles": "reader"}
+    for path, roles in (("/hosts", ["observer", "agent", "service", "admin"]), ("/instances", [])):
+        assert own.ask("GET", path, headers=reader).json.get("needed_roles", []) == roles
+    refused = own.ask("DELETE", "/flavors/small", headers=reader)
+    assert (refused.status, refused.json["needed_roles"]) == (403, ["service", "admin"])
+    assert refused.json["detail"].endswith("; your roles: reader; it needs the role service or admin")

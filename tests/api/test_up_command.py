@@ -165,6 +165,6 @@ def test_agent_token_reads_decisions_and_releases_instances(tmp_path, folder):
         status, _, problem = server.ask("POST", "/v1/decisions", SMALL, headers=agent)
         assert (status, problem["detail"]) == (
             403,
-            "policy roost:decisions:create does not allow this; your roles: agent",
+            "policy roost:decisions:create does not allow this; your roles: agent; it needs the role service or admin",
         )
         assert server.ask("GET", "/placement/resource_providers", headers=agent)[0] == 403

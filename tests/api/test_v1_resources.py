@@ -3,10 +3,12 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pytest
 
 from roost.model.host import HostFacts
 from roost.model.settings.roost_settings import Settings
+from roost.placement.writes.labels import traits_of
 from tests.support.fleets.products import fleet
 from tests.support.fleets.worlds import aggregate, group, host, merge_fleets
 from tests.support.servers.in_process_api import roost_api
@@ -243,6 +245,29 @@ def test_invalid_service_change_is_refused_without_effect(own, path, body, statu
     response = patch(own, path, body)
     assert (response.status, response.json.get("field")) == (status, field), response.json
     assert hosts_of(own, "?disabled=true") == []
+
+
+def test_disabled_host_has_its_trait_from_the_same_commit_on():
+    own_traits = ["COMPUTE_NODE", "HW_CPU_X86_VMX"]
+    document = merge_fleets(host("a"), host("b"))
+    first, second = document.providers
+    providers = [msgspec.structs.replace(first, traits=frozenset(own_traits)), second]
+    with roost_api(msgspec.structs.replace(document, providers=providers)) as own:
+
+        def labels():
+            return [sorted(own.in_thread(lambda product, row=row: traits_of(product.state, row))) for row in (0, 1)]
+
+        def decide():
+            return create(own, "/decisions", SMALL)["picks"][0]["host"]
+
+        assert patch(own, "/services/a", {"disabled": True}).status == 200
+        assert labels() == [["COMPUTE_NODE", "COMPUTE_STATUS_DISABLED", "HW_CPU_X86_VMX"], []]
+        assert decide() == "b"
+        assert patch(own, "/services/a", {"disabled_reason": "disk"}).status == 200
+        assert patch(own, "/services/b", {"disabled": True}).status == 200
+        assert patch(own, "/services/a", {"disabled": False}).status == 200
+        assert labels() == [own_traits, ["COMPUTE_STATUS_DISABLED"]]
+        assert decide() == "a"
 
 
 def test_host_is_down_when_its_last_report_is_too_old():

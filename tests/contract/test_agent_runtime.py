@@ -8,8 +8,8 @@ from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.runtime import Pace
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import (
+    AccessDenied,
     BadRequest,
-    BadSettings,
     BuildFailed,
     Conflict,
     DriverNotReady,
@@ -123,13 +123,13 @@ class RefusingServer(MemoryServer):
 
     def register(self, host, registration):
         """Refuse the registration."""
-        raise BadSettings("token", "may only touch host b")
+        raise AccessDenied("this token may only touch host b")
 
 
 def test_refused_agent_ends_with_the_reason():
     with run_agents(RefusingServer(), resident()) as (agent_errors, thread):
         thread.join(30)
-        assert str(agent_errors[0]) == "token: may only touch host b"
+        assert str(agent_errors[0]) == "this token may only touch host b"
 
 
 class FaultyTracker:
@@ -253,13 +253,13 @@ class RevokingServer(MemoryServer):
 
     def poll(self, poll):
         """Refuse the poll."""
-        raise BadSettings("token", "it was taken away")
+        raise AccessDenied("the token was taken away")
 
 
 def test_agent_refused_at_a_poll_ends_and_logs_it(capsys):
     with run_agents(RevokingServer(), resident()) as (agent_errors, thread):
         thread.join(30)
-        assert str(agent_errors[0]) == "token: it was taken away"
+        assert str(agent_errors[0]) == "the token was taken away"
     assert capsys.readouterr().err.count('"agent_ends"') == 1
 
 

@@ -115,7 +115,7 @@ def test_resize_is_reverted_from_a_lost_host():
             response = own.post(f"/instances/{ONE}/revert", {"lost": True}, headers=service_role)
             assert (response.status, response.json["detail"]) == (
                 403,
-                "policy roost:instances:revert:lost does not allow this; your roles: service",
+                "policy roost:instances:revert:lost does not allow this; your roles: service; it needs the role admin",
             )
             assert run_act(own, "revert", {"lost": True}, key="back") == ("ACTIVE", "host-a", "")
             again = own.post(f"/instances/{ONE}/revert", {}, headers={"idempotency-key": "back"})

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from http import HTTPStatus
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
@@ -16,6 +17,7 @@ import msgspec
 
 from roost import __version__
 from roost.client.agent_server import HttpServer, InstanceLookup
+from roost.client.agent_token import AgentToken
 from roost.client.report_http import ReportHttp
 from roost.client.server_list import ServerList
 from roost.compute.agent.agent_journal import Journal
@@ -65,15 +67,22 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
     log: Log = Log()
 
 
-def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: None) -> None:
+def run_agents(
+    options: AgentOptions,
+    *,
+    read_token: Callable[[], str] | None = None,
+    on_ready: Callable[[], None] = lambda: None,
+) -> None:
     """Run agents until a signal stops them. A second signal ends the process at once.
 
     Args:
         options: the server, the driver and the hosts.
+        read_token: reads the token from its file again; None: it cannot change.
         on_ready: called when the agents start.
 
     Raises:
         BadSettings: an option is wrong, or the server refuses an agent.
+        AccessDenied: the server refuses the token of an agent.
         Conflict: another agent runs for a host.
         ReshapeNeeded, ReshapeFailed: see ``Tracker``.
         JournalLost: a journal cannot be used.
@@ -88,17 +97,15 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
     stop = threading.Event()
     with _stop_on_signals(stop), ExitStack() as stack:
         servers = ServerList(options.servers, setting=_SERVERS_SETTING)
-        server = HttpServer(
-            servers, token=options.token, draw=random.random, pause=lambda seconds: not stop.wait(seconds)
-        )
+        token = AgentToken(options.token, read=read_token)
+        server = HttpServer(servers, token=token, draw=random.random, pause=lambda seconds: not stop.wait(seconds))
         stack.callback(server.close)
         placement = SharedHttp(
             servers,
             lambda url: ReportHttp(
-                url + _PLACEMENT,
-                headers={"x-auth-token": options.token, "x-roles": _ROLES},
-                setting=_SERVERS_SETTING,
+                url + _PLACEMENT, headers={**token.headers, "x-roles": _ROLES}, setting=_SERVERS_SETTING
             ),
+            token,
         )
         stack.callback(placement.close)
         agents = [
@@ -115,18 +122,22 @@ class SharedHttp:
 
     Args:
         servers: their URLs. After a request without an answer, the next request goes to the next server.
-        connect: opens a connection to a URL.
+        connect: opens a connection to a URL, with the token in use.
+        token: of all connections; a refused one is read again. None: it never changes.
     """
 
-    def __init__(self, servers: ServerList, connect: Callable[[str], ReportHttp]) -> None:
+    def __init__(
+        self, servers: ServerList, connect: Callable[[str], ReportHttp], token: AgentToken | None = None
+    ) -> None:
         self._servers, self._connect = servers, connect
+        self._token = token or AgentToken(None)
         self._lock = threading.Lock()
-        self._idle: list[tuple[str, ReportHttp]] = []
+        self._idle: list[tuple[tuple[str, str], ReportHttp]] = []  # by URL and token
 
     def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
         """Send one request; see ``Http``."""
-        url = self._servers.current
-        connection = self._take(url) or self._connect(url)
+        url, token = self._servers.current, self._token.text
+        connection = self._take((url, token)) or self._connect(url)
         try:
             answer = connection.ask(method, path, body, version=version)
         except BaseException as error:
@@ -135,7 +146,9 @@ class SharedHttp:
                 self._servers.advance(url)
             raise
         with self._lock:
-            self._idle.append((url, connection))
+            self._idle.append(((url, token), connection))
+        if answer.status == HTTPStatus.UNAUTHORIZED and self._token.replace(token):
+            return self.ask(method, path, body, version=version)
         return answer
 
     def close(self) -> None:
@@ -144,12 +157,12 @@ class SharedHttp:
             for _, connection in self._idle:
                 connection.close()
 
-    def _take(self, url: str) -> ReportHttp | None:
-        """Take an idle connection to a server; close those to other servers."""
+    def _take(self, key: tuple[str, str]) -> ReportHttp | None:
+        """Take an idle connection to a server with a token; close all others."""
         with self._lock:
             idle, self._idle = self._idle, []
             for at, connection in idle:
-                if at == url:
+                if at == key:
                     self._idle.append((at, connection))
                 else:
                     connection.close()

@@ -9,10 +9,13 @@ from urllib.parse import quote
 
 import msgspec
 
+from roost.client.agent_token import RETRY_S as _TOKEN_RETRY_S
+from roost.client.agent_token import WAIT_MAX_S as _TOKEN_WAIT_MAX_S
+from roost.client.agent_token import AgentToken
 from roost.client.outage_text import describe_outage
 from roost.client.server_list import ServerList
 from roost.client.wire import LOST, Wire, is_explained, problem_of
-from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
+from roost.errors import AccessDenied, BadRequest, BadSettings, Conflict, NotFound, Unavailable
 from roost.model.host import HostFacts
 from roost.model.work.orders import (
     WAIT_MAX_S,
@@ -47,7 +50,8 @@ class HttpServer:
 
     Args:
         servers: URLs of the servers, without ``/v1``. A request that gets no answer goes to the next server.
-        token: of the agent; None: no token.
+        token: of the agent; None: no token. After the first registration, a refused token of a file is read
+            again, and the request is retried with pauses of 300 s in total.
         draw: returns a random number, 0 <= number < 1.
         pause: waits the given seconds; returns false to stop the agent.
 
@@ -56,10 +60,15 @@ class HttpServer:
     """
 
     def __init__(
-        self, servers: ServerList, *, token: str | None, draw: Callable[[], float], pause: Callable[[float], bool]
+        self,
+        servers: ServerList,
+        *,
+        token: AgentToken | str | None,
+        draw: Callable[[], float],
+        pause: Callable[[float], bool],
     ) -> None:
         self._servers, self._draw, self._pause = servers, draw, pause
-        self._headers = {"x-auth-token": token} if token else {}
+        self._token = token if isinstance(token, AgentToken) else AgentToken(token)
         self._lock = Lock()
         self._idle = [self._wire(url) for url in servers.urls][:1]  # Each URL is checked.
         self._is_closed = False
@@ -105,7 +114,7 @@ class HttpServer:
         """Return the host and the state of each instance: deleted, busy, or neither. Omit unknown instances.
 
         Raises:
-            BadSettings, NotFound, BadRequest, Unavailable: as for ``Server``.
+            AccessDenied, BadSettings, NotFound, BadRequest, Unavailable: as for ``Server``.
         """
         names, standings = sorted(uuids), dict[str, Standing]()
         path = f"/v1/agents/{quote(host, safe='')}/standings"
@@ -133,17 +142,21 @@ class HttpServer:
         """Send a request until a server answers; return the decoded answer. Pause when all servers have failed.
 
         Raises:
-            BadSettings, NotFound, Conflict, BadRequest: the server refuses.
+            AccessDenied, BadSettings, NotFound, Conflict, BadRequest: the server refuses.
             Unavailable: ``pause`` stops the agent.
         """
-        pause_s, failures = _PAUSE_FIRST_S, 0
+        pause_s, failures, refused_s = _PAUSE_FIRST_S, 0, 0.0
         sent = None if body is None else msgspec.to_builtins(body)
         with self._log_outage() as note_failure:
             while True:
                 url = self._servers.current
                 try:
-                    status, text = self._send(method, path, sent, url=url)
+                    token = self._token.text
+                    status, text = self._send(method, path, sent, url=url, token=token)
                     problem = problem_of(status, text)
+                    if self._can_replace_token(status, text) and refused_s < _TOKEN_WAIT_MAX_S:
+                        refused_s += self._replace_token(token, url, problem, is_first=not refused_s)
+                        continue
                     if status < HTTPStatus.MULTIPLE_CHOICES or self._is_refusal(status, text):
                         self._check(url, status, problem)
                         return decode(text)
@@ -198,13 +211,32 @@ class HttpServer:
         """
         return status in _REFUSALS and (status not in _TERMINAL or not self._runs or is_explained(text))
 
-    def _send(self, method: str, path: str, body: object, *, url: str) -> tuple[int, bytes]:
+    def _can_replace_token(self, status: int, text: bytes) -> bool:
+        """Return whether the server refuses a token, and its file may change."""
+        is_refused = status == HTTPStatus.UNAUTHORIZED and is_explained(text)
+        return is_refused and bool(self._runs) and self._token.can_change
+
+    def _replace_token(self, token: str, url: str, problem: str, *, is_first: bool) -> float:
+        """Read a refused token again, and pause if the file still has it; return the seconds of the pause.
+
+        Raises:
+            Unavailable: ``pause`` stops the agent.
+        """
+        if self._token.replace(token):
+            return 0.0
+        if is_first:
+            log.event("credentials_refused", server=url, problem=problem, wait_s=_TOKEN_WAIT_MAX_S)
+        if not self._pause(_TOKEN_RETRY_S):
+            raise Unavailable(f"{url} refuses the token: {problem}")
+        return _TOKEN_RETRY_S
+
+    def _send(self, method: str, path: str, body: object, *, url: str, token: str) -> tuple[int, bytes]:
         """Send a request to a server; send it again if the server had closed the idle connection.
 
         Raises:
             LOST: no answer.
         """
-        with self._borrow_wire(url) as wire:
+        with self._borrow_wire(url, token) as wire:
             was_open = wire.is_open
             try:
                 return wire.send(method, path, body, version=None)
@@ -214,10 +246,10 @@ class HttpServer:
             return wire.send(method, path, body, version=None)
 
     @contextmanager
-    def _borrow_wire(self, url: str) -> Iterator[Wire]:
+    def _borrow_wire(self, url: str, token: str) -> Iterator[Wire]:
         with self._lock:
-            others = [wire for wire in self._idle if wire.url != url]
-            self._idle = [wire for wire in self._idle if wire.url == url]
+            others = [wire for wire in self._idle if (wire.url, wire.token) != (url, token)]
+            self._idle = [wire for wire in self._idle if (wire.url, wire.token) == (url, token)]
             wire = self._idle.pop() if self._idle else None
         for other in others:
             other.close()
@@ -233,12 +265,12 @@ class HttpServer:
                 wire.close()
 
     def _wire(self, url: str) -> Wire:
-        return Wire(url, headers=self._headers, timeout_s=WAIT_MAX_S + _ANSWER_S, setting=self._servers.setting)
+        return Wire(url, headers=self._token.headers, timeout_s=WAIT_MAX_S + _ANSWER_S, setting=self._servers.setting)
 
     def _check(self, url: str, status: int, problem: str) -> None:
         match status:
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-                raise BadSettings(url, problem)
+                raise AccessDenied(f"{url}: {problem}")
             case HTTPStatus.NOT_FOUND:
                 raise NotFound("agent or order", problem, message=problem)
             case HTTPStatus.CONFLICT:

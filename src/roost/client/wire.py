@@ -104,7 +104,7 @@ class Wire:
     def __init__(
         self, url: str, *, headers: Mapping[str, str], timeout_s: float, setting: str, connect_s: float = _CONNECT_S
     ) -> None:
-        self.url = url
+        self.url, self.token = url, headers.get("x-auth-token", "")
         try:
             self._host, self._port, self._prefix, is_tls = address_of(url)
         except ValueError:

@@ -7,8 +7,8 @@ import msgspec
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, NotFound
 from roost.model.host import HostFacts
-from roost.model.names import RATIO_MAX
-from roost.model.writes import PutHost, Write
+from roost.model.names import DISABLED_TRAIT, RATIO_MAX
+from roost.model.writes import PutHost, PutTraits, Write
 
 _FACTS = msgspec.msgpack.Decoder(HostFacts)
 _REASON_MAX = 255
@@ -57,6 +57,20 @@ def writes_of_facts(state: State, rows: Sequence[int], facts: Sequence[HostFacts
     return tuple(_put(state, row, each) for row, each in pairs if each != state.hosts.facts[row])
 
 
+def writes_of_service(state: State, rows: Sequence[int], facts: Sequence[HostFacts]) -> tuple[Write, ...]:
+    """Return the writes that store the facts of hosts, and ``COMPUTE_STATUS_DISABLED`` where ``is_disabled`` changes.
+
+    The agent writes the trait too. But it learns of the change at its next poll only, and a host may have no agent.
+
+    Raises:
+        BadRequest: the facts cannot be stored.
+    """
+    pairs = zip(rows, facts, strict=True)
+    changes = [(row, each) for row, each in pairs if each.is_disabled != state.hosts.facts[row].is_disabled]
+    traits = (_put_trait(state, row, is_disabled=each.is_disabled) for row, each in changes)
+    return (*writes_of_facts(state, rows, facts), *(write for write in traits if write is not None))
+
+
 def facts_body(node: str, facts: HostFacts) -> msgspec.Raw:
     """Return facts in their stored form.
 
@@ -99,3 +113,14 @@ def _put(state: State, row: int, facts: HostFacts) -> PutHost:
     provider_id = state.providers.ids[int(hosts.provider_row.each[row])]
     body = facts_body(hosts.nodes[row], facts)
     return PutHost(hosts.ids[row], provider_id, hosts.names[row], hosts.nodes[row], body, hosts.versions[row] + 1)
+
+
+def _put_trait(state: State, row: int, *, is_disabled: bool) -> PutTraits | None:
+    """Return the write that gives or takes the trait; None: the root provider is as it should be."""
+    provider_row, trait_id = int(state.hosts.provider_row.each[row]), state.trait_ids.id_of(DISABLED_TRAIT)
+    held = state.traits.labels_of(provider_row)
+    if trait_id is None or is_disabled == (trait_id in held):
+        return None
+    trait_ids = held | {trait_id} if is_disabled else held - {trait_id}
+    providers = state.providers
+    return PutTraits(providers.ids[provider_row], providers.generation.each[provider_row], sorted(trait_ids))

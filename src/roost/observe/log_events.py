@@ -78,6 +78,7 @@ AGENTS: Mapping[str, LogEvent] = {
     **_events(
         "info",
         agent_begins="An agent has started.",
+        credentials_read="The server refused the token, and the agent read another one from its file.",
         server_is_back="All pending requests are answered, by the server in this line.",
         node_resources="The resources of a node, when they change.",
         node_dropped="The providers of a permanently removed node were deleted.",
@@ -90,6 +91,8 @@ AGENTS: Mapping[str, LogEvent] = {
     **_events(
         "warning",
         server_is_away="A request to the server failed; the agent tries again.",
+        credentials_refused="The server refused the token; the agent reads its file again for `wait_s` seconds.",
+        credentials_unreadable="The file of a refused token cannot be read; the agent tries again.",
         register_refused="The server refused to register an agent.",
         report_refused="The server refused the facts of a node.",
         poll_failed="The server refused a poll.",

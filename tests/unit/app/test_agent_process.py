@@ -4,6 +4,7 @@ import pytest
 
 from roost import PlacementDirect
 from roost.app.agent_process import AgentOptions, SharedHttp, _build_agent, report_client
+from roost.client.agent_token import AgentToken
 from roost.client.report_http import ReportHttp
 from roost.client.server_list import ServerList
 from roost.direct.direct_report import DirectHttp
@@ -71,3 +72,18 @@ def test_placement_request_without_an_answer_sends_the_next_one_to_the_next_serv
         http.close()
     assert [path for _, path, _ in second] == ["/below/b"]
     assert "/below/a" in [path for _, path, _ in first]
+
+
+def test_placement_request_with_a_refused_token_is_repeated_with_the_new_one():
+    token, used = AgentToken("old", read=lambda: "new"), []
+
+    def connect(url):
+        used.append(token.text)
+        return ReportHttp(url, headers=token.headers)
+
+    with scripted_server((401, {}), (200, {"from": 1}), (401, {})) as (url, _):
+        http = SharedHttp(ServerList([url], setting="agent.servers"), connect, token)
+        assert http.ask("GET", "/a", version="1.39").body == {"from": 1}
+        assert http.ask("GET", "/b", version="1.39").status == 401  # The file has no other token.
+        http.close()
+    assert used == ["old", "new"]

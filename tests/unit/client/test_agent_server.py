@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from roost.client.agent_server import HttpServer, InstanceLookup
+from roost.client.agent_token import AgentToken
 from roost.client.server_list import ServerList
-from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
+from roost.errors import AccessDenied, BadRequest, BadSettings, Conflict, NotFound, Unavailable
 from roost.model.host import HostFacts
 from roost.model.work.orders import (
     Acknowledgement,
@@ -157,8 +158,8 @@ def test_closed_connection_is_reopened_at_once():
 @pytest.mark.parametrize(
     ("answer", "kind", "sentence"),
     [
-        (problem(401, "say who you are"), BadSettings, "say who you are"),
-        (problem(403, "this token may only touch host a, not h"), BadSettings, "may only touch host a, not h"),
+        (problem(401, "say who you are"), AccessDenied, "say who you are"),
+        (problem(403, "this token may only touch host a, not h"), AccessDenied, "may only touch host a, not h"),
         (problem(404, "no such agent: h"), NotFound, "no such agent: h"),
         (problem(409, "there is no provider n"), Conflict, "there is no provider n"),
         (problem(400, "$.numa: must be"), BadRequest, r"\$\.numa: must be"),
@@ -251,9 +252,8 @@ def test_client_pauses_after_all_servers_have_failed():
 
 def test_refusal_is_final_although_another_server_exists():
     with client_of_two([problem(403, "this token may only touch host a, not h")], []) as (server, urls, requests, _):
-        with pytest.raises(BadSettings, match="may only touch host a") as error:
+        with pytest.raises(AccessDenied, match=f"^{urls[0]}: this token may only touch host a"):
             server.report("h", "n", HostFacts())
-        assert error.value.path == urls[0]
         assert len(requests[1]) == 0
 
 
@@ -275,3 +275,59 @@ def test_only_the_first_report_of_a_failure_advances_the_list():
     assert servers.current == "http://b"
     servers.advance("http://b")
     assert servers.current == "http://a"
+
+
+UNKNOWN = problem(401, "authentication is required: x-auth-token is missing or unknown")
+
+
+@contextmanager
+def client_with_file(*answers, texts):
+    """Yield a registered client whose token file has these texts, one at each read, and the pauses."""
+    left, pauses = [*texts], []
+
+    def read():
+        text = left.pop(0) if len(left) > 1 else left[0]
+        if text is None:
+            raise BadRequest("--token-file token cannot be read: No such file or directory")
+        return text
+
+    with scripted_server(ok(REGISTERED), *answers) as (address, requests):
+        token = AgentToken("old", read=read)
+        servers = ServerList([address], setting="agent.servers")
+        server = HttpServer(servers, token=token, draw=lambda: 0.5, pause=lambda s: pauses.append(s) or True)
+        try:
+            server.register("h", REGISTRATION)
+            yield server, token, requests, pauses
+        finally:
+            server.close()
+
+
+def test_refused_token_is_read_again_and_the_request_repeated_at_once():
+    with client_with_file(UNKNOWN, ok(PollAnswer()), texts=["new"]) as (server, token, requests, pauses):
+        assert server.poll(POLL) == PollAnswer()
+        assert (token.text, len(requests), pauses) == ("new", 3, [])
+
+
+def test_refused_token_waits_for_the_new_file(capfd):
+    answers = [*5 * [UNKNOWN], ok(PollAnswer())]
+    with client_with_file(*answers, texts=["old", None, "two\x7f", "old", "new"]) as (server, token, _, pauses):
+        assert server.poll(POLL) == PollAnswer()
+        assert (token.text, pauses) == ("new", 4 * [5.0])
+    log = capfd.readouterr().err
+    assert [log.count(f'"event":"credentials_{event}"') for event in ("refused", "unreadable", "read")] == [1, 1, 1]
+    assert "new" not in log
+
+
+def test_refused_token_ends_the_agent_after_five_minutes():
+    with client_with_file(*61 * [UNKNOWN], texts=["old"]) as (server, _, requests, pauses):
+        with pytest.raises(AccessDenied, match="authentication is required"):
+            server.poll(POLL)
+        assert (sum(pauses), len(requests)) == (300.0, 62)
+
+
+def test_request_with_the_token_of_another_thread_does_not_read_the_file():
+    token = AgentToken("old", read=lambda: "new")
+    assert token.replace("old")
+    assert token.replace("old")
+    assert not token.replace("new")
+    assert not AgentToken("fixed").replace("fixed")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from roost.fleet.host_writes import ServiceChange, apply_service_change, rows_of_service, writes_of_facts
+from roost.fleet.host_writes import ServiceChange, apply_service_change, rows_of_service, writes_of_service
 from roost.model.work.change_query import ChangeQuery
 from roost.placement.write_plan import Plan
 from tests.support.conductors.builders import ladder
@@ -29,7 +29,7 @@ def set_service(app, **change):
     def task(current):
         rows = rows_of_service(current.state, "h0")
         new_facts = apply_service_change(current.state, rows, ServiceChange(**change))
-        return Plan(answer=None, writes=writes_of_facts(current.state, rows, new_facts))
+        return Plan(answer=None, writes=writes_of_service(current.state, rows, new_facts))
 
     app.run(task)
 

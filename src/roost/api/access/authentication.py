@@ -6,6 +6,7 @@ import re
 import secrets
 import tomllib
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -60,6 +61,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     roles: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()  # the only hosts that an agent's token may touch; empty: no limit
     key: str = ""  # the token's text before its first dot, for the lookup; empty: an old token
+    created: datetime | None = None  # None: an older version of Roost made the token
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -82,6 +84,14 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def id(self) -> str:
         """A public id, to distinguish tokens of one name."""
         return self.sha256[:_ID_LETTERS]
+
+    @property
+    def creation_s(self) -> int | None:
+        """The time of its creation, in seconds since the epoch; a time without an offset is in UTC."""
+        if self.created is None:
+            return None
+        created = self.created if self.created.tzinfo else self.created.replace(tzinfo=UTC)
+        return int(created.timestamp())
 
     @property
     def identity(self) -> Identity:
@@ -140,12 +150,18 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
 
 
 def new_token(
-    name: str, *, project: str = "", roles: Sequence[str] = (), hosts: Sequence[str] = ()
+    name: str,
+    *,
+    project: str = "",
+    roles: Sequence[str] = (),
+    hosts: Sequence[str] = (),
+    created_at_s: float | None = None,
 ) -> tuple[str, Token]:
     """Make a random token; return its text, which is not stored, and its entry for a file.
 
     Args:
         hosts: the only hosts that an agent's token may touch; empty: no limit.
+        created_at_s: the present time, in seconds since the epoch; None: the entry has no time.
 
     Raises:
         BadRequest: the name is empty, a role is not one word, or a token with hosts has a role other than agent.
@@ -159,8 +175,11 @@ def new_token(
     text = f"{key}.{secrets.token_urlsafe(_SECRET_BYTES)}"
     digest = f"{salt.hex()}:{_hash(text.encode(), salt)}"
     all_roles = tuple(roles) or ((AGENT,) if hosts else ())
+    created = None if created_at_s is None else datetime.fromtimestamp(int(created_at_s), UTC)
     try:
-        return text, Token(name=name, sha256=digest, project=project, roles=all_roles, hosts=tuple(hosts), key=key)
+        return text, Token(
+            name=name, sha256=digest, project=project, roles=all_roles, hosts=tuple(hosts), key=key, created=created
+        )
     except ValueError as error:
         raise BadRequest(str(error)) from None
 
@@ -175,6 +194,8 @@ def as_toml(token: Token) -> str:
         lines.append(f"hosts = [{', '.join(map(_quote, token.hosts))}]")
     if token.key:
         lines.append(f'key = "{token.key}"')
+    if token.created is not None:
+        lines.append(f"created = {token.created.isoformat()}")
     lines.append(f'sha256 = "{token.sha256}"')
     return "\n".join(lines) + "\n"
 

@@ -1,5 +1,6 @@
 """Policies of the Placement API: defaults, and overrides of a file."""
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,9 @@ _REFERENCES_MAX = 50
 _NONE: Mapping[str, str] = {}
 
 
+_ROLE = re.compile(r"\brole:([\w-]+)")
+
+
 class EffectiveRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule in force."""
 
@@ -67,7 +71,7 @@ class EffectiveRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policy:
-    """All rules in force.
+    """All rules in force. ``roles`` has their roles.
 
     Args:
         overrides: rules that replace defaults, by name.
@@ -95,6 +99,7 @@ class Policy:
         self._judges: dict[str, Judge] = {}
         for name, rule in parsed.items():
             self._judges[name] = self._judge(rule)
+        self.roles = tuple(sorted({role for each in self.table for role in _ROLE.findall(each.rule)}))
         self.warnings = tuple(_warnings(overrides, origin, defaults=defaults, parsed=parsed))
 
     def allows(self, name: str, identity: Identity, target: Target) -> bool:

@@ -26,7 +26,7 @@ def remove_token(path: Path, name_or_id: str) -> Token:
     """Remove a token from a file and return its entry; comments of the file are lost.
 
     Args:
-        name_or_id: of the token.
+        name_or_id: name, id or key of the token.
 
     Raises:
         NotFound: no such token.
@@ -36,7 +36,7 @@ def remove_token(path: Path, name_or_id: str) -> Token:
     """
     with lock_folder(path):
         tokens = read_tokens(path)
-        matches = [token for token in tokens if token.id == name_or_id]
+        matches = [token for token in tokens if name_or_id in {token.id, token.key}]
         matches = matches or [token for token in tokens if token.name == name_or_id]
         if not matches:
             raise NotFound("token", name_or_id)

@@ -1,12 +1,15 @@
 """Authorization by policy."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from roost.api.http import Identity
 from roost.api.problems import Problem
 
 Allows = Callable[[str, Identity, Mapping[str, str]], bool]  # policy, identity, target
 
+# The roles of the default policies, those with the fewest rights first.
+_ROLES = ("reader", "observer", "agent", "service", "admin")
 _NO_ROLE = "your token has no role; with auth_strategy noauth2, only the token admin has one"
 
 
@@ -24,4 +27,18 @@ def check(allows: Allows, policy: str, identity: Identity) -> None:
     if not is_allowed(allows, policy, identity):
         roles = ", ".join(sorted(identity.roles))
         text = f"your roles: {roles}" if roles else _NO_ROLE
-        raise Problem(403, f"policy {policy} does not allow this; {text}")
+        needed = find_roles(allows, policy, identity)
+        choice = " or ".join(filter(None, (", ".join(needed[:-1]), *needed[-1:])))
+        advice = f"; it needs the role {choice}" if needed else ""
+        raise Problem(
+            403, f"policy {policy} does not allow this; {text}{advice}", more={"needed_roles": ",".join(needed)}
+        )
+
+
+def find_roles(allows: Allows, policy: str, identity: Identity) -> list[str]:
+    """Return the roles of the default policies, each of which alone would allow a call of a client.
+
+    A policy file may name further roles. Roles of the list that the client has already are not enough for it.
+    """
+    others = [role for role in _ROLES if role not in identity.roles]
+    return [role for role in others if is_allowed(allows, policy, replace(identity, roles=frozenset({role})))]

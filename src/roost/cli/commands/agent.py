@@ -1,6 +1,7 @@
 """``roost agent``: run the agent of a host, and show the agents of a server."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -52,7 +53,7 @@ _AGENTS = ListView(
     help="Folder of the journal.  [agents/ in the data folder; none with --fleet]",
 )
 @click.option("--fleet", type=click.IntRange(1, 10_000), metavar="N", help="Run N agents, for hosts NAME-1 to NAME-N.")
-@token_options()
+@token_options(has_reader=True)
 @click.option(
     "--provider-config",
     "provider_config",
@@ -74,6 +75,7 @@ def agent(
     state_dir: Path | None,
     fleet: int | None,
     token: str,
+    read_again: Callable[[], str] | None = None,
     provider_config: Path | None,
     config: Path | None,
 ) -> None:
@@ -117,7 +119,7 @@ def agent(
             agent_options, settings=replace(agent_options.settings, provider_config_location=str(provider_config))
         )
     title = f"agent of {name}" if fleet is None else f"{fleet} agents of {hosts[0]} to {hosts[-1]}"
-    run_agents(agent_options, on_ready=lambda: announce(f"{title} for {', '.join(servers)}"))
+    run_agents(agent_options, read_token=read_again, on_ready=lambda: announce(f"{title} for {', '.join(servers)}"))
 
 
 def _parse_option(text: str) -> tuple[str, str]:

@@ -1,25 +1,30 @@
 """``roost why``: explain a stored decision."""
 
 import os
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 from click.core import ParameterSource
 
-from roost.cli.backend import BackendOptions, backend_options, open_api
+from roost.cli.backend import Api, BackendOptions, backend_options, open_api
 from roost.cli.complete_name import NameType
 from roost.cli.output.output_options import Output, format_option, output_options
 from roost.cli.resolve_name import find_decision, find_instance
 from roost.cli.text.moments import parse_moment
+from roost.cli.text.plain_text import escape_text
 from roost.cli.views.decision_view import DECISIONS
-from roost.errors import AuditFailed, BadSettings, NotFound
+from roost.errors import AccessDenied, AuditFailed, BadSettings, NotFound
 
 if TYPE_CHECKING:
     from roost.model.settings.roost_settings import Settings
 
 # Sections of settings that decisions do not read.
 _OTHER_SECTIONS = frozenset({"store", "conductor", "placement", "notifications", "agent"})
+
+_FAULTS_MAX = 5  # instances of a decision whose faults are shown
 
 _HELP = """Explain a stored decision, on the state at the time of the decision.
 
@@ -85,7 +90,20 @@ def _explain(backend: BackendOptions, name: str, *, output: Output) -> None:
 
     with open_api(backend, is_read_only=True) as api:
         answer = api.request("GET", "decisions", find_decision(api, name), "why")
-    output.print_document(answer, lambda: [to_text(msgspec.convert(answer, ShownWhy)).removesuffix("\n")])
+        faults = _build_faults(api, answer["decision"])
+    output.print_document(answer, lambda: [to_text(msgspec.convert(answer, ShownWhy)).removesuffix("\n"), *faults])
+
+
+def _build_faults(api: Api, decision: Mapping[str, Any]) -> list[str]:
+    """Return why instances of a granted decision are not on their hosts now, as lines; for the first few only."""
+    lines = []
+    for pick in decision["picks"][:_FAULTS_MAX]:
+        with suppress(NotFound, AccessDenied):
+            instance = api.request("GET", "instances", pick["instance_uuid"])
+            if instance["fault"] and instance["decision"] == decision["uuid"]:
+                name = instance["name"] or instance["uuid"]
+                lines.append(escape_text(f"instance {name} is {instance['status']}: {instance['fault']}"))
+    return ["", *lines] if lines else []
 
 
 def _summarise(backend: BackendOptions, since_s: float, *, top: int, output: Output) -> None:

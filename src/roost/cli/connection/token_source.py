@@ -16,6 +16,7 @@ from roost.errors import BadRequest, unreadable_file
 Command = TypeVar("Command", bound=Callable[..., Any])
 _BYTES_MAX = 64 * 2**10
 _FILE = "ROOST_TOKEN_FILE"
+_CREDENTIALS = "CREDENTIALS_DIRECTORY"  # folder of the credentials that systemd copied for the unit
 
 
 def token_options(
@@ -23,6 +24,7 @@ def token_options(
     variable: str = "ROOST_TOKEN",
     default: str | None = "admin",
     about: str = "Token, sent as x-auth-token.  [$ROOST_TOKEN, else admin]",
+    has_reader: bool = False,
 ) -> Callable[[Command], Command]:
     """Add ``--token`` and ``--token-file``, as one argument ``token``.
 
@@ -30,12 +32,16 @@ def token_options(
         variable: environment variable for the token. Both options override it; it overrides ``$ROOST_TOKEN_FILE``.
         default: the token if neither the options nor the environment have a token.
         about: help text of ``--token``.
+        has_reader: whether the command gets a second argument, ``read_again``: it reads the token from its
+            file again; None: the token cannot change.
     """
 
     def add_options(command: Command) -> Command:
         @wraps(command)
         def run(*arguments: Any, token: str | None, token_file: Path | None, **more: Any) -> Any:
             token_text = find_token(token, token_file, variable=variable)
+            if has_reader:
+                more["read_again"] = _reader_of(token, token_file, variable)
             return command(*arguments, token=default if token_text is None else token_text, **more)
 
         file = click.option("--token-file", type=PATH, metavar="FILE", help="File that contains the token.")
@@ -57,14 +63,29 @@ def find_token(text: str | None, path: Path | None, *, variable: str = "ROOST_TO
         raise click.UsageError("--token and --token-file cannot be combined")
     if text is not None:
         return text
-    if path is not None:
-        return read_token(path)
-    if variable in os.environ:
+    if path is None and variable in os.environ:
         return os.environ[variable]
-    return read_token(Path(os.environ[_FILE])) if os.environ.get(_FILE) else None
+    file = path or _file_of_environment()
+    return None if file is None else read_token(file)
 
 
-def read_token(path: Path) -> str:
+def _file_of_environment() -> Path | None:
+    return Path(os.environ[_FILE]) if os.environ.get(_FILE) else None
+
+
+def _reader_of(text: str | None, path: Path | None, variable: str) -> Callable[[], str] | None:
+    """Return a function that reads the token from its file again; None: it cannot change.
+
+    A credential of systemd cannot change: systemd copies it when the unit starts.
+    """
+    file = path or (None if text is not None or variable in os.environ else _file_of_environment())
+    credentials = os.environ.get(_CREDENTIALS)
+    if file is None or (credentials and file.absolute().is_relative_to(credentials)):
+        return None
+    return lambda: read_token(file, can_warn=False)
+
+
+def read_token(path: Path, *, can_warn: bool = True) -> str:
     """Read a token from a file of one line. Warn if other users may read the file.
 
     Raises:
@@ -81,7 +102,7 @@ def read_token(path: Path) -> str:
         text, mode = "", 0
     if not text or len(text.split()) > 1 or len(text) > _BYTES_MAX:
         raise BadRequest(f"--token-file {escape_text(str(path))} must contain one token, on one line")
-    if stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
+    if can_warn and stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
         click.echo(
             f"roost: other users of this machine may read {escape_text(str(path))}; run chmod 600 on it", err=True
         )

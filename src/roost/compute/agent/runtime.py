@@ -18,6 +18,7 @@ from roost.compute.driver import DRIVER_ERRORS, Driver, read_resources
 from roost.compute.driver_values import check_guests, check_nodes
 from roost.compute.inventory.host_use import HostUse
 from roost.errors import (
+    AccessDenied,
     BadRequest,
     BadSettings,
     Conflict,
@@ -351,7 +352,7 @@ class AgentRuntime:
         running.started_nodes.add(node)
         try:
             self._server.report(agent.host, node, update.facts)
-        except BadSettings:
+        except (AccessDenied, BadSettings):
             raise
         except (BadRequest, Conflict, NotFound, Unavailable) as error:
             log.event("report_refused", host=agent.host, node=node, problem=str(error))
@@ -412,7 +413,7 @@ class AgentRuntime:
             )
         except NotFound:
             answer = PollAnswer(unknown=tuple(each.host for each in polling))
-        except BadSettings as error:
+        except (AccessDenied, BadSettings) as error:
             for each in polling:
                 self._end(self._agents[each.host], error)
             return False

@@ -13,7 +13,8 @@ class Server(Protocol):
     raise these errors.
 
     Raises:
-        BadSettings: the agent must stop: it is not authorized for the host, or another run of it serves the host.
+        AccessDenied: the agent must stop: it is not authorized for the host.
+        BadSettings: the agent must stop: another run of it serves the host.
         NotFound: the host or the order is unknown; the agent registers again.
         BadRequest: the request is invalid; repeating it does not help.
         Unavailable: the agent is stopping, and the server has not answered.

@@ -15,7 +15,7 @@ from roost.compute.agent.identity import Identity
 from roost.compute.agent.journal_port import OrderMemory
 from roost.compute.agent.queues import Lane, OpenOrder, key_of, lane_of
 from roost.compute.agent.tasks import Clean, Register, Reply, Scan, Task, Undo, Work
-from roost.errors import BadRequest, BadSettings, Conflict, JournalLost, NotFound, RoostError
+from roost.errors import AccessDenied, BadRequest, BadSettings, Conflict, JournalLost, NotFound, RoostError
 from roost.model.work.guest import GuestReport
 from roost.model.work.orders import (
     HELD_MAX,
@@ -183,10 +183,10 @@ class Agent:
             self._register_later(now_s)
 
     def on_refused(self, error: RoostError, now_s: float) -> None:
-        """Take the failure of a scan or a registration."""
+        """Take the failure of a scan or a registration. A ready agent continues: its next scan may succeed."""
         self._scans.end()
-        # A ready agent continues: its next scan may succeed.
-        if isinstance(error, JournalLost) or (self._phase != "ready" and isinstance(error, (BadSettings, Conflict))):
+        fatal = JournalLost if self._phase == "ready" else (AccessDenied, BadSettings, Conflict, JournalLost)
+        if isinstance(error, fatal):
             self.end = error
         elif self._phase in ("scanning", "registering"):
             self._register_later(now_s)
@@ -271,7 +271,7 @@ class Agent:
             return
         each.is_being_sent = False
         match error:
-            case BadSettings():
+            case AccessDenied() | BadSettings():
                 self.end = error
             case Conflict():
                 self._withdraw(each)

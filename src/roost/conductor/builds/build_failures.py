@@ -10,7 +10,7 @@ import msgspec
 
 from roost.engine.columns.state import State
 from roost.errors import Unavailable
-from roost.fleet.host_writes import writes_of_facts
+from roost.fleet.host_writes import writes_of_facts, writes_of_service
 from roost.model.evidence.decision import Pick
 from roost.model.host import HostFacts
 from roost.model.writes import Item, Write
@@ -52,7 +52,7 @@ def plan_count(state: State, pick: Pick, *, has_failed: bool, failures_max: int 
     reason = f"Auto-disabled due to {count} build failures"
     changes = {"is_disabled": True, "disabled_reason": reason, "disabled_at_s": state.now_s}
     disabled = [msgspec.structs.replace(each, **changes) for each in facts]
-    return BuildCount(writes_of_facts(state, rows, disabled), reason)
+    return BuildCount(writes_of_service(state, rows, disabled), reason)
 
 
 def count_build(placement: Commits, pick: Pick, *, has_failed: bool, rounds: int) -> None:

@@ -85,7 +85,7 @@ class CellConductor:
             if not isinstance(error, BuildFailed):
                 raise error
             attempt += 1
-            check(attempt=attempt, error=error)
+            check(attempt=attempt, error=error, attempts=attempts)
             pick = self._claim_next(order, left, attempts)
 
     def _failure(self, order: BuildOrder, pick: Pick) -> Exception | None:
@@ -124,4 +124,4 @@ class CellConductor:
             if not problem:
                 return pick
             attempts.append(attempt_record(pick, problem=problem, is_claimed=False))
-        raise no_alternate_error(order.instance_uuid)
+        raise no_alternate_error(order.instance_uuid, attempts)

@@ -12,7 +12,7 @@ from roost.conductor.operation.step import body_of
 from roost.conductor.operation.stored_request import Documents, request_of
 from roost.conductor.operation.story import line
 from roost.errors import Conflict, NotFound
-from roost.fleet.host_writes import ServiceChange, apply_service_change, rows_of_service, writes_of_facts
+from roost.fleet.host_writes import ServiceChange, apply_service_change, rows_of_service, writes_of_service
 from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Request
@@ -201,4 +201,4 @@ def _disable(current: Commits, host: str, *, user_id: str) -> tuple[Write, ...]:
     if all(state.hosts.facts[row].is_disabled for row in rows):
         return ()
     change = ServiceChange(is_disabled=True, disabled_reason=_REASON, user_id=user_id)
-    return writes_of_facts(state, rows, apply_service_change(state, rows, change))
+    return writes_of_service(state, rows, apply_service_change(state, rows, change))

@@ -172,4 +172,5 @@ def _check(view: View, body: InstanceMove, *, problem: str) -> None:
         attempt=body.attempt,
         attempts_max=view.terms.attempts_max,
         error=BuildFailed(problem),
+        attempts=body.attempts,
     )

@@ -137,6 +137,7 @@ def _try_next(view: View, desk: Desk, body: InstanceBuild, *, problem: str, is_f
             attempt=after.attempt,
             attempts_max=view.terms.attempts_max,
             error=BuildFailed(problem),
+            attempts=after.attempts,
         )
         return _order_alternate(view, desk, after, builds=builds)
     except (BuildFailed, MaxRetriesExceeded, Conflict) as error:
@@ -176,7 +177,7 @@ def _order_alternate(view: View, desk: Desk, body: InstanceBuild, *, builds: Bui
         )
     after = msgspec.structs.replace(body, attempts=tuple(attempts), picks=())
     # If no build was attempted, the fault is the last problem, not the lack of alternates.
-    fault = describe_error(no_alternate_error(name)) if builds else _last_problem(body)
+    fault = describe_error(no_alternate_error(name, attempts)) if builds else _last_problem(body)
     return _end_in_error(view, desk, after, fault=fault, builds=builds)
 
 

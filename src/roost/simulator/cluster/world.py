@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from roost.errors import Conflict, NotFound, RoostError
-from roost.fleet.host_writes import ServiceChange, apply_service_change, rows_of_service, writes_of_facts
+from roost.fleet.host_writes import ServiceChange, apply_service_change, rows_of_service, writes_of_service
 from roost.model.fleet import Fleet
 from roost.model.group import GROUP_POLICIES, ServerGroup
 from roost.model.host import HostFacts, HostSpec
@@ -82,7 +82,7 @@ class World(Servers):
         def task(current: Current) -> Plan[None] | None:
             rows = rows_of_service(current.state, host)
             facts = apply_service_change(current.state, rows, ServiceChange(is_disabled=is_disabled))
-            return Plan(answer=None, writes=writes_of_facts(current.state, rows, facts))
+            return Plan(answer=None, writes=writes_of_service(current.state, rows, facts))
 
         self.send_request("disable" if is_disabled else "enable", lambda process: process.run(task))
 

@@ -22,7 +22,17 @@ def test_token_is_shown_once_and_stored_as_a_hash(token, tmp_path):
     assert result.stdout.strip() not in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     (entry,) = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
-    assert entry == {"id": entry["id"], "name": "joe", "project": "joe", "roles": ["reader"], "hosts": []}
+    assert entry["created_at_s"] > 0
+    assert entry.pop("created_at").endswith("Z")
+    assert entry | {"id": 0, "created_at_s": 0} == {
+        "id": 0,
+        "key": result.stdout.partition(".")[0],
+        "name": "joe",
+        "project": "joe",
+        "roles": ["reader"],
+        "hosts": [],
+        "created_at_s": 0,
+    }
     assert result.stdout.strip() not in token("list", "--file", "tokens.toml").stdout
 
 
@@ -46,7 +56,7 @@ def test_token_for_hosts_has_only_the_agent_role(token):
     assert token("create", "a", "--host", "host-1", "--host", "Host-2", "--file", "tokens.toml").returncode == 0
     (entry,) = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
     assert (entry["roles"], entry["hosts"]) == (["agent"], ["host-1", "Host-2"])
-    assert token("list", "--file", "tokens.toml").stdout.splitlines()[1].endswith("agent  host-1, Host-2")
+    assert token("list", "--file", "tokens.toml").stdout.splitlines()[1].count("agent  host-1, Host-2") == 1
     result = token("create", "a", "--host", "host-1", "--role", "admin", "--file", "tokens.toml")
     text = "roost: a token with hosts must have the role agent alone, but a has other roles\n"
     assert (result.returncode, result.stderr) == (2, text)
@@ -134,3 +144,40 @@ def test_a_token_is_read_from_a_file(token, tmp_path):
             4,
             "roost: --token-file none: cannot be read: No such file or directory; correct the path\n",
         )
+
+
+def test_token_in_hand_selects_its_entry(token, tmp_path):
+    for name in ("old", "new"):
+        token("create", "joe", "--role", "reader", "--file", "tokens.toml", "--token-file", name)
+    old, new = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
+    one = token("list", "--file", "tokens.toml", "--token-file", "new", "--json")
+    assert json.loads(one.stdout) == [new]
+    assert (tmp_path / "old").read_text().startswith(old["key"] + ".")
+    assert token("revoke", new["key"], "--file", "tokens.toml").stdout.startswith(f"joe ({new['id']}) was removed")
+    gone = token("list", "--file", "tokens.toml", "--token-file", "new")
+    assert (gone.returncode, gone.stderr) == (4, "roost: no entry belongs to the token in new\n")
+
+
+def test_entry_of_an_older_version_has_no_time_and_no_key(token, tmp_path):
+    digest = f"{'0' * 32}:{'1' * 64}"
+    (tmp_path / "tokens.toml").write_text(f'[[token]]\nname = "joe"\nroles = ["reader"]\nsha256 = "{digest}"\n')
+    assert token("list", "--file", "tokens.toml").stdout.splitlines()[1].split() == [
+        "00000000",
+        "-",
+        "joe",
+        "joe",
+        "reader",
+        "-",
+        "-",
+    ]
+    token("create", "eve", "--role", "reader", "--file", "tokens.toml")
+    assert token("revoke", "eve", "--file", "tokens.toml").returncode == 0
+    assert "created" not in (tmp_path / "tokens.toml").read_text()
+
+
+def test_unknown_role_is_a_warning_with_a_suggestion(token):
+    for role, hint in (("raeder", "did you mean reader?"), ("boss", "the roles are admin, agent, observer, reader, ")):
+        result = token("create", "joe", "--role", role, "--file", "tokens.toml")
+        sentence = f"roost: the role {role!r} has no rights without a policy file that names it; {hint}"
+        assert (result.returncode, sentence in result.stderr) == (0, True), result.stderr
+    assert token("create", "joe", "--role", "Reader", "--file", "tokens.toml").stderr == "added to tokens.toml\n"

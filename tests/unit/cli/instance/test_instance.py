@@ -59,13 +59,19 @@ def test_events_can_be_followed_by_instance_name(server, command):
         assert command("events", "--instance", "nobody") == (4, "", "roost: no such instance: nobody\n")
 
 
-def test_failed_build_is_shown_with_its_attempts(server, instance):
+def test_failed_build_is_shown_with_its_attempts(server, instance, command):
     with play_agents(server, failing=HOSTS):
         code, output, error = instance("create", "bad", "--flavor", "vcpus=2,memory_mb=16", "--wait")
         assert (code, output.splitlines()[1].split()[:3]) == (1, ["bad", "ERROR", "-"])
         assert "has no network" in error
         text = instance("show", "bad")[1]
         assert len(re.findall(r"^  host-\d +host-\d +claimed +host-\d has no network$", text, re.MULTILINE)) == 3
+        problems = "host host-0: host-0 has no network; host host-1: host-1 has no network"
+        fault = json.loads(instance("show", "bad", "--json")[1])["fault"]
+        assert problems in fault
+        assert command("why", "bad")[1].splitlines()[-1] == f"instance bad is ERROR: {fault}"
+        (operation,) = json.loads(command("operation", "list", "--failed", "--json")[1])
+        assert problems in operation["problem"]
         assert instance("delete", "bad", "--wait")[0] == 0
 
 

@@ -118,7 +118,8 @@ def test_instance_ends_in_error_without_a_claim_after_all_attempts_fail():
     assert outcome.status == "ERROR"
     assert outcome.fault == (
         "Exceeded maximum number of retries. "
-        f"Exceeded max scheduling attempts 3 for instance {ONE}. Last exception: no 2"
+        f"Exceeded max scheduling attempts 3 for instance {ONE}. Last exception: no 2. "
+        "Attempts: host h0: no 0; host h1: no 1; host h2: no 2"
     )
     assert attempts_of(outcome) == [(f"h{number}", "claimed", f"no {number}") for number in range(3)]
     assert (outcome.host, outcome.node, outcome.unreleased, builder.running) == ("", "", "", {})
@@ -132,7 +133,7 @@ def test_fault_reports_that_no_alternate_is_left():
     _, outcome = build_one(roost, {"h0": [BuildFailed("no")], "h1": [BuildFailed("no")]})
     assert outcome.fault == (
         "Exceeded maximum number of retries. "
-        f"Exhausted all hosts available for retrying build failures for instance {ONE}."
+        f"Exhausted all hosts available for retrying build failures for instance {ONE}. host h0: no; host h1: no"
     )
     assert roost.utilisation()["VCPU"] == (0, 2)
 

@@ -241,7 +241,7 @@ def test_fault_has_the_number_of_attempts_and_the_last_error(app):
     assert (status.status, status.host, app.held("one")) == ("ERROR", "", None)
     assert status.fault == (
         "Exceeded maximum number of retries. Exceeded max scheduling attempts 3 for instance "
-        f"{uuid_named('one')}. Last exception: no h2"
+        f"{uuid_named('one')}. Last exception: no h2. Attempts: host h0: no h0; host h1: no h1; host h2: no h2"
     )
     assert [each[2] for each in attempts(app, "one")] == ["no h0", "no h1", "no h2"]
     assert app.used()["VCPU"] == 0
@@ -252,10 +252,10 @@ def test_fault_reports_that_no_alternate_is_left():
     with server(None, ladder(2)) as app:
         hands = agents(app, 2)
         app.build("one")
-        run_until_idle(app, *hands, script={"h0": [failure()], "h1": [failure()]})
+        run_until_idle(app, *hands, script={"h0": [failure("image not found")], "h1": [failure("disk full")]})
         assert app.status("one").fault == (
             "Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for "
-            f"instance {uuid_named('one')}."
+            f"instance {uuid_named('one')}. host h0: image not found; host h1: disk full"
         )
 
 

@@ -18,6 +18,7 @@ from roost.model.work.orders import Answer
 from roost.model.work.work_rows import MigrationRow
 from roost.model.writes import Item
 from roost.placement.write_plan import Plan
+from roost.placement.writes.labels import traits_of
 from tests.support.conductors.conductors import Server, failure, server
 from tests.support.conductors.move_servers import advance_clock, movers, nodes_by_consumer, run_agents_until_idle
 from tests.support.fleets.named_uuids import uuid_named
@@ -184,6 +185,7 @@ def test_drain_disables_the_host_for_new_instances(app):
     facts = lambda: app.run(lambda current: current.state.hosts.facts[0])  # noqa: E731  # used twice
     operation = drain(app)
     assert (facts().is_disabled, facts().disabled_reason) == (True, "it is drained")
+    assert app.run(lambda current: traits_of(current.state, 0)) == ["COMPUTE_STATUS_DISABLED"]
     finish_drain(app, operation)
     app.build("two", key="two")
     run_agents_until_idle(app, app.hands)

@@ -25,7 +25,13 @@ from roost.api.v1.wire.pages import PageQuery, page_of
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 from roost.errors import BadRequest
-from roost.fleet.host_writes import ServiceChange, apply_service_change, rows_of_service, writes_of_facts
+from roost.fleet.host_writes import (
+    ServiceChange,
+    apply_service_change,
+    rows_of_service,
+    writes_of_facts,
+    writes_of_service,
+)
 from roost.model.host import HostFacts
 from roost.placement.write_plan import Plan
 from roost.scheduler.rule_support.scopes import Scope, zones
@@ -79,8 +85,15 @@ def list_services(call: Call) -> Response:
     alive = ([row for row in rows if hosts.alive.each[row]] for rows in names)
     matches = sorted((hosts.ids[rows[0]], rows) for rows in alive if rows and hosts.ids[rows[0]] > query.cursor)
     page, following = page_of(matches, query)
+    heard = {each.host: each.heard_at_s for each in call.agents.reader(call.current).agents()} if page else {}
     services = [
-        _show_service(state, rows, [hosts.facts[row] for row in rows], uptime=uptime)
+        _show_service(
+            state,
+            rows,
+            [hosts.facts[row] for row in rows],
+            uptime=uptime,
+            heard_at_s=heard.get(hosts.names[rows[0]].lower()),
+        )
         for rows in call.request.while_active(page)
     ]
     return json_response(ServicesPage(services=services, next=following))
@@ -109,8 +122,12 @@ def change_service(call: Call) -> Plan[Response] | Response:
         raise field_problem("$.disabled_reason", str(error)) from None
     forced_down = "" if body.forced_down is None else str(body.forced_down).lower()
     call.note(_kind_of(body), state.hosts.names[rows[0]], reason=body.disabled_reason or "", forced_down=forced_down)
-    answer = json_response(_show_service(state, rows, facts, uptime=Uptime(call)))
-    writes = writes_of_facts(state, rows, facts)
+    agent = call.agents.reader(call.current).agent(state.hosts.names[rows[0]].lower())
+    heard_at_s = None if agent is None else agent.heard_at_s
+    answer = json_response(_show_service(state, rows, facts, uptime=Uptime(call), heard_at_s=heard_at_s))
+    # The traits of a remote Placement are not those of this database.
+    plan_writes = writes_of_service if call.product.remote is None else writes_of_facts
+    writes = plan_writes(state, rows, facts)
     return Plan(answer=answer, writes=writes) if writes else answer
 
 
@@ -215,8 +232,14 @@ def _resources(state: State, root: int) -> dict[str, ShownAmount]:
     return dict(sorted(amounts.items()))
 
 
-def _show_service(state: State, rows: Sequence[int], facts: Sequence[HostFacts], *, uptime: Uptime) -> ShownService:
-    """Return a service with the given facts of its nodes."""
+def _show_service(
+    state: State, rows: Sequence[int], facts: Sequence[HostFacts], *, uptime: Uptime, heard_at_s: float | None
+) -> ShownService:
+    """Return a service with the given facts of its nodes.
+
+    Args:
+        heard_at_s: last heartbeat of its agent; None: it has no agent. The facts of a live agent have no time.
+    """
     hosts = state.hosts
     reports = [each.reported_at_s for each in facts if each.reported_at_s is not None]
     return ShownService(
@@ -226,5 +249,5 @@ def _show_service(state: State, rows: Sequence[int], facts: Sequence[HostFacts],
         disabled_reason=next((each.disabled_reason for each in facts if each.disabled_reason), ""),
         forced_down=any(each.is_forced_down for each in facts),
         up=all(uptime.is_up(each) for each in facts),
-        reported_at_s=max(reports, default=None),
+        reported_at_s=max(reports, default=heard_at_s),
     )

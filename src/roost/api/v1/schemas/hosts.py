@@ -102,7 +102,8 @@ class ShownService(msgspec.Struct, frozen=True, kw_only=True):
     forced_down: Annotated[bool, Meta(description="Whether an operator forced it down.")]
     up: Annotated[bool, Meta(description="Whether it is not forced down, and its last report, if any, is recent.")]
     reported_at_s: Annotated[
-        float | None, Meta(description="Time of its last report, in seconds since the epoch; null: it never reported.")
+        float | None,
+        Meta(description="Last heartbeat of its agent, or its last report, in seconds since the epoch; null: none."),
     ]
 
 

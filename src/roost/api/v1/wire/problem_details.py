@@ -25,6 +25,10 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     missing: Annotated[
         str, Meta(description="Kind of the object, such as flavor, if the field names one that does not exist.")
     ] = ""
+    needed_roles: Annotated[
+        tuple[str, ...],
+        Meta(description="Roles of the default policies, one of which would allow the refused request."),
+    ] = ()
 
 
 def as_json(problem: Problem, *, request_id: str) -> bytes:
@@ -38,5 +42,6 @@ def as_json(problem: Problem, *, request_id: str) -> bytes:
         request_id=request_id,
         field=problem.more.get("field", ""),
         missing=problem.more.get("missing", ""),
+        needed_roles=tuple(filter(None, problem.more.get("needed_roles", "").split(","))),
     )
     return msgspec.json.encode(details)
