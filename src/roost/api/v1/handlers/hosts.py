@@ -85,14 +85,14 @@ def list_services(call: Call) -> Response:
     alive = ([row for row in rows if hosts.alive.each[row]] for rows in names)
     matches = sorted((hosts.ids[rows[0]], rows) for rows in alive if rows and hosts.ids[rows[0]] > query.cursor)
     page, following = page_of(matches, query)
-    heard = {each.host: each.heard_at_s for each in call.agents.reader(call.current).agents()} if page else {}
+    heartbeats = {each.host: each.heard_at_s for each in call.agents.reader(call.current).agents()} if page else {}
     services = [
         _show_service(
             state,
             rows,
             [hosts.facts[row] for row in rows],
             uptime=uptime,
-            heard_at_s=heard.get(hosts.names[rows[0]].lower()),
+            heard_at_s=heartbeats.get(hosts.names[rows[0]].lower()),
         )
         for rows in call.request.while_active(page)
     ]
