@@ -65,7 +65,7 @@ def quote_value(value: object) -> str:
 
 
 def missing_store(name: str) -> "StoreMissing":
-    """Return the error about a database that does not exist."""
+    """Return the error about a missing database."""
     return StoreMissing(f"{name} does not exist; correct the path, or create the database with `roost db sync`")
 
 
@@ -100,7 +100,7 @@ def unreadable_file(path: str, error: OSError) -> "FileMissing":
 
 
 def unreadable_settings(path: str, error: OSError) -> "SettingsMissing":
-    """Return the error about a file of settings, rules, tokens or certificates that cannot be read."""
+    """Return the error about an unreadable file of settings, rules, tokens or certificates."""
     return SettingsMissing(path, read_problem(error))
 
 

@@ -18,7 +18,7 @@ PATH = click.Path(path_type=Path, readable=False)  # Read errors are reported on
 
 
 class _Folder(click.Path):
-    """A folder that must exist."""
+    """An existing folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Check the folder of an argument.
@@ -129,7 +129,7 @@ def _read_nova_conf(context: click.Context, _option: click.Parameter, path: Path
 
 
 def _check_readable(path: Path) -> None:
-    """Refuse an unreadable file also in commands that only send requests to a server."""
+    """Refuse an unreadable file also in commands with requests to a server only."""
     try:
         with path.open("rb"):
             pass

@@ -1,4 +1,4 @@
-"""Metadata of aggregates that no enabled rule reads."""
+"""Metadata of aggregates without a reader among the enabled rules."""
 
 from collections.abc import Iterable
 
@@ -27,7 +27,7 @@ _ANY_KEY = ("aggregate_instance_extra_specs", "aggregate_image_properties_isolat
 
 
 def warn_unread(keys: Iterable[str], rules: Rules, settings: Settings) -> list[str]:
-    """Return a sentence for each metadata key that no enabled rule reads.
+    """Return a sentence for each metadata key without a reader among the enabled rules.
 
     A rule from a plug-in may read any key, so with one of them there are no warnings.
     """
@@ -51,7 +51,7 @@ def warn_unread(keys: Iterable[str], rules: Rules, settings: Settings) -> list[s
 
 
 def _readers(key: str, multipliers: dict[str, str]) -> tuple[str, ...]:
-    """Return the names of the rules and settings that would read a key."""
+    """Return the names of the rules and settings for a key."""
     if key in _FILTER_OF:
         return (_FILTER_OF[key],)
     if key in multipliers:

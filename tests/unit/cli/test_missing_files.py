@@ -51,13 +51,14 @@ _NEEDS = {
     "decide": ["--fleet", "fleet.json", "--request", "request.json"],
     "group create": ["--policy", "affinity"],
     "host drain": ["host", "--dry-run"],
-    "host set": ["--disable"],
+    "host set": ["host", "--disable"],
     "host migrate-inventory": ["--driver", "fake"],
     "import placement": ["--from", "http://127.0.0.1:1"],
     "instance create": ["--flavor", "small"],
     "instance evacuate": ["web"],
     "login": ["--url", "http://127.0.0.1:1"],
     "replay": ["--generate", "--memory"],
+    "token list": ["--file", "tokens.toml"],
     "why": ["last"],
 }
 

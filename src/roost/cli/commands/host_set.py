@@ -129,7 +129,7 @@ def _state(node: Mapping[str, Any]) -> str:
 
 
 def _promise(node: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the parts of the state that a service would have."""
+    """Yield the parts of the future state of a service."""
     is_disabled = body.get("disabled", node["disabled"])
     reason = body.get("disabled_reason", node["disabled_reason"]) if is_disabled else ""
     yield ("disabled" if is_disabled else "enabled")
@@ -143,7 +143,7 @@ def _promise(node: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _total(results: Sequence[Mapping[str, str]], *, is_dry: bool) -> str:
-    """Return the number of changed hosts, and of those that have the state already."""
+    """Return the number of changed hosts, and of those with the state already."""
     same = sum(not each["problem"] and each["before"] == each["after"] for each in results)
     failures = sum(bool(each["problem"]) for each in results)
     changed = len(results) - same - failures

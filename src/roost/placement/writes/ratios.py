@@ -1,4 +1,4 @@
-"""Allocation ratios of host trees: the writes that change them."""
+"""Allocation ratios of host trees: their writes."""
 
 from collections.abc import Mapping, Sequence
 

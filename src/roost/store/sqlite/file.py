@@ -100,7 +100,7 @@ def size_of(path: Path) -> int | None:
 
 
 def _require_file(path: Path) -> None:
-    """Check that a database exists, and that this user may read it.
+    """Check the existence of a database, and this user's right to read it.
 
     Raises:
         StoreMissing: it does not exist, or cannot be read.

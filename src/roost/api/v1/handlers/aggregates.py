@@ -164,7 +164,7 @@ def list_zones(call: Call) -> Response:
 
 
 def _warn(call: Call, aggregate: ShownAggregate, keys: Iterable[str]) -> ShownAggregate:
-    """Return an aggregate with warnings about new metadata that no enabled rule reads."""
+    """Return an aggregate with warnings about new metadata without a reader among the enabled rules."""
     warnings = warn_unread(keys, call.product.rules, call.product.settings)
     return msgspec.structs.replace(aggregate, warnings=warnings) if warnings else aggregate
 
