@@ -58,7 +58,6 @@ _NEEDS = {
     "instance evacuate": ["web"],
     "login": ["--url", "http://127.0.0.1:1"],
     "replay": ["--generate", "--memory"],
-    "token list": ["--file", "tokens.toml"],
     "why": ["last"],
 }
 
@@ -92,6 +91,8 @@ def _words(name, command, option, path):
         pass
     else:
         needs += ["x" for each in command.params if isinstance(each, click.Argument) and each.required]
+    if option == "--token-file" and name == "token list":
+        needs += ["--file", "tokens.toml"]
     if option in ("--tls-key", "--ca"):
         needs += ["--tls-cert", "certificate.pem"]
     return [*name.split(), *([] if option.startswith("--") else [path]), *needs, *_pair(option, path)]
@@ -110,6 +111,7 @@ def test_missing_or_unreadable_file_ends_a_command_with_exit_code_4(
         path.mkdir()
     (tmp_path / "fleet.json").write_text('{"hosts": [{"host": "a"}]}')
     (tmp_path / "request.json").write_text('{"flavor": {"name": "small", "vcpus": 1}}')
+    (tmp_path / "tokens.toml").touch(mode=0o600)
     if option in ("--ca", "--tls-key"):
         if shutil.which("openssl") is None:
             pytest.skip("the openssl command is missing")
