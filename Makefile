@@ -73,7 +73,7 @@ reference-nova: $(DEV) ## install nova, the reference for filters and weighers, 
 
 # The reports of tests that pass hold the seeds, what was asked and which differences are meant.
 differential: $(DEV) ## compare the Placement API, filters and weighers with the references, seed by seed
-	$(PYTEST) -n 2 -rPs -p no:randomly -m differential tests/differential tests/contract/report $(PYTEST_ARGS)
+	$(PYTEST) -n 2 -rPs -p no:randomly -m differential tests/differential tests/contract/report tests/nova $(PYTEST_ARGS)
 
 # pytest ends with 5 when a marker selects nothing, which is no failure here.
 soak: $(DEV) ## run the long tests: many seeds, differential, endurance
@@ -87,7 +87,7 @@ libvirt: $(DEV) ## install libvirt and QEMU for the tests of this driver, if roo
 	@$(BIN)/python -m tests.support.agents.libvirt_packages
 
 # Tests of packages that cannot be installed are skipped, except under CI.
-servers: $(DEV) ## install Prometheus, nginx and HAProxy for the tests of deploy, if root and apt are available
+servers: $(DEV) ## install Prometheus, nginx, HAProxy and RabbitMQ for tests, if root and apt are available
 	@$(BIN)/python -m tests.support.debian_packages
 
 bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows it)

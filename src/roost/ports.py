@@ -9,7 +9,7 @@ import msgspec
 
 from roost.engine.columns.state import State
 from roost.model.evidence.decision import Limits
-from roost.model.placement.remote import Amounts, RemoteAnswer
+from roost.model.placement.remote import Amounts, RemoteAnswer, RemoteConsumer
 from roost.model.request import CandidateQuery
 from roost.model.stored_decision import DecisionQuery
 from roost.model.work.builds import Instance
@@ -461,10 +461,29 @@ class RemotePlacement(Protocol):
         """
 
     def claim(self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str) -> bool:
-        """Claim amounts for a new consumer; return whether it succeeded."""
+        """Claim amounts for a new consumer; return whether it succeeded.
 
-    def replace(self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str) -> bool:
-        """Replace all allocations of a consumer, all or nothing; return whether it succeeded."""
+        Raises:
+            Conflict: the consumer has allocations already.
+        """
+
+    def allocations_of(self, consumer_uuid: str) -> RemoteConsumer:
+        """Return the allocations of a consumer."""
+
+    def replace(
+        self,
+        consumer_uuid: str,
+        allocations: Amounts,
+        *,
+        project_id: str,
+        user_id: str,
+        known: RemoteConsumer | None = None,
+    ) -> bool:
+        """Replace all allocations of a consumer, all or nothing; return whether it succeeded.
+
+        Args:
+            known: its present allocations; None: read them.
+        """
 
     def release(self, consumer_uuid: str) -> None:
         """Release all allocations of a consumer, if it has any."""

@@ -20,6 +20,7 @@ from roost.model.settings.conductor_settings import Conductor
 from roost.model.settings.log_settings import Log
 from roost.model.settings.monitoring_settings import Monitoring
 from roost.model.settings.notification_settings import Notifications
+from roost.model.settings.nova_settings import Nova
 from roost.model.settings.placement_settings import Placement
 from roost.model.settings.roost_settings import (
     Compute,
@@ -57,14 +58,13 @@ _OWN_SECTIONS: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
         "placement": Placement,
         "notifications": Notifications,
         "monitoring": Monitoring,
+        "nova": Nova,
         "agent": Agent,
         "log": Log,
     }
 )
-
-
-# Sections that have another meaning in ``nova.conf``, so they are not read from there.
-_ROOST_SECTIONS = {"store", "placement", "notifications", "monitoring", "log"}
+# Not read from ``nova.conf``: these sections have another meaning there.
+_ROOST_SECTIONS = {"store", "placement", "notifications", "monitoring", "nova", "log"}
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

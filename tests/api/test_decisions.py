@@ -20,6 +20,7 @@ from tests.support.servers.in_process_api import ApiClient, roost_api
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
+HOSTS = ["host-0", "host-1", "host-2"]
 
 
 def decide(own, body=SMALL, **more):
@@ -50,6 +51,24 @@ def test_refused_decision_has_a_reason(own):
     assert (decision["outcome"], decision["picks"], decision["found"]) == ("refused", [], 6)
     assert "VCPU" in decision["reason"]
     assert own.get(f"/decisions/{decision['uuid']}").json == decision
+
+
+def test_decisions_of_a_named_instance_include_its_refusals(own):
+    def found(query=""):
+        decisions = own.get(f"/decisions?instance={UNKNOWN}{query}").json["decisions"]
+        return [each["uuid"] for each in decisions]
+
+    other = decide(own, {"count": 7})
+    first, granted = (decide(own, {"instance_uuids": [UNKNOWN], **more}) for more in ({"ignore_hosts": HOSTS}, {}))
+    assert (first["outcome"], granted["outcome"]) == ("refused", "granted")
+    own.delete(f"/instances/{UNKNOWN}")
+    again = decide(own, {"instance_uuids": [UNKNOWN], "ignore_hosts": HOSTS})
+    assert found() == [again["uuid"], first["uuid"]]
+    assert found("&limit=1") == [again["uuid"]]
+    assert found("&refused=false") == []
+    decide(own, {"instance_uuids": [UNKNOWN]})
+    assert len(found()) == 4
+    assert other["uuid"] not in found()
 
 
 def test_dry_run_chooses_the_same_host_and_stores_nothing(own):

@@ -6,8 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-# In the order of the tests that need them: alerts and board, proxies.
-SERVERS = ("prometheus", "nginx-light", "haproxy")
+# In the order of the tests that need them: alerts and board, proxies, Nova's message queue, Nova's databases.
+SERVERS = ("prometheus", "nginx-light", "haproxy", "rabbitmq-server", "mariadb-server-core", "mariadb-client-core")
 # Debian has servers in folders that are not in the PATH of users.
 _PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 HOW_TO_INSTALL = "`make servers` installs it"

@@ -10,6 +10,7 @@
 ``monitoring``: surveys for metrics, and the checks of a process.
 ``local_conductors``: a super conductor and the conductors of the cells, in this process.
 ``agent_process``: the agents of one or more hosts.
+``preflight``: the check before ``roost nova-scheduler`` starts.
 ``adopt_host``: a new journal for an agent that lost its own.
 ``reader_process``: answers slow questions beside the server, in forked children.
 ``remote_placement``: claims at a remote Placement, and follows its hosts.
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         resolve_server_config,
         serve_placement,
     )
+    from roost.app.preflight.nova_preflight import check_nova_deployment
     from roost.app.product_factory import open_ephemeral, open_offline, open_reader, open_roost, open_scratch
     from roost.app.reload import Reloader
     from roost.app.up import open_own_api, open_product, serve_product
@@ -61,6 +63,7 @@ __all__ = [
     "audit_path",
     "backup",
     "build_conductor",
+    "check_nova_deployment",
     "check_settings",
     "database_of",
     "database_of_settings",
@@ -105,6 +108,7 @@ _HOMES = {
         "settings_with_sources",
     ),
     "roost.app.local_conductors": ("build_conductor",),
+    "roost.app.preflight.nova_preflight": ("check_nova_deployment",),
     "roost.app.product_factory": (
         "open_ephemeral",
         "open_offline",

@@ -69,7 +69,7 @@ def run_conductor(
     """
 
     def sites(_serving: Serving, checks: "Checks") -> list[Site]:
-        areas = exposition.ALL_AREAS - {"requests"}
+        areas = exposition.SERVER_AREAS - {"requests"}
         return [Site(checks.probes(areas=areas), listener)]
 
     log.configure(config.settings.log)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]  # done, total
 # The Placement API alone decides nothing, and has no agents.
-PLACEMENT_AREAS = exposition.ALL_AREAS - {"decisions", "operations", "agents", "events"}
+PLACEMENT_AREAS = exposition.SERVER_AREAS - {"decisions", "operations", "agents", "events"}
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from roost.observe import log
 from roost.product import Roost
 
 # Sections whose changes need a restart, since the database and sockets stay open.
-_FIXED = ("store", "placement", "notifications")
+_FIXED = ("store", "placement", "notifications", "nova")
 
 
 class Reloader:

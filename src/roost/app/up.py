@@ -26,7 +26,7 @@ from roost.app.server_process import (
 )
 from roost.app.story_events import StoryPublisher, publish_claims
 from roost.conductor.story_log import log_stories
-from roost.errors import Unavailable
+from roost.errors import BadSettings, Unavailable, extra_hint
 from roost.machine import SystemClock
 from roost.model.settings.notification_settings import Notifications
 from roost.model.settings.placement_settings import Placement as PlacementSettings
@@ -34,6 +34,7 @@ from roost.model.settings.roost_settings import Settings
 from roost.model.work.work_rows import Put
 from roost.observe import log
 from roost.observe.event_buffer import Events
+from roost.observe.exposition import ALL_AREAS, SERVER_AREAS
 from roost.observe.notify import DecisionNotifier
 from roost.observe.webhook import Webhook
 from roost.placement.current import Current
@@ -41,6 +42,7 @@ from roost.placement.deciding_thread import Serving, WorkListener, call_listener
 from roost.placement.write_plan import Deed, Plan, Result
 from roost.product import Roost
 from roost.scheduler.decision_counts import count_result
+from roost.settings import find_nova_conf
 from roost.store.backends import open_reader, require
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from roost.api.reader_client import ReaderClient
     from roost.api.server.supervisor import ParentPipe
     from roost.app.monitoring.checks import Checks
+    from roost.nova.nova_service import NovaService
 
 PLACEMENT = "/placement"
 
@@ -117,6 +120,7 @@ def _serve(
     reader = None if remote is not None else build_reader(config.url, config.settings, product=roost)
     agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())
     own_api = v1.Application(roost, agents=agents, identify=identify, allows=allows, events=events)
+    nova = build_nova_service(config.settings, roost, serving)
 
     def sites(serving: Serving, checks: "Checks") -> list[Site]:
         apis: list[tuple[str, Api]] = [*([(PLACEMENT, placement)] if remote is None else []), (v1.PREFIX, own_api)]
@@ -130,12 +134,15 @@ def _serve(
             outages=outages,
             on_change=on_change,
         )
-        return [Site(Mount(edges, otherwise=checks.probes(others=tuple(edges), note=outages.note)), listener, tls)]
+        areas = ALL_AREAS if nova is not None else SERVER_AREAS
+        probes = checks.probes(areas=areas, others=tuple(edges), note=outages.note)
+        return [Site(Mount(edges, otherwise=probes), listener, tls)]
 
     on_tick = call_each(start_reloader(roost, serving, config=config, tls=tls), agents.store_heartbeats)
     on_stop = call_each(conductor.stop, events.close, wakeups.close, ends.close)
     reading = nullcontext() if reader is None else closing(reader)
-    with closing(agents), _background(roost, serving, conductor=conductor, publisher=publisher, remote=remote), reading:
+    background = _background(roost, serving, conductor=conductor, publisher=publisher, remote=remote, nova=nova)
+    with closing(agents), background, reading:
         serve = partial(serve_sites, serving, sites, settings=lambda: roost.settings, database=config.url)
         serve(parent=parent, on_ready=on_ready, on_tick=on_tick, on_stop=on_stop, reader=reader)
 
@@ -148,20 +155,66 @@ def _background(
     conductor: ConductorThread,
     publisher: StoryPublisher,
     remote: "RemoteFollower | None",
+    nova: "NovaService | None",
 ) -> Iterator[None]:
-    """Run the threads beside the server: conductor and stories, or with a remote Placement its follower."""
+    """Run the threads beside the server: conductor and stories, or with a remote Placement its follower.
+
+    The service nova-scheduler starts last and stops first.
+    """
     if remote is not None:
         remote.start(serving)
     try:
         if remote is None:  # With a remote Placement, a step and its claims cannot be one commit.
             publisher.start(serving)
             conductor.start(roost, serving)
+        if nova is not None:
+            nova.start()
         yield
     finally:
+        if nova is not None:
+            nova.stop()
         conductor.join()
         publisher.join()
         if remote is not None:
             remote.stop()
+
+
+def enable_nova(config: ServerConfig, *, is_shadow: bool = False) -> ServerConfig:
+    """Return the configuration of a server that serves the queue of nova-scheduler.
+
+    Args:
+        is_shadow: whether to only compare choices with those of nova-scheduler; else the settings decide.
+    """
+    is_shadow = is_shadow or config.settings.nova.shadow
+    nova = msgspec.structs.replace(config.settings.nova, scheduler=True, shadow=is_shadow)
+    return msgspec.structs.replace(config, settings=msgspec.structs.replace(config.settings, nova=nova))
+
+
+def check_nova(config: ServerConfig) -> None:
+    """Refuse to serve the queue of nova-scheduler without a nova.conf.
+
+    Raises:
+        BadSettings: no file is named.
+    """
+    if config.settings.nova.scheduler and find_nova_conf(os.environ, os.path.exists) is None:
+        raise BadSettings("nova.scheduler", "needs a nova.conf: name it with --nova-conf")
+
+
+def build_nova_service(settings: Settings, roost: Roost, serving: Serving) -> "NovaService | None":
+    """Return the service nova-scheduler, if the settings enable it.
+
+    Raises:
+        BadSettings: a nova.conf is missing, or has no address of the broker or of a database.
+    """
+    if not settings.nova.scheduler:
+        return None
+    nova_conf = find_nova_conf(os.environ, os.path.exists)
+    assert nova_conf is not None, "the command checks it"
+    try:
+        from roost.nova.nova_service import NovaService
+    except ModuleNotFoundError as error:
+        raise BadSettings("nova.scheduler", f"needs {error.name}: {extra_hint('nova')}") from None
+    return NovaService(nova_conf, settings.nova, roost=roost, serving=serving, clock=SystemClock())
 
 
 def _http_edges(

@@ -55,6 +55,7 @@ class _LazyGroup(click.Group):
             "placement": "roost.cli.commands.placement",
             "agent": "roost.cli.commands.agent",
             "conductor": "roost.cli.commands.conductor",
+            "nova-scheduler": "roost.cli.commands.nova_scheduler",
         },
         "Instances": {
             "instance": "roost.cli.instance.instance",
@@ -108,7 +109,8 @@ class _LazyGroup(click.Group):
             return None
         loaded = importlib.import_module(module)
         # A command named like a Python keyword has a trailing underscore.
-        command = getattr(loaded, cmd_name, None) or getattr(loaded, f"{cmd_name}_")
+        name = cmd_name.replace("-", "_")
+        command = getattr(loaded, name, None) or getattr(loaded, f"{name}_")
         assert isinstance(command, click.Command)
         add_examples(cmd_name, command)
         return command

@@ -35,6 +35,7 @@ class _Folder(click.Path):
 
 FOLDER = _Folder(path_type=Path, readable=False)
 _NOVA_CONF = "ROOST_NOVA_CONF"
+HIDE_NOTES = "hides_notes"  # parameter of a command that prints the notes on a nova.conf itself; its option is eager
 
 
 def nova_conf(command: Command) -> Command:
@@ -124,6 +125,8 @@ def _read_nova_conf(context: click.Context, _option: click.Parameter, path: Path
     from roost.app import nova_conf_notes
 
     context.with_resource(_set_nova_conf(path))
+    if context.params.get(HIDE_NOTES):
+        return
     for note in nova_conf_notes(path):
         click.echo(f"roost: {escape_text(note)}", err=True)
 

@@ -2,6 +2,7 @@
 
 ``wire``: requests on a persistent connection.
 ``placement_http``: a Placement API, with retries.
+``keystone_login``: tokens of Keystone, and the endpoint in its catalog.
 ``remote_claims``: candidates and claims of a remote Placement.
 ``host_mirror``: mirrors a remote Placement's providers in the columns.
 ``report_http``: a report client's connection to a Placement.

@@ -72,13 +72,14 @@ class Mirror:
         )
 
 
-def write(current: Current, specs: Sequence[ProviderSpec]) -> None:
+def write(current: Current, specs: Sequence[ProviderSpec], *, has_hosts: bool = True) -> None:
     """Write providers of the remote Placement to the columns, with a host on every new root.
 
     A new host has the name of its provider. Existing hosts keep their names and facts.
 
     Args:
         specs: parents before children.
+        has_hosts: whether to create hosts.
 
     Raises:
         BadRequest: a provider cannot be stored in the columns.
@@ -107,7 +108,10 @@ def write(current: Current, specs: Sequence[ProviderSpec]) -> None:
         [
             HostSpec(provider_uuid=spec.uuid, host=spec.name, node=spec.name)
             for spec in specs
-            if spec.parent_uuid is None and _SHARING not in spec.traits and row_of[spec.uuid] not in hosts.row_of_root
+            if has_hosts
+            and spec.parent_uuid is None
+            and _SHARING not in spec.traits
+            and row_of[spec.uuid] not in hosts.row_of_root
         ]
     )
 

@@ -1,8 +1,9 @@
 """A client of a Placement API over HTTP, with a persistent connection and retries."""
 
+import ssl
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from roost.client.outage_text import describe_outage
 from roost.client.wire import LOST, Wire, decode_json
@@ -13,8 +14,24 @@ from roost.model.placement.placement_api import Answer, newest_minor
 SETTING = "placement.remote_url"
 TOKEN_VARIABLE = "ROOST_PLACEMENT_TOKEN"  # noqa: S105  # the name of the variable, not a token
 OLDEST = SAME_SUBTREE.minor  # minor version; the queries need it
+# Address of a remote Placement that is found in Keystone's catalog.
+CATALOG = "catalog"
 # Seconds before each retry, after no answer or a 503.
 _PAUSES_S = (0.1, 0.4, 1.0)
+
+
+class Login(Protocol):
+    """A source of tokens."""
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers of a request, with a valid token.
+
+        Raises:
+            PlacementGone: none can be fetched.
+        """
+
+    def renew(self) -> None:
+        """Fetch a new token for the next request."""
 
 
 class Connection:
@@ -25,6 +42,8 @@ class Connection:
         token: of the client; None: no token.
         timeout_s: timeout of an answer, > 0.
         pause: waits the given seconds.
+        login: fetches tokens, in place of ``token``.
+        tls: certificates for https; None: those of this machine.
 
     Raises:
         BadSettings: the URL is invalid, or the versions of the server are too old.
@@ -32,10 +51,19 @@ class Connection:
     """
 
     def __init__(
-        self, url: str, *, token: str | None, timeout_s: float, pause: Callable[[float], None] = time.sleep
+        self,
+        url: str,
+        *,
+        token: str | None,
+        timeout_s: float,
+        pause: Callable[[float], None] = time.sleep,
+        login: Login | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._wire = Wire(url, headers={"x-auth-token": token} if token else {}, timeout_s=timeout_s, setting=SETTING)
-        self._pause = pause
+        headers = {"x-auth-token": token} if token else {}
+        self._wire = Wire(url, headers=headers, timeout_s=timeout_s, setting=SETTING, tls=tls)
+        self._login = login
+        self.pause = pause
         self._version: str | None = None  # None for the request of the versions.
         try:
             self.minor = self._newest()
@@ -71,16 +99,37 @@ class Connection:
         """
         for pause_s in (*_PAUSES_S, None):
             try:
-                status, text = self._wire.send(method, path, body, version=self._version)
+                status, text = self._send(method, path, body)
                 problem = "it answers with status 503"
             except LOST as error:
                 status, text, problem = 503, b"", describe_outage(error, self._wire.url)
             if status != 503:
+                if status in {401, 403}:
+                    raise PlacementGone(f"it refuses this client: status {status}; {self._advice}")
                 return _answer(f"{method} {path.partition('?')[0]}", status, text, is_repeated=pause_s != _PAUSES_S[0])
             if pause_s is None:
                 raise PlacementGone(problem)
-            self._pause(pause_s)
+            self.pause(pause_s)
         raise AssertionError("unreachable")
+
+    def _send(self, method: str, path: str, body: object) -> tuple[int, bytes]:
+        """Send a request once. A refused token, such as a revoked one, is renewed once."""
+        login, version = self._login, self._version
+        if login is None:
+            return self._wire.send(method, path, body, version=version)
+        status, text = self._wire.send(method, path, body, version=version, extra_headers=login.headers())
+        if status == 401:
+            login.renew()
+            status, text = self._wire.send(method, path, body, version=version, extra_headers=login.headers())
+        return status, text
+
+    @property
+    def _advice(self) -> str:
+        return (
+            f"set a token in ${TOKEN_VARIABLE}"
+            if self._login is None
+            else "give its user the role of a service or an administrator"
+        )
 
     def close(self) -> None:
         """Close the connection; the next request opens another."""
@@ -88,8 +137,6 @@ class Connection:
 
 
 def _answer(request: str, status: int, text: bytes, *, is_repeated: bool) -> Answer:
-    if status in {401, 403}:
-        raise PlacementGone(f"it refuses this client: status {status}; set a token in ${TOKEN_VARIABLE}")
     answer = Answer(status, decode_json(text), is_repeated)
     if status >= 500:
         raise PlacementGone(f"it answers {request} with {answer.problem}")

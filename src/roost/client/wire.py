@@ -96,13 +96,21 @@ class Wire:
         timeout_s: limit for the headers of an answer, and again for its body, > 0.
         setting: name of the setting with the URL, for errors.
         connect_s: limit for opening a connection, > 0.
+        tls: certificates for https; None: those of this machine.
 
     Raises:
         BadSettings: the URL or a header is invalid.
     """
 
     def __init__(
-        self, url: str, *, headers: Mapping[str, str], timeout_s: float, setting: str, connect_s: float = _CONNECT_S
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        timeout_s: float,
+        setting: str,
+        connect_s: float = _CONNECT_S,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.url, self.token = url, headers.get("x-auth-token", "")
         try:
@@ -114,7 +122,7 @@ class Wire:
         for name, value in headers.items():
             if not is_header_text(value):  # The error does not show the value, which may be a token.
                 raise BadSettings(name, "has a character that a header cannot contain, such as a line break")
-        self._tls = ssl.create_default_context() if is_tls else None
+        self._tls = (tls or ssl.create_default_context()) if is_tls else None
         self._timeout_s, self._connect_s = timeout_s, min(connect_s, timeout_s)
         self._connection: http.client.HTTPConnection | None = None
         self._headers = {"accept": "application/json", **headers}
@@ -124,17 +132,26 @@ class Wire:
         """Whether there is a connection, which the server may have closed."""
         return self._connection is not None
 
-    def send(self, method: str, path: str, body: object = None, *, version: str | None) -> tuple[int, bytes]:
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        version: str | None,
+        extra_headers: Mapping[str, str] | None = None,
+    ) -> tuple[int, bytes]:
         """Send a request once; return the status and body of its answer.
 
         Args:
             body: sent as JSON; None: no body.
             version: of the Placement API, such as ``1.36``; None: no version header.
+            extra_headers: of this request, such as a token.
 
         Raises:
             LOST: no answer; the connection is closed.
         """
-        headers = dict(self._headers)
+        headers = {**self._headers, **(extra_headers or {})}
         if version is not None:
             headers["openstack-api-version"] = f"placement {version}"
         data = None

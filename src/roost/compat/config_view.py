@@ -37,7 +37,7 @@ _KINDS: Mapping[str, type] = {
     "Dict": dict,
 }
 # Sections with another meaning in Roost. Options of plug-ins in them always have their defaults.
-_RESERVED = ("store", "placement", "conductor", "notifications", "monitoring", "agent")
+_RESERVED = ("store", "placement", "conductor", "notifications", "monitoring", "nova", "agent")
 # Sections of Nova that may also have options of plug-ins.
 _SHARED = ("DEFAULT", "filter_scheduler", "scheduler", "metrics", "pci", "compute", "workarounds")
 _current: list[Settings] = [Settings()]

@@ -60,6 +60,8 @@ class Ini:
                 values = self.sections.get(target, {}).get(key)
                 if values and depth < _DEPTH_MAX:
                     return self._expand(values[-1], target, key, depth=depth + 1)
+            if "://" in text:  # The text after $ may be a part of a password.
+                raise BadFile(self.path, f"[{section}] {option} refers to an option which is not set; write $ as $$")
             raise BadFile(self.path, f"[{section}] {option} refers to ${name}, which is not set")
 
         return _SUBSTITUTE.sub(value, text)

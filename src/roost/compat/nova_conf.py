@@ -36,6 +36,12 @@ _DEFAULTS: Mapping[tuple[str, str], Any] = {
 _OTHER_MEANING = ("conductor",)
 # Options with one value per line. Of any other option only the last line counts.
 _REPEATED = {("filter_scheduler", "available_filters"), ("pci", "alias"), ("agent", "device_spec")}
+# Read by the service nova-scheduler and for the login at Placement, and not as settings.
+_NOVA_SECTIONS = ("api_database", "database", "oslo_messaging_rabbit", "placement")
+_NOVA_OPTIONS = {
+    ("DEFAULT", option)
+    for option in ("transport_url", "host", "service_down_time", "report_interval", "rpc_response_timeout")
+}
 # Sections with a note for each option without effect; other sections have one note.
 _RELATED = ("filter_scheduler", "scheduler", "metrics", "pci", "workarounds", "compute")
 # Reasons why options have no effect; the default is that nothing needs them.
@@ -119,7 +125,7 @@ class NovaConf:
         rest: dict[str, list[str]] = {}
         for place in self._ini.options():
             section, option = place
-            if place in used:
+            if place in used or section in _NOVA_SECTIONS or place in _NOVA_OPTIONS:
                 continue
             if place in _REASONS:
                 yield f"{self._where(place)}: [{section}] {option} has no effect: {_REASONS[place]}"

@@ -71,6 +71,22 @@ def writes_of_service(state: State, rows: Sequence[int], facts: Sequence[HostFac
     return (*writes_of_facts(state, rows, facts), *(write for write in traits if write is not None))
 
 
+def write_of_host(state: State, row: int, *, host: str, node: str, facts: HostFacts) -> tuple[Write, ...]:
+    """Return the write that stores the names and facts of a host; none if they are unchanged.
+
+    Args:
+        host: the service; a node can move to another one.
+        node: the name of the node.
+
+    Raises:
+        BadRequest: the facts cannot be stored.
+    """
+    hosts = state.hosts
+    if (hosts.names[row], hosts.nodes[row], hosts.facts[row]) == (host, node, facts):
+        return ()
+    return (msgspec.structs.replace(_put(state, row, facts), host=host, node=node),)
+
+
 def facts_body(node: str, facts: HostFacts) -> msgspec.Raw:
     """Return facts in their stored form.
 

@@ -97,12 +97,17 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
     instance_uuid: str
     # Consumer that holds the previous allocations until the end of the migration; None: the commit of the move
-    # releases them.
+    # releases them. The instance's own uuid: it keeps them, and holds those on both hosts.
     migration_uuid: str | None = None
     may_stay: bool = False  # whether its current host is eligible, as for a resize
     # Whether the instance may return to its previous host until a conductor settles the move. Until then, an affinity
     # group with this instance alone accepts no new member.
     may_return: bool = False
+
+    @property
+    def holds_both(self) -> bool:
+        """Whether the instance itself keeps its previous allocations, as when Nova evacuates it."""
+        return self.migration_uuid == self.instance_uuid
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

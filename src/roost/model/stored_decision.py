@@ -83,8 +83,11 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     ahead: int = UNKNOWN
     seen: str = ""
     user_id: str = ""
+    instances: list[bytes] = []  # of a refusal: uuids
 
 
+# Stored uuids of a refusal.
+_REFUSED_MAX = 1_000
 # Value of ``seen`` in a decision with a remote Placement.
 REMOTE = "remote"
 
@@ -124,6 +127,7 @@ def pack(decision: Decision, *, checks_id: int, ahead: int = 0, seen: str = "") 
             ahead=ahead,
             seen=seen,
             user_id=decision.user_id,
+            instances=[bytes.fromhex(uuid.replace("-", "")) for uuid in decision.instance_uuids[:_REFUSED_MAX]],
         )
     )
 
@@ -178,6 +182,7 @@ def unpack(row: EvidenceRow, checks: bytes) -> Decision:
         rank_s=record.rank_s,
         project_id=row.project_id,
         user_id=record.user_id,
+        instance_uuids=list(map(uuid_text, record.instances)),
     )
 
 

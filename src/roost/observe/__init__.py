@@ -6,7 +6,7 @@
 ``log_writer``: the thread that writes lines.
 ``families``: declarations of metric families; the source of the reference in ``docs/monitoring.md``.
 ``metrics``: metrics of requests, events, the deciding thread and the process.
-``work_metrics``: metrics of decisions, operations and agents.
+``work_metrics``: metrics of decisions, operations, agents and Nova's message queue.
 ``fleet_metrics``: metrics of the fleet and the database.
 ``survey_board``: the results of the last surveys.
 ``metrics_folder``: the folder in which processes combine their metrics.

@@ -21,6 +21,8 @@ from roost.observe.survey_board import SurveyBoard
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ALL_AREAS: frozenset[Area] = frozenset(AREAS)
+# What a server of Roost shows; a scheduler of Nova is another service.
+SERVER_AREAS: frozenset[Area] = ALL_AREAS - {"nova"}
 MODULES = (metrics, work_metrics, fleet_metrics)
 
 

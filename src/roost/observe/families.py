@@ -10,7 +10,9 @@ from typing import Literal, NamedTuple
 from prometheus_client import Counter, Gauge, Histogram
 
 # The part of the product that a family describes. A process shows the areas that it serves.
-Area = Literal["requests", "events", "thread", "decisions", "operations", "agents", "fleet", "database", "process"]
+Area = Literal[
+    "requests", "events", "thread", "decisions", "operations", "agents", "fleet", "database", "nova", "process"
+]
 AREAS: Mapping[Area, str] = {
     "requests": "Requests of clients. A conductor process does not show them.",
     "events": "Readers of events, and the webhook.",
@@ -20,6 +22,7 @@ AREAS: Mapping[Area, str] = {
     "agents": "Agents of hosts.",
     "fleet": "The whole fleet. Each process surveys it in the background.",
     "database": "The content and the size of the database. Each process counts it in the background.",
+    "nova": "The message queue of Nova. Only a scheduler of Nova shows them.",
     "process": "The process itself.",
 }
 # How several workers of one server are combined into one value.

@@ -74,6 +74,27 @@ SERVERS: Mapping[str, LogEvent] = {
         fault="An unexpected error, with its traceback unless the message explains it.",
     ),
 }
+# The databases of an existing Nova.
+NOVA_DATABASES: Mapping[str, LogEvent] = {
+    **_events(
+        "info",
+        cell_answers="The database of a cell of Nova answers again.",
+        host_mapped="A new host of Nova was mapped to its cell.",
+        nova_shadow="One request in shadow mode: the choices of nova-scheduler and of Roost, `verdict`, `reason`.",
+        nova_shadow_ends="The end of shadow mode: the number of requests by verdict.",
+        nova_databases_are_well="Nova's API database answers again.",
+    ),
+    **_events(
+        "warning",
+        cell_silent="The database of a cell of Nova cannot be read; its hosts stay as they were, and are not chosen.",
+        compute_node_invalid="The row of a compute node of Nova is invalid; the node is not chosen.",
+        hosts_not_discovered="New hosts of a cell of Nova could not be mapped.",
+        nova_databases_fail="Nova's API database cannot be read; hosts and instances stay as they were.",
+        nova_host_refused="A host of Nova cannot be stored, for the reason in this line; it stays as it was.",
+        nova_write_failed="A host mapping or the service record cannot be written to Nova's databases.",
+        nova_aggregate_refused="An aggregate of Nova cannot be stored, for the reason in this line.",
+    ),
+}
 AGENTS: Mapping[str, LogEvent] = {
     **_events(
         "info",
@@ -119,4 +140,20 @@ AGENTS: Mapping[str, LogEvent] = {
         hangs="A call of the driver takes too long.",
     ),
 }
-EVENTS: Mapping[str, LogEvent] = {**ACTS, **SERVERS, **AGENTS}
+QUEUES: Mapping[str, LogEvent] = {
+    **_events(
+        "info",
+        rpc_broker_connected="A connection to a broker of Nova's message queue is ready.",
+        rpc_queue_differs="An exchange, queue or binding has other flags than the options, and is used as it is.",
+    ),
+    **_events(
+        "warning",
+        rpc_broker_lost="A connection to a broker was lost or cannot be opened; it is opened again.",
+        rpc_message_malformed="A message was dropped, because it is no message of oslo.messaging.",
+        rpc_message_refused="A message has an unknown method or version.",
+        rpc_answer_ignored="A call was answered twice; the second answer was ignored.",
+        rpc_reply_dropped="A reply was dropped, because the queue of its caller is gone.",
+        rpc_calls_left="The server stopped before calls were answered; their number.",
+    ),
+}
+EVENTS: Mapping[str, LogEvent] = {**ACTS, **SERVERS, **NOVA_DATABASES, **AGENTS, **QUEUES}

@@ -1,7 +1,7 @@
 """Metrics of requests, events, the deciding thread and the process, each declared once.
 
-``work_metrics`` has those of decisions, operations and agents; ``fleet_metrics`` those of surveys. If several processes
-serve one database, each process writes its metrics into files of a common folder; see ``exposition``.
+``work_metrics`` has those of decisions, operations, agents and messages; ``fleet_metrics`` those of surveys. If several
+processes serve one database, each process writes its metrics into files of a common folder; see ``exposition``.
 """
 
 import functools

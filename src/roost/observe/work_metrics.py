@@ -1,4 +1,4 @@
-"""Metrics of decisions, operations and agents, each declared once."""
+"""Metrics of decisions, operations, agents and Nova's message queue, each declared once."""
 
 from roost.observe.families import Label, declare_counter, declare_gauge, declare_histogram
 
@@ -102,3 +102,44 @@ for _outcome in ("granted", "refused", "failed"):
     DECISIONS.labels(_outcome)
 for _outcome in ("succeeded", "failed"):
     BUILDS_ENDED.labels(_outcome)
+
+NOVA_MESSAGES = declare_counter(
+    "roost_nova_messages_total",
+    "Messages received from Nova's message queue.",
+    area="nova",
+    labels=(
+        Label(
+            "kind",
+            "`call`, `cast` (it needs no reply), `duplicate`, `malformed`, `refused` (of an unknown method or version)",
+        ),
+    ),
+)
+NOVA_REPLIES = declare_counter(
+    "roost_nova_replies_total",
+    "Calls by outcome, and replies without a caller.",
+    area="nova",
+    labels=(Label("outcome", "`answered`, `failed`; `dropped`: the queue of the caller is gone"),),
+)
+NOVA_CALLS_OPEN = declare_gauge("roost_nova_calls_open", "Calls in progress.", area="nova", mode="livesum")
+NOVA_CONNECTED = declare_gauge(
+    "roost_nova_connected",
+    "1 if a connection to the message queue is open, otherwise 0.",
+    area="nova",
+    mode="livemin",
+    labels=(Label("connection", "`receiver`, `sender`"),),
+)
+NOVA_SHADOW = declare_counter(
+    "roost_nova_shadow_total",
+    "Requests whose choices by nova-scheduler and by Roost were compared, in shadow mode.",
+    area="nova",
+    labels=(
+        Label(
+            "verdict",
+            "`same`; `equal`: another host with an equal score; `other`: another score; `only_nova`, `only_roost`: the "
+            "other one refused; `unknown`: Roost could not decide",
+        ),
+    ),
+)
+NOVA_RECONNECTS = declare_counter(
+    "roost_nova_reconnects_total", "Connections to the message queue after a loss.", area="nova"
+)

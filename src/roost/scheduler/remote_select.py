@@ -5,7 +5,8 @@
     request ─▶ search     the remote Placement returns hosts and their candidates
             ─▶ rank       these hosts, by filters and weighers as usual
             ─▶ place      instance and server group slot, durable here
-            ─▶ claim      at the remote Placement; if refused there, give the slot back and try the next host
+            ─▶ claim      at the remote Placement; if refused there, give the slot back and try the next host;
+                          a move adds to the previous allocations of its instance (``remote_ledger``)
             ─▶ decision   hosts, alternates, evidence: durable here
 
 Two stores cannot share one commit. The local commit is first, so that server group policies hold in every case. If a
@@ -16,21 +17,25 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 
+import msgspec
+
 from roost.engine.columns.apply import override_host
 from roost.engine.columns.state import State
 from roost.engine.pci.pools import UNMAPPED
 from roost.errors import BadRequest, Conflict, NotFound, PlacementGone, RoostError, race_conflict
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, NamedRequest
-from roost.model.names import uuid_text
+from roost.model.names import uuid_bytes, uuid_text
 from roost.model.placement.remote import RemoteHost
 from roost.model.request import CandidateQuery, Request
-from roost.model.writes import ConsumerRow, Item
-from roost.ports import Placement, RemotePlacement
+from roost.model.writes import Claim, ConsumerRow, Item
+from roost.ports import DepartedInstance, Placement, RemotePlacement
 from roost.scheduler.pipeline.choice import Choice
 from roost.scheduler.pipeline.consumption import Consumption
 from roost.scheduler.pipeline.host_picks import build_claim, build_pick, find_allocation
+from roost.scheduler.pipeline.move_claims import build_successor, complete_request
 from roost.scheduler.pipeline.stage import PendingRequest, choose_uuids, to_pending, trail_of
+from roost.scheduler.remote_ledger import RemoteLedger
 from roost.scheduler.select import Scheduler
 from roost.scheduler.shape.host_ranking import Ranking
 from roost.scheduler.shape.shape import Shape
@@ -46,36 +51,22 @@ class RemoteSearch:
 
     def __init__(self, placement: Placement, remote: RemotePlacement) -> None:
         self._placement = placement
-        self.remote = remote
-        self._owed: dict[str, None] = {}  # consumers whose remote allocations, if any, must be deleted
+        self._remote = remote
+        self.ledger = RemoteLedger(remote)
 
-    def owe(self, consumer_uuid: str) -> None:
-        """Mark a consumer's remote allocations for deletion by ``settle``."""
-        self._owed[consumer_uuid] = None
-
-    def settle(self) -> None:
-        """Delete the marked remote allocations.
-
-        Raises:
-            PlacementGone: the remote Placement does not reply; the remaining allocations stay marked.
-        """
-        for uuid in list(self._owed):
-            self.remote.release(uuid)
-            del self._owed[uuid]
-
-    def __call__(self, query: CandidateQuery) -> tuple[dict[int, dict[str, dict[str, int]]], str]:
-        """Return the allocations of a query by host row, and the problem if it cannot be answered."""
-        answer = self.remote.candidates(query)
+    def __call__(self, query: CandidateQuery) -> tuple[dict[int, RemoteHost], str]:
+        """Return the first candidate of a query on each host, by host row, and the problem if it cannot be answered."""
+        answer = self._remote.candidates(query)
         state = self._placement.state
-        allocations = {}
+        found = {}
         for uuid, host in answer.hosts.items():
             root = state.providers.row_of_uuid.get(uuid)
             row = None if root is None else state.hosts.row_of_root.get(root)
             if row is not None:
-                allocations[row] = host.allocations
+                found[row] = host
                 _update_use(state, row, host)
         state.changes.touch_all()  # The next request of the same shape must search again.
-        return allocations, answer.problem
+        return found, answer.problem
 
 
 def _update_use(state: State, row: int, host: RemoteHost) -> None:
@@ -128,17 +119,17 @@ class RemoteScheduler(Scheduler):
         return results
 
     @property
-    def _remote_search(self) -> RemoteSearch:
+    def _ledger(self) -> RemoteLedger:
         assert isinstance(self._host_search, RemoteSearch), "the search is remote"
-        return self._host_search
+        return self._host_search.ledger
 
     def _execute(self, at: int, act: Request | NamedRequest | Departure) -> Decision | None:
         self._refresh()
-        self._remote_search.settle()
+        self._ledger.settle()
         if not isinstance(act, Departure):
             return self._decide(to_pending(at, act))
         for uuid in act.instance_uuids:
-            self._remote_search.remote.release(uuid)
+            self._ledger.release(uuid)
         self._placement.release(act.instance_uuids, act.trail)
         self._placement.flush()
         return None
@@ -147,15 +138,16 @@ class RemoteScheduler(Scheduler):
         """Choose and claim for one request: all its instances, or none.
 
         Raises:
-            BadRequest: the request is invalid, or a move.
+            BadRequest: the request is invalid, or a move of another kind than Nova's evacuation.
             Conflict: an instance exists, or the request lost too many races.
             PlacementGone: the remote Placement does not reply.
         """
-        request, started_s = pending.request, self._clock.elapsed_s()
-        if request.move is not None:
-            raise BadRequest("this server uses a remote Placement: moving instances is not supported")
+        started_s = self._clock.elapsed_s()
         if pending.work:
             raise BadRequest("this server uses a remote Placement: operations are not supported")
+        if pending.request.move is not None:
+            pending.request = _complete_move(pending.request, self._placement.state)
+        request = pending.request
         number, uuids = choose_uuids(pending, self._placement.state, self._random)
         seed, choice = self._random.seed(), Choice()
         consumption = self._consumption(self.shape(request)) if request.count > 1 else None
@@ -227,7 +219,8 @@ class RemoteScheduler(Scheduler):
             for row in dict.fromkeys([drawn, *ranking.rows]):
                 if self._claim(pending, shape, choice, row=row, instance_uuid=instance_uuid):
                     if consumption is not None:
-                        consumption.take([(row, UNMAPPED, choice.picks[-1])])
+                        pick = choice.picks[-1]
+                        consumption.take([(row, pick.mappings or UNMAPPED, pick)])
                     return shape, ranking
                 pending.lost.append(names[row])
             self._refresh()
@@ -236,39 +229,81 @@ class RemoteScheduler(Scheduler):
 
     def _claim(self, pending: PendingRequest, shape: Shape, choice: Choice, *, row: int, instance_uuid: bytes) -> bool:
         """Place an instance locally, then claim its amounts remotely; return False after a lost race."""
-        state, request, uuid = self._placement.state, pending.request, uuid_text(instance_uuid)
-        allocation = find_allocation(state, shape, row)
+        uuid = uuid_text(instance_uuid)
+        allocation = find_allocation(self._placement.state, shape, row)
         assert allocation is not None, "a host that passes has a candidate"
-        pick = build_pick(state, shape, row, instance_uuid=uuid, allocation=allocation)
-        consumer = ConsumerRow(self._placement.new_id("consumer"), instance_uuid, request.project_id, request.user_id)
-        claim = build_claim(state, shape, row, consumer=consumer, takes=[])
-        self._placement.occupy(claim)
-        at = self._placement.stage(Item(writes=(claim,)))
-        if self._placement.flush()[at] is not None:
+        pick = build_pick(self._placement.state, shape, row, instance_uuid=uuid, allocation=allocation)
+        departed = self._leave_for_move(pending.request, instance_uuid)
+        if not self._take_place(pending.request, shape, row, instance_uuid=instance_uuid, departed=departed):
             return False
         try:
-            is_claimed = self._remote_search.remote.claim(
-                uuid, allocation.allocations, project_id=request.project_id, user_id=request.user_id
-            )
-        except PlacementGone:
-            self._remote_search.owe(uuid)
-            self._leave(uuid)
+            is_claimed = self._ledger.claim(uuid, allocation.allocations, pending.request)
+        except (Conflict, PlacementGone):
+            self._return(instance_uuid, departed)
             raise
         if not is_claimed:
-            self._leave(uuid)
+            self._return(instance_uuid, departed)
             return False
+        choice.departed = departed
         choice.rows.append(row)
         choice.picks.append(pick)
         return True
 
+    def _leave_for_move(self, request: Request, instance_uuid: bytes) -> DepartedInstance | None:
+        """Remove a moving instance from its host in the columns; None: it is on no host here."""
+        is_here = request.move is not None and instance_uuid in self._placement.state.holders
+        return self._placement.leave(instance_uuid) if is_here else None
+
+    def _take_place(
+        self, request: Request, shape: Shape, row: int, *, instance_uuid: bytes, departed: DepartedInstance | None
+    ) -> bool:
+        """Commit the place of an instance on a host; return whether it was free."""
+        placement = self._placement
+        number = placement.new_id("consumer")
+        consumer = (
+            ConsumerRow(number, instance_uuid, request.project_id, request.user_id)
+            if departed is None
+            else build_successor(departed, number)
+        )
+        claim = build_claim(placement.state, shape, row, consumer=consumer, takes=[])
+        return self._commit_place(claim, departed)
+
+    def _commit_place(self, claim: Claim, departed: DepartedInstance | None) -> bool:
+        self._placement.occupy(claim)
+        writes = (claim,) if departed is None else (departed.release, claim)
+        at = self._placement.stage(Item(writes=writes), departed)
+        return self._placement.flush()[at] is None
+
     def _give_back(self, choice: Choice) -> None:
         """Remove the placed instances of a request that is not granted."""
         for pick in choice.picks:
-            self._remote_search.owe(pick.instance_uuid)
-            self._leave(pick.instance_uuid)
+            self._ledger.owe(pick.instance_uuid)
+            self._return(uuid_bytes(pick.instance_uuid) or b"", choice.departed)
         with suppress(PlacementGone):  # The next act tries again.
-            self._remote_search.settle()
+            self._ledger.settle()
 
-    def _leave(self, uuid: str) -> None:
-        self._placement.release([uuid])
+    def _return(self, instance_uuid: bytes, departed: DepartedInstance | None) -> None:
+        """Remove an instance from its new host; return a moving one to its previous place, unless it is taken."""
+        if departed is not None:
+            number, left = self._placement.new_id("consumer"), self._placement.leave(instance_uuid)
+            held = departed.held
+            instances = [msgspec.structs.replace(each, consumer_id=number) for each in held.instances]
+            if self._commit_place(Claim([build_successor(left, number)], [], instances, held.places), left):
+                return
+        self._placement.release([uuid_text(instance_uuid)])
         self._placement.flush()
+
+
+def _complete_move(request: Request, state: State) -> Request:
+    """Add the instance, its server group and its owner to the request of a move, as far as they are known here.
+
+    Raises:
+        BadRequest: it is not a move that keeps the previous allocations.
+    """
+    move = request.move
+    assert move is not None
+    if not move.holds_both:
+        raise BadRequest("this server uses a remote Placement: moving instances is not supported")
+    if uuid_bytes(move.instance_uuid) in state.holders:
+        return complete_request(request, state)
+    return msgspec.structs.replace(request, instance_uuids=(move.instance_uuid,))

@@ -436,9 +436,10 @@ class Scheduler:
         """Remove a moving instance from its host; return the claims of the migration and of the instance."""
         state, new_id = self._placement.state, self._placement.new_id
         choice.departed = departed = self._placement.leave(consumer.uuid)
-        migration = move_claims.build_migration_claim(move, departed, new_id, state=state, host_id=state.hosts.ids[row])
         own = build_claim(state, shape, row, consumer=move_claims.build_successor(departed, consumer.id), takes=takes)
-        return [*migration, move_claims.build_instance_claim(move, departed, own, state=state)]
+        return move_claims.build_move_claims(
+            move, departed, own, new_id=new_id, state=state, host_id=state.hosts.ids[row]
+        )
 
     def _find_alternates(self, shape: Shape, ranking: Ranking, rows: list[int], *, seed: int) -> dict[str, list[Pick]]:
         state, per_cell = self._placement.state, self._settings.max_attempts - 1
@@ -481,6 +482,7 @@ class Scheduler:
             rank_s=rank_s,
             project_id=pending.request.project_id,
             user_id=pending.request.user_id,
+            instance_uuids=[] if is_granted else list(pending.request.instance_uuids),
         )
 
     def _evidence_row(self, decision: Decision, uuid: bytes, project_id: str, *, checks_id: int) -> EvidenceRow:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import sqlalchemy
 
-INSTALL, SERVE = shutil.which("mariadb-install-db"), shutil.which("mariadbd")
-MISSING = "no MariaDB server: install the packages mariadb-server-core and mariadb-client-core"
+from tests.support.debian_packages import HOW_TO_INSTALL, find_program
+
+INSTALL, SERVE = find_program("mariadb-install-db"), find_program("mariadbd")
+MISSING = f"no MariaDB server: {HOW_TO_INSTALL}"
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 import json
 import sys
+import threading
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SERVICE_PASSWORD = "pw"
@@ -36,6 +38,8 @@ class Keystone(BaseHTTPRequestHandler):
     """The part of version 3 of the identity API that validates tokens."""
 
     asked = 0  # number of token validations
+    placement = ""  # URL of Placement in the catalog
+    logins = 0  # number of issued tokens
 
     def do_GET(self):
         """Serve token validations, the versions of the API, and the count of validations."""
@@ -65,6 +69,10 @@ class Keystone(BaseHTTPRequestHandler):
             return
         endpoint = {"interface": "internal", "region": "r", "url": f"http://{self.headers['Host']}/v3", "id": "e"}
         catalog = [{"type": "identity", "name": "keystone", "id": "k", "endpoints": [endpoint]}]
+        if self.placement:
+            endpoint = {"interface": "internal", "region": "r", "url": self.placement, "id": "p"}
+            catalog.append({"type": "placement", "name": "placement", "id": "p", "endpoints": [endpoint]})
+        type(self).logins += 1
         self._answer(
             201,
             {"token": {**token_description("service-token"), "catalog": catalog}},
@@ -85,6 +93,25 @@ class Keystone(BaseHTTPRequestHandler):
 
     def log_message(self, *_arguments):
         """Log nothing."""
+
+
+@contextmanager
+def keystone(placement=""):
+    """Run a Keystone in this process; yield its address and its class, which counts logins.
+
+    Args:
+        placement: URL of Placement in its catalog, in region ``r``.
+    """
+    handler = type("OneKeystone", (Keystone,), {"placement": placement})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v3", handler
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from sqlalchemy import Column, DateTime, Float, Integer, MetaData, String, Table, create_engine
 
 from roost.compat.upstream.placement_world import World
-from roost.compat.upstream.read_sql import driver_url
+from roost.compat.upstream.sql_drivers import driver_url
 
 METADATA = MetaData()
 

@@ -4,7 +4,7 @@ import pytest
 
 from roost.client.placement_http import Connection
 from roost.client.remote_claims import RemotePlacement
-from roost.errors import BadSettings, PlacementGone
+from roost.errors import BadSettings, Conflict, PlacementGone
 from tests.support.servers.scripted_server import scripted_server
 
 VERSIONS = (200, {"versions": [{"max_version": "1.39"}]})
@@ -95,6 +95,47 @@ def test_claim_refused_at_the_first_try_is_not_looked_up():
     with serve_placement((409, None)) as (address, requests), connect(address) as (connection, _):
         assert not RemotePlacement(connection).claim("c", {"p": {"VCPU": 1}}, project_id="p", user_id="u")
         assert len(requests) == 2
+
+
+def conflict(detail, code="placement.undefined_code"):
+    return 409, {"errors": [{"detail": detail, "code": code}]}
+
+
+OVERTAKEN = conflict("another client changed the provider", "placement.concurrent_update")
+
+
+def test_claim_overtaken_by_a_change_of_a_provider_is_sent_again_after_short_pauses():
+    with (
+        serve_placement(*[OVERTAKEN] * 3, (204, None)) as (address, requests),
+        connect(address) as (connection, pauses),
+    ):
+        assert RemotePlacement(connection).claim("c", {"p": {"VCPU": 1}}, project_id="p", user_id="u")
+        assert len(requests) == 5
+        assert all(0 <= pause_s <= most_s for pause_s, most_s in zip(pauses, (0.05, 0.1, 0.2), strict=True))
+
+
+def test_claim_overtaken_too_often_fails():
+    with serve_placement(*[OVERTAKEN] * 4) as (address, requests), connect(address) as (connection, _):
+        assert not RemotePlacement(connection).claim("c", {"p": {"VCPU": 1}}, project_id="p", user_id="u")
+        assert len(requests) == 5
+
+
+def test_claim_without_room_is_not_sent_again():
+    answer = conflict("Unable to allocate inventory: over capacity")
+    with serve_placement(answer) as (address, requests), connect(address) as (connection, _):
+        assert not RemotePlacement(connection).claim("c", {"p": {"VCPU": 1}}, project_id="p", user_id="u")
+        assert len(requests) == 2
+
+
+def test_claim_for_a_consumer_with_allocations_is_a_conflict_of_its_own():
+    answer = conflict("consumer generation conflict - expected 3 but got None", "placement.concurrent_update")
+    with (
+        serve_placement(answer) as (address, requests),
+        connect(address) as (connection, _),
+        pytest.raises(Conflict, match="the instance c has allocations at the remote Placement already"),
+    ):
+        RemotePlacement(connection).claim("c", {"p": {"VCPU": 1}}, project_id="p", user_id="u")
+    assert len(requests) == 2
 
 
 def test_dry_runs_write_nothing():

@@ -28,7 +28,10 @@ def summary(root, **used):
 
 def test_first_candidate_of_a_tree_is_used():
     requests = [
-        {"allocations": {"child": {"resources": {"VCPU": 1}}, "root": {"resources": {"MEMORY_MB": 2}}}},
+        {
+            "allocations": {"child": {"resources": {"VCPU": 1}}, "root": {"resources": {"MEMORY_MB": 2}}},
+            "mappings": {"": ["root"], "1": ["child"]},
+        },
         {"allocations": {"other": {"resources": {"VCPU": 1}}, "root": {"resources": {"MEMORY_MB": 2}}}},
     ]
     summaries = {
@@ -40,6 +43,7 @@ def test_first_candidate_of_a_tree_is_used():
     (host,) = RemotePlacement(connection).candidates(ONE).hosts.values()
     assert host.allocations == {"child": {"VCPU": 1}, "root": {"MEMORY_MB": 2}}
     assert host.used == {"MEMORY_MB": 5, "VCPU": 7}
+    assert host.mappings == {"": ("root",), "1": ("child",)}
 
 
 def test_candidate_with_a_sharing_provider_counts_for_both_trees():

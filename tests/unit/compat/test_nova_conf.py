@@ -227,7 +227,9 @@ workers = 4
 [database]
 connection = mysql://
 [placement]
-workers = 3
+auth_type = password
+[neutron]
+auth_type = password
 [compute]
 shutdown_retry_interval = 10
 """)
@@ -237,9 +239,9 @@ shutdown_retry_interval = 10
         f"{conf}:6: [filter_scheduler] ram_weight_multiplyer has no effect: {near}",
         f"{conf}:7: [filter_scheduler] track_instance_changes has no effect: the instances of a host are always known",
         f"{conf}:9: [scheduler] workers has no effect: start several processes, on PostgreSQL",
-        f"{conf}:15: [compute] shutdown_retry_interval has no effect: Roost does not need it",
-        f"{conf}: these options of [DEFAULT] have no effect: transport_url, state_path",
-        f"{conf}: these sections have no effect: database, placement",
+        f"{conf}:17: [compute] shutdown_retry_interval has no effect: Roost does not need it",
+        f"{conf}: these options of [DEFAULT] have no effect: state_path",
+        f"{conf}: these sections have no effect: neutron",
     ]
     assert result.settings == default_settings()
 

@@ -54,6 +54,7 @@ def decisions(draw):
         count=draw(st.integers(1, 3)),
         picks=draw(st.lists(picks(st.just(UUID)), max_size=3)),
         alternates={"cell": alternates} if alternates else {},
+        instance_uuids=draw(st.lists(st.just(UUID), max_size=2)),
         stages=stages,
         scales=drawn,
         best=best,

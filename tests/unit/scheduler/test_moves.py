@@ -65,6 +65,18 @@ def test_migration_holds_the_source_resources_until_it_departs():
     assert vcpus_by_host(roost) == {"h0": 0, "h1": 3, "h2": 0}
 
 
+def test_migration_with_the_uuid_of_the_instance_lets_the_instance_hold_both():
+    roost = roost_with(hosts(3))
+    place(roost)
+    generation = roost.state.holders[uuid_bytes(ME)].generation
+    assert chosen_hosts(roost.decide(move(migration_uuid=ME, vcpus=3))) == ["h1"]
+    assert vcpus_by_host(roost) == {"h0": 1, "h1": 3, "h2": 0}
+    holder = roost.state.holders[uuid_bytes(ME)]
+    assert (holder.generation, holder.instance.host_id) == (generation + 1, roost.state.hosts.ids[1])
+    roost.work([Departure(instance_uuids=(ME,))])
+    assert vcpus_by_host(roost) == {"h0": 0, "h1": 0, "h2": 0}
+
+
 def test_instance_stays_on_its_host_only_if_may_stay_is_set():
     roost = roost_with(hosts(1))
     place(roost)
@@ -102,12 +114,14 @@ def test_stored_move_replays_to_the_same_decision():
         (move("nonsense"), BadRequest, "the instance 'nonsense' is not a valid UUID"),
         (move(OTHER), NotFound, OTHER),
         (move(migration_uuid="nonsense"), BadRequest, "the migration 'nonsense' is not a valid UUID"),
-        (move(migration_uuid=ME), Conflict, f"the consumer {ME} exists already"),
+        (move(migration_uuid=OTHER), Conflict, f"the consumer {OTHER} exists already"),
     ],
 )
 def test_invalid_move_is_an_error_and_changes_nothing(request_, error, text):
     roost = roost_with(hosts(2))
     place(roost)
+    if request_.move.migration_uuid == OTHER:
+        place(roost, OTHER)
     before = digest(roost.state)
     with pytest.raises(error, match=text):
         roost.decide(request_)

@@ -29,7 +29,7 @@ class Checks:
     def probes(
         self,
         *,
-        areas: Collection[Area] = exposition.ALL_AREAS,
+        areas: Collection[Area] = exposition.SERVER_AREAS,
         others: Sequence[str] = (),
         note: Callable[[], str] = lambda: "",
     ) -> Probes:

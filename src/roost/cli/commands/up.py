@@ -1,18 +1,28 @@
 """``roost up``: serve the whole product on one port."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from roost.cli.serve_options import announce, load_server_config, server_options, supervise
+
+if TYPE_CHECKING:
+    from roost.app import ServerConfig
 
 _LISTEN = "127.0.0.1:8780"
 
 
 @click.command("up", short_help="Serve everything on one port.")
 @server_options(listen=_LISTEN)
-@click.option("--placement", "remote_url", metavar="URL", help="URL of the Placement API to use, on another server.")
+@click.option(
+    "--placement",
+    "remote_url",
+    metavar="URL",
+    help="URL of another Placement API to use; catalog: find it in Keystone's catalog.",
+)
 @click.option("--no-conductor", is_flag=True, help="Leave operations to `roost conductor`.")
+@click.option("--nova-scheduler", is_flag=True, help="Serve the queue of nova-scheduler, too; needs --nova-conf.")
 def up(
     *,
     listen: str | None,
@@ -28,6 +38,7 @@ def up(
     ca: str | None,
     remote_url: str | None,
     no_conductor: bool,
+    nova_scheduler: bool,
 ) -> None:
     """Serve Roost's own API at /v1, the Placement API at /placement, and /healthz, /readyz and /metrics.
 
@@ -36,11 +47,6 @@ def up(
     Print the address first. SIGTERM and SIGINT stop the server after the requests in flight. SIGHUP reloads the
     settings.
     """
-    from roost.api.server.listener import listen_on, url_of
-    from roost.app import serve_product
-    from roost.app.conductor_process import check_server, disable_conductor
-    from roost.errors import BadSettings
-
     server = load_server_config(
         config=config,
         data=data,
@@ -55,8 +61,32 @@ def up(
         tls_ca=ca,
         remote_url=remote_url,
     )
-    server = disable_conductor(server) if no_conductor else server
+    serve_everything(server, has_conductor=not no_conductor, has_nova_scheduler=nova_scheduler)
+
+
+def serve_everything(
+    server: "ServerConfig", *, has_conductor: bool, has_nova_scheduler: bool, is_shadow: bool = False
+) -> None:
+    """Serve the whole product until a signal stops it.
+
+    Args:
+        has_conductor: whether this server advances operations, too.
+        has_nova_scheduler: whether to serve the queue of nova-scheduler, too; else the settings decide.
+        is_shadow: whether to only compare choices with those of nova-scheduler; else the settings decide.
+
+    Raises:
+        BadSettings: the parts of the configuration contradict each other.
+    """
+    from roost.api.server.listener import listen_on, url_of
+    from roost.app import serve_product
+    from roost.app.conductor_process import check_server, disable_conductor
+    from roost.app.up import check_nova, enable_nova
+    from roost.errors import BadSettings
+
+    server = server if has_conductor else disable_conductor(server)
+    server = enable_nova(server, is_shadow=is_shadow) if has_nova_scheduler else server
     check_server(server)
+    check_nova(server)
     if server.settings.placement.remote_url and server.settings.placement.workers > 1:
         raise BadSettings("placement.workers", "must be 1 with placement.remote_url")
     listener = listen_on("listen", server.settings.placement.listen)

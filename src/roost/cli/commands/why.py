@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from roost.model.settings.roost_settings import Settings
 
 # Sections of settings that decisions do not read.
-_OTHER_SECTIONS = frozenset({"store", "conductor", "placement", "notifications", "agent"})
+_OTHER_SECTIONS = frozenset({"store", "conductor", "placement", "notifications", "nova", "agent"})
 
 _FAULTS_MAX = 5  # instances of a decision whose faults are shown
 

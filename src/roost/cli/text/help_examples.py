@@ -29,6 +29,11 @@ _EXAMPLES = {
     ),
     "instance list": ("roost instance list --host host-7", "roost instance list --status ERROR"),
     "login": ("roost login --profile prod --url https://roost-1:8780",),
+    "nova-scheduler": (
+        "roost nova-scheduler --check --nova-conf /etc/nova/nova.conf",
+        "roost nova-scheduler --nova-conf /etc/nova/nova.conf --conf /etc/placement/placement.conf",
+        "roost nova-scheduler --nova-conf /etc/nova/nova.conf --placement catalog",
+    ),
     "operation list": ("roost operation list --failed",),
     "replay": (
         "roost replay --generate --data trial",

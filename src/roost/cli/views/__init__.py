@@ -1,6 +1,7 @@
 """Lists and sections of hosts, instances, decisions, operations and findings.
 
 ``decision_view``: decisions.
+``deployment_view``: findings of ``roost nova-scheduler --check``.
 ``findings_view``: findings of ``roost audit`` and ``roost db check``.
 ``host_sections``: hosts.
 ``ratio_view``: new allocation ratios of hosts.

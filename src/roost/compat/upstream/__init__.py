@@ -3,6 +3,7 @@
 ``import_run``: plan, commit and comparison.
 ``read_source``: chooses the reader for a URL.
 ``read_sql``: reads a Placement's database.
+``sql_drivers``: drivers and connections for databases of OpenStack.
 ``read_http``: reads a Placement's API.
 ``placement_world``: the data of a Placement, from either side.
 ``merge``: the changes to make, and the conflicts.

@@ -5,7 +5,8 @@ from functools import partial
 
 from roost.compat.upstream.placement_world import Progress, World
 from roost.compat.upstream.read_http import read_http
-from roost.compat.upstream.read_sql import is_sql, read_sql
+from roost.compat.upstream.read_sql import read_sql
+from roost.compat.upstream.sql_drivers import is_sql
 from roost.errors import BadRequest
 
 

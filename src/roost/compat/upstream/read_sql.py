@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy
@@ -14,18 +13,17 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.sql import Select, TableClause
 
 from roost.compat.upstream.placement_world import Consumer, Progress, Provider, World, canonical_uuid, offer_of
-from roost.errors import BadRequest, BadSettings, Unavailable, extra_hint, first_line
+from roost.compat.upstream.sql_drivers import (
+    database_kind,
+    describe_missing_driver,
+    driver_url,
+    sqlite_creator,
+    sqlite_path,
+)
+from roost.errors import BadRequest, BadSettings, Unavailable, first_line
 from roost.model.settings.placement_settings import NOBODY
 
 _ROWS_AT_ONCE = 5000
-# The drivers that Roost's extras install; each replaces the driver in the URL.
-_DRIVERS = {
-    "postgresql": "postgresql+psycopg",
-    "postgres": "postgresql+psycopg",
-    "mysql": "mysql+pymysql",
-    "mariadb": "mysql+pymysql",
-}
-_EXTRAS = {"psycopg": "postgresql", "pymysql": "mysql"}
 _FIRST = itemgetter(0)
 
 
@@ -51,22 +49,6 @@ _ALLOCATIONS = _table("allocations", "consumer_id resource_provider_id resource_
 _REQUIRED = (_PROVIDERS, _INVENTORIES, _PROVIDER_TRAITS, _PROVIDER_AGGREGATES, _CONSUMERS, _ALLOCATIONS)
 
 
-def is_sql(url: str) -> bool:
-    """Return whether a URL names an SQL database."""
-    return url.partition("://")[0].partition("+")[0] in {*_DRIVERS, "sqlite"}
-
-
-def driver_url(url: str) -> str:
-    """Return the URL of a database with the driver that Roost's extras install.
-
-    >>> driver_url("mysql+mysqldb://placement@db/placement")
-    'mysql+pymysql://placement@db/placement'
-    """
-    kind, _, rest = url.partition("://")
-    kind = kind.partition("+")[0]
-    return f"{_DRIVERS.get(kind, kind)}://{rest}"
-
-
 def read_sql(url: str, *, progress: Progress) -> World:
     """Read all data in the database of OpenStack Placement.
 
@@ -85,11 +67,10 @@ def read_sql(url: str, *, progress: Progress) -> World:
 @contextmanager
 def _connect(url: str) -> Iterator[Connection]:
     """Open a connection in a read-only transaction with a consistent snapshot."""
-    kind, _, rest = url.partition("://")
-    kind = kind.partition("+")[0]
+    kind = database_kind(url)
     try:
         if kind == "sqlite":
-            engine = _sqlite(rest)
+            engine = _sqlite(url)
         else:
             engine = sqlalchemy.create_engine(
                 driver_url(url), poolclass=sqlalchemy.pool.NullPool, isolation_level="REPEATABLE READ"
@@ -103,8 +84,7 @@ def _connect(url: str) -> Iterator[Connection]:
                 connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
             yield connection
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get(error.name or "", "")
-        raise BadSettings("--from", f"reading {kind} needs {error.name}: {extra_hint(extra)}") from None
+        raise BadSettings("--from", describe_missing_driver(url, error)) from None
     except NoSuchModuleError:
         raise BadRequest(f"a database of the kind {kind!r} cannot be read") from None
     except (DBAPIError, sqlite3.Error) as error:
@@ -114,15 +94,11 @@ def _connect(url: str) -> Iterator[Connection]:
         raise BadRequest(f"the URL of the source is invalid: {first_line(error)}") from error
 
 
-def _sqlite(rest: str) -> sqlalchemy.Engine:
-    path = Path(rest.removeprefix("/").partition("?")[0])
+def _sqlite(url: str) -> sqlalchemy.Engine:
+    path = sqlite_path(url)
     if not path.is_file():
         raise BadRequest(f"{path} is not a file")
-
-    def connect() -> sqlite3.Connection:
-        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
-
-    return sqlalchemy.create_engine("sqlite://", creator=connect, poolclass=sqlalchemy.pool.NullPool)
+    return sqlalchemy.create_engine("sqlite://", creator=sqlite_creator(path, "ro"), poolclass=sqlalchemy.pool.NullPool)
 
 
 class _Reader:

@@ -1,5 +1,6 @@
 """Hosts in columns: one row per node, with the column names of Nova's HostState."""
 
+from bisect import insort
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,8 @@ class Hosts:
             self.alive.each[row] = True
         elif version < self.versions[row]:
             return row
+        else:
+            self._rename(row, host=host, node=node)
         self.facts_version += 1
         self.derived.clear()
         self.consumed.pop(row, None)  # ``restore`` must return to the new report.
@@ -116,6 +119,16 @@ class Hosts:
         self.rack.each[row] = self.racks.setdefault(facts.rack, len(self.racks))
         self._set_facts(row, facts)
         return row
+
+    def _rename(self, row: int, *, host: str, node: str) -> None:
+        """Give a host the names of its service and node: a node can move to another service."""
+        before, after = self.names[row].lower(), host.lower()
+        self.names[row], self.nodes[row] = host, node
+        if before != after:
+            self.rows_of_name[before].remove(row)
+            if not self.rows_of_name[before]:
+                del self.rows_of_name[before]
+            insort(self.rows_of_name.setdefault(after, []), row)
 
     def find_rows(self, names: tuple[str, ...]) -> Rows:
         """Find the rows of services by name, ignoring case, in row order."""

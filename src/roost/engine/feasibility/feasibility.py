@@ -15,6 +15,7 @@ from roost.engine.candidates.query import CompiledQuery
 from roost.engine.candidates.search import has_candidate
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts, Cells, Mask, Rows
+from roost.model.placement.remote import RemoteHost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -185,7 +186,7 @@ class Feasibility:
         "is_searched",
         "lender_hosts",
         "reasons",
-        "remote_allocations",
+        "remote_hosts",
         "rules",
         "shares",
         "undecided",
@@ -218,8 +219,8 @@ class Feasibility:
         self.flat_resources: dict[str, int] = {}
         # Alternative ways to serve the request; each host uses the first that passes.
         self.ways: tuple[Feasibility, ...] = (self,)
-        # Allocations of one instance by a remote Placement: host row -> provider uuid -> class -> amount.
-        self.remote_allocations: Mapping[int, dict[str, dict[str, int]]] | None = None
+        # The first candidates of a remote Placement, by host row.
+        self.remote_hosts: Mapping[int, RemoteHost] | None = None
         self.is_searched = True  # False: the hosts have no providers, so only aggregates are checked
 
     def __len__(self) -> int:

@@ -16,6 +16,7 @@ from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask, Rows
 from roost.engine.feasibility.feasibility import AmountCheck, Check, Feasibility, GroupCheck, StaticCheck
 from roost.model.names import amount_text
+from roost.model.placement.remote import RemoteHost
 from roost.model.request import CandidateQuery, ResourceGroup
 
 # Part of a query -> the rule that added it: ("root", trait), ("member_of", aggregates), ("avoid", aggregate).
@@ -73,16 +74,16 @@ def refuse_all(state: State, *, rule: str, reason: str) -> Feasibility:
     return fit
 
 
-def accept_remote(state: State, held: Mapping[int, dict[str, dict[str, int]]]) -> Feasibility:
+def accept_remote(state: State, found: Mapping[int, RemoteHost]) -> Feasibility:
     """Accept the hosts that a remote Placement returned.
 
     Args:
-        held: the takes of an instance on each host: host row -> provider uuid -> class -> amount.
+        found: the first candidate on each host, by host row.
     """
     able: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
-    able[list(held)] = True
+    able[list(found)] = True
     fit = Feasibility(state, checks=[StaticCheck(about="group", reason="are no candidates of Placement", mask=able)])
-    fit.remote_allocations = held
+    fit.remote_hosts = found
     return fit
 
 

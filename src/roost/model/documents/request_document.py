@@ -122,7 +122,7 @@ class MoveEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     instance_uuid: Annotated[UUID, Meta(description="Uuid of the instance.")]
     migration_uuid: Annotated[
         UUID | None,
-        Meta(description="Consumer that holds the resources on its host until the move is confirmed; null: none."),
+        Meta(description="Consumer of the resources on its host until the move is confirmed; null: none."),
     ] = None
     may_stay: Annotated[bool, Meta(description="Whether its own host is a candidate.")] = False
 

@@ -70,7 +70,8 @@ class Pick(msgspec.Struct, frozen=True, array_like=True):
     instance_uuid: str  # empty in an alternate
     allocations: dict[str, dict[str, int]]  # provider uuid -> resource class -> amount
     limits: Limits = {}  # from filters; empty if the host was forced
-    # Suffix of a resource group -> uuids of its providers, for PCI devices in Placement.
+    # Suffix of a resource group -> uuids of its providers: for PCI devices in Placement, and if the request itself has
+    # groups with suffixes, as for ports.
     mappings: dict[str, tuple[str, ...]] = {}
 
 
@@ -98,6 +99,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     rank_s: float = 0.0
     project_id: str = ""  # of the request, like the user
     user_id: str = ""
+    instance_uuids: list[str] = []  # of a refusal: those of the request; a stored decision has the first 1,000
 
     @property
     def is_granted(self) -> bool:

@@ -12,6 +12,7 @@ class RemoteHost(msgspec.Struct, frozen=True, kw_only=True):
 
     allocations: dict[str, dict[str, int]]  # of the first candidate: provider uuid -> class -> amount
     used: dict[str, int]  # on the whole tree: class -> amount
+    mappings: dict[str, tuple[str, ...]] = {}  # providers by request group; empty: not in the answer
 
 
 class RemoteAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,3 +20,10 @@ class RemoteAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     hosts: dict[str, RemoteHost] = {}  # by the uuid of their root
     problem: str = ""  # reason of a refusal
+
+
+class RemoteConsumer(msgspec.Struct, frozen=True, kw_only=True):
+    """The allocations of a consumer, empty if there is no such consumer."""
+
+    allocations: dict[str, dict[str, int]] = {}  # provider uuid -> resource class -> amount
+    generation: int | None = None

@@ -6,6 +6,7 @@
 ``log_settings``: section log.
 ``monitoring_settings``: section monitoring.
 ``notification_settings``: section notifications.
+``nova_settings``: section nova.
 ``number_bounds``: the check of bounds that sections share.
 ``placement_settings``: section placement.
 """

@@ -53,7 +53,9 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     prefix: Annotated[str, Meta(description="Path prefix of the API, such as /placement; empty: /.")] = ""
     remote_url: Annotated[
         str,
-        Meta(description="Address of a remote Placement API for claims; empty: roost up has its own API."),
+        Meta(
+            description="Address of a remote Placement API for claims; catalog: in Keystone; empty: Roost has its own."
+        ),
     ] = ""
     remote_timeout_s: Annotated[float, Meta(description="Seconds for the remote Placement to answer.")] = 10.0
     remote_sync_s: Annotated[

@@ -12,6 +12,7 @@ from roost.model.settings.conductor_settings import Conductor
 from roost.model.settings.log_settings import Log
 from roost.model.settings.monitoring_settings import Monitoring
 from roost.model.settings.notification_settings import Notifications
+from roost.model.settings.nova_settings import Nova
 from roost.model.settings.number_bounds import require_bounds
 from roost.model.settings.placement_settings import Placement
 
@@ -241,6 +242,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     placement: Placement = Placement()
     notifications: Notifications = Notifications()
     monitoring: Monitoring = Monitoring()
+    nova: Nova = Nova()
     agent: Agent = Agent()
     log: Log = Log()
     tables: dict[str, dict[str, Any]] = {}  # options of rules: section -> key -> value

@@ -13,7 +13,7 @@ from roost.model.settings.roost_settings import Settings
 from roost.ports import Store
 
 # Fields that may differ between a decision and its replay. Texts may differ, too: they change with versions.
-_VARYING = {"search_s": 0.0, "rank_s": 0.0, "request_id": 0, "settings_id": 0}
+_VARYING = {"search_s": 0.0, "rank_s": 0.0, "request_id": 0, "settings_id": 0, "instance_uuids": []}
 
 _Document = TypeVar("_Document")
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from roost.engine.candidates.search import search, to_candidate
+from roost.engine.candidates.walk import RowCandidate
 from roost.engine.columns.state import State
 from roost.engine.feasibility.feasibility import Feasibility
 from roost.engine.feasibility.first_fit import Take, first_fit
@@ -24,14 +25,14 @@ class HostAllocation(NamedTuple):
 
     takes: Takes
     allocations: Allocations  # the same amounts, by uuids and names
-    mappings: Mappings = UNMAPPED  # providers by request group, if Placement allocates the PCI devices
+    mappings: Mappings = UNMAPPED  # providers by request group, if a client or a driver needs them
 
 
 def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | None:
     """Return the amounts of an instance on a host, from the host's first candidate; None: the host has no candidate."""
-    if shape.fit.remote_allocations is not None:  # A remote Placement keeps the inventories: no takes here.
-        remote = shape.fit.remote_allocations.get(row)
-        return None if remote is None else HostAllocation([], remote)
+    if shape.fit.remote_hosts is not None:  # A remote Placement keeps the inventories: no takes here.
+        remote = shape.fit.remote_hosts.get(row)
+        return None if remote is None else HostAllocation([], remote.allocations, remote.mappings)
     root = state.hosts.provider_row.each[row]
     providers = state.providers
     flat = None if shape.spec.queries else shape.fit.flat_amounts
@@ -41,8 +42,12 @@ def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | No
         return HostAllocation(takes, {providers.uuids[root]: shape.fit.flat_resources})
     taken_amounts: Sequence[Take] | None
     mappings = UNMAPPED
-    if shape.spec.queries:
-        candidate = choose_candidate(state, shape.spec, row, judges=shape.verdicts.candidate_judges)
+    if shape.spec.queries or any(group.suffix for group in shape.spec.request.groups):
+        candidate = (
+            choose_candidate(state, shape.spec, row, judges=shape.verdicts.candidate_judges)
+            if shape.spec.queries
+            else next(filter(None, (_find_candidate(state, way, row) for way in shape.fit.ways)), None)
+        )
         taken_amounts = None if candidate is None else candidate.takes
         mappings = UNMAPPED if candidate is None else to_candidate(state, candidate).mappings
     else:
@@ -65,10 +70,17 @@ def _find_takes(state: State, way: Feasibility, row: int) -> list[Take] | None:
     takes = first_fit(state, way, row)
     if takes is not None:
         return takes
+    candidate = _find_candidate(state, way, row)
+    return None if candidate is None else list(candidate.takes)
+
+
+def _find_candidate(state: State, way: Feasibility, row: int) -> RowCandidate | None:
+    """Return the first candidate of one query on a host, None if it does not fit."""
+    if way.judge_host(state, row) < len(way):
+        return None
     assert way.compiled is not None
     root = state.hosts.provider_row.each[row]
-    candidate = next(iter(search(state, way.compiled, anchors=(root,), limit=1)), None)
-    return None if candidate is None else list(candidate.takes)
+    return next(iter(search(state, way.compiled, anchors=(root,), limit=1)), None)
 
 
 def build_pick(state: State, shape: Shape, row: int, *, instance_uuid: str, allocation: HostAllocation) -> Pick:

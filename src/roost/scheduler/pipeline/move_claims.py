@@ -8,7 +8,7 @@ from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.names import uuid_bytes
 from roost.model.request import Move, Request
-from roost.model.writes import Claim, ConsumerRow
+from roost.model.writes import CLASS_BITS, Claim, ConsumerRow
 from roost.ports import DepartedInstance, IdKind
 from roost.scheduler.framework.group_slots import is_outside, place_during_move, return_place
 
@@ -18,7 +18,7 @@ def complete_request(request: Request, state: State) -> Request:
 
     Raises:
         BadRequest: a uuid is invalid.
-        Conflict: the migration's uuid already belongs to a consumer.
+        Conflict: the migration's uuid already belongs to another consumer.
         NotFound: the instance does not exist.
     """
     move = request.move
@@ -27,15 +27,15 @@ def complete_request(request: Request, state: State) -> Request:
     holder = None if uuid is None else state.holders.get(uuid)
     if uuid is None:
         raise BadRequest(f"the instance {move.instance_uuid!r} is not a valid UUID")
-    if holder is None or holder.instance is None:
+    if holder is None or (holder.instance is None and not move.holds_both):
         raise NotFound("instance", move.instance_uuid)
-    if move.migration_uuid is not None:
+    if move.migration_uuid is not None and not move.holds_both:
         migration = uuid_bytes(move.migration_uuid)
         if migration is None:
             raise BadRequest(f"the migration {move.migration_uuid!r} is not a valid UUID")
-        if migration in state.holders or migration == uuid:
+        if migration in state.holders:
             raise Conflict(f"the consumer {move.migration_uuid} exists already", problem_type="already-exists")
-    group = state.groups.get(holder.instance.group_id)
+    group = None if holder.instance is None else state.groups.get(holder.instance.group_id)
     return msgspec.structs.replace(
         request,
         instance_uuids=(move.instance_uuid,),
@@ -49,6 +49,43 @@ def build_successor(departed: DepartedInstance, number: int) -> ConsumerRow:
     """Return the instance's consumer on its new host, with another number."""
     (before,) = departed.held.consumers
     return msgspec.structs.replace(before, id=number, generation=before.generation + 1)
+
+
+def build_move_claims(
+    move: Move,
+    departed: DepartedInstance,
+    claim: Claim,
+    *,
+    new_id: Callable[[IdKind], int],
+    state: State,
+    host_id: int,
+) -> list[Claim]:
+    """Return the claims of a move: that of the migration, if it has one, and that of the instance.
+
+    Args:
+        move: the move.
+        departed: the instance on its previous host.
+        claim: the claim of an equal instance that does not move.
+        new_id: allocates numbers.
+        state: the columns.
+        host_id: the new host.
+    """
+    if move.holds_both:
+        return [_add_previous(departed, claim)]
+    migration = build_migration_claim(move, departed, new_id, state=state, host_id=host_id)
+    return [*migration, build_instance_claim(move, departed, claim, state=state)]
+
+
+def _add_previous(departed: DepartedInstance, claim: Claim) -> Claim:
+    """Return the claim of an instance that keeps its previous allocations.
+
+    On a provider of both hosts, such as shared storage, the previous amounts stay, as in Nova.
+    """
+    number = claim.consumers[0].id
+    previous = [(number, inventory_id, amount) for _, inventory_id, amount in departed.held.takes]
+    providers = {inventory_id >> CLASS_BITS for _, inventory_id, _ in previous}
+    added = [take for take in claim.takes if take[1] >> CLASS_BITS not in providers]
+    return Claim(claim.consumers, [*previous, *added], claim.instances, claim.places)
 
 
 def build_migration_claim(

@@ -1,6 +1,6 @@
 """From a flavor to its device requests, and to the request groups for these devices."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 import msgspec
 
@@ -41,19 +41,25 @@ class PciAliases:
         """Return the device requests of a request: those of its flavor, then its own.
 
         The n-th request of a flavor, from 0, has the identity ``pci<n>``. A NUMA policy of flavor or image replaces
-        those of the aliases.
+        those of the aliases. A request with the name of an alias replaces the flavor's request for this alias, as in
+        messages of Nova, which contain all requests.
 
         Raises:
             BadRequest: an alias is unknown, a count is invalid, or flavor and image contradict each other.
         """
         text = request.flavor.extra_specs.get(SPEC)
         policy = numa_policy(request)
-        from_flavor = () if text is None else tuple(self._flavor_requests(text, policy))
+        given = {each.name for each in request.pci_requests if each.source == "flavor" and each.name}
+        from_flavor = () if text is None else tuple(self._flavor_requests(text, policy, given=given))
         return (*from_flavor, *request.pci_requests)
 
-    def _flavor_requests(self, text: str, policy: PciNumaPolicy | None) -> Iterator[PciRequest]:
+    def _flavor_requests(
+        self, text: str, policy: PciNumaPolicy | None, *, given: Container[str]
+    ) -> Iterator[PciRequest]:
         for number, part in enumerate(text.split(",")):
             name, colon, count = (word.strip() for word in part.partition(":"))
+            if name in given:
+                continue
             alias = self._by_name.get(name)
             if not colon or not count.isdecimal() or not 1 <= int(count[:20]) <= AMOUNT_MAX:
                 raise BadRequest(f"extra spec {SPEC}={text[:70]} must be alias:count[,alias:count…] with counts from 1")

@@ -23,6 +23,7 @@ from roost.engine.feasibility.query_checks import (
 from roost.errors import BadRequest, NotFound
 from roost.model.devices.pci import PciRequest
 from roost.model.names import amount_text, is_resource_class, is_trait, uuid_form
+from roost.model.placement.remote import RemoteHost
 from roost.model.request import CandidateQuery, Request
 from roost.model.settings.roost_settings import Pci
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
@@ -43,8 +44,8 @@ from roost.scheduler.shape.score_table import ScoreTable
 from roost.scheduler.shape.scratch import Scratch
 from roost.scheduler.shape.shape import Shape
 
-# Returns the allocations of a query by host row, and the problem if it cannot be answered.
-HostSearch = Callable[[CandidateQuery], tuple[dict[int, dict[str, dict[str, int]]], str]]
+# Returns the first candidate of a query on each host, by host row, and the problem if it cannot be answered.
+HostSearch = Callable[[CandidateQuery], tuple[dict[int, RemoteHost], str]]
 # Upper bound on cached shapes, about 40 bytes per host each; the least recently used one is dropped.
 _SHAPES_MAX = 256
 # The commit guards the policy of a server group regardless of the settings, and for forced hosts too. So no
@@ -231,13 +232,17 @@ class ShapeCache:
     def _search_remote(
         self, host_search: HostSearch, query: CandidateQuery, fallback: CandidateQuery | None
     ) -> Feasibility:
-        """Return the hosts found elsewhere for a query or, if there are none, for its fallback."""
-        allocations, problem = host_search(query)
-        if not allocations and fallback is not None:
-            allocations, problem = host_search(fallback)
+        """Return the hosts found elsewhere for a query, and for its fallback. The candidates of the query are first.
+
+        A query with unknown names is refused, but adds no host to the other one.
+        """
+        found, problem = host_search(query)
+        if fallback is not None:
+            others, its_problem = host_search(fallback)
+            found, problem = others | found, problem and its_problem
         if problem:
             return self._refusal_fit(Refusal(rule="search", reason=f"Placement refuses the query: {problem}"))
-        return accept_remote(self._state, allocations)
+        return accept_remote(self._state, found)
 
     def _refusal_fit(self, refusal: Refusal) -> Feasibility:
         return refuse_all(self._state, rule=refusal.rule, reason=refusal.reason)

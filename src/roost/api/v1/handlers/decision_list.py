@@ -1,6 +1,6 @@
 """Lists of stored decisions: all, by uuid, of an instance; and the summary of refusals."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 
 import msgspec
@@ -20,7 +20,7 @@ from roost.model.work.work_rows import OperationRow
 _ABOVE_ALL = 2**63 - 1
 # Operations of an instance, newest first, whose decisions are listed.
 _OPERATIONS_MAX = 200
-# Decisions to search for those of a claim, newest first, and decisions per query.
+# Decisions to search for those of an instance that Roost does not run, newest first, and decisions per query.
 _SCAN_MAX = 2_000
 _CHUNK = 200
 
@@ -87,8 +87,8 @@ def _filters(query: DecisionsQuery, project: str | None) -> DecisionQuery:
 def _decisions_of(call: Call, instance: str, filters: DecisionQuery) -> list[tuple[int, Decision]]:
     """Return the decisions of an instance that match a query, with their numbers, highest first.
 
-    The decisions of an instance that Roost runs are those of its operations. Those of a claim are found among the
-    decisions for its current host.
+    The decisions of an instance that Roost runs are those of its operations. For other instances, those for the current
+    host of their claim are searched, and refusals.
     """
     uuid = uuid_bytes(instance)
     if uuid is None:
@@ -96,14 +96,15 @@ def _decisions_of(call: Call, instance: str, filters: DecisionQuery) -> list[tup
     reader = call.agents.reader(call.current)
     status = reader.status(uuid)
     if status is None:
-        return list(_decisions_of_claim(call, uuid, filters))
+        found = [*_decisions_of_claim(call, uuid, filters), *_refusals_of(call, uuid, filters)]
+        return sorted(found, key=itemgetter(0), reverse=True)[: filters.newest]
     if not call.can_see(status.project_id):
         return []
     uuids = {status.decision_uuid} if status.decision_uuid else set()
     operations = reader.operations_on(uuid, newest=_OPERATIONS_MAX)
     parents = reader.operations_by_id([each.parent_id for each in operations if each.kind == "spawn"])
     uuids.update(filter(None, map(_decision_uuid, [*operations, *parents])))
-    found: list[tuple[int, Decision]] = []
+    found = []
     for each in uuids:
         if filters.uuids is None or filters.uuids[0] <= each <= filters.uuids[1]:
             call.request.check_active()  # Each is a query of its own.
@@ -118,15 +119,29 @@ def _decision_uuid(row: OperationRow) -> bytes | None:
 
 
 def _decisions_of_claim(call: Call, uuid: bytes, filters: DecisionQuery) -> Iterator[tuple[int, Decision]]:
+    """Search the newest decisions for the host of a claim."""
     holder = claim_of(call, uuid)
     if holder is None:
         return
-    wanted, host, instance = filters.newest, host_of(call.current.state, holder), uuid_text(uuid)
-    query = msgspec.structs.replace(filters, host=filters.host or host, newest=_CHUNK)
+    host, instance = host_of(call.current.state, holder), uuid_text(uuid)
+    query = msgspec.structs.replace(filters, host=filters.host or host)
+    yield from _search(call, query, lambda decision: any(pick.instance_uuid == instance for pick in decision.picks))
+
+
+def _refusals_of(call: Call, uuid: bytes, filters: DecisionQuery) -> Iterator[tuple[int, Decision]]:
+    """Search the newest refusals for those of an instance."""
+    if filters.outcome == "granted" or filters.host:
+        return
+    instance, query = uuid_text(uuid), msgspec.structs.replace(filters, outcome="refused")
+    yield from _search(call, query, lambda decision: instance in decision.instance_uuids)
+
+
+def _search(call: Call, filters: DecisionQuery, matches: Callable[[Decision], bool]) -> Iterator[tuple[int, Decision]]:
+    wanted, query = filters.newest, msgspec.structs.replace(filters, newest=_CHUNK)
     for _ in range(_SCAN_MAX // _CHUNK):
         chunk = call.product.find_decisions(query)
         for number, decision in call.request.while_active(chunk):
-            if wanted and any(pick.instance_uuid == instance for pick in decision.picks):
+            if wanted and matches(decision):
                 wanted -= 1
                 yield number, decision
         if len(chunk) < _CHUNK or not wanted:

@@ -1,0 +1,83 @@
+"""Instances of Nova when a remote Placement keeps their allocations.
+
+In this case, the columns have an instance only with its host, for filters, weighers and server groups. Nova's databases
+decide where it is. A place from a decision holds until Nova has had time to store it.
+
+Each function is part of a task of the deciding thread.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from roost.engine.columns.state import Holder, State
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.writes import Claim, ConsumerRow, InstanceRow, Write
+from roost.nova.database.nova_fleet import NovaInstance
+from roost.nova.fleet_sync import find_holder, find_host, replace_instance
+from roost.placement.current import Current
+from roost.placement.writes.claims import release_of
+from roost.scheduler.framework.group_slots import is_outside
+
+
+def plan_remote_places(current: Current, instances: Sequence[NovaInstance]) -> tuple[Write, ...]:
+    """Plan the hosts of instances. Their server groups stay, unless an affinity group is on another host now."""
+    state = current.state
+    writes: list[Write] = []
+    for instance in instances:
+        holder, row, uuid = find_holder(state, instance.uuid), find_host(state, instance), uuid_bytes(instance.uuid)
+        if row is None or uuid is None or _is_on(holder, state.hosts.ids[row]):
+            continue
+        if holder is None:
+            number = current.new_id("consumer")
+            consumer = ConsumerRow(number, uuid, instance.project_id, instance.user_id)
+            writes.append(Claim([consumer], [], [InstanceRow(number, state.hosts.ids[row], 0, 0)]))
+            continue
+        before = holder.instance
+        group = None if before is None else state.groups.get(before.group_id)
+        if before is not None and group is not None and is_outside(group, before, host_id=state.hosts.ids[row]):
+            group = None
+        writes += replace_instance(current, holder, row=row, group=group)
+    return tuple(writes)
+
+
+def plan_departures(state: State, uuids: Iterable[str], *, before_s: float) -> tuple[Write, ...]:
+    """Plan the release of instances that are on no host in Nova.
+
+    Args:
+        state: the columns.
+        uuids: the instances.
+        before_s: time of the reading, seconds since the epoch; later decisions stay.
+    """
+    holders = [holder for uuid in uuids if (holder := find_holder(state, uuid)) and holder.touched_s <= before_s]
+    return (release_of(state, holders),) if holders else ()
+
+
+def find_differences(
+    state: State, instances: Mapping[str, NovaInstance], *, before_s: float
+) -> tuple[Collection[NovaInstance], Collection[str]]:
+    """Return the instances whose host in the columns differs from Nova, and the uuids of those that Nova lacks.
+
+    Args:
+        state: the columns.
+        instances: all instances of Nova, by uuid.
+        before_s: seconds since the epoch; places of later decisions stay.
+    """
+    moved = [each for each in instances.values() if _differs(state, each, before_s=before_s)]
+    surplus = [
+        uuid
+        for holder in state.holders.values()
+        if holder.instance is not None and holder.touched_s <= before_s
+        if (uuid := uuid_text(holder.uuid)) not in instances
+    ]
+    return moved, surplus
+
+
+def _differs(state: State, instance: NovaInstance, *, before_s: float) -> bool:
+    holder = find_holder(state, instance.uuid)
+    if holder is not None and holder.touched_s > before_s:
+        return False
+    row = find_host(state, instance)
+    return row is not None and not _is_on(holder, state.hosts.ids[row])
+
+
+def _is_on(holder: Holder | None, host_id: int) -> bool:
+    return holder is not None and holder.instance is not None and holder.instance.host_id == host_id

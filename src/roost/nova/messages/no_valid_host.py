@@ -1,0 +1,24 @@
+"""Nova's reasons for "No valid host was found"."""
+
+from roost.model.evidence.decision import Decision
+from roost.scheduler.framework.reasons import SEARCH
+
+TOO_FEW = "There are not enough hosts available."
+# Reasons of Roost that Nova shows, too: of an unknown host, and of a request filter.
+_UNKNOWN_HOST, _REQUEST_FILTER = "No such host - host: ", "Scheduling failed: "
+
+
+def refusal_reason(decision: Decision) -> str:
+    """Return Nova's reason for a refused decision; it has none if Placement offers no candidate.
+
+    Source:
+        nova/scheduler/manager.py, select_destinations, and nova/scheduler/utils.py, resources_from_request_spec.
+    """
+    reason = decision.reason
+    if reason.startswith(_UNKNOWN_HOST):
+        return f"{reason} "  # Nova's text ends with a blank.
+    if reason.startswith(_REQUEST_FILTER):
+        return reason
+    searched = [stage for stage in decision.stages if stage.rule == SEARCH]
+    is_without_candidates = bool(searched) and searched[-1].after == 0 and decision.found == 0
+    return "" if is_without_candidates or not decision.stages else TOO_FEW

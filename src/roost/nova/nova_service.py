@@ -1,0 +1,257 @@
+"""The service nova-scheduler: follows Nova's databases, and serves Nova's message queue.
+
+.. code-block:: text
+
+    FleetReader.read ─▶ NovaPicture ─▶ fleet_sync      every second: hosts, aggregates, instances
+    RpcServer ─▶ SchedulerService ─▶ deciding thread   every call
+
+The queue is served only once the databases were read: until then no host is known.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from threading import Event, Thread
+
+from msgspec.structs import replace
+
+from roost.compat.ini import read_ini
+from roost.errors import BadFile, BadSettings, RoostError
+from roost.model.settings.nova_settings import Nova
+from roost.model.writes import Write
+from roost.nova.database.database_options import read_database_options
+from roost.nova.database.fleet_reader import FleetReader
+from roost.nova.database.nova_fleet import NovaInstance
+from roost.nova.fleet_sync import BATCH, find_unplaced, plan_instances, write_aggregates, write_hosts
+from roost.nova.instance_sync import find_differences, plan_departures, plan_remote_places
+from roost.nova.nova_chores import NovaChores
+from roost.nova.nova_picture import NovaPicture
+from roost.nova.rpc.broker_options import read_broker_options
+from roost.nova.rpc.rpc_server import RpcServer
+from roost.nova.scheduler_service import SchedulerService
+from roost.nova.shadow import Shadow
+from roost.observe import log
+from roost.placement.current import Current
+from roost.placement.deciding_thread import Serving, Task
+from roost.placement.write_plan import Plan
+from roost.ports import Clock
+from roost.product import Roost
+
+# Seconds for calls in progress at the end.
+_STOP_S = 10.0
+# Pause after the databases did not answer.
+_PAUSE_S = 5.0
+# With a remote Placement: time between two comparisons of all instances, and the time that Nova has to store the host
+# of a decision. A build can wait for others on its host.
+_COMPARE_EVERY_S, _CONFIRM_S = 60.0, 600.0
+
+
+class NovaFollower:
+    """A thread that reads Nova's databases, and writes the changes to the columns.
+
+    Args:
+        reader: the databases.
+        chores: writes to the databases, after each reading.
+        shadow: compares choices after each reading, if given.
+        serving: the deciding thread.
+        poll_s: seconds between two readings.
+        now_s: returns seconds since the epoch.
+        on_first: called once, after the first reading is in the columns.
+        is_remote: whether a remote Placement has the allocations of instances.
+    """
+
+    def __init__(
+        self,
+        reader: FleetReader,
+        serving: Serving,
+        *,
+        chores: NovaChores,
+        shadow: Shadow | None,
+        poll_s: float,
+        now_s: Callable[[], float],
+        on_first: Callable[[], None],
+        is_remote: bool = False,
+    ) -> None:
+        self._reader = reader
+        self._chores = chores
+        self._shadow = shadow
+        self._poll_s = poll_s
+        self._serving = serving
+        self._now_s = now_s
+        self._on_first: Callable[[], None] | None = on_first
+        self._is_remote = is_remote
+        self._picture = NovaPicture(keeps_instances=is_remote)
+        self._compared_at_s = -math.inf
+        self._hinted = Event()
+        self._stopped = Event()
+        self._is_failing = False
+        self._thread = Thread(target=self._work, name="nova_follower", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the thread after its current reading."""
+        self._stopped.set()
+        self._hinted.set()
+        self._thread.join()
+        self._reader.close()
+        self._chores.close()
+
+    def hint(self, part: str) -> None:
+        """Read the databases at once: a message says that a part of them changed."""
+        if part == "aggregates":
+            self._reader.refresh_aggregates()
+        self._hinted.set()
+
+    def follow(self) -> None:
+        """Read the databases once, and write what changed.
+
+        Raises:
+            RoostError: the API database, or Roost's own, does not answer.
+        """
+        picture, run = self._picture, self._serving.run
+        started_s = self._now_s()
+        changes = self._reader.read()
+        picture.add(changes, now_s=self._now_s())
+        if picture.due_aggregates:
+            aggregates = list(picture.due_aggregates.values())
+            run(lambda current: write_aggregates(current, aggregates))
+            picture.due_aggregates.clear()
+        while run(lambda current: write_hosts(current, picture)):
+            pass
+        if self._shadow is not None:
+            self._shadow.note_hosts({each.uuid: each.host for each in changes.instances})
+            run(self._shadow.compare)
+        if self._is_remote:
+            self._compare_instances(started_s)
+        self._write_places(before_s=started_s)
+
+    def _compare_instances(self, now_s: float) -> None:
+        """Now and then, find instances whose place in the columns was never confirmed by Nova."""
+        picture = self._picture
+        if not picture.is_complete or 0 <= now_s - self._compared_at_s < _COMPARE_EVERY_S:
+            return
+        self._compared_at_s = now_s
+        instances, before_s = picture.instances, now_s - _CONFIRM_S
+        moved, surplus = self._serving.run(
+            lambda current: find_differences(current.state, instances, before_s=before_s)
+        )
+        picture.due_instances.update({instance.uuid: instance for instance in moved})
+        picture.due_departures.update(dict.fromkeys(surplus))
+
+    def _write_places(self, *, before_s: float) -> None:
+        """Write the places of instances, and with a remote Placement also their departures."""
+        picture, run = self._picture, self._serving.run
+        plan = plan_remote_places if self._is_remote else plan_instances
+        while picture.due_instances:
+            instances = list(islice(picture.due_instances.values(), BATCH))
+            run(_write(partial(plan, instances=instances)))
+            if not self._is_remote:  # With a remote one, ``_compare_instances`` finds them.
+                unplaced = run(_find_unplaced(instances))
+                picture.wait_for_hosts(unplaced)
+            for instance in instances:
+                picture.due_instances.pop(instance.uuid, None)
+        while picture.due_departures:
+            uuids = list(islice(picture.due_departures, BATCH))
+            if self._is_remote:
+                run(_write(partial(_plan_departures, uuids=uuids, before_s=before_s)))
+            for uuid in uuids:
+                picture.due_departures.pop(uuid, None)
+
+    def _work(self) -> None:
+        while not self._stopped.is_set():
+            pause_s = _PAUSE_S
+            try:
+                self.follow()
+            except RoostError as error:
+                self._note(str(error))
+            except Exception as error:  # noqa: BLE001  # the thread must go on
+                log.fault("nova_follower", error)
+                self._reader.forget()
+            else:
+                self._note("")
+                pause_s = self._poll_s
+                first, self._on_first = self._on_first, None
+                if first is not None:
+                    first()
+                self._chores.work()
+            self._hinted.wait(pause_s)
+            self._hinted.clear()
+
+    def _note(self, problem: str) -> None:
+        """Log when the databases stop to answer, and when they answer again."""
+        if problem and not self._is_failing:
+            log.event("nova_databases_fail", problem=problem)
+        elif self._is_failing and not problem:
+            log.event("nova_databases_are_well")
+        self._is_failing = bool(problem)
+
+
+def _find_unplaced(instances: Sequence[NovaInstance]) -> Task[list[NovaInstance]]:
+    return lambda current: find_unplaced(current.state, instances)
+
+
+def _plan_departures(current: Current, *, uuids: Sequence[str], before_s: float) -> tuple[Write, ...]:
+    return plan_departures(current.state, uuids, before_s=before_s)
+
+
+def _write(plan: Callable[[Current], tuple[Write, ...]]) -> Task[None]:
+    """Return a task that commits planned writes."""
+    return lambda current: Plan(answer=None, writes=plan(current))
+
+
+class NovaService:
+    """Follows the databases of a Nova and serves its queue ``scheduler``, from ``start`` to ``stop``.
+
+    Args:
+        nova_conf: path of the nova.conf, with the addresses of broker and databases.
+        settings: section ``nova``.
+        roost: the product; only the deciding thread uses it.
+        serving: the deciding thread.
+        clock: the clock of this machine.
+
+    Raises:
+        BadSettings: the file cannot be read, or lacks an address.
+    """
+
+    def __init__(self, nova_conf: Path, settings: Nova, *, roost: Roost, serving: Serving, clock: Clock) -> None:
+        try:
+            ini = read_ini(nova_conf)
+            broker, databases = read_broker_options(ini), read_database_options(ini)
+        except BadFile as error:
+            raise BadSettings(str(nova_conf), error.problem) from None
+        databases = replace(databases, timeout_s=settings.read_timeout_s)
+        chores = NovaChores(databases, settings, host=broker.host, clock=clock)
+        self._shadow = Shadow(roost, serving, elapsed_s=clock.elapsed_s) if settings.shadow else None
+        service = SchedulerService(roost, serving, on_hint=self._hint, shows_decision=settings.shows_decision)
+        self._server = RpcServer(
+            broker, self._shadow or service, calls_max=settings.calls_max, takes_copies=settings.shadow
+        )
+        self._follower = NovaFollower(
+            FleetReader(databases, clock),
+            serving,
+            chores=chores,
+            shadow=self._shadow,
+            poll_s=settings.poll_s,
+            now_s=clock.now_s,
+            on_first=self._server.start,
+            is_remote=roost.remote is not None,
+        )
+
+    def start(self) -> None:
+        """Start to read the databases; the queue is served after the first reading."""
+        self._follower.start()
+
+    def stop(self) -> None:
+        """Take no further calls, answer those in progress, and stop."""
+        self._server.stop(_STOP_S)
+        self._follower.stop()
+        if self._shadow is not None:
+            log.event("nova_shadow_ends", **{str(verdict): count for verdict, count in self._shadow.counts.items()})
+
+    def _hint(self, part: str) -> None:
+        self._follower.hint(part)

@@ -1,0 +1,269 @@
+"""Shadow mode: compare the choices of nova-scheduler with those that Roost would make.
+
+.. code-block:: text
+
+    copy of a call ─▶ Roost's choice     a dry run at the same moment: no claim, no answer
+    allocations    ─▶ Nova's choice      of the same instances, once nova-scheduler has claimed them
+                   ─▶ Comparison         one line of the log, and a counter
+
+Nova's choice is read from the allocations of the instances. With a remote Placement, which keeps them, it is the host
+in Nova's databases, once the compute service has accepted the instance.
+"""
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from roost.engine.columns.state import State
+from roost.errors import BadRequest, RoostError, Unavailable
+from roost.model.evidence.decision import Decision
+from roost.model.names import uuid_bytes
+from roost.model.writes import CLASS_BITS
+from roost.nova.fleet_sync import plan_group
+from roost.nova.messages.request_spec import SpecRequest
+from roost.nova.request_of_call import as_move, read_call, with_known_zone
+from roost.nova.rpc.rpc_call import Call
+from roost.observe import log
+from roost.observe.work_metrics import NOVA_SHADOW
+from roost.placement.current import Current
+from roost.placement.deciding_thread import Serving
+from roost.placement.write_plan import Plan
+from roost.product import Roost
+
+Verdict = Literal["same", "equal", "other", "only_nova", "only_roost", "unknown"]
+# Requests without a result yet; further ones are not compared.
+_WAITING_MAX = 1000
+# Seconds until an instance without an allocation counts as refused by Nova.
+_NOVA_MAX_S = 30.0
+_RECENT_MAX = 1000
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The choices of both schedulers for one request."""
+
+    request_id: str
+    instances: tuple[str, ...]
+    verdict: Verdict
+    nova: tuple[str, ...]  # hosts, one per instance; empty: refused
+    roost: tuple[str, ...]
+    reason: str = ""  # of Roost's refusal, or the difference of the scores
+
+
+class _Waiting(msgspec.Struct, kw_only=True):
+    """A request whose result by Nova is not known yet."""
+
+    request_id: str
+    instances: tuple[str, ...]
+    decision: Decision
+    before: frozenset[tuple[str, str]]  # instances and hosts with allocations at the time of the request
+    until_s: float
+
+
+class Shadow:
+    """The endpoint of copies of calls. Its attributes make it an endpoint of the message queue.
+
+    Args:
+        roost: the product; only the deciding thread uses it.
+        serving: the deciding thread.
+        elapsed_s: returns the seconds of a monotonic clock.
+        on_hint: called after a message about a change of Nova's databases, with the changed part.
+    """
+
+    topic = "scheduler"
+    version = minimum_version = "4.5"
+
+    def __init__(
+        self,
+        roost: Roost,
+        serving: Serving,
+        *,
+        elapsed_s: Callable[[], float],
+        on_hint: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._roost = roost
+        self._serving = serving
+        self._elapsed_s = elapsed_s
+        self._on_hint = on_hint
+        self._lock = threading.Lock()
+        self._waiting: list[_Waiting] = []
+        self._hosts: dict[str, str] = {}  # of instances in Nova's databases, for a remote Placement
+        self.counts: Counter[Verdict] = Counter()
+        self.recent: deque[Comparison] = deque(maxlen=_RECENT_MAX)
+
+    @property
+    def handlers(self) -> Mapping[str, Callable[[Call], None]]:
+        """The methods of the topic, by name; copies of casts have no use."""
+        return {"select_destinations": self.select_destinations}
+
+    def select_destinations(self, call: Call) -> None:
+        """Make Roost's choice for a copy of a call, and wait for Nova's."""
+        try:
+            spec = read_call(call)
+        except BadRequest as error:
+            self._note_failure(call, error)
+            return
+        if spec.is_rebuild or not spec.request.instance_uuids:
+            return
+        _DryRun(self, self._serving, call, spec=spec).submit()
+
+    def choose(self, current: Current, call: Call, spec: SpecRequest) -> None:
+        """Make Roost's choice; a task of the deciding thread."""
+        request = as_move(with_known_zone(spec.request, current.state), current.state)
+        decision = self._roost.decide(request, dry_run=True)
+        # A failed move gives the allocations back to the instance on its own host, which the move ignores.
+        ignored = {(uuid, host) for uuid in spec.request.instance_uuids for host in spec.request.ignore_hosts}
+        waiting = _Waiting(
+            request_id=call.context.request_id or "",
+            instances=spec.request.instance_uuids,
+            decision=decision,
+            before=frozenset(self._find_hosts(current.state, spec.request.instance_uuids)) | ignored,
+            until_s=self._elapsed_s() + _NOVA_MAX_S,
+        )
+        with self._lock:
+            if len(self._waiting) < _WAITING_MAX:
+                self._waiting.append(waiting)
+
+    def note_hosts(self, hosts: Mapping[str, str]) -> None:
+        """Note hosts of instances in Nova's databases, by uuid; used with a remote Placement."""
+        with self._lock:
+            known = {uuid for each in self._waiting for uuid in each.instances}
+            self._hosts = {uuid: host for uuid, host in {**self._hosts, **hosts}.items() if uuid in known}
+
+    def compare(self, current: Current) -> None:
+        """Compare the requests with a result; a task of the deciding thread, about once a second."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        rest = [each for each in waiting if not self._finish(current.state, each)]
+        with self._lock:
+            self._waiting[:0] = rest
+
+    def _finish(self, state: State, waiting: _Waiting) -> bool:
+        """Compare one request; return False if Nova has not decided yet."""
+        found = dict(sorted(set(self._find_hosts(state, waiting.instances)) - waiting.before))
+        is_late = self._elapsed_s() >= waiting.until_s
+        if len(found) < len(waiting.instances) and not is_late:
+            return False
+        nova = tuple(found[uuid] for uuid in waiting.instances if uuid in found)
+        self._note(_compare(waiting, nova if len(nova) == len(waiting.instances) else ()))
+        return True
+
+    def _find_hosts(self, state: State, instances: Iterable[str]) -> Iterable[tuple[str, str]]:
+        """Yield each instance with each host of its allocations."""
+        providers, hosts = state.providers, state.hosts
+        for uuid in instances:
+            holder = state.holders.get(uuid_bytes(uuid) or b"")
+            if holder is None or not holder.takes:
+                if uuid in self._hosts:
+                    yield uuid, self._hosts[uuid]
+                continue
+            roots = {providers.root.each[providers.row_of_id[number >> CLASS_BITS]] for number, _ in holder.takes}
+            for root in roots:
+                row = hosts.row_of_root.get(root)
+                if row is not None:
+                    yield uuid, hosts.names[row]
+
+    def _note(self, comparison: Comparison) -> None:
+        self.counts[comparison.verdict] += 1
+        self.recent.append(comparison)
+        NOVA_SHADOW.labels(comparison.verdict).inc()
+        log.event(
+            "nova_shadow",
+            verdict=comparison.verdict,
+            nova=", ".join(comparison.nova) or "refused",
+            roost=", ".join(comparison.roost) or "refused",
+            reason=comparison.reason,
+            request_id=comparison.request_id,
+            instance=comparison.instances[0],
+        )
+
+    def _note_failure(self, call: Call, error: BaseException) -> None:
+        self._note(
+            Comparison(
+                request_id=call.context.request_id or "",
+                instances=("",),
+                verdict="unknown",
+                nova=(),
+                roost=(),
+                reason=str(error),
+            )
+        )
+
+    def fail(self, call: Call, error: BaseException) -> None:
+        """Count a request without a choice of Roost."""
+        if not isinstance(error, RoostError):
+            log.fault("nova_shadow", error)
+        self._note_failure(call, error)
+
+
+class _DryRun:
+    """One copy of a call on its way through the deciding thread."""
+
+    def __init__(self, shadow: Shadow, serving: Serving, call: Call, *, spec: SpecRequest) -> None:
+        self._shadow = shadow
+        self._serving = serving
+        self._call = call
+        self._spec = spec
+
+    def submit(self) -> None:
+        """Queue the next task."""
+        try:
+            self._serving.submit(self._choose, self)
+        except Unavailable as error:
+            self.set_exception(error)
+
+    def set_running_or_notify_cancel(self) -> bool:
+        """Return True: no caller waits."""
+        return True
+
+    def set_result(self, is_prepared: bool, /) -> None:  # noqa: FBT001  # the protocol of outcomes
+        """Go on once the server group is in the columns."""
+        if is_prepared:
+            self.submit()
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Count the failure."""
+        self._shadow.fail(self._call, exception)
+
+    def _choose(self, current: Current) -> bool | Plan[bool]:
+        writes = () if self._spec.group is None else plan_group(current, self._spec.group)
+        if writes:
+            return Plan(answer=True, writes=writes)
+        self._shadow.choose(current, self._call, self._spec)
+        return False
+
+
+def _compare(waiting: _Waiting, nova: tuple[str, ...]) -> Comparison:
+    decision = waiting.decision
+    roost = tuple(pick.host for pick in decision.picks)
+    verdict: Verdict
+    reason = ""
+    if sorted(nova) == sorted(roost):
+        verdict = "same"
+    elif not nova:
+        verdict = "only_roost"
+    elif not roost:
+        verdict, reason = "only_nova", decision.reason
+    else:
+        verdict, reason = _describe_scores(decision, nova[0], roost[0])
+    return Comparison(
+        request_id=waiting.request_id,
+        instances=waiting.instances,
+        verdict=verdict,
+        nova=nova,
+        roost=roost,
+        reason=reason,
+    )
+
+
+def _describe_scores(decision: Decision, nova: str, roost: str) -> tuple[Verdict, str]:
+    """Return whether Nova's host has an equal score, and the difference in words."""
+    scores = {score.host: score.total for score in decision.best}
+    if nova not in scores or roost not in scores:
+        return "other", f"{nova} is not among the best hosts of Roost"
+    margin = scores[roost] - scores[nova]
+    if margin == 0:
+        return "equal", "equal scores"
+    return "other", f"{nova} scores {margin:.4f} less than {roost}"

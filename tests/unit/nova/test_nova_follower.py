@@ -1,0 +1,90 @@
+"""The thread that follows Nova's databases, with scripted readings."""
+
+from contextlib import contextmanager
+
+from roost.app.up import open_product
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.settings.roost_settings import Settings
+from roost.nova.database.nova_fleet import FleetChanges, NovaInstance
+from roost.nova.nova_service import NovaFollower
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.products import request
+from tests.support.fleets.worlds import hosts
+
+ME, OTHER = uuid_named("me"), uuid_named("other")
+
+
+class Readings:
+    """A reader of databases: each reading has the next changes."""
+
+    def __init__(self):
+        self.next = FleetChanges()
+
+    def read(self):
+        """Return the next changes once."""
+        changes, self.next = self.next, FleetChanges()
+        return changes
+
+
+class Follower:
+    """A follower with a clock that the test sets, seconds after the present."""
+
+    def __init__(self, product, serving, *, is_remote):
+        self.readings, self.later_s, self._serving = Readings(), 0.0, serving
+        start_s = serving.run(lambda current: current.state.now_s)
+        self._follower = NovaFollower(
+            self.readings,
+            serving,
+            chores=None,
+            shadow=None,
+            poll_s=1.0,
+            now_s=lambda: start_s + 1.0 + self.later_s,
+            on_first=lambda: None,
+            is_remote=is_remote,
+        )
+        self.host = product.state.hosts.names[0]
+
+    def follow(self, **changes):
+        """Read changes, and return the uuids of the instances in the columns."""
+        self.readings.next = FleetChanges(**changes)
+        self._follower.follow()
+        holders = self._serving.state.holders.values()
+        return {uuid_text(holder.uuid) for holder in holders if holder.instance is not None}
+
+    def instance(self, uuid):
+        """Return an instance on the first host."""
+        return NovaInstance(uuid=uuid, host=self.host, node="", cell="", project_id="p", user_id="u")
+
+
+@contextmanager
+def follower(*, is_remote):
+    product, serving = open_product("sqlite://", Settings())
+    try:
+        serving.run(lambda _: product.install(hosts(1)))
+        yield Follower(product, serving, is_remote=is_remote), product, serving
+    finally:
+        serving.stop()
+
+
+def test_instances_come_and_go_with_nova_if_their_allocations_are_elsewhere():
+    with follower(is_remote=True) as (nova, *_):
+        assert nova.follow(instances=(nova.instance(ME), nova.instance(OTHER))) == {ME, OTHER}
+        assert nova.follow() == {ME, OTHER}
+        nova.later_s = 5.0
+        assert nova.follow(gone_instances=(ME,)) == {OTHER}
+
+
+def test_instances_without_allocations_here_are_ignored_if_allocations_are_here():
+    with follower(is_remote=False) as (nova, *_):
+        assert nova.follow(instances=(nova.instance(ME),)) == set()
+        assert nova.follow(gone_instances=(ME,)) == set()
+
+
+def test_decision_that_nova_never_confirms_is_forgotten_unless_a_cell_is_silent():
+    with follower(is_remote=True) as (nova, product, serving):
+        serving.run(lambda _: product.decide(request(instance_uuids=(ME,))) and None)
+        assert uuid_bytes(ME) in serving.state.holders
+        assert nova.follow() == {ME}
+        nova.later_s = 700.0
+        assert nova.follow(silent_cells={"c": "down"}) == {ME}
+        assert nova.follow() == set()

@@ -1,0 +1,150 @@
+from contextlib import contextmanager
+
+import pytest
+
+from roost.app.up import open_product
+from roost.model.names import uuid_bytes
+from roost.model.settings.roost_settings import Settings
+from roost.nova.rpc.envelope import CallContext, Message
+from roost.nova.rpc.rpc_call import Call
+from roost.nova.shadow import Shadow
+from roost.placement.write_plan import Plan
+from roost.placement.writes.claims import ConsumerSpec, plan_replacement
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import FixedClock, hosts
+from tests.support.nova_messages import flavor, instance_group, request_spec
+
+ME, OTHER = uuid_named("me"), uuid_named("other")
+
+
+class Cloud:
+    """A nova-scheduler beside a Roost in shadow mode."""
+
+    def __init__(self, product, serving):
+        self.serving, self.clock = serving, FixedClock()
+        self.shadow = Shadow(product, serving, elapsed_s=self.clock.elapsed_s)
+
+    def request(self, *uuids, **fields):
+        """Send a copy of a request, and return once Roost has chosen."""
+        message = Message(
+            method="select_destinations",
+            version="4.5",
+            namespace=None,
+            args={"instance_uuids": list(uuids), "spec_obj": request_spec(**fields)},
+            context=CallContext(request_id="req-1"),
+            message_id=None,
+            reply_queue=None,
+            timeout_s=None,
+            unique_id=None,
+        )
+        self.shadow.select_destinations(Call(message, lambda *_: None))
+        for _ in range(3):  # A new server group takes a task of its own.
+            self.serving.run(lambda _: None)
+
+    def claim(self, uuid, host):
+        """Claim as nova-scheduler does."""
+        amounts = {uuid_named(host): {"VCPU": 1}}
+        spec = ConsumerSpec(uuid=uuid_bytes(uuid), amounts=amounts, project_id="p", user_id="u", generation=None)
+        self.serving.run(
+            lambda current: Plan(answer=None, writes=plan_replacement(current, [spec], unknown_class="").writes)
+        )
+
+    def verdicts(self, *, after_s=0.0):
+        """Return the verdicts so far, with the hosts of both."""
+        self.clock.time_s += after_s
+        self.serving.run(self.shadow.compare)
+        return [(each.verdict, each.nova, each.roost) for each in self.shadow.recent]
+
+
+@pytest.fixture
+def cloud():
+    with _open() as opened:
+        yield opened
+
+
+@contextmanager
+def _open():
+    product, serving = open_product("sqlite://", Settings())
+    try:
+        serving.run(lambda _: product.install(hosts(3, VCPU=8, MEMORY_MB=4096)))
+        yield Cloud(product, serving)
+    finally:
+        serving.stop()
+
+
+def test_same_host_is_the_same_verdict(cloud):
+    cloud.request(ME)
+    assert cloud.verdicts() == []
+    cloud.claim(ME, "h0")
+    assert cloud.verdicts() == [("same", ("h0",), ("h0",))]
+    assert cloud.shadow.counts == {"same": 1}
+
+
+def test_host_with_an_equal_score_is_equal_and_others_have_the_difference(cloud):
+    cloud.request(ME)
+    cloud.claim(ME, "h2")
+    cloud.request(OTHER)
+    cloud.claim(OTHER, "h2")
+    assert cloud.verdicts() == [("equal", ("h2",), ("h0",)), ("other", ("h2",), ("h0",))]
+    assert cloud.shadow.recent[1].reason.startswith("h2 scores ")
+
+
+def test_shadow_claims_nothing(cloud):
+    cloud.request(ME)
+    assert cloud.serving.state.holders == {}
+
+
+def test_nova_refuses_if_it_claims_nothing_in_time(cloud):
+    cloud.request(ME)
+    assert cloud.verdicts(after_s=29.0) == []
+    assert cloud.verdicts(after_s=1.0) == [("only_roost", (), ("h0",))]
+
+
+def test_both_refuse(cloud):
+    cloud.request(ME, flavor=flavor(vcpus=99))
+    assert cloud.verdicts(after_s=30.0) == [("same", (), ())]
+
+
+def test_host_of_a_request_that_roost_refuses(cloud):
+    cloud.request(ME, flavor=flavor(extra_specs={"trait:CUSTOM_X": "required"}))
+    cloud.claim(ME, "h1")
+    assert cloud.verdicts() == [("only_nova", ("h1",), ())]
+    assert cloud.shadow.recent[0].reason == "0 of 3 hosts: 3 lack trait CUSTOM_X"
+
+
+def test_allocations_of_before_do_not_count(cloud):
+    cloud.claim(ME, "h1")
+    cloud.request(ME, ignore_hosts=["h1"])
+    assert cloud.verdicts() == []
+
+
+def test_allocations_on_an_ignored_host_do_not_count(cloud):
+    cloud.request(ME, ignore_hosts=["h1"], flavor=flavor(vcpus=99))
+    cloud.claim(ME, "h1")
+    assert cloud.verdicts(after_s=30.0) == [("same", (), ())]
+
+
+def test_hosts_of_several_instances_are_compared_together(cloud):
+    cloud.request(ME, OTHER)
+    cloud.claim(ME, "h1")
+    assert cloud.verdicts() == []
+    cloud.claim(OTHER, "h0")
+    assert cloud.verdicts() == [("same", ("h1", "h0"), ("h0", "h1"))]
+
+
+def test_group_of_a_request_counts(cloud):
+    group = instance_group(uuid_named("g"), "anti-affinity", ME)
+    cloud.request(ME, instance_group=group)
+    cloud.claim(ME, "h0")
+    assert cloud.verdicts() == [("same", ("h0",), ("h0",))]
+
+
+def test_hosts_of_the_databases_count_without_allocations(cloud):
+    cloud.request(ME)
+    cloud.shadow.note_hosts({ME: "h0", OTHER: "h1"})
+    assert cloud.verdicts() == [("same", ("h0",), ("h0",))]
+
+
+def test_malformed_copy_is_unknown(cloud):
+    cloud.request(ME, flavor=None)
+    assert [each.verdict for each in cloud.shadow.recent] == ["unknown"]
