@@ -283,6 +283,7 @@ def _run_child(columns: _Columns, question: Ask, pipe: int) -> None:
             columns.leave_parent()
             message: FromReader = _answer(columns, question)
         except MemoryError:
+            _lift_memory_limit()  # The objects of the question still fill the memory: the answer needs some, too.
             text = f"the question needs more than {memory_max >> 20:,} MiB (limit placement.question_memory_mib)"
             message = Failure(number=question.number, problem=text)
         except RoostError as error:
@@ -301,9 +302,14 @@ def _run_child(columns: _Columns, question: Ask, pipe: int) -> None:
 def _limit_resources(memory: int, *, seconds: float) -> None:
     """Limit the additional memory, in bytes, and the processor time: the parent may die before it kills this child."""
     size = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE + memory
-    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    resource.setrlimit(resource.RLIMIT_AS, (size, resource.getrlimit(resource.RLIMIT_AS)[1]))
     end_s = math.ceil(seconds + _GRACE_S) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (end_s, end_s))
+
+
+def _lift_memory_limit() -> None:
+    limit = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def _answer(columns: _Columns, question: Ask) -> Answer:

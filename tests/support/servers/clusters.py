@@ -265,12 +265,12 @@ class AgentsProgram(Program):
 
 @contextmanager
 def running_agents(server: RunningServer, folder: Path, *words: object) -> Iterator[subprocess.Popen[str]]:
-    """Run ``roost agent`` with the fake driver in a folder during the block; the folder has its log."""
+    """Run ``roost agent`` with the fake driver in a folder during the block; the folder has its log and journals."""
     with (folder / "agent.log").open("w") as errors:
         process = subprocess.Popen(
             command("agent", "--server", server.address, "--driver", "fake", *words),
             cwd=folder,
-            env=environ(),
+            env=environ(ROOST_DATA=str(folder)),
             text=True,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -37,6 +37,7 @@ _OTHERS = {
     "db sync": {"--data", "--database"},
     "demo": {"--data"},
     "import placement": {"--data", "--database"},
+    "nova-scheduler": {"--data", "--database"},
     "placement": {"--data", "--database"},
     "replay": {"--data"},
     "token create": {"--file", "--token-file"},
