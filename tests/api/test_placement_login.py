@@ -133,7 +133,7 @@ def test_wrong_option_is_one_sentence(tmp_path, more, sentence):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("auth_type = passwort", "is no plug-in of keystoneauth1: 'passwort'"),
+        ("auth_type = passwort", "must name a plug-in of keystoneauth1, got 'passwort'"),
         ("auth_type = password", "cannot be used to log in: .*auth_url"),
         ("region_name = r", "needs auth_type in section .placement. of a nova.conf"),
     ],

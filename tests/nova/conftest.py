@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 from tests.nova.rpc_callers import Caller, Service, options_for
+from tests.support.missing_programs import skip_test
 from tests.support.servers import rabbitmq
 
 
@@ -12,7 +13,7 @@ from tests.support.servers import rabbitmq
 def shared_broker():
     """Yield the broker of this process of the test run."""
     if rabbitmq.IS_MISSING:
-        pytest.skip(rabbitmq.MISSING)
+        skip_test(rabbitmq.MISSING)
     with rabbitmq.broker() as server:
         yield server
 

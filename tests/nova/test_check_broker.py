@@ -11,6 +11,7 @@ from roost.nova.rpc.broker_options import Broker as BrokerAddress
 from roost.nova.rpc.broker_options import BrokerOptions, Tls
 from roost.nova.rpc.rpc_server import RpcServer
 from tests.nova.rpc_callers import Service
+from tests.support.missing_programs import skip_test
 from tests.support.servers import rabbitmq
 from tests.support.servers.certificates import Authority, needs_openssl
 from tests.support.wait import wait_until
@@ -141,7 +142,7 @@ def test_user_without_permissions(broker, options, host):
 @needs_openssl
 def test_tls(tmp_path):
     if rabbitmq.IS_MISSING:
-        pytest.skip(rabbitmq.MISSING)
+        skip_test(rabbitmq.MISSING)
     authority, other = Authority(tmp_path), Authority(tmp_path, "other")
     with rabbitmq.broker(tls=(authority.cert, *authority.issue("broker", names=["localhost"]))) as server:
         options = BrokerOptions(brokers=(BrokerAddress(host="localhost", port=server.tls_port),), host="one")

@@ -14,6 +14,7 @@ from tests.differential.scheduler import nova
 from tests.nova.duel_worlds import DuelWorld
 from tests.nova.nova_clouds import FILTERS, NovaCloud, new_database
 from tests.nova.nova_schedulers import nova_scheduler
+from tests.support.missing_programs import skip_test
 from tests.support.servers.nova_database import CELL0, template
 
 pytestmark = pytest.mark.differential
@@ -40,7 +41,7 @@ FIELDS = (
 def duel(shared_broker, tmp_path_factory):
     """Yield a cloud that Roost serves, and a caller of nova-scheduler on the same cloud."""
     if nova.python() is None:
-        pytest.skip(nova.HOW_TO_INSTALL)
+        skip_test(nova.HOW_TO_INSTALL)
     folder = tmp_path_factory.mktemp("duel")
     shared = tmp_path_factory.getbasetemp()
     schema = template(shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared)

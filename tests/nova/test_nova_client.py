@@ -10,6 +10,7 @@ import pytest
 from tests.differential.scheduler import nova
 from tests.nova.duel_worlds import numa_topology, pci_stats
 from tests.nova.nova_clouds import NovaCloud, new_database, new_uuid
+from tests.support.missing_programs import skip_test
 
 pytestmark = pytest.mark.differential
 
@@ -56,7 +57,7 @@ def nova_client(cloud):
     """Yield a function that sends a request to a process with nova."""
     program = nova.python()
     if program is None:
-        pytest.skip(nova.HOW_TO_INSTALL)
+        skip_test(nova.HOW_TO_INSTALL)
     with subprocess.Popen(
         [program, "-I", Path(__file__).with_name("nova_client.py"), cloud.nova_conf],
         stdin=subprocess.PIPE,

@@ -10,6 +10,7 @@ import pytest
 from roost.nova.rpc.rpc_failure import build_failure
 from tests.differential.scheduler import nova
 from tests.nova.rpc_callers import served
+from tests.support.missing_programs import skip_test
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.differential
@@ -20,7 +21,7 @@ def oslo(broker, options, service):
     """Yield a function that sends a message with oslo.messaging, and one that waits for its outcome."""
     program = nova.python()
     if program is None:
-        pytest.skip(nova.HOW_TO_INSTALL)
+        skip_test(nova.HOW_TO_INSTALL)
     script = Path(__file__).with_name("oslo_caller.py")
     with subprocess.Popen(
         [program, "-I", script, broker.url, options.control_exchange, service.topic],

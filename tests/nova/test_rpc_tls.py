@@ -7,6 +7,7 @@ from roost.nova.rpc.broker_options import Broker as BrokerAddress
 from roost.nova.rpc.broker_options import Tls
 from roost.nova.rpc.rpc_server import RpcServer
 from tests.nova.rpc_callers import Caller, options_for, served
+from tests.support.missing_programs import skip_test
 from tests.support.servers import rabbitmq
 from tests.support.servers.certificates import Authority, needs_openssl
 from tests.support.wait import wait_until
@@ -23,7 +24,7 @@ def authority(tmp_path_factory):
 def tls_broker(authority):
     """Yield a broker with a certificate for localhost."""
     if rabbitmq.IS_MISSING:
-        pytest.skip(rabbitmq.MISSING)
+        skip_test(rabbitmq.MISSING)
     with rabbitmq.broker(tls=(authority.cert, *authority.issue("broker", names=["localhost"]))) as server:
         yield server
 

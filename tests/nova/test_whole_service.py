@@ -10,6 +10,7 @@ from tests.nova.nova_clouds import NovaCloud, SceneOfTest, new_database, new_uui
 from tests.nova.rpc_callers import SECRET
 from tests.support.databases import mariadb
 from tests.support.fleets.products import roost
+from tests.support.missing_programs import skip_test
 from tests.support.nova_messages import cell_mapping, destination, instance_group, nova_object
 from tests.support.wait import wait_until
 
@@ -23,7 +24,7 @@ def new_url():
     """Return a function that creates a database on MariaDB, and returns its URLs: to write, and to read."""
     pytest.importorskip("pymysql", reason="the extra nova is not installed")
     if mariadb.SERVE is None or mariadb.INSTALL is None:
-        pytest.skip(mariadb.MISSING)
+        skip_test(mariadb.MISSING)
     with mariadb.server() as server:
         engine = sqlalchemy.create_engine(server)
         with engine.begin() as connection:

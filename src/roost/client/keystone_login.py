@@ -69,7 +69,7 @@ class KeystoneLogin:
         try:
             loader: Any = loading.get_plugin_loader(options.auth_type)
         except ClientException:
-            problem = f"is no plug-in of keystoneauth1: {quote_value(options.auth_type)}"
+            problem = f"must name a plug-in of keystoneauth1, got {quote_value(options.auth_type)}"
             raise BadSettings(f"{options.where} auth_type", problem) from None
         try:
             self._plugin: Any = loader.load_from_options(**_values_of(loader.get_options(), options.values))

@@ -149,7 +149,7 @@ QUEUES: Mapping[str, LogEvent] = {
     **_events(
         "warning",
         rpc_broker_lost="A connection to a broker was lost or cannot be opened; it is opened again.",
-        rpc_message_malformed="A message was dropped, because it is no message of oslo.messaging.",
+        rpc_message_malformed="A message without the form of oslo.messaging was dropped.",
         rpc_message_refused="A message has an unknown method or version.",
         rpc_answer_ignored="A call was answered twice; the second answer was ignored.",
         rpc_reply_dropped="A reply was dropped, because the queue of its caller is gone.",

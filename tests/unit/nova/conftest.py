@@ -10,6 +10,7 @@ import sqlalchemy
 from roost.nova.database.database_options import DatabaseOptions
 from roost.nova.database.fleet_reader import FleetReader
 from tests.support.databases import mariadb
+from tests.support.missing_programs import skip_test
 from tests.support.servers.nova_database import NovaDatabase, template
 
 KINDS = ("sqlite", "mariadb", "postgresql")
@@ -27,7 +28,7 @@ def mariadb_server():
     """Yield the URL of a MariaDB server, one for each test file."""
     pytest.importorskip("pymysql", reason="the extra mysql is not installed")
     if mariadb.SERVE is None or mariadb.INSTALL is None:
-        pytest.skip(mariadb.MISSING)
+        skip_test(mariadb.MISSING)
     with mariadb.server() as url:
         yield url
 

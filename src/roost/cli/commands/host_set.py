@@ -134,7 +134,7 @@ def _promise(node: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[str]:
     reason = body.get("disabled_reason", node["disabled_reason"]) if is_disabled else ""
     yield ("disabled" if is_disabled else "enabled")
     is_forced_down = body.get("forced_down", node["forced_down"])
-    # A service that is no longer forced down is up if its reports are recent, and only the server has these.
+    # After the force is lifted, recent reports decide whether the service is up. Only the server has them.
     was_forced = node["forced_down"] and not is_forced_down
     yield (
         ("forced down" if is_forced_down else "by its reports" if was_forced else "up" if node["up"] else "down")

@@ -23,7 +23,7 @@ class RemoteAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemoteConsumer(msgspec.Struct, frozen=True, kw_only=True):
-    """The allocations of a consumer, empty if there is no such consumer."""
+    """The allocations of a consumer; empty: the consumer does not exist."""
 
     allocations: dict[str, dict[str, int]] = {}  # provider uuid -> resource class -> amount
     generation: int | None = None

@@ -131,7 +131,7 @@ class InstancePlaces:
 
 
 def _part_of(uuid: str) -> int:
-    # By comparison, as in the queries, so that even a text that is no uuid is always in the same part.
+    # The queries compare texts, too. So every text has one part, even an invalid UUID.
     return max(bisect_right(_FIRST_DIGITS, uuid[:2].lower()) - 1, 0)
 
 
