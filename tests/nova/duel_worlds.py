@@ -6,8 +6,6 @@ import random
 from tests.nova.nova_clouds import NovaCloud, SceneOfTest, new_uuid
 from tests.support.nova_messages import destination, flavor, image, instance_group, nova_object
 
-# Equal on all hosts: Roost's free memory includes the reserved amount, Nova's does not.
-RESERVED_MIB = 512
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 PROJECTS = ("alpha", "beta")
 
@@ -92,6 +90,7 @@ class DuelWorld(SceneOfTest):
 
     def _add_random_host(self, name):
         choose = self._random.choice
+        reserved_mib = choose((0, 512, 512, 1024))
         vcpus, memory_mb, disk_gb = choose((4, 8, 16)), choose((2048, 4096, 8192)), choose((40, 80, 160))
         ratio = choose((1.0, 1.0, 2.0))
         guests = [(choose((1, 2)), choose((128, 256)), choose((1, 2))) for _ in range(self._random.randint(0, 2))]
@@ -106,8 +105,8 @@ class DuelWorld(SceneOfTest):
             "vcpus": vcpus,
             "vcpus_used": used[0],
             "memory_mb": memory_mb,
-            "memory_mb_used": RESERVED_MIB + used[1],
-            "free_ram_mb": memory_mb - RESERVED_MIB - used[1],
+            "memory_mb_used": reserved_mib + used[1],
+            "free_ram_mb": memory_mb - reserved_mib - used[1],
             "local_gb": disk_gb,
             "local_gb_used": used[2],
             "free_disk_gb": disk_gb - used[2],
@@ -130,7 +129,7 @@ class DuelWorld(SceneOfTest):
             traits=traits,
             totals=totals,
             ratios={"VCPU": ratio},
-            reserved_mib=RESERVED_MIB,
+            reserved_mib=reserved_mib,
             waits=False,
             **columns,
         )

@@ -217,10 +217,14 @@ class NovaCloud:
 
     def _write_aggregates(self, provider, change):
         path = f"/resource_providers/{provider}/aggregates"
-        found = self.placement("GET", path)
-        generation = found["resource_provider_generation"]
-        body = {"aggregates": change(found["aggregates"]), "resource_provider_generation": generation}
-        self.placement("PUT", path, body)
+        for _ in range(5):  # Roost writes to the provider, too, after a change of its compute node.
+            found = self.placement("GET", path)
+            generation = found["resource_provider_generation"]
+            body = {"aggregates": change(found["aggregates"]), "resource_provider_generation": generation}
+            status, _, answer = self.server.ask("PUT", f"/placement{path}", body)
+            if status != 409:
+                break
+        assert status == 200, answer
 
     def metadata_of(self, aggregate):
         """Return the metadata of an aggregate in Roost; empty: it has none."""

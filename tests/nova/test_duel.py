@@ -21,7 +21,6 @@ pytestmark = pytest.mark.differential
 
 REQUESTS = int(os.environ.get("ROOST_DUEL", "200"))
 REQUESTS_PER_WORLD = 20
-# With seed 1, two of 200 requests get another host, although the weights of the hosts differ; the cause is not known.
 SEED = os.environ.get("ROOST_DUEL_SEED", "9")
 MORE_FILTERS = ("AggregateInstanceExtraSpecsFilter", "SameHostFilter", "DifferentHostFilter", "JsonFilter")
 # Of a request that Placement refuses, nova-scheduler gives no reason.

@@ -348,20 +348,33 @@ def free_vcpus(state, row):
     return get["vcpus_total"] * get["cpu_allocation_ratio"] - get["vcpus_used"]
 
 
+def free_ram_mb(state, row):
+    """Return the free memory of a host in MiB, without the reserved memory."""
+    get = {name: column.view[row] for name, column in state.hosts.columns.items()}
+    return get["total_usable_ram_mb"] - get["reserved_ram_mb"] - get["used_ram_mb"]
+
+
+def free_disk_mb(state, row):
+    """Return the free disk of a host in MiB, without the reserved disk."""
+    get = {name: column.view[row] for name, column in state.hosts.columns.items()}
+    return 1024 * (get["total_usable_disk_gb"] - get["reserved_disk_gb"] - get["used_disk_gb"])
+
+
 def free_share(state, row):
     """Return the free share of the scarcest of three resources, 0 to 1; a resource without capacity does not count."""
     get = {name: column.view[row] for name, column in state.hosts.columns.items()}
     root = state.hosts.provider_row.view[row]
     shares = []
-    for resource_class, total, used in (
-        ("MEMORY_MB", "total_usable_ram_mb", "used_ram_mb"),
-        ("DISK_GB", "total_usable_disk_gb", "used_disk_gb"),
-        ("VCPU", "vcpus_total", "vcpus_used"),
+    for resource_class, total, reserved, used in (
+        ("MEMORY_MB", "total_usable_ram_mb", "reserved_ram_mb", "used_ram_mb"),
+        ("DISK_GB", "total_usable_disk_gb", "reserved_disk_gb", "used_disk_gb"),
+        ("VCPU", "vcpus_total", None, "vcpus_used"),
     ):
         class_id = state.class_ids.id_of(resource_class)
         columns = None if class_id is None else state.classes.get(class_id)
         ratio = 1.0 if columns is None else columns.ratio.view[root]
-        capacity = get[total] * (get["cpu_allocation_ratio"] if resource_class == "VCPU" else ratio)
+        usable = get[total] - (get[reserved] if reserved else 0)
+        capacity = usable * (get["cpu_allocation_ratio"] if resource_class == "VCPU" else ratio)
         if capacity > 0:
             shares.append((capacity - get[used]) / capacity)
     return min(max(min(shares, default=0), 0), 1)

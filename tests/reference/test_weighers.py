@@ -18,6 +18,7 @@ from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, add_instance, fleet, 
 WEIGHERS = {weigher.name: weigher for weigher in registry.builtin_weighers()}
 FROM_ZERO = ("cpu", "disk", "free_share", "io_ops", "ram")
 TO_ONE = ("free_share",)
+AMOUNTS = ("total_usable_ram_mb", "total_usable_disk_gb", "reserved_ram_mb", "reserved_disk_gb")
 numbers = st.sampled_from([0.0, 1.0, 2.0, -1.5])
 texts = st.sampled_from(["0", "1", "-2", "0.5", " 3 ", "x", "nan", "inf", ""])
 keys = st.sampled_from([weigher.aggregate_key for weigher in WEIGHERS.values()])
@@ -33,7 +34,7 @@ def fleets(draw):
     aggregates = draw(st.lists(memberships, max_size=3))
     state = fleet(*host_facts, aggregates=aggregates)
     for row in rows:
-        for name in COLUMNS_OF_COUNTS:
+        for name in (*COLUMNS_OF_COUNTS, *AMOUNTS):
             state.hosts.columns[name].data[row] = draw(st.integers(0, 12))
         state.hosts.update_derived(row)
     images_by_row = [draw(st.lists(images, max_size=3)) for _ in rows]
@@ -57,7 +58,7 @@ def raw_of(name, state, row, wanted, *, options, metadata, images):
         case "cross_cell":
             return 0 if wanted.destination is None else 1 if own_facts.cell == wanted.destination.cell else -1
         case "disk" | "ram":
-            return max(column["free_disk_mb" if name == "disk" else "free_ram_mb"], 0)
+            return max(rules.free_disk_mb(state, row) if name == "disk" else rules.free_ram_mb(state, row), 0)
         case "free_share":
             return rules.free_share(state, row)
         case "hypervisor_version":

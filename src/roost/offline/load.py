@@ -370,9 +370,11 @@ def _host_columns(entry: HostEntry, current: Mapping[str, float]) -> dict[str, f
         "used_disk_gb": None if entry.disk_mb_used is None else entry.disk_mb_used / 1024,
     }
     columns.update({name: float(value) for name, value in values.items() if value is not None})
+    usable_ram_mb = columns["total_usable_ram_mb"] - columns["reserved_ram_mb"]
     if entry.free_ram_mb is not None:
-        columns["used_ram_mb"] = columns["total_usable_ram_mb"] - entry.free_ram_mb
-    columns["free_ram_mb"] = columns["total_usable_ram_mb"] - columns["used_ram_mb"]
-    free_disk_mb = 1024 * (columns["total_usable_disk_gb"] - columns["used_disk_gb"])
+        columns["used_ram_mb"] = usable_ram_mb - entry.free_ram_mb
+    columns["free_ram_mb"] = usable_ram_mb - columns["used_ram_mb"]
+    usable_disk_gb = columns["total_usable_disk_gb"] - columns["reserved_disk_gb"]
+    free_disk_mb = 1024 * (usable_disk_gb - columns["used_disk_gb"])
     columns["free_disk_mb"] = free_disk_mb if entry.free_disk_mb is None else float(entry.free_disk_mb)
     return columns

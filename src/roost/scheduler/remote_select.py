@@ -72,12 +72,13 @@ class RemoteSearch:
 def _update_use(state: State, row: int, host: RemoteHost) -> None:
     used, hosts = host.used, state.hosts
     ram_mb, disk_gb = used.get("MEMORY_MB", 0), used.get("DISK_GB", 0)
+    usable_ram_mb, usable_disk_gb = hosts.usable_amounts(row)
     columns = {
         "vcpus_used": used.get("VCPU", 0) + used.get("PCPU", 0),
         "used_ram_mb": ram_mb,
         "used_disk_gb": disk_gb,
-        "free_ram_mb": hosts.columns["total_usable_ram_mb"].each[row] - ram_mb,
-        "free_disk_mb": 1024 * (hosts.columns["total_usable_disk_gb"].each[row] - disk_gb),
+        "free_ram_mb": usable_ram_mb - ram_mb,
+        "free_disk_mb": 1024 * (usable_disk_gb - disk_gb),
     }
     override_host(state, row, columns, ratios={})
 

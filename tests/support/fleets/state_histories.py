@@ -285,7 +285,8 @@ def _check_hosts(state: State) -> None:
             free = [int(state.inventory(number).free.view[row]) for row in rows]
             assert state.best_free(number)[host_row] == max(free)
             used = sum(int(state.inventory(number).used.view[row]) for row in rows)
-            total = sum(int(state.inventory(number).total.view[row]) for row in rows)
+            stocks = state.inventory(number)
+            total = sum(int(stocks.total.view[row] - stocks.reserved.view[row]) for row in rows)
             if name == "MEMORY_MB":
                 assert hosts.column("used_ram_mb")[host_row] == used
                 assert hosts.column("free_ram_mb")[host_row] == total - used

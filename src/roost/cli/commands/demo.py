@@ -132,7 +132,8 @@ class _SampleRecorder:
             if decision is None:
                 continue
             if decision.is_granted:
-                self.granted = decision
+                if self.granted is None or len(decision.best) >= len(self.granted.best):
+                    self.granted = decision
             elif self.refused is None or len(decision.reason) >= len(self.refused.reason):
                 self.refused = decision
         return decisions

@@ -22,6 +22,8 @@ from roost.scheduler.framework.spec import Spec
 _COLUMNS: Mapping[str, Callable[[HostState], float]] = {
     "used_ram_mb": lambda host: host.total_usable_ram_mb - host.free_ram_mb,
     "used_disk_gb": lambda host: host.disk_mb_used / 1024,
+    "reserved_ram_mb": lambda _: 0.0,  # The use of a Nova host includes reserved amounts.
+    "reserved_disk_gb": lambda _: 0.0,
     "free_vcpus": lambda host: host.vcpus_total * host.cpu_allocation_ratio - host.vcpus_used,
     "hypervisor_version": lambda host: host.hypervisor_version or 0,
 }

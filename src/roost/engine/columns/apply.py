@@ -407,6 +407,7 @@ def recount_hosts(state: State) -> None:
         rows = state.providers.rows_of_tree(root) if state.providers.parent.each[root] < 0 else []
         totals = {name: sum(each.total.each[row] for row in rows) for name, each in classes.items()}
         used = {name: sum(each.used.each[row] for row in rows) for name, each in classes.items()}
+        reserved = {name: sum(each.reserved.each[row] for row in rows) for name, each in classes.items()}
         facts = state.hosts.facts[host_row]
         ratio = facts.cpu_allocation_ratio
         if ratio is None:
@@ -420,6 +421,7 @@ def recount_hosts(state: State) -> None:
             ratio=ratio,
             ram_mb=totals.get("MEMORY_MB", 0) if facts.memory_mb is None else facts.memory_mb,
             disk_gb=totals.get("DISK_GB", 0) if facts.local_gb is None else facts.local_gb,
+            reserved=(reserved.get("MEMORY_MB", 0), reserved.get("DISK_GB", 0)),
         )
         state.hosts.set_used(
             host_row,

@@ -50,7 +50,7 @@ def _empty_hosts(hosts: Hosts) -> Hosts:
     get = {name: column.data[: len(hosts)] for name, column in bare.columns.items()}
     for name in USED:
         get[name][:] = 0.0
-    get["free_ram_mb"][:] = get["total_usable_ram_mb"]
-    get["free_disk_mb"][:] = 1024 * get["total_usable_disk_gb"]
+    get["free_ram_mb"][:] = get["total_usable_ram_mb"] - get["reserved_ram_mb"]
+    get["free_disk_mb"][:] = 1024 * (get["total_usable_disk_gb"] - get["reserved_disk_gb"])
     get["free_vcpus"][:] = get["vcpus_total"] * get["cpu_allocation_ratio"]
     return bare

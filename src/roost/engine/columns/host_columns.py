@@ -17,6 +17,8 @@ FIXED = (
     "cpu_allocation_ratio",
     "total_usable_ram_mb",
     "total_usable_disk_gb",
+    "reserved_ram_mb",
+    "reserved_disk_gb",
     "num_io_ops",
     "failed_builds",
     "hypervisor_version",
@@ -135,11 +137,17 @@ class Hosts:
         found = [row for name in names for row in self.rows_of_name.get(name.lower(), ())]
         return np.array(sorted(set(found)), dtype=np.intp)
 
-    def set_totals(self, row: int, *, vcpus: float, ratio: float, ram_mb: float, disk_gb: float) -> None:
-        """Set the totals of a host, from its facts or its inventories."""
+    def set_totals(
+        self, row: int, *, vcpus: float, ratio: float, ram_mb: float, disk_gb: float, reserved: tuple[float, float]
+    ) -> None:
+        """Set the totals of a host, from its facts or its inventories.
+
+        Args:
+            reserved: memory in MiB and disk in GiB for the host itself; free amounts exclude them, as in Nova.
+        """
         facts = self.facts[row]
         io_ops = facts.num_io_ops + self.tasks.get(row, 0)
-        values = (vcpus, ratio, ram_mb, disk_gb, io_ops, facts.failed_builds, facts.hypervisor_version)
+        values = (vcpus, ratio, ram_mb, disk_gb, *reserved, io_ops, facts.failed_builds, facts.hypervisor_version)
         for name, value in zip(FIXED, values, strict=True):
             self.columns[name].each[row] = value
 
@@ -151,11 +159,18 @@ class Hosts:
         columns["used_disk_gb"].each[row] = disk_gb
         self.update_derived(row)
 
+    def usable_amounts(self, row: int) -> tuple[float, float]:
+        """Return the memory in MiB and the disk in GiB of a host, without the reserved amounts."""
+        get = self.columns
+        ram_mb = get["total_usable_ram_mb"].each[row] - get["reserved_ram_mb"].each[row]
+        return ram_mb, get["total_usable_disk_gb"].each[row] - get["reserved_disk_gb"].each[row]
+
     def update_derived(self, row: int) -> None:
         """Recompute the derived columns of a host."""
         get = self.columns
-        get["free_ram_mb"].each[row] = get["total_usable_ram_mb"].each[row] - get["used_ram_mb"].each[row]
-        get["free_disk_mb"].each[row] = 1024 * (get["total_usable_disk_gb"].each[row] - get["used_disk_gb"].each[row])
+        ram_mb, disk_gb = self.usable_amounts(row)
+        get["free_ram_mb"].each[row] = ram_mb - get["used_ram_mb"].each[row]
+        get["free_disk_mb"].each[row] = 1024 * (disk_gb - get["used_disk_gb"].each[row])
         get["free_vcpus"].each[row] = (
             get["vcpus_total"].each[row] * get["cpu_allocation_ratio"].each[row] - get["vcpus_used"].each[row]
         )

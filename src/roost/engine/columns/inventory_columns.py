@@ -115,6 +115,7 @@ class ClassColumns:
     def drop(self, row: int) -> None:
         """Remove the inventory of one provider; its use stays."""
         self.total.each[row] = 0
+        self.reserved.each[row] = 0
         self.capacity.each[row] = 0
         self.free.each[row] = NO_INVENTORY
         self.holders.discard(row)

@@ -38,14 +38,16 @@ class FreeShare(BaseWeigher[FreeShareOptions]):
 
         A resource without capacity does not count. A host without any capacity has the share 0.
         """
+        ram_mb = hosts.column("total_usable_ram_mb") - hosts.column("reserved_ram_mb")
+        disk_gb = hosts.column("total_usable_disk_gb") - hosts.column("reserved_disk_gb")
         amounts = (
-            ("vcpus_used", "vcpus_total", hosts.column("cpu_allocation_ratio")),
-            ("used_ram_mb", "total_usable_ram_mb", hosts.allocation_ratio("MEMORY_MB")),
-            ("used_disk_gb", "total_usable_disk_gb", hosts.allocation_ratio("DISK_GB")),
+            ("vcpus_used", hosts.column("vcpus_total"), hosts.column("cpu_allocation_ratio")),
+            ("used_ram_mb", ram_mb, hosts.allocation_ratio("MEMORY_MB")),
+            ("used_disk_gb", disk_gb, hosts.allocation_ratio("DISK_GB")),
         )
         lowest: Scores = np.full(len(hosts), np.inf)
         for used, total, ratio in amounts:
-            capacity = hosts.column(total) * ratio
+            capacity = total * ratio
             offers: Mask = capacity > 0
             share = np.divide(capacity - hosts.column(used), capacity, out=np.full(len(hosts), np.inf), where=offers)
             lowest = np.minimum(lowest, share)
