@@ -40,6 +40,7 @@ from roost.model.names import is_host_name, is_text, uuid_text
 from roost.model.placement.placement_api import Answer
 from roost.model.settings.agent_settings import Agent as AgentSettings
 from roost.model.settings.log_settings import Log
+from roost.model.struct_decoders import prepare_decoders
 from roost.observe import log
 from roost.ports import Clock
 
@@ -111,6 +112,7 @@ def run_agents(
         agents = [
             _build_agent(options, host, server=server, placement=placement, stack=stack) for host in options.hosts
         ]
+        prepare_decoders()
         on_ready()
         for host in options.hosts[:_LOGGED_MAX]:
             log.event("agent_begins", host=host, driver=options.driver, server=", ".join(options.servers))

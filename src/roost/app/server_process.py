@@ -14,6 +14,7 @@ from roost import __version__
 from roost.errors import RoostError
 from roost.machine import SystemClock
 from roost.model.settings.roost_settings import Settings
+from roost.model.struct_decoders import prepare_decoders
 from roost.observe import log
 from roost.observe.traces import send_traces
 from roost.placement.current import Current
@@ -94,6 +95,7 @@ def start_deciding_thread(
     on_result: ResultListener | None = None,
 ) -> Serving:
     """Start the thread that owns the columns, with the limits of the settings."""
+    prepare_decoders()
     return Serving(
         current,
         queue_max=settings.placement.queue_max,
@@ -147,9 +149,9 @@ def serve_sites(
     surveyor = _build_surveyor(serving, settings, database)
     try:
         limits, checks = settings().placement, Checks(serving, settings=settings, conductor=conductor)
-        connections = Connections(fit_connections(limits.connections_max))
-        build = partial(Server, settings=limits, connections=connections)
+        build = partial(Server, settings=limits, connections=Connections(fit_connections(limits.connections_max)))
         servers = [build(site.application, site.listener, tls=site.tls) for site in sites(serving, checks)]
+        prepare_decoders()  # The applications have imported further structs.
         surveyor.start()
         pending = [on_ready]  # The first call of ``watch_thread`` follows the setup of the signal handlers.
 

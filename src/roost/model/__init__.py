@@ -18,6 +18,7 @@
 ``request``: requests for instances, and candidate queries.
 ``stored_decision``: compact stored form of a decision.
 ``stored_names``: stored versions of named flavors and images.
+``struct_decoders``: decoders that must exist before threads start.
 ``switches``: texts for true and false.
 ``writes``: writes of a commit, also in the feed and the columns.
 """
