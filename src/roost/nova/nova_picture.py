@@ -68,6 +68,9 @@ class NovaPicture:
             self._waiting.pop(uuid, None)
             self.due_instances.pop(uuid, None)
             self.due_departures[uuid] = None
+        if not self._keeps_instances:  # A remote Placement: ``find_differences`` compares them.
+            for instance in changes.unchanged:
+                self.due_instances.setdefault(instance.uuid, instance)
         self.is_complete = not changes.silent_cells
         if self._keeps_instances:
             self.instances |= {instance.uuid: instance for instance in changes.instances}

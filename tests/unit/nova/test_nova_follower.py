@@ -2,11 +2,16 @@
 
 from contextlib import contextmanager
 
+import msgspec
+
 from roost.app.up import open_product
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.settings.roost_settings import Settings
+from roost.model.writes import Claim, ConsumerRow
 from roost.nova.database.nova_fleet import FleetChanges, NovaInstance
 from roost.nova.nova_service import NovaFollower
+from roost.placement.write_plan import Plan
+from roost.placement.writes.claims import release_of
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.products import request
 from tests.support.fleets.worlds import hosts
@@ -88,3 +93,27 @@ def test_decision_that_nova_never_confirms_is_forgotten_unless_a_cell_is_silent(
         nova.later_s = 700.0
         assert nova.follow(silent_cells={"c": "down"}) == {ME}
         assert nova.follow() == set()
+
+
+def test_instance_whose_allocations_return_is_placed_again_without_a_change_in_nova():
+    with follower(is_remote=False) as (nova, product, serving):
+        serving.run(lambda _: product.decide(request(instance_uuids=(ME,))) and None)
+        assert nova.follow(instances=(nova.instance(ME),)) == {ME}
+
+        def replace(current):
+            """Delete the allocations, and claim them for a new consumer, as after a failed move."""
+            holder = current.state.holders[uuid_bytes(ME)]
+            consumer = ConsumerRow(current.new_id("consumer"), holder.uuid, "p", "u")
+            takes = [(consumer.id, inventory_id, amount) for inventory_id, amount in holder.takes]
+            return Plan(answer=None, writes=(release_of(current.state, [holder]), Claim([consumer], takes, [])))
+
+        serving.run(replace)
+        assert nova.follow() == set()
+        assert nova.follow(unchanged=(nova.instance(ME),)) == {ME}
+
+
+def test_place_of_a_decision_stays_if_nova_still_has_the_old_host_and_allocations_are_elsewhere():
+    with follower(is_remote=True) as (nova, product, serving):
+        serving.run(lambda _: product.decide(request(instance_uuids=(ME,))) and None)
+        instance = msgspec.structs.replace(nova.instance(ME), host="another")
+        assert nova.follow(unchanged=(instance,)) == {ME}

@@ -33,6 +33,7 @@ class CellChanges(msgspec.Struct, frozen=True, kw_only=True):
     computes: tuple[ComputeNode, ...] = ()
     gone: tuple[str, ...] = ()
     instances: tuple[NovaInstance, ...] = ()
+    unchanged: tuple[NovaInstance, ...] = ()
     gone_instances: tuple[str, ...] = ()
 
 
@@ -146,11 +147,12 @@ class CellReader:
         if mapped is not self._mapped:
             hosts |= mapped ^ self._mapped
             self._mapped = mapped
-        instances, gone_instances = self._places.take_changes()
+        instances, unchanged, gone_instances = self._places.take_changes()
         return CellChanges(
             computes=tuple(self._refresh_computes(nodes, hosts)),
             gone=tuple(sorted(gone)),
             instances=instances,
+            unchanged=unchanged,
             gone_instances=gone_instances,
         )
 

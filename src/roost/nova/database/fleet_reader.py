@@ -147,6 +147,7 @@ class FleetReader:
             gone=tuple(sorted(uuid for uuid in gone if not any(each.has_compute(uuid) for each in readers))),
             aggregates=aggregates,
             instances=tuple(instance for each in changes for instance in each.instances),
+            unchanged=tuple(instance for each in changes for instance in each.unchanged),
             gone_instances=tuple(
                 sorted(uuid for uuid in gone_instances if not any(each.has_instance(uuid) for each in readers))
             ),

@@ -58,6 +58,7 @@ class InstancePlaces:
         self._next_part = 0
 
         self._found: dict[str, NovaInstance] = {}
+        self._unchanged: dict[str, NovaInstance] = {}
         self._gone: set[str] = set()
 
     def __contains__(self, uuid: str) -> bool:
@@ -68,11 +69,11 @@ class InstancePlaces:
         for part in self._parts:
             yield from list(part)
 
-    def take_changes(self) -> tuple[tuple[NovaInstance, ...], tuple[str, ...]]:
-        """Return new and moved instances, and the uuids of those that are gone, since the last call."""
-        found, gone = tuple(self._found.values()), tuple(sorted(self._gone))
-        self._found, self._gone = {}, set()
-        return found, gone
+    def take_changes(self) -> tuple[tuple[NovaInstance, ...], tuple[NovaInstance, ...], tuple[str, ...]]:
+        """Return new and moved instances, unchanged ones, and the uuids of those that are gone, since the last call."""
+        found, unchanged, gone = self._found.values(), self._unchanged.values(), sorted(self._gone)
+        self._found, self._unchanged, self._gone = {}, {}, set()
+        return tuple(found), tuple(unchanged), tuple(gone)
 
     def read_changes(self, connection: Connection, *, since: datetime) -> None:
         """Read the instances whose rows changed since a time."""
@@ -116,17 +117,20 @@ class InstancePlaces:
             self._drop(uuid)
             return
         part, place = self._parts[_part_of(uuid)], (host, node or "")
+        instance = NovaInstance(
+            uuid=uuid, host=host, node=node or "", cell=self._cell, project_id=project_id or "", user_id=user_id or ""
+        )
         if part.get(uuid) == place:
+            self._unchanged[uuid] = instance
             return
         part[uuid] = self._places.setdefault(place, place)
         self._gone.discard(uuid)
-        self._found[uuid] = NovaInstance(
-            uuid=uuid, host=host, node=node or "", cell=self._cell, project_id=project_id or "", user_id=user_id or ""
-        )
+        self._found[uuid] = instance
 
     def _drop(self, uuid: str) -> None:
         if self._parts[_part_of(uuid)].pop(uuid, None) is not None:
             self._found.pop(uuid, None)
+            self._unchanged.pop(uuid, None)
             self._gone.add(uuid)
 
 

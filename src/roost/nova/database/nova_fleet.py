@@ -55,6 +55,7 @@ class FleetChanges(msgspec.Struct, frozen=True, kw_only=True):
     gone: tuple[str, ...] = ()  # uuids of compute nodes
     aggregates: tuple[NovaAggregate, ...] | None = None  # all, sorted by id; None: unchanged
     instances: tuple[NovaInstance, ...] = ()  # new or moved
+    unchanged: tuple[NovaInstance, ...] = ()  # read again, on the same host
     gone_instances: tuple[str, ...] = ()  # uuids: deleted, or on no host
     cells: tuple[Cell, ...] = ()  # all, also disabled ones
     silent_cells: dict[str, str] = {}  # uuid -> reason; their part of the fleet is that of their last answer

@@ -22,7 +22,7 @@ only_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 def is_empty(changes):
     """Return whether nothing changed."""
-    return msgspec.structs.replace(changes, cells=(), service_version_min=0) == FleetChanges()
+    return msgspec.structs.replace(changes, cells=(), unchanged=(), service_version_min=0) == FleetChanges()
 
 
 def one(changes):
@@ -224,6 +224,20 @@ def test_instances_that_are_new_moved_or_gone(nova, cell, reader):
     assert {(each.uuid, each.host) for each in changes.instances} == {(first, "b"), (third, "b")}
     assert changes.gone_instances == (second,)
     assert is_empty(reader.read())
+
+
+def test_unchanged_instances_are_read_again_within_a_minute(nova, cell, reader):
+    instances = {nova.add_instance(cell, "a") for _ in range(30)}
+    reader.read()
+    nova.clock.seconds += 10  # New rows are read twice.
+    reader.read()
+    found = []
+    for _ in range(6):
+        nova.clock.seconds += 10
+        found += reader.read().unchanged
+    assert {(each.uuid, each.host) for each in found} == {(each, "a") for each in instances}
+    assert len(found) <= 2 * len(instances)
+
 
 
 @pytest.mark.parametrize("hard", [False, True])
