@@ -76,14 +76,15 @@ class DuelWorld(SceneOfTest):
     def __init__(self, cloud: NovaCloud, cell: str, seed: str) -> None:
         self._random = random.Random(seed)
         self.instances = {}  # host by uuid
+        self._amounts = {}  # of each instance, by provider
+        self._restore, self._moving = None, ""  # returns a moved instance to its host
         self.zones, self.aggregates, self._zoned = [], [], set()
         super().__init__(cloud, cell, count=0)
         for number in range(self._random.randint(3, 7)):
             self._add_random_host(f"h{number}")
         self.hosts = sorted(self.nodes)
         cloud.wait_for_hosts(*self.hosts)
-        counts = {host: list(self.instances.values()).count(host) for host in self.hosts}
-        self.wait_for(lambda hosts: all(hosts[host]["instances"] == count for host, count in counts.items()))
+        self._wait_for_counts()
         # Roost's registration of a host changes the generation of its provider, so it comes first.
         for number in range(self._random.randint(0, 3)):
             self._add_random_aggregate(number)
@@ -136,11 +137,16 @@ class DuelWorld(SceneOfTest):
         for amounts in guests:
             number = new_uuid()
             names = ("VCPU", "MEMORY_MB", "DISK_GB")
-            self.cloud.claim(number, {self.nodes[host]: dict(zip(names, amounts, strict=True))})
+            self._amounts[number] = {self.nodes[host]: dict(zip(names, amounts, strict=True))}
+            self.cloud.claim(number, self._amounts[number])
             self.cloud.database.add_instance(self.cell, host, uuid=number)
             self.instances[number] = host
         if self._random.random() < 0.1:
             self.cloud.database.set_service(self.cell, host, disabled=True)
+
+    def _wait_for_counts(self):
+        counts = {host: list(self.instances.values()).count(host) for host in self.hosts}
+        self.wait_for(lambda hosts: all(hosts[host]["instances"] == count for host, count in counts.items()))
 
     def _add_random_aggregate(self, number):
         name = f"{self._prefix}-a{number}"
@@ -188,8 +194,12 @@ class DuelWorld(SceneOfTest):
             "numa",
             "pci",
         )
-        kind = choose((*kinds, "aggregate", "forbidden", "cell", "query"))
-        uuids = [new_uuid() for _ in range(count)]
+        kind = choose((*kinds, "aggregate", "forbidden", "cell", "query", "migrate", "evacuate"))
+        if kind in {"migrate", "evacuate"} and self.instances:
+            count = 1
+            uuids = [self._random.choice(sorted(self.instances))]
+        else:
+            uuids = [new_uuid() for _ in range(count)]
         fields |= self._fields_of(kind, uuids, specs, vcpus=vcpus, memory_mb=memory_mb)
         fields["flavor"] = flavor(vcpus=vcpus, memory_mb=memory_mb, root_gb=root_gb, extra_specs=specs)
         fields["num_instances"] = count
@@ -222,11 +232,43 @@ class DuelWorld(SceneOfTest):
             return {"requested_destination": destination(**named)}
         if kind == "query":
             return {"scheduler_hints": {"query": [json.dumps([">=", "$free_disk_mb", 60000])]}}
+        if kind in {"migrate", "evacuate"} and self.instances:
+            return self._move(kind, uuids[0])
         if kind == "cell":
             cell = nova_object("CellMapping", "1.1", **self.cloud.cell_row(self.cell))
             target = destination(cell=cell, allow_cross_cell_move=False)
             return {"requested_destination": target, "ignore_hosts": [host]}
         return {}
+
+    def _move(self, kind, number):
+        """Prepare the allocations of an instance as Nova's conductor does before it calls the scheduler."""
+        source = self.instances[number]
+        if kind == "migrate":
+            migration = new_uuid()
+            self._moving = number
+            self.cloud.move_allocations(number, migration)
+            self._restore = lambda: self.cloud.move_allocations(migration, number)
+        cell = nova_object("CellMapping", "1.1", **self.cloud.cell_row(self.cell))
+        target = destination(cell=cell, allow_cross_cell_move=False)
+        # A resize may stay on its host.
+        return {"requested_destination": target, "ignore_hosts": self._random.choice(([source], [source], None))}
+
+    def release(self, *uuids):
+        """Take claims back; an instance in evacuation keeps those on its host."""
+        self.cloud.release(*uuids)
+        for number in uuids:
+            if number in self._amounts and self._restore is None:
+                self.cloud.claim(number, self._amounts[number])
+                self.cloud.database.set_instance(self.cell, number)  # As the end of its task does.
+                self._wait_for_counts()
+
+    def end_request(self):
+        """Return a moved instance to its host."""
+        if self._restore is not None:
+            self._restore()
+            self._restore = None
+            self.cloud.database.set_instance(self.cell, self._moving)
+            self._wait_for_counts()
 
     def _devices(self):
         spec = [{"vendor_id": "8086", "product_id": "154c"}]

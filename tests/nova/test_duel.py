@@ -63,13 +63,13 @@ def duel(shared_broker, tmp_path_factory):
     cloud.close()
 
 
-def outcome(cloud, caller, uuids, fields):
+def outcome(cloud, world, caller, uuids, fields):
     """Return the selections of a scheduler or its failure, and take its claims back."""
     reply = caller.wait(cloud.send(*uuids, caller=caller, **fields))[-1]
     if reply["failure"] is not None:
         failure = json.loads(reply["failure"])
         return None, f"{failure['class']}: {failure['kwargs'].get('reason', failure['message'])}"
-    cloud.release(*uuids)
+    world.release(*uuids)
     return [[each["nova_object.data"] for each in instance] for instance in reply["result"]], ""
 
 
@@ -131,7 +131,8 @@ def test_both_choose_the_same_hosts_and_refuse_the_same_requests(duel):
         for turn in range(min(REQUESTS_PER_WORLD, REQUESTS)):
             kind, uuids, fields = world.request()
             first, second = (caller, cloud.caller) if turn % 2 else (cloud.caller, caller)
-            results = {id(each): outcome(cloud, each, uuids, fields) for each in (first, second)}
+            results = {id(each): outcome(cloud, world, each, uuids, fields) for each in (first, second)}
+            world.end_request()
             theirs, ours = results[id(caller)], results[id(cloud.caller)]
             kinds["granted" if theirs[0] else theirs[1]] += 1
             difference = compare(cloud, uuids, theirs, ours)
