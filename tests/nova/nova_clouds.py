@@ -66,13 +66,14 @@ class NovaCloud:
         self.nova_conf.write_text("\n".join(lines) + "\n")
 
     @contextmanager
-    def served(self, *, settings=""):
+    def served(self, *, settings="", poll_s=POLL_S):
         """Run ``roost nova-scheduler`` during the block.
 
         Args:
             settings: lines of section ``nova``.
+            poll_s: seconds between readings of changes.
         """
-        lines = f"[nova]\npoll_s = {POLL_S}\n{settings}"
+        lines = f"[nova]\npoll_s = {poll_s}\n{settings}"
         with serve("--nova-conf", self.nova_conf, settings=lines, folder=self.folder, noun="nova-scheduler") as server:
             self.server = server
             # The queue is declared after the first reading of the databases.

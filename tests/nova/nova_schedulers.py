@@ -20,6 +20,18 @@ def open_caller(broker):
     return Caller(broker, BrokerOptions(brokers=(), control_exchange="nova", host="one"), "scheduler")
 
 
+def write_scheduler_conf(cloud, broker, folder: Path) -> Path:
+    """Write a nova.conf for programs of Nova that use the running Roost as their Placement; return its path."""
+    address = f"{cloud.server.address}/placement"
+    conf = folder / "nova-scheduler.conf"
+    conf.write_text(
+        cloud.nova_conf.read_text().replace(cloud.broker.url, broker.url)
+        + f"[placement]\nauth_type = admin_token\nendpoint = {address}\nendpoint_override = {address}\ntoken = admin\n"
+        + f"[oslo_concurrency]\nlock_path = {folder}\n"
+    )
+    return conf
+
+
 @contextmanager
 def nova_scheduler(cloud, broker, folder: Path):
     """Run nova-scheduler on another broker than that of Roost; yield a caller of it.
@@ -28,13 +40,7 @@ def nova_scheduler(cloud, broker, folder: Path):
     """
     program = nova.python()
     assert program is not None, nova.HOW_TO_INSTALL
-    address = f"{cloud.server.address}/placement"
-    conf = folder / "nova-scheduler.conf"
-    conf.write_text(
-        cloud.nova_conf.read_text().replace(cloud.broker.url, broker.url)
-        + f"[placement]\nauth_type = admin_token\nendpoint = {address}\nendpoint_override = {address}\ntoken = admin\n"
-        + f"[oslo_concurrency]\nlock_path = {folder}\n"
-    )
+    conf = write_scheduler_conf(cloud, broker, folder)
     log = folder / f"nova-scheduler-{uuid.uuid4().hex[:4]}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -201,9 +201,30 @@ class NovaDatabase:
             self.map_host(cell, host)
         return row["uuid"]
 
+    def add_hosts(self, cell, hosts, **values):
+        """Add many compute nodes with their services and mappings in a few statements; return their uuids by host.
+
+        Args:
+            values: columns of the compute nodes.
+        """
+        created = {"created_at": self.now(), "updated_at": self.now()}
+        nodes = [
+            created | NODE | values | {"uuid": str(uuid.uuid4()), "host": host, "hypervisor_hostname": host}
+            for host in hosts
+        ]
+        self.cell(cell, insert(COMPUTE_NODES), [row | {"deleted": 0, "mapped": 1} for row in nodes])
+        self.cell(cell, insert(SERVICES), [self._service_row(host) for host in hosts])
+        cell_id = self.api(select(CELL_MAPPINGS.c.id).where(CELL_MAPPINGS.c.uuid == cell))[0][0]
+        mappings = [{"host": host, "cell_id": cell_id, "created_at": self.now()} for host in hosts]
+        self.api(insert(HOST_MAPPINGS), mappings)
+        return {row["host"]: row["uuid"] for row in nodes}
+
     def add_service(self, cell, host, **values):
         """Add a service nova-compute that has just reported."""
-        row = {
+        self.cell(cell, insert(SERVICES).values(self._service_row(host) | values))
+
+    def _service_row(self, host):
+        return {
             "uuid": str(uuid.uuid4()),
             "host": host,
             "binary": "nova-compute",
@@ -216,7 +237,6 @@ class NovaDatabase:
             "created_at": self.now(),
             "last_seen_up": self.now(),
         }
-        self.cell(cell, insert(SERVICES).values(row | values))
 
     def report(self, cell, *hosts):
         """Let services report; without hosts: all."""
