@@ -150,6 +150,10 @@ class NovaCloud:
         """Wait for the last reply of a call."""
         return self.caller.wait(identifier)[-1]
 
+    def reply_of(self, caller, *uuids, **fields):
+        """Call a scheduler of this cloud; return its last reply."""
+        return caller.wait(self.send(*uuids, caller=caller, **fields))[-1]
+
     def select(self, *uuids, **fields):
         """Call as a conductor does; return the fields of the selections of each instance."""
         reply = self.reply(self.send(*uuids, **fields))

@@ -37,7 +37,14 @@ _OTHER_MEANING = ("conductor",)
 # Options with one value per line. Of any other option only the last line counts.
 _REPEATED = {("filter_scheduler", "available_filters"), ("pci", "alias"), ("agent", "device_spec")}
 # Read by the service nova-scheduler and for the login at Placement, and not as settings.
-_NOVA_SECTIONS = ("api_database", "database", "oslo_messaging_rabbit", "placement")
+_NOVA_SECTIONS = (
+    "api_database",
+    "database",
+    "notifications",
+    "oslo_messaging_notifications",
+    "oslo_messaging_rabbit",
+    "placement",
+)
 _NOVA_OPTIONS = {
     ("DEFAULT", option)
     for option in ("transport_url", "host", "service_down_time", "report_interval", "rpc_response_timeout")

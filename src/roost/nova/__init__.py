@@ -11,6 +11,7 @@
 ``nova_chores``: what the service writes to Nova's databases, if the settings allow it.
 ``rpc``: the message queue: connection, envelope, calls and their replies.
 ``messages``: Nova's objects in messages: requests, selections, failures.
+``notifications``: notifications about decisions on Nova's message bus.
 ``check``: the check of a deployment before the service starts.
 ``database``: Nova's databases: cells, services, compute nodes, aggregates, instances.
 

@@ -4,6 +4,7 @@
 
     FleetReader.read ─▶ NovaPicture ─▶ fleet_sync      every second: hosts, aggregates, instances
     RpcServer ─▶ SchedulerService ─▶ deciding thread   every call
+                                  ─▶ SelectionNotifier if nova.conf wants notifications
 
 The queue is served only once the databases were read: until then no host is known.
 """
@@ -17,7 +18,7 @@ from threading import Event, Thread
 
 from msgspec.structs import replace
 
-from roost.compat.ini import read_ini
+from roost.compat.ini import Ini, read_ini
 from roost.errors import BadFile, BadSettings, RoostError
 from roost.model.settings.nova_settings import Nova
 from roost.model.writes import Write
@@ -26,6 +27,8 @@ from roost.nova.database.fleet_reader import FleetReader
 from roost.nova.database.nova_fleet import NovaInstance
 from roost.nova.fleet_sync import BATCH, find_unplaced, plan_instances, write_aggregates, write_hosts
 from roost.nova.instance_sync import find_differences, plan_departures, plan_remote_places
+from roost.nova.notifications.notification_options import find_foreign, read_notification_options
+from roost.nova.notifications.selection_notifier import SelectionNotifier
 from roost.nova.nova_chores import NovaChores
 from roost.nova.nova_picture import NovaPicture
 from roost.nova.rpc.broker_options import read_broker_options
@@ -222,12 +225,15 @@ class NovaService:
         try:
             ini = read_ini(nova_conf)
             broker, databases = read_broker_options(ini), read_database_options(ini)
+            self._notifier = None if settings.shadow else _open_notifier(ini, clock)
         except BadFile as error:
             raise BadSettings(str(nova_conf), error.problem) from None
         databases = replace(databases, timeout_s=settings.read_timeout_s)
         chores = NovaChores(databases, settings, host=broker.host, clock=clock)
         self._shadow = Shadow(roost, serving, elapsed_s=clock.elapsed_s) if settings.shadow else None
-        service = SchedulerService(roost, serving, on_hint=self._hint, shows_decision=settings.shows_decision)
+        service = SchedulerService(
+            roost, serving, on_hint=self._hint, shows_decision=settings.shows_decision, notifier=self._notifier
+        )
         self._server = RpcServer(
             broker, self._shadow or service, calls_max=settings.calls_max, takes_copies=settings.shadow
         )
@@ -244,14 +250,30 @@ class NovaService:
 
     def start(self) -> None:
         """Start to read the databases; the queue is served after the first reading."""
+        if self._notifier is not None:
+            self._notifier.start()
         self._follower.start()
 
     def stop(self) -> None:
         """Take no further calls, answer those in progress, and stop."""
         self._server.stop(_STOP_S)
         self._follower.stop()
+        if self._notifier is not None:
+            self._notifier.stop()
         if self._shadow is not None:
             log.event("nova_shadow_ends", **{str(verdict): count for verdict, count in self._shadow.counts.items()})
 
     def _hint(self, part: str) -> None:
         self._follower.hint(part)
+
+
+def _open_notifier(ini: Ini, clock: Clock) -> SelectionNotifier | None:
+    """Return the sender of notifications; None: nova.conf wants none, or none from Roost.
+
+    Raises:
+        BadSettings: an option is invalid.
+    """
+    for means in find_foreign(ini):
+        log.event("nova_notifications_ignored", problem=f"Roost does not send notifications with {means}")
+    options = read_notification_options(ini)
+    return None if options is None else SelectionNotifier(options, clock=clock)

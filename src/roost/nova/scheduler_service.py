@@ -6,6 +6,7 @@
                         ─▶ plan_group            in the deciding thread, only for a new group or unknown members
                         ─▶ Act                   the decision: hosts, claims and evidence are one commit
                         ─▶ build_selections      or NoValidHost, with Nova's reason
+                        ─▶ SelectionNotifier     in a thread of its own, if nova.conf wants notifications
 """
 
 from collections.abc import Callable, Mapping
@@ -23,6 +24,8 @@ from roost.nova.instance_sync import plan_departures
 from roost.nova.messages.no_valid_host import TOO_FEW, refusal_reason
 from roost.nova.messages.request_spec import SpecRequest
 from roost.nova.messages.selection import as_dicts, build_host, build_selections
+from roost.nova.notifications.selection_notifier import Selection, SelectionNotifier
+from roost.nova.notifications.spec_payload import SpecChanges
 from roost.nova.request_of_call import as_move, read_call, with_known_zone
 from roost.nova.rpc.rpc_call import Call
 from roost.nova.rpc.rpc_failure import Failure, build_failure, internal_error
@@ -46,6 +49,7 @@ class SchedulerService:
         serving: the deciding thread.
         on_hint: called after a message about a change of Nova's databases, with the changed part.
         shows_decision: whether a refusal ends with a pointer to its decision.
+        notifier: sends notifications about decisions; None: none are sent.
     """
 
     topic = "scheduler"
@@ -59,11 +63,13 @@ class SchedulerService:
         *,
         on_hint: Callable[[str], None],
         shows_decision: bool = False,
+        notifier: SelectionNotifier | None = None,
     ) -> None:
         self._roost = roost
         self._serving = serving
         self._on_hint = on_hint
         self._shows_decision = shows_decision
+        self._notifier = notifier
 
     @property
     def handlers(self) -> Mapping[str, Callable[[Call], None]]:
@@ -89,8 +95,14 @@ class SchedulerService:
         except BadRequest as error:
             call.fail(no_valid_host(str(error)))
             return
-        selecting = _Selecting(self._roost, self._serving, call, spec=spec, shows_decision=self._shows_decision)
-        selecting.submit()
+        _Selecting(
+            self._roost,
+            self._serving,
+            call,
+            spec=spec,
+            shows_decision=self._shows_decision,
+            notifier=self._notifier,
+        ).submit()
 
     def _note_hint(self, part: str, call: Call) -> None:
         self._on_hint(part)
@@ -101,12 +113,24 @@ class SchedulerService:
 class _Selecting:
     """One call on its way through the deciding thread, and the destination of the results of its tasks."""
 
-    def __init__(self, roost: Roost, serving: Serving, call: Call, *, spec: SpecRequest, shows_decision: bool) -> None:
+    def __init__(
+        self,
+        roost: Roost,
+        serving: Serving,
+        call: Call,
+        *,
+        spec: SpecRequest,
+        shows_decision: bool,
+        notifier: SelectionNotifier | None,
+    ) -> None:
         self._roost = roost
         self._serving = serving
         self._call = call
         self._spec = spec
         self._shows_decision = shows_decision
+        self._notifier = notifier
+        self._started_s = 0.0 if notifier is None else notifier.now_s()
+        self._selection: Selection | None = None  # for notifications; None: none is due
         self._is_move = False  # whether the instance has allocations, although it is unknown here
 
     def submit(self) -> None:
@@ -124,10 +148,13 @@ class _Selecting:
         """Send the answer, or go on once the server group is in the columns."""
         if result is _PREPARED:
             self.submit()
-        elif isinstance(result, Failure):
+            return
+        if isinstance(result, Failure):
             self._call.fail(result)
         else:
             self._call.answer(result)
+        if self._notifier is not None and self._selection is not None:
+            self._notifier.notify(self._call, self._selection, started_s=self._started_s)
 
     def set_exception(self, exception: BaseException, /) -> None:
         """Send an error; it becomes the fault of the instances.
@@ -174,6 +201,7 @@ class _Selecting:
     def _check_rebuild(self, state: State) -> object:
         """Return the host of an instance if its filters accept the new image."""
         request, settings = self._spec.request, self._roost.settings
+        self._note_selection(state, is_granted=False)
         row = _row_of_rebuild(state, request)
         if row is None:
             return no_valid_host(TOO_FEW)
@@ -182,6 +210,7 @@ class _Selecting:
         )
         if reason:
             return no_valid_host(TOO_FEW)
+        self._note_selection(state, is_granted=True, hosts=(state.hosts.names[row],))
         zone = settings.default.default_availability_zone
         return self._in_form([[build_host(state, row, default_zone=zone)]])
 
@@ -192,10 +221,22 @@ class _Selecting:
         assert result is not None, "a request has a decision"
         if not result.is_granted:
             reason = refusal_reason(result)
+            if reason == TOO_FEW:  # Otherwise Nova refuses the request before it chooses hosts.
+                self._note_selection(state, is_granted=False)
             return no_valid_host(f"{reason} (roost why {result.uuid})" if self._shows_decision else reason)
+        self._note_selection(state, is_granted=True, hosts=tuple(pick.host for pick in result.picks))
         zone = self._roost.settings.default.default_availability_zone
         has_alternates = bool(self._call.args.get("return_alternates")) and bool(self._call.args.get("return_objects"))
         return self._in_form(build_selections(result, state, default_zone=zone, has_alternates=has_alternates))
+
+    def _note_selection(self, state: State, *, is_granted: bool, hosts: tuple[str, ...] = ()) -> None:
+        if self._notifier is None:
+            return
+        changes = SpecChanges()
+        if not self._spec.is_rebuild:  # Nova changes nothing in its request.
+            request = with_known_zone(self._spec.request, state)
+            changes = self._notifier.find_changes(request, state, self._roost.settings)
+        self._selection = Selection(is_granted=is_granted, changes=changes, hosts=hosts)
 
     def _in_form(self, selections: list[list[dict[str, Any]]]) -> object:
         return selections if self._call.args.get("return_objects") else as_dicts(selections)

@@ -91,6 +91,8 @@ NOVA_DATABASES: Mapping[str, LogEvent] = {
         hosts_not_discovered="New hosts of a cell of Nova could not be mapped.",
         nova_databases_fail="Nova's API database cannot be read; hosts and instances stay as they were.",
         nova_host_refused="A host of Nova cannot be stored, for the reason in this line; it stays as it was.",
+        nova_notifications_dropped="Notifications were dropped; at most one line a minute, with their number.",
+        nova_notifications_ignored="Roost does not send the notifications of a driver or broker in nova.conf.",
         nova_write_failed="A host mapping or the service record cannot be written to Nova's databases.",
         nova_aggregate_refused="An aggregate of Nova cannot be stored, for the reason in this line.",
     ),

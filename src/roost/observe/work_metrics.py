@@ -126,7 +126,15 @@ NOVA_CONNECTED = declare_gauge(
     "1 if a connection to the message queue is open, otherwise 0.",
     area="nova",
     mode="livemin",
-    labels=(Label("connection", "`receiver`, `sender`"),),
+    labels=(Label("connection", "`receiver`, `sender`, `notifier`"),),
+)
+NOVA_NOTIFICATIONS = declare_counter(
+    "roost_nova_notifications_total",
+    "Notifications by outcome.",
+    area="nova",
+    labels=(
+        Label("outcome", "`sent`: the broker has confirmed it; `dropped`: too many wait, or the broker refused it"),
+    ),
 )
 NOVA_SHADOW = declare_counter(
     "roost_nova_shadow_total",

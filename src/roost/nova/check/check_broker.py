@@ -15,11 +15,12 @@ from roost.nova.rpc.broker_queues import Queue, plan_queues
 _TOPIC = "scheduler"
 
 
-def check_broker(options: BrokerOptions, *, timeout_s: float) -> list[Finding]:
+def check_broker(options: BrokerOptions, *, timeout_s: float, serves: bool = True) -> list[Finding]:
     """Log in at each broker; look at the exchange and the queue on the first that works.
 
     Args:
         timeout_s: limit of each step.
+        serves: whether calls come from these brokers; otherwise only the logins are checked.
     """
     problems: list[tuple[str, str, str]] = []  # address, found, advice
     found: list[Finding] = []
@@ -34,13 +35,13 @@ def check_broker(options: BrokerOptions, *, timeout_s: float) -> list[Finding]:
             connection = link.open()
             found.append(_finding("ok", _describe_login(options, broker.address)))
             if objects is None:
-                objects = list(_check_objects(connection, options))
+                objects = list(_check_objects(connection, options)) if serves else []
         except Exception as error:  # noqa: BLE001  # The library has no error of its own for bytes that are not AMQP.
             problems.append((broker.address, *_explain(error, options)))
         finally:
             link.end()
     # One broker of several is enough to serve.
-    level: Level = "error" if objects is None else "warning"
+    level: Level = "error" if objects is None and serves else "warning"
     refused = [_finding(level, f"{address}: {problem}", advice) for address, problem, advice in problems]
     return [*found, *refused, *(objects or ())]
 

@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 
 from roost.compat.ini import Ini
-from roost.errors import BadFile
+from roost.errors import BadFile, BadSettings
 from roost.model.settings.nova_settings import Nova
 from roost.nova.check.check_finding import Finding
+from roost.nova.notifications.notification_options import find_foreign
 
 _TRUE = frozenset({"true", "1", "on", "yes"})
-# Drivers of notifications that send nothing to other services.
-_SILENT_DRIVERS = frozenset({"", "noop", "log", "test"})
-_NOTIFICATIONS = (("oslo_messaging_notifications", "driver"), ("DEFAULT", "notification_driver"))
 
 
 def check_differences(ini: Ini, settings: Nova) -> Iterator[Finding]:
@@ -22,10 +20,16 @@ def check_differences(ini: Ini, settings: Nova) -> Iterator[Finding]:
     if _value(ini, "scheduler", "query_placement_for_routed_network_aggregates").lower() in _TRUE:
         found = "nova-scheduler reads the segments of routed networks from Neutron, Roost does not"
         yield _warning(found, "keep nova-scheduler if servers use routed networks")
-    drivers = {driver.strip() for place in _NOTIFICATIONS for driver in _values(ini, *place)} - _SILENT_DRIVERS
-    if drivers:
-        found = f"nova-scheduler sends notifications ({', '.join(sorted(drivers))}), Roost does not"
+    for means in _foreign(ini):
+        found = f"nova-scheduler sends notifications with {means}, Roost does not"
         yield _warning(found, "check whether a service needs scheduler.select_destinations")
+
+
+def _foreign(ini: Ini) -> list[str]:
+    try:
+        return find_foreign(ini)
+    except BadSettings:
+        return []  # The settings report it.
 
 
 def _warning(found: str, advice: str) -> Finding:

@@ -27,6 +27,7 @@ from roost.nova.check.check_rights import check_rights
 from roost.nova.check.placement_picture import PlacementPicture
 from roost.nova.database.database_options import DatabaseOptions, read_database_options
 from roost.nova.database.nova_fleet import FleetChanges
+from roost.nova.notifications.notification_options import read_notification_options
 from roost.nova.rpc.broker_options import read_broker_options
 from roost.ports import Clock
 
@@ -61,11 +62,15 @@ class DeploymentCheck:
         found: list[Finding] = list(check_differences(ini, self._settings))
         broker = _attempt(lambda: read_broker_options(ini), found)
         databases = _attempt(lambda: read_database_options(ini), found)
+        notifications = _attempt(lambda: read_notification_options(ini), found)
+        timeout_s = self._settings.read_timeout_s
         if broker is not None:
-            found += check_broker(broker, timeout_s=self._settings.read_timeout_s)
+            found += check_broker(broker, timeout_s=timeout_s)
+        if notifications is not None and broker is not None and notifications.broker.brokers != broker.brokers:
+            found += check_broker(notifications.broker, timeout_s=timeout_s, serves=False)
         fleet = None
         if databases is not None:
-            fleet = self._check_databases(replace(databases, timeout_s=self._settings.read_timeout_s), found)
+            fleet = self._check_databases(replace(databases, timeout_s=timeout_s), found)
         if read_placement is None:
             found.append(placement_finding("warning", "not checked: the settings have errors", "correct these first"))
         else:
@@ -94,7 +99,9 @@ def _attempt(read: Callable[[], T], found: list[Finding]) -> T | None:
     try:
         return read()
     except (BadSettings, BadFile) as error:
-        found.append(Finding(level="error", part="settings", found=str(error), advice="correct nova.conf"))
+        finding = Finding(level="error", part="settings", found=str(error), advice="correct nova.conf")
+        if finding not in found:
+            found.append(finding)
         return None
 
 

@@ -66,3 +66,8 @@ def read_list(value: Any, name: str, item: str, *, major: int = 1) -> Iterator[M
 def build_object(name: str, version: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Return an object in the form of messages, with all its fields marked as changed."""
     return {_NAME: name, _NAMESPACE: "nova", _VERSION: version, _DATA: dict(data), _CHANGES: list(data)}
+
+
+def build_payload(name: str, version: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object in the form of notifications, without marks of changes."""
+    return {_NAME: name, _NAMESPACE: "nova", _VERSION: version, _DATA: dict(data)}

@@ -13,7 +13,7 @@ from roost.errors import BadFile, BadSettings, quote_value
 T = TypeVar("T")
 RABBIT = "oslo_messaging_rabbit"
 _PORT = 5672
-_SCHEMES = ("rabbit", "kombu", "kombu+rabbit", "rabbit+ssl")
+SCHEMES = ("rabbit", "kombu", "kombu+rabbit", "rabbit+ssl")
 _LOGIN_METHODS = ("AMQPLAIN", "PLAIN", "EXTERNAL")
 # Options whose effect Roost does not have, if they are true or not empty.
 _UNSUPPORTED = ("use_queue_manager", "rabbit_stream_fanout", "kombu_compression", "ssl_enforce_fips_mode")
@@ -98,13 +98,16 @@ class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
     missing_queue_s: int = 60
 
 
-def read_broker_options(ini: Ini) -> BrokerOptions:
+def read_broker_options(ini: Ini, *, url_section: str = "DEFAULT") -> BrokerOptions:
     """Read the options of a file.
+
+    Args:
+        url_section: section with the option ``transport_url``.
 
     Raises:
         BadSettings: an option is invalid, or needs a feature unknown to Roost.
     """
-    read = _Reader(ini)
+    read = _Reader(ini, url_section)
     for option in _UNSUPPORTED:
         if (text := read.text(option, "")) and _TRUTHS.get(text.lower(), True):
             problem = "is not supported; remove it, also from the callers of this service"
@@ -151,10 +154,10 @@ class _Reader:
     An option of RabbitMQ in the query of ``transport_url`` has precedence, as in ``rabbit://…/?ssl=true``.
     """
 
-    def __init__(self, ini: Ini) -> None:
-        self._ini = ini
+    def __init__(self, ini: Ini, url_section: str) -> None:
+        self._ini, self._url_section = ini, url_section
         self._query: dict[str, str] = {}
-        url = self.text("transport_url", "rabbit://", section="DEFAULT")
+        url = self.text("transport_url", "rabbit://", section=url_section)
         try:
             self._query = dict(parse_qsl(urlsplit(url).query))
         except ValueError:
@@ -191,18 +194,17 @@ class _Reader:
 
         Errors show no part of the URL: with a wrong separator, any part can be one of the password.
         """
-        url = self.text("transport_url", "rabbit://", section="DEFAULT")
+        url = self.text("transport_url", "rabbit://", section=self._url_section)
         scheme, separator, _ = url.partition("://")
-        if not separator or not scheme.isascii() or scheme.lower() not in _SCHEMES:
-            raise self.build_error(
-                "DEFAULT", "transport_url", "must begin with rabbit://, since Roost supports only RabbitMQ"
-            )
+        if not separator or not scheme.isascii() or scheme.lower() not in SCHEMES:
+            problem = "must begin with rabbit://, since Roost supports only RabbitMQ"
+            raise self.build_error(self._url_section, "transport_url", problem)
         try:
             parts = urlsplit(url)
             brokers = tuple(_read_broker(text.strip()) for text in parts.netloc.split(",") if text.strip())
         except ValueError:
             problem = "must be rabbit://USER:PASSWORD@HOST:PORT/VHOST; write special characters as %XX"
-            raise self.build_error("DEFAULT", "transport_url", problem) from None
+            raise self.build_error(self._url_section, "transport_url", problem) from None
         virtual_host = unquote(parts.path[1:]) or "/"
         return brokers or (Broker(host="localhost"),), virtual_host, scheme.lower() == "rabbit+ssl"
 
@@ -216,7 +218,7 @@ class _Reader:
         names = (option, *_OLD_NAMES.get(option, ()))
         found = [(section, name, self._read(section, name)) for name in names]
         if section == RABBIT:
-            found = [("DEFAULT", "transport_url", self._query.get(name)) for name in names] + found
+            found = [(self._url_section, "transport_url", self._query.get(name)) for name in names] + found
         for place, name, text in found:
             if text is None:
                 continue

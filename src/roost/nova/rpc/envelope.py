@@ -27,7 +27,13 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str | None = None
     global_request_id: str | None = None
     user_id: str | None = None
+    user_name: str | None = None
+    user_domain: str | None = None
     project_id: str | None = None
+    project_name: str | None = None
+    project_domain: str | None = None
+    domain: str | None = None
+    system_scope: str | None = None
     is_admin: bool = False
     roles: tuple[str, ...] = ()
 
@@ -39,6 +45,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         message_id, reply_queue: both None: the caller waits for no reply.
         timeout_s: the caller gives up after this time without a sign of life; None: it has another limit.
         unique_id: equal in repetitions of this message.
+        size: bytes of the body.
     """
 
     method: str
@@ -50,6 +57,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     reply_queue: str | None
     timeout_s: float | None
     unique_id: str | None
+    size: int = 0
 
     @property
     def needs_reply(self) -> bool:
@@ -79,7 +87,13 @@ class _Inner(msgspec.Struct, frozen=True):
     request_id: Any = msgspec.field(name="_context_request_id", default=None)
     global_request_id: Any = msgspec.field(name="_context_global_request_id", default=None)
     user_id: Any = msgspec.field(name="_context_user_id", default=None)
+    user_name: Any = msgspec.field(name="_context_user_name", default=None)
+    user_domain: Any = msgspec.field(name="_context_user_domain", default=None)
     project_id: Any = msgspec.field(name="_context_project_id", default=None)
+    project_name: Any = msgspec.field(name="_context_project_name", default=None)
+    project_domain: Any = msgspec.field(name="_context_project_domain", default=None)
+    domain: Any = msgspec.field(name="_context_domain", default=None)
+    system_scope: Any = msgspec.field(name="_context_system_scope", default=None)
     is_admin: Any = msgspec.field(name="_context_is_admin", default=None)
     roles: Any = msgspec.field(name="_context_roles", default=None)
 
@@ -105,7 +119,7 @@ def decode(body: bytes, *, bytes_max: int = BODY_BYTES_MAX) -> Message:
         raise MalformedMessage(f"it is no JSON of a call: {_reason(error)}") from None
     except RecursionError:
         raise MalformedMessage("its JSON is nested too deeply") from None
-    return _message(inner)
+    return _message(inner, size=len(body))
 
 
 def _reason(error: Exception) -> str:
@@ -113,7 +127,7 @@ def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, msgspec.ValidationError) else "invalid JSON"
 
 
-def _message(inner: _Inner) -> Message:
+def _message(inner: _Inner, *, size: int) -> Message:
     names = (inner.method, inner.version, inner.namespace, inner.message_id, inner.reply_queue, inner.unique_id)
     if any(len(name or "") > _NAME_MAX for name in names) or not inner.method:
         raise MalformedMessage("a name in it is empty or too long")
@@ -128,18 +142,29 @@ def _message(inner: _Inner) -> Message:
         version=inner.version or "1.0",
         namespace=inner.namespace,
         args=inner.args,
-        context=CallContext(
-            request_id=_text(inner.request_id),
-            global_request_id=_text(inner.global_request_id),
-            user_id=_text(inner.user_id),
-            project_id=_text(inner.project_id),
-            is_admin=inner.is_admin is True,
-            roles=tuple(role for role in inner.roles if isinstance(role, str)) if isinstance(inner.roles, list) else (),
-        ),
+        context=_context(inner),
         message_id=inner.message_id or None,
         reply_queue=inner.reply_queue or None,
         timeout_s=timeout_s,
         unique_id=inner.unique_id or None,
+        size=size,
+    )
+
+
+def _context(inner: _Inner) -> CallContext:
+    return CallContext(
+        request_id=_text(inner.request_id),
+        global_request_id=_text(inner.global_request_id),
+        user_id=_text(inner.user_id),
+        user_name=_text(inner.user_name),
+        user_domain=_text(inner.user_domain),
+        project_id=_text(inner.project_id),
+        project_name=_text(inner.project_name),
+        project_domain=_text(inner.project_domain),
+        domain=_text(inner.domain),
+        system_scope=_text(inner.system_scope),
+        is_admin=inner.is_admin is True,
+        roles=tuple(role for role in inner.roles if isinstance(role, str)) if isinstance(inner.roles, list) else (),
     )
 
 
@@ -178,5 +203,14 @@ def _encode_reply(message_id: str, *, result: Any = None, failure: str | None = 
         "_msg_id": message_id,
         "_unique_id": uuid.uuid4().hex,
     }
+    return enclose(inner)
+
+
+def enclose(inner: dict[str, Any]) -> bytes:
+    """Return the body of a message in the envelope of version 2.0.
+
+    Raises:
+        TypeError, ValueError: the message has no form in JSON.
+    """
     text = msgspec.json.encode(inner).decode()
     return msgspec.json.encode({"oslo.version": "2.0", "oslo.message": text})

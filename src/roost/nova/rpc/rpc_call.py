@@ -49,6 +49,11 @@ class Call:
         return self._message.context
 
     @property
+    def size(self) -> int:
+        """The bytes of its message."""
+        return self._message.size
+
+    @property
     def timeout_s(self) -> float | None:
         """Seconds without a sign of life until the caller gives up; the server sends such signs itself."""
         return self._message.timeout_s

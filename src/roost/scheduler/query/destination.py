@@ -31,24 +31,32 @@ def add_target(draft: Draft, request: Request, state: State, *, settings: Schedu
     """
     if _UNLIMITED.isdisjoint(request.hints):
         draft.limit = settings.max_placement_results
-    hosts, nodes = _target_names(request)
-    if not hosts and not nodes:
+    alive_rows = find_target_rows(request, state)
+    if alive_rows is None:
         return ""
-    table = state.hosts
-    rows = table.find_rows(hosts).tolist() if hosts else range(len(table))
-    alive_rows = [row for row in rows if table.alive.view[row] and (not nodes or table.nodes[row] in nodes)]
     if not alive_rows:
+        hosts, nodes = _target_names(request)
         host, node = (names[0] if names else None for names in (hosts, nodes))
         return f"No such host - host: {host} node: {node}"
     if len(alive_rows) == 1 and any(draft.main.resources.values()):
-        draft.main.require_tree(state.providers.uuids[table.provider_row.view[alive_rows[0]]])
+        draft.main.require_tree(state.providers.uuids[state.hosts.provider_row.view[alive_rows[0]]])
     else:
         draft.limit = None  # The query finds other hosts too; a limit could cut off the named ones.
     return ""
 
 
+def find_target_rows(request: Request, state: State) -> list[int] | None:
+    """Return the rows of the live hosts of a request; None: it names no host."""
+    hosts, nodes = _target_names(request)
+    if not hosts and not nodes:
+        return None
+    table = state.hosts
+    rows = table.find_rows(hosts).tolist() if hosts else range(len(table))
+    return [row for row in rows if table.alive.view[row] and (not nodes or table.nodes[row] in nodes)]
+
+
 def _target_names(request: Request) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of services and nodes that a request is restricted to; a destination overrides forced hosts."""
+    """Return the services and nodes of a restricted request; a destination overrides forced hosts."""
     destination = request.destination
     if destination is None or not (destination.host or destination.node):
         return request.force_hosts, request.force_nodes

@@ -34,9 +34,10 @@ def test_routed_networks(lines):
 
 
 @pytest.mark.parametrize("section", ["[oslo_messaging_notifications]\ndriver", "[DEFAULT]\nnotification_driver"])
-def test_notifications(lines, section):
-    found = lines(f"{section} = messagingv2\n")
-    assert found == [("warning", "nova-scheduler sends notifications (messagingv2), Roost does not")]
+def test_notifications_that_roost_cannot_send(lines, section):
+    found = lines(f"{section} = messagingv2\ndriver = log\nnotification_driver = log\n")
+    assert found == [("warning", "nova-scheduler sends notifications with driver log, Roost does not")]
+    assert lines(f"{section} = messagingv2\n") == []
 
 
 def test_password_with_a_dollar_is_no_finding_here(lines):
