@@ -3,6 +3,7 @@ import json
 import msgspec
 import pytest
 
+from roost.errors import Unavailable
 from roost.model.fleet import Fleet
 from roost.model.host import Aggregate, HostFacts
 from roost.model.names import uuid_bytes
@@ -175,3 +176,27 @@ def test_record_of_a_decision_names_the_client():
         nova.select(ME)
         (decision,) = nova.serving.run(lambda _: nova.product.decisions(1))
         assert (decision.project_id, decision.user_id) == ("a-project", "a-user")
+
+
+def test_failure_between_group_and_decision_leaves_only_facts_of_nova(monkeypatch):
+    group = instance_group(uuid_named("group"), "anti-affinity", ME, OTHER)
+    with conductor(cell_hosts(2)) as nova:
+        nova.select(ME)
+        submit, tasks = nova.serving.submit, []
+
+        def submit_only_the_first(task, outcome):
+            tasks.append(task)
+            if len(tasks) > 1:
+                raise Unavailable("the queue is full")
+            submit(task, outcome)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(nova.serving, "submit", submit_only_the_first)
+            assert "the queue is full" in reason_of(nova.refuse(OTHER, instance_group=group))
+        assert len(tasks) == 2
+        state = nova.serving.state
+        (known,) = state.groups_by_uuid.values()
+        assert {state.hosts.names[row]: count for row, count in known.members.items()} == {"h0": 1}
+        assert nova.vcpus() == {"h0": 1, "h1": 0}
+        assert hosts_of(nova.select(OTHER, instance_group=group, alternates=False)) == [["h1"]]
+        assert reason_of(nova.refuse(THIRD, instance_group=group)) == "There are not enough hosts available."
