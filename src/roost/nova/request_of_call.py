@@ -10,7 +10,7 @@ from roost.model.names import uuid_bytes
 from roost.model.request import Move, Request
 from roost.nova.messages.request_spec import SpecRequest, read_request_spec
 from roost.nova.rpc.rpc_call import Call
-from roost.scheduler.rule_support.scopes import aggregates_by_zone
+from roost.scheduler.rule_support.scopes import has_zone
 
 # Instances in one message; more are refused. Nova's default for one request is 10, and its maximum is a quota.
 _INSTANCES_MAX = 10_000
@@ -31,7 +31,7 @@ def with_known_zone(request: Request, state: State) -> Request:
     For other clients of Roost, the default zone consists of the hosts without another zone.
     """
     zone = request.availability_zone
-    if zone is None or zone in aggregates_by_zone(state):
+    if zone is None or has_zone(state, zone):
         return request
     return msgspec.structs.replace(request, availability_zone=None)
 

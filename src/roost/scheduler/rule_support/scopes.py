@@ -25,6 +25,12 @@ def split_names(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+def has_zone(state: State, zone: str) -> bool:
+    """Return whether an aggregate defines a zone; for each request, so most aggregates cost one search in a text."""
+    texts = (metadata[ZONE] for metadata in state.metadata.values() if ZONE in metadata)
+    return any(zone in text and zone in split_names(text) for text in texts)
+
+
 def aggregates_by_zone(state: State) -> dict[str, set[int]]:
     """Return the aggregates of each zone, by their numbers in ``state.aggregates``."""
     by_zone: dict[str, set[int]] = {}
