@@ -3,10 +3,10 @@
 In this case, the columns have an instance only with its host, for filters, weighers and server groups. Nova's databases
 decide where it is. A place from a decision holds until Nova has had time to store it.
 
-Each function is part of a task of the deciding thread.
+Each function is part of a task of the deciding thread; its caller limits the number of instances.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from roost.engine.columns.state import Holder, State
 from roost.model.names import uuid_bytes, uuid_text
@@ -51,24 +51,29 @@ def plan_departures(state: State, uuids: Iterable[str], *, before_s: float) -> t
     return (release_of(state, holders),) if holders else ()
 
 
-def find_differences(
-    state: State, instances: Mapping[str, NovaInstance], *, before_s: float
-) -> tuple[Collection[NovaInstance], Collection[str]]:
-    """Return the instances whose host in the columns differs from Nova, and the uuids of those that Nova lacks.
+def find_moved(state: State, instances: Iterable[NovaInstance], *, before_s: float) -> list[NovaInstance]:
+    """Return the instances whose host in the columns differs from Nova.
 
     Args:
         state: the columns.
-        instances: all instances of Nova, by uuid.
+        instances: some instances of Nova.
         before_s: seconds since the epoch; places of later decisions stay.
     """
-    moved = [each for each in instances.values() if _differs(state, each, before_s=before_s)]
-    surplus = [
-        uuid
-        for holder in state.holders.values()
-        if holder.instance is not None and holder.touched_s <= before_s
-        if (uuid := uuid_text(holder.uuid)) not in instances
-    ]
-    return moved, surplus
+    return [each for each in instances if _differs(state, each, before_s=before_s)]
+
+
+def find_surplus(state: State, numbers: Iterable[bytes], instances: Container[str], *, before_s: float) -> list[str]:
+    """Return the uuids of instances in the columns that Nova lacks.
+
+    Args:
+        state: the columns.
+        numbers: some consumers, by the bytes of their uuids; they may be gone.
+        instances: the uuids of all instances of Nova.
+        before_s: as of ``find_moved``.
+    """
+    holders = (state.holders.get(number) for number in numbers)
+    placed = (each for each in holders if each and each.instance is not None and each.touched_s <= before_s)
+    return [uuid for holder in placed if (uuid := uuid_text(holder.uuid)) not in instances]
 
 
 def _differs(state: State, instance: NovaInstance, *, before_s: float) -> bool:

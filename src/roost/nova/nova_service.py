@@ -10,11 +10,12 @@ The queue is served only once the databases were read: until then no host is kno
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from threading import Event, Thread
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -26,7 +27,7 @@ from roost.nova.database.database_options import read_database_options
 from roost.nova.database.fleet_reader import FleetReader
 from roost.nova.database.nova_fleet import NovaInstance
 from roost.nova.fleet_sync import BATCH, find_unplaced, plan_instances, write_aggregates, write_hosts
-from roost.nova.instance_sync import find_differences, plan_departures, plan_remote_places
+from roost.nova.instance_sync import find_moved, find_surplus, plan_departures, plan_remote_places
 from roost.nova.notifications.notification_options import find_foreign, read_notification_options
 from roost.nova.notifications.selection_notifier import SelectionNotifier
 from roost.nova.nova_chores import NovaChores
@@ -42,6 +43,7 @@ from roost.placement.write_plan import Plan
 from roost.ports import Clock
 from roost.product import Roost
 
+T = TypeVar("T")
 # Seconds for calls in progress at the end.
 _STOP_S = 10.0
 # Pause after the databases did not answer.
@@ -49,6 +51,8 @@ _PAUSE_S = 5.0
 # With a remote Placement: time between two comparisons of all instances, and the time that Nova has to store the host
 # of a decision. A build can wait for others on its host.
 _COMPARE_EVERY_S, _CONFIRM_S = 60.0, 600.0
+# Instances to compare in one task: a few milliseconds.
+_COMPARE_MAX = 1000
 
 
 class NovaFollower:
@@ -139,12 +143,13 @@ class NovaFollower:
         if not picture.is_complete or 0 <= now_s - self._compared_at_s < _COMPARE_EVERY_S:
             return
         self._compared_at_s = now_s
-        instances, before_s = picture.instances, now_s - _CONFIRM_S
-        moved, surplus = self._serving.run(
-            lambda current: find_differences(current.state, instances, before_s=before_s)
-        )
-        picture.due_instances.update({instance.uuid: instance for instance in moved})
-        picture.due_departures.update(dict.fromkeys(surplus))
+        instances, before_s, run = picture.instances, now_s - _CONFIRM_S, self._serving.run
+        for part in _split(instances.values()):
+            moved = run(partial(_find_moved, instances=part, before_s=before_s))
+            picture.due_instances.update({instance.uuid: instance for instance in moved})
+        for numbers in _split(run(lambda current: list(current.state.holders))):
+            surplus = run(partial(_find_surplus, numbers=numbers, known=instances, before_s=before_s))
+            picture.due_departures.update(dict.fromkeys(surplus))
 
     def _write_places(self, *, before_s: float) -> None:
         """Write the places of instances, and with a remote Placement also their departures."""
@@ -192,6 +197,21 @@ class NovaFollower:
         elif self._is_failing and not problem:
             log.event("nova_databases_are_well")
         self._is_failing = bool(problem)
+
+
+def _split(items: Iterable[T]) -> Iterator[list[T]]:
+    """Yield parts for one task each, so decisions run between them."""
+    rest = iter(items)
+    while part := list(islice(rest, _COMPARE_MAX)):
+        yield part
+
+
+def _find_moved(current: Current, *, instances: Sequence[NovaInstance], before_s: float) -> list[NovaInstance]:
+    return find_moved(current.state, instances, before_s=before_s)
+
+
+def _find_surplus(current: Current, *, numbers: Sequence[bytes], known: Container[str], before_s: float) -> list[str]:
+    return find_surplus(current.state, numbers, known, before_s=before_s)
 
 
 def _find_unplaced(instances: Sequence[NovaInstance]) -> Task[list[NovaInstance]]:

@@ -43,9 +43,13 @@ class Columns:
     def differences(self, *instances, before_s=2e9):
         """Return the uuids of instances on another host than in Nova, and of those that Nova lacks."""
         known = {instance.uuid: instance for instance in instances}
-        moved, surplus = self._serving.run(
-            lambda current: instance_sync.find_differences(current.state, known, before_s=before_s)
-        )
+
+        def find(current):
+            moved = instance_sync.find_moved(current.state, instances, before_s=before_s)
+            numbers = [*current.state.holders, bytes(16)]
+            return moved, instance_sync.find_surplus(current.state, numbers, known, before_s=before_s)
+
+        moved, surplus = self._serving.run(find)
         return {each.uuid for each in moved}, set(surplus)
 
     def host_of(self, uuid):

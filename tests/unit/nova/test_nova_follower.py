@@ -8,6 +8,7 @@ from roost.app.up import open_product
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.settings.roost_settings import Settings
 from roost.model.writes import Claim, ConsumerRow
+from roost.nova import nova_service
 from roost.nova.database.nova_fleet import FleetChanges, NovaInstance
 from roost.nova.nova_service import NovaFollower
 from roost.placement.write_plan import Plan
@@ -117,3 +118,21 @@ def test_place_of_a_decision_stays_if_nova_still_has_the_old_host_and_allocation
         serving.run(lambda _: product.decide(request(instance_uuids=(ME,))) and None)
         instance = msgspec.structs.replace(nova.instance(ME), host="another")
         assert nova.follow(unchanged=(instance,)) == {ME}
+
+
+def test_decisions_run_between_parts_of_a_comparison(monkeypatch):
+    monkeypatch.setattr(nova_service, "_COMPARE_MAX", 3)
+    uuids = [uuid_named(str(number)) for number in range(8)]
+    with follower(is_remote=True) as (nova, _, serving):
+        assert nova.follow(instances=tuple(map(nova.instance, uuids))) == set(uuids)
+        sizes, find = [], nova_service.find_surplus
+
+        def find_and_count(state, numbers, known, *, before_s):
+            sizes.append(len(numbers))
+            return find(state, numbers, known, before_s=before_s)
+
+        monkeypatch.setattr(nova_service, "find_surplus", find_and_count)
+        nova.later_s = 700.0
+        assert nova.follow() == set(uuids)
+        assert sizes == [3, 3, 2]
+        assert serving.run(lambda current: len(current.state.holders)) == 8
