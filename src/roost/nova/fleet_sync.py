@@ -56,6 +56,8 @@ def write_hosts(current: Current, picture: NovaPicture) -> bool:
             Fleet(current).register_hosts([spec])
         except RoostError as error:
             log.event("nova_host_refused", host=spec.host, problem=str(error))
+    if new:
+        picture.retry_soon()
     return len(uuids) == BATCH
 
 

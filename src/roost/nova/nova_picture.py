@@ -7,13 +7,27 @@ import msgspec
 from roost.engine.columns.host_columns import Hosts
 from roost.model.host import Aggregate, HostFacts, HostSpec
 from roost.nova.database.nova_fleet import ComputeNode, FleetChanges, NovaAggregate, NovaInstance
+from roost.observe import log
 
 # A host that must not be chosen counts as disabled, for one of these reasons.
 _UNMAPPED = "not mapped to a cell: run nova-manage cell_v2 discover_hosts"
 _NOT_READY = "its compute service has not reported yet"
 _GONE = "deleted in Nova"
-# Seconds between two attempts to place instances that were read before their host or their allocations.
-_RETRY_S = 10.0
+# Seconds until the next attempt to place an instance without a host or allocations: the first pause, which doubles with
+# each attempt, and the longest.
+_RETRY_S, _RETRY_S_MAX = 10.0, 600.0
+
+
+class _Wait(msgspec.Struct, frozen=True):
+    """An instance without a host or without allocations in the columns."""
+
+    instance: NovaInstance
+    due_s: float  # of the next attempt
+    pause_s: float  # before it
+
+    def is_due(self, now_s: float) -> bool:
+        """Return whether to try again; a clock that was set back does not delay it."""
+        return not 0 < self.due_s - now_s <= self.pause_s
 
 
 class NovaPicture:
@@ -35,7 +49,8 @@ class NovaPicture:
         self.due_aggregates: dict[str, Aggregate] = {}  # by uuid
         self.due_instances: dict[str, NovaInstance] = {}  # by uuid
         self._aggregates: set[str] = set()
-        self._waiting: dict[str, NovaInstance] = {}  # by uuid, without a host or allocations in the columns
+        self._waiting: dict[str, _Wait] = {}  # by uuid
+        self._has_reported = False  # whether the log says that instances wait
         self._retried_at_s = 0.0
 
     def add(self, changes: FleetChanges, *, now_s: float) -> None:
@@ -58,8 +73,8 @@ class NovaPicture:
             self._note_aggregates(changes.aggregates)
         if abs(now_s - self._retried_at_s) >= _RETRY_S:
             self._retried_at_s = now_s
-            self.due_instances.update(self._waiting)
-            self._waiting.clear()
+            due = {uuid: wait.instance for uuid, wait in self._waiting.items() if wait.is_due(now_s)}
+            self.due_instances.update(due)
         for instance in changes.instances:
             self._waiting.pop(instance.uuid, None)
             self.due_instances[instance.uuid] = instance
@@ -71,15 +86,45 @@ class NovaPicture:
         if not self._keeps_instances:  # A remote Placement: ``find_differences`` compares them.
             for instance in changes.unchanged:
                 self.due_instances.setdefault(instance.uuid, instance)
+        self._note_end_of_waits()
         self.is_complete = not changes.silent_cells
         if self._keeps_instances:
             self.instances |= {instance.uuid: instance for instance in changes.instances}
             for uuid in changes.gone_instances:
                 self.instances.pop(uuid, None)
 
-    def wait_for_hosts(self, instances: Iterable[NovaInstance]) -> None:
-        """Let instances be due again later: their host or their allocations are not in the columns yet."""
-        self._waiting.update({each.uuid: each for each in instances})
+    def note_attempt(
+        self, instances: Iterable[NovaInstance], unplaced: Iterable[NovaInstance], *, now_s: float
+    ) -> None:
+        """Note an attempt to place instances; those without a place are due again later, less and less often.
+
+        Args:
+            instances: all instances of the attempt.
+            unplaced: those whose host or whose allocations are not in the columns yet.
+            now_s: the present time, seconds since the epoch.
+        """
+        waits = {}
+        for each in unplaced:
+            before = self._waiting.get(each.uuid)
+            pause_s = _RETRY_S if before is None else min(2 * before.pause_s, _RETRY_S_MAX)
+            waits[each.uuid] = _Wait(each, now_s + pause_s, pause_s)
+        for each in instances:
+            self._waiting.pop(each.uuid, None)
+        self._waiting.update(waits)
+        repeated = [uuid for uuid, wait in waits.items() if wait.pause_s > _RETRY_S]
+        if repeated and not self._has_reported:
+            self._has_reported = True
+            log.event("nova_instances_wait", count=len(self._waiting), instance=repeated[0])
+        self._note_end_of_waits()
+
+    def retry_soon(self) -> None:
+        """Let all waiting instances be due at the next time of attempts: there is a new host."""
+        self._waiting = {uuid: _Wait(wait.instance, 0.0, _RETRY_S) for uuid, wait in self._waiting.items()}
+
+    def _note_end_of_waits(self) -> None:
+        if self._has_reported and not self._waiting:
+            self._has_reported = False
+            log.event("nova_instances_are_placed")
 
     def host_of(self, uuid: str) -> HostSpec | None:
         """Return a node as a host; None: it is unknown, or must not be registered."""

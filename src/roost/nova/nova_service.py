@@ -160,7 +160,7 @@ class NovaFollower:
             run(_write(partial(plan, instances=instances)))
             if not self._is_remote:  # With a remote one, ``_compare_instances`` finds them.
                 unplaced = run(_find_unplaced(instances))
-                picture.wait_for_hosts(unplaced)
+                picture.note_attempt(instances, unplaced, now_s=self._now_s())
             for instance in instances:
                 picture.due_instances.pop(instance.uuid, None)
         while picture.due_departures:

@@ -82,6 +82,7 @@ NOVA_DATABASES: Mapping[str, LogEvent] = {
         host_mapped="A new host of Nova was mapped to its cell.",
         nova_shadow="One request in shadow mode: the choices of nova-scheduler and of Roost, `verdict`, `reason`.",
         nova_shadow_ends="The end of shadow mode: the number of requests by verdict.",
+        nova_instances_are_placed="No instance of Nova waits for its host or its allocations any more.",
         nova_databases_are_well="Nova's API database answers again.",
     ),
     **_events(
@@ -91,6 +92,7 @@ NOVA_DATABASES: Mapping[str, LogEvent] = {
         hosts_not_discovered="New hosts of a cell of Nova could not be mapped.",
         nova_databases_fail="Nova's API database cannot be read; hosts and instances stay as they were.",
         nova_host_refused="A host of Nova cannot be stored, for the reason in this line; it stays as it was.",
+        nova_instances_wait="Instances of Nova have no host or no allocations in Roost; they are tried again.",
         nova_notifications_dropped="Notifications were dropped; at most one line a minute, with their number.",
         nova_notifications_ignored="Roost does not send the notifications of a driver or broker in nova.conf.",
         nova_write_failed="A host mapping or the service record cannot be written to Nova's databases.",

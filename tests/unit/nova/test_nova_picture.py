@@ -4,6 +4,7 @@ from roost.engine.columns.host_columns import Hosts
 from roost.model.host import Aggregate, HostFacts
 from roost.nova.database.nova_fleet import ComputeNode, FleetChanges, NovaAggregate, NovaInstance
 from roost.nova.nova_picture import NovaPicture
+from roost.observe import log
 
 NODE = ComputeNode(uuid="n1", host="a", node="a.domain", cell="c1", facts=HostFacts(), is_mapped=True, is_ready=True)
 
@@ -85,18 +86,64 @@ def test_deleted_instance_is_no_longer_due():
     assert picture.due_instances == {}
 
 
-def test_instance_without_its_host_is_due_again_later():
-    instance = NovaInstance(uuid="i", host="h", node="h", cell="c", project_id="p", user_id="u")
-    picture = NovaPicture()
-    picture.add(FleetChanges(instances=(instance,)), now_s=100.0)
-    picture.due_instances.clear()
-    picture.wait_for_hosts([instance])
-    picture.add(FleetChanges(), now_s=105.0)
-    assert picture.due_instances == {}
-    picture.add(FleetChanges(), now_s=111.0)
-    assert picture.due_instances == {"i": instance}
-    picture.due_instances.clear()
-    picture.wait_for_hosts([instance])
-    picture.add(FleetChanges(gone_instances=("i",)), now_s=112.0)
-    picture.add(FleetChanges(), now_s=200.0)
-    assert picture.due_instances == {}
+class Attempts:
+    """Attempts to place one instance, once a second."""
+
+    def __init__(self):
+        self.instance = NovaInstance(uuid="i", host="h", node="h", cell="c", project_id="p", user_id="u")
+        self.picture, self.now_s = NovaPicture(), 100.0
+        self.times = []
+
+    def work(self, until_s, *, is_placed=False, **changes):
+        """Read changes, then nothing until a time; return the times of the attempts."""
+        self.times.clear()
+        while self.now_s < until_s:
+            self.picture.add(FleetChanges(**changes), now_s=self.now_s)
+            changes = {}
+            if self.picture.due_instances:
+                tried = list(self.picture.due_instances.values())
+                self.picture.due_instances.clear()
+                self.picture.note_attempt(tried, [] if is_placed else tried, now_s=self.now_s)
+                self.times.append(self.now_s - 100.0)
+            self.now_s += 1.0
+        return list(self.times)
+
+
+def test_instance_without_its_host_is_tried_less_and_less_often():
+    attempts = Attempts()
+    assert attempts.work(2500.0, instances=(attempts.instance,)) == [0, 10, 30, 70, 150, 310, 630, 1230, 1830]
+
+
+def test_changed_instance_and_new_host_start_again():
+    attempts = Attempts()
+    attempts.work(500.0, instances=(attempts.instance,))
+    assert attempts.work(515.0, instances=(attempts.instance,)) == [400, 410]
+    attempts.work(1200.0)
+    attempts.picture.retry_soon()
+    assert attempts.work(1225.0) == [1100, 1120]
+
+
+def test_gone_instance_is_not_tried_again():
+    attempts = Attempts()
+    attempts.work(105.0, instances=(attempts.instance,))
+    assert attempts.work(1000.0, gone_instances=("i",)) == []
+
+
+def test_wait_and_its_end_are_one_line_each(monkeypatch):
+    lines = []
+    monkeypatch.setattr(log, "event", lambda name, **fields: lines.append((name, fields)))
+    attempts = Attempts()
+    attempts.work(105.0, instances=(attempts.instance,))
+    assert lines == []
+    attempts.work(1000.0)
+    assert lines == [("nova_instances_wait", {"count": 1, "instance": "i"})]
+    attempts.work(2000.0, is_placed=True)
+    attempts.work(3000.0, is_placed=True)
+    assert lines[1:] == [("nova_instances_are_placed", {})]
+
+
+def test_clock_that_was_set_back_does_not_delay_attempts():
+    attempts = Attempts()
+    attempts.work(1000.0, instances=(attempts.instance,))
+    attempts.now_s = 100.0
+    assert attempts.work(105.0) == [0]
