@@ -180,6 +180,21 @@ def test_wrong_password_of_the_broker(check, conf):
 
 
 @pytest.mark.usefixtures("imported")
+def test_brokers_of_notifications_are_checked_too(check, conf, transport_url):
+    section = "[oslo_messaging_notifications]\ndriver = messagingv2\ndriver = log\ntransport_url ="
+    before = conf.read_text()
+    conf.write_text(f"{before}{section} {transport_url.replace(PASSWORD, 'wrong')}\n")
+    code, found = check()
+    problems = [(each["part"], each["found"]) for each in found if each["level"] == "warning"]
+    assert ("settings", "nova-scheduler sends notifications with driver log, Roost does not") in problems
+    assert any(part == "broker" and text.endswith(": the login is refused") for part, text in problems)
+    assert code == 0
+    conf.write_text(f"{before}{section} {transport_url}\n")
+    _, found = check()
+    assert sum("login works" in each["found"] for each in found) == 1
+
+
+@pytest.mark.usefixtures("imported")
 def test_warnings_do_not_change_the_exit_code(check, nova):
     nova.kill_service(nova.cell_uuid, "cmp1")
     code, findings = check()

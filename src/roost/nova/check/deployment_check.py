@@ -66,7 +66,7 @@ class DeploymentCheck:
         timeout_s = self._settings.read_timeout_s
         if broker is not None:
             found += check_broker(broker, timeout_s=timeout_s)
-        if notifications is not None and broker is not None and notifications.broker.brokers != broker.brokers:
+        if notifications is not None and notifications.broker != broker:
             found += check_broker(notifications.broker, timeout_s=timeout_s, serves=False)
         fleet = None
         if databases is not None:
