@@ -10,7 +10,7 @@ from roost.simulator.stable_uuids import uuid_of
 from tests.support.conductors.builders import ScriptedBuilder, attempts_of, conductor
 from tests.support.conductors.work_rows import operation
 from tests.support.fleets.products import request, roost
-from tests.support.servers.remote_placements import RemoteClient, host, roost_api_over_remote
+from tests.support.servers.remote_placements import RemoteClient, host, roost_api_over_remote, stocked_placement
 from tests.support.servers.servers import serve
 
 pytestmark = pytest.mark.long
@@ -22,18 +22,7 @@ APART = ServerGroup(uuid=uuid_of("group", "apart"), name="apart", policy="anti-a
 @pytest.fixture(params=["ours", "reference"])
 def remote(request, tmp_path):
     """A remote Placement with host-0, host-1 and host-2, of 4 VCPU each."""
-    if request.param == "ours":
-        folder = tmp_path / "remote"
-        folder.mkdir()
-        with serve(folder=folder) as server:
-            placement = RemoteClient(server.address)
-            placement.stock(3)
-            yield placement
-    else:
-        server = request.getfixturevalue("reference_placement")
-        server.empty()
-        placement = RemoteClient(server.address)
-        placement.stock(3)
+    with stocked_placement(request, tmp_path) as placement:
         yield placement
 
 

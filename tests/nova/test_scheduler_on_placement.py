@@ -10,8 +10,7 @@ from roost.model.names import uuid_bytes
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.nova_conductors import conductor_over_remote, hosts_of, reason_of
 from tests.support.nova_messages import flavor, instance_group, nova_object
-from tests.support.servers.remote_placements import RemoteClient, host
-from tests.support.servers.servers import serve
+from tests.support.servers.remote_placements import host, stocked_placement
 
 pytestmark = pytest.mark.long
 
@@ -22,16 +21,7 @@ ONE = {"VCPU": 1, "MEMORY_MB": 64}
 @pytest.fixture(params=["ours", pytest.param("reference", marks=pytest.mark.differential)])
 def remote(request, tmp_path):
     """A Placement with host-0, host-1 and host-2, of 4 VCPU each; without other weights, host-2 is the best."""
-    if request.param == "ours":
-        with serve(folder=tmp_path) as server:
-            placement = RemoteClient(server.address)
-            placement.stock(3)
-            yield placement
-    else:
-        server = request.getfixturevalue("reference_placement")
-        server.empty()
-        placement = RemoteClient(server.address)
-        placement.stock(3)
+    with stocked_placement(request, tmp_path) as placement:
         yield placement
 
 

@@ -2,7 +2,7 @@
 
 import http.client
 import json
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from urllib.parse import urlsplit
 
 from roost.app.remote_placement import RemoteFollower
@@ -11,6 +11,7 @@ from roost.client.placement_http import Connection
 from roost.model.settings.roost_settings import Settings
 from roost.simulator.stable_uuids import uuid_of
 from tests.support.servers.in_process_api import RoostApi
+from tests.support.servers.servers import serve
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39", "content-type": "application/json"}
 
@@ -106,3 +107,24 @@ def roost_api_over_remote(
         serving.stop()
         for connection in connections:
             connection.close()
+
+
+@contextmanager
+def stocked_placement(request, folder):
+    """Yield a Placement with host-0, host-1 and host-2, of 4 VCPU each.
+
+    Args:
+        request: of a fixture whose parameter is ``ours`` or ``reference``.
+        folder: for the files of our own server.
+    """
+    with ExitStack() as stack:
+        if request.param == "ours":
+            own = folder / "remote"
+            own.mkdir()
+            server = stack.enter_context(serve(folder=own))
+        else:
+            server = request.getfixturevalue("reference_placement")
+            server.empty()
+        placement = RemoteClient(server.address)
+        placement.stock(3)
+        yield placement
