@@ -47,7 +47,14 @@ _NOVA_SECTIONS = (
 )
 _NOVA_OPTIONS = {
     ("DEFAULT", option)
-    for option in ("transport_url", "host", "service_down_time", "report_interval", "rpc_response_timeout")
+    for option in (
+        "control_exchange",
+        "transport_url",
+        "host",
+        "service_down_time",
+        "report_interval",
+        "rpc_response_timeout",
+    )
 }
 # Sections with a note for each option without effect; other sections have one note.
 _RELATED = ("filter_scheduler", "scheduler", "metrics", "pci", "workarounds", "compute")

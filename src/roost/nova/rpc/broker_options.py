@@ -69,6 +69,7 @@ class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         tls: None: connections are not encrypted.
         host: the name of this server, in the name of its queue.
+        control_exchange: the exchange of calls and of notifications.
         heartbeat_timeout_threshold: seconds without a sign of life before a connection is closed; 0: no heartbeats.
         heartbeat_rate: heartbeats during that time.
         rabbit_retry_interval, rabbit_retry_backoff, rabbit_interval_max: seconds before a new attempt to connect:
@@ -124,6 +125,7 @@ def read_broker_options(ini: Ini, *, url_section: str = "DEFAULT") -> BrokerOpti
         login_method=login_method,
         tls=read.tls() if has_tls else None,
         host=read.text("host", "", section="DEFAULT") or socket.gethostname(),
+        control_exchange=read.text("control_exchange", "nova", section="DEFAULT"),
         amqp_durable_queues=read.truth("amqp_durable_queues"),
         amqp_auto_delete=read.truth("amqp_auto_delete"),
         rabbit_ha_queues=read.truth("rabbit_ha_queues"),

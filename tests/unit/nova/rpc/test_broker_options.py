@@ -91,7 +91,7 @@ def test_options_of_queues_and_heartbeats_are_read(read):
         "heartbeat_rate = 2\nrabbit_retry_interval = 2\nrabbit_retry_backoff = 0\nrabbit_interval_max = 5\n"
         "kombu_reconnect_timeout = 9\nrabbit_login_method = PLAIN\nssl_version = TLSv1\n"
     )
-    assert (options.host, options.rpc_response_timeout, options.control_exchange) == ("ctl1", 90, "nova")
+    assert (options.host, options.rpc_response_timeout, options.control_exchange) == ("ctl1", 90, "other")
     assert options.amqp_durable_queues
     assert options.amqp_auto_delete
     assert options.rabbit_quorum_queue
