@@ -83,7 +83,7 @@ class NovaPicture:
             self._waiting.pop(uuid, None)
             self.due_instances.pop(uuid, None)
             self.due_departures[uuid] = None
-        if not self._keeps_instances:  # A remote Placement: ``find_differences`` compares them.
+        if not self._keeps_instances:  # With a remote Placement, other parts of all instances are compared.
             for instance in changes.unchanged:
                 self.due_instances.setdefault(instance.uuid, instance)
         self._note_end_of_waits()

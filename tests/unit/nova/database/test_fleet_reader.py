@@ -239,7 +239,6 @@ def test_unchanged_instances_are_read_again_within_a_minute(nova, cell, reader):
     assert len(found) <= 2 * len(instances)
 
 
-
 @pytest.mark.parametrize("hard", [False, True])
 def test_deleted_instances_are_gone_within_a_minute(nova, cell, reader, hard):
     instances = [nova.add_instance(cell, "a") for _ in range(30)]
