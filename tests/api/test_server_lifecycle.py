@@ -2,6 +2,8 @@
 
 import signal
 import socket
+from contextlib import closing
+from http.client import HTTPConnection
 
 import pytest
 
@@ -60,6 +62,15 @@ def test_links_and_locations_include_the_prefix(tmp_path):
         assert server.ask("GET", "/placement", headers={})[2]["versions"][0]["max_version"] == "1.39"
         assert server.ask("GET", "/resource_providers")[0] == 404
         assert server.ask("GET", "/placementx")[0] == 404
+
+
+def test_version_document_ends_its_connection_and_other_responses_do_not(tmp_path):
+    with serve(folder=tmp_path) as server, closing(HTTPConnection("127.0.0.1", server.port)) as client:
+        for path, is_last in (("/resource_classes", False), ("/traits", False), ("/", True)):
+            client.request("GET", path, headers=ADMIN)
+            answer = client.getresponse()
+            assert (answer.status, answer.will_close) == (200, is_last)
+            answer.read()
 
 
 def test_health_and_metrics_may_have_a_port_of_their_own(tmp_path):
