@@ -52,10 +52,10 @@ def client(cloud, nova_client):
     cloud.release(*numbers)
 
 
-@pytest.fixture(scope="module")
-def nova_client(cloud):
+@pytest.fixture(scope="module", params=("reference", "older"))
+def nova_client(cloud, request):
     """Yield a function that sends a request to a process with nova."""
-    program = nova.python()
+    program = nova.python() if request.param == "reference" else nova.older_python()
     if program is None:
         skip_test(nova.HOW_TO_INSTALL)
     with subprocess.Popen(

@@ -14,6 +14,10 @@ ENVIRONMENT = ROOT / ".cache" / "reference-nova"
 # With Roost's dependencies, because nova's rules also run as plug-ins of Roost, and with a third-party plug-in.
 REQUIREMENTS = ("nova==34.0.0", "blazar-nova==10.0.0", "--requirement", str(ROOT / "requirements.lock"))
 VARIABLE = "ROOST_REFERENCE_NOVA"
+# An older release, as the client of an upgrade that is not finished.
+OLDER_ENVIRONMENT = ROOT / ".cache" / "older-nova"
+OLDER_REQUIREMENTS = ("nova==31.0.0",)
+OLDER_VARIABLE = "ROOST_OLDER_NOVA"
 HOW_TO_INSTALL = f"nova is not installed: run `make reference-nova`, or let {VARIABLE} name a Python that has it"
 
 # The filters of the reference.
@@ -97,6 +101,11 @@ def python() -> Path | None:
     return python_with("nova.version, msgspec, numpy", ENVIRONMENT, named=os.environ.get(VARIABLE))
 
 
+def older_python() -> Path | None:
+    """Return the Python with the older release of nova, or None."""
+    return python_with("nova.version", OLDER_ENVIRONMENT, named=os.environ.get(OLDER_VARIABLE))
+
+
 class Nova:
     """A running reference; it stops with this object or this process."""
 
@@ -170,8 +179,12 @@ class Nova:
 
 
 def install() -> None:
-    """Create the environment with the reference, unless it exists."""
-    if python() is not None:
-        print(f"{python()} has the reference")
-        return
-    create(ENVIRONMENT, REQUIREMENTS)
+    """Create the environments with the reference and with an older release, unless they exist."""
+    for found, environment, requirements in (
+        (python(), ENVIRONMENT, REQUIREMENTS),
+        (older_python(), OLDER_ENVIRONMENT, OLDER_REQUIREMENTS),
+    ):
+        if found is None:
+            create(environment, requirements)
+        else:
+            print(f"{found} has {requirements[0]}")
