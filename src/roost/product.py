@@ -242,8 +242,7 @@ class Roost:
             fewer = msgspec.structs.replace(single, count=trial.found)
             partial.scheduler.keeps_consumed = True
             partial.decide(fewer)
-            text = f"{trial.found:,} instances instead of {request.count:,}"
-            hosts = self.explainer.explain(single).left
+            text, hosts = f"{trial.found:,} instances instead of {request.count:,}", self.explainer.explain(single).left
             changes.append(Change(kind="count", text=text, hosts=hosts, request=fewer))
         empty = self.without_consumers(random=draws).decide(request)
         never = Never(could_fit=empty.is_granted, reason=empty.reason)
@@ -292,6 +291,8 @@ class Roost:
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
     ) -> list[Decision | RoostError | None]:
         """Execute acts as ``work`` does, but return the error of a failed act as its entry."""
+        if dry_run and self.remote is None and len(acts) == 1 and isinstance(acts[0], Request):
+            return [self.scheduler.trial(acts[0])]
         if dry_run:
             return self.fork().outcomes(acts)
         results = self.scheduler.work(acts)

@@ -6,7 +6,7 @@ Candidates come from the slow search. For every instance it examines every host,
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from tests.reference.candidates import Forest, Group, Query, Result, candidates_at, root
+from tests.reference.candidates import Forest, Group, Query, Result, Stock, candidates_at, root
 
 Allocations = dict[tuple[str, str], int]  # provider and class -> amount
 
@@ -160,39 +160,41 @@ def group_rules(world: World, wish: Wish):
 # --- weighers --------------------------------------------------------------------------------------------------------
 
 
-def amounts(world: World, host: Host, *classes: str) -> tuple[int, int, float]:
-    """Return the total and used amounts of some classes in a host's tree, and the largest allocation ratio."""
-    stocks = [
-        (name, resource_class, stock)
-        for name, node in world.forest.items()
-        if root(world.forest, name) == host.name
-        for resource_class, stock in node.stocks.items()
-        if resource_class in classes
-    ]
-    ratios = [stock.ratio for _, _, stock in stocks] or [1.0]
-    return sum(stock.total for _, _, stock in stocks), sum(stock.used for _, _, stock in stocks), max(ratios)
+def stocks_of(world: World, host: Host, resource_class: str) -> list[Stock]:
+    """Return the inventories of a class in a host's tree."""
+    nodes = [node for name, node in world.forest.items() if root(world.forest, name) == host.name]
+    return [node.stocks[resource_class] for node in nodes if resource_class in node.stocks]
+
+
+def free_amount(world: World, host: Host, resource_class: str) -> int:
+    """Return the free amount of a class in a host's tree, without overcommit."""
+    return sum(stock.total - stock.reserved - stock.used for stock in stocks_of(world, host, resource_class))
+
+
+def free_vcpus(world: World, host: Host) -> float:
+    """Return the free virtual CPUs of a host's tree by its largest allocation ratio; reserved ones count as free."""
+    stocks = stocks_of(world, host, "VCPU")
+    ratio = max((stock.ratio for stock in stocks), default=1.0)
+    return sum(stock.total for stock in stocks) * ratio - sum(stock.used for stock in stocks)
 
 
 def raw_weights(world: World, wish: Wish, host: Host) -> dict[str, float]:
     """Return the raw weight of each weigher for a host, in the order of summation."""
-    memory, memory_used, _ = amounts(world, host, "MEMORY_MB")
-    disk, disk_used, _ = amounts(world, host, "DISK_GB")
-    vcpus, vcpus_used, ratio = amounts(world, host, "VCPU")
     here = [each for each in world.instances.values() if each.host == host.name]
     members = sum(each.group == wish.group for each in here) if wish.group else 0
     policy = world.groups[wish.group].policy if wish.group else ""
     crosses = wish.cell is not None and wish.may_leave_cell
     return {
         "build_failure": host.failed_builds,
-        "cpu": vcpus * ratio - vcpus_used,
+        "cpu": free_vcpus(world, host),
         "cross_cell": (1 if host.cell == wish.cell else -1) if crosses else 0,
-        "disk": (disk - disk_used) * 1024,
+        "disk": free_amount(world, host, "DISK_GB") * 1024,
         "hypervisor_version": host.hypervisor_version,
         "image_properties": sum(each.distro == wish.distro != "" for each in here),
         "io_ops": host.num_io_ops + world.starting[host.name],
         "num_instances": len(here),
         "pci": 100 - min(host.devices, 99),
-        "ram": memory - memory_used,
+        "ram": free_amount(world, host, "MEMORY_MB"),
         "soft_affinity": members if policy == "soft-affinity" else 0,
         "soft_anti_affinity": -members if policy == "soft-anti-affinity" else 0,
     }

@@ -30,6 +30,7 @@ from roost.model.placement.remote import RemoteHost
 from roost.model.request import CandidateQuery, Request
 from roost.model.writes import Claim, ConsumerRow, Item
 from roost.ports import DepartedInstance, Placement, RemotePlacement
+from roost.scheduler.pipeline.build_decision import build_decision
 from roost.scheduler.pipeline.choice import Choice
 from roost.scheduler.pipeline.consumption import Consumption
 from roost.scheduler.pipeline.host_picks import build_claim, build_pick, find_allocation
@@ -167,11 +168,12 @@ class RemoteScheduler(Scheduler):
         finally:
             if consumption is not None:
                 consumption.restore()
-        decision = self._decision(
+        decision = build_decision(
             pending,
             shape,
             choice,
-            uuid=uuid_text(number),
+            number=number,
+            position=self._placement.state.position,
             now_s=self._clock.now_s(),
             seed=seed,
             search_s=0.0,
@@ -179,7 +181,7 @@ class RemoteScheduler(Scheduler):
         )
         if choice.is_refused:
             self._give_back(choice)
-        evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
+        evidence = self._evidence_row(decision, checks_id=shape.checks_id)
         pending.decision = decision
         self._placement.stage(Item(writes=(), evidence=(evidence,), trail=trail_of(pending)))
         self._placement.flush()

@@ -15,7 +15,7 @@ Only the flush can lose a race, so only the flush leads to another choice.
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import msgspec
@@ -26,7 +26,7 @@ from roost.model.allocation import Mappings
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.evidence.replay_result import HostStanding
 from roost.model.fleet import Departure, NamedRequest
-from roost.model.names import uuid_text
+from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Move, Request
 from roost.model.settings.roost_settings import FilterScheduler
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
@@ -37,6 +37,7 @@ from roost.scheduler.framework.plugin import OncePerRequest, Rules, implements, 
 from roost.scheduler.pipeline import move_claims
 from roost.scheduler.pipeline.alternate_hosts import find_alternates
 from roost.scheduler.pipeline.budget import search_budget
+from roost.scheduler.pipeline.build_decision import build_decision
 from roost.scheduler.pipeline.choice import Choice
 from roost.scheduler.pipeline.consumption import Consumption
 from roost.scheduler.pipeline.draw import Draw
@@ -50,6 +51,7 @@ from roost.scheduler.pipeline.host_picks import (
     merge_claims,
 )
 from roost.scheduler.pipeline.stage import PendingRequest, build_item, choose_uuids, is_new_decision, to_pending
+from roost.scheduler.pipeline.temporary_image import temporary_image
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.shape.host_ranking import TABLE, Ranking
 from roost.scheduler.shape.shape import Shape
@@ -221,9 +223,22 @@ class Scheduler:
 
     def trial_picks(self, request: Request, *, seed: int) -> list[Pick]:
         """Return the picks of a hypothetical request now, and withdraw them; none: not all of its instances fit."""
-        choice = self._pick_all(self.compile_shape(request), request, self._random.uuids(request.count), seed=seed)
-        self._placement.withdraw(choice.claims, choice.departed)
+        shape = self.compile_shape(request)
+        with temporary_image(self._placement.state, shape):
+            choice = self._pick_all(shape, request, self._random.uuids(request.count), seed=seed)
+            self._placement.withdraw(choice.claims, choice.departed)
         return [] if choice.is_refused else choice.picks
+
+    def trial(self, request: Request) -> Decision | RoostError:
+        """Return the decision that a request would get now, or its error; claim and store nothing."""
+        self._refresh_unless_cached([request])
+        self._slice_end_s = math.inf
+        pending = to_pending(0, request)
+        errors: list[Decision | RoostError | None] = [None]
+        is_done = self._attempt(errors, 0, partial(self._try, pending))
+        result = pending.decision if is_done else errors[0]
+        assert result is not None
+        return result
 
     def standings(self, request: Request) -> dict[str, HostStanding]:
         """Return the standing of every host for the first instance of a request."""
@@ -282,43 +297,10 @@ class Scheduler:
         Raises:
             OverBudget: the search took too long; nothing is staged.
         """
-        budget = search_budget(
-            self._placement.state,
-            self._clock,
-            seconds=self._settings.search_budget_s,
-            count=pending.request.count,
-            slice_end_s=self._slice_end_s,
-        )
-        with budget, request_scope(self._per_request_filters) if self._per_request_filters else nullcontext():
-            self._choose_within(pending)
-
-    def _choose_within(self, pending: PendingRequest) -> None:
-        request, state = pending.request, self._placement.state
-        started_s = self._clock.elapsed_s()
-        if pending.races >= self._settings.claim_rounds * _LOSSES_PER_ROUND:
-            raise race_conflict(f"the request lost {pending.races} races against other processes; try again")
-        if request.move is not None:
-            request = pending.request = move_claims.complete_request(request, state)
-        number, uuids = choose_uuids(pending, state, self._random)
-        now_s = self._clock.now_s()
-        shape = self._shapes.get(request, state=state, now_s=now_s)
-        if not shape.flavor_id:
-            self._store_documents(shape, request)
-        seed = self._random.seed()
-        compiled_s = self._clock.elapsed_s()
-        choice = self._pick_all(shape, request, uuids, seed=seed)
-        ranked_s = self._clock.elapsed_s()
-        decision = pending.decision = self._decision(
-            pending,
-            shape,
-            choice,
-            uuid=uuid_text(number),
-            now_s=now_s,
-            seed=seed,
-            search_s=compiled_s - started_s,
-            rank_s=ranked_s - compiled_s,
-        )
-        pending.evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
+        with self._budget(pending.request), self._filter_scope():
+            shape, choice = self._decide_on_columns(pending)
+        assert pending.decision is not None
+        pending.evidence = self._evidence_row(pending.decision, checks_id=shape.checks_id)
         if choice.claims:
             self._is_fresh = False
         elif self._placement.is_shared and not self._is_fresh:
@@ -328,6 +310,60 @@ class Scheduler:
         if choice.departed is not None:
             writes = (choice.departed.release, *writes)
         pending.item_position = self._placement.stage(build_item(pending, writes), choice.departed)
+
+    def _try(self, pending: PendingRequest) -> None:
+        with self._budget(pending.request), self._filter_scope():
+            self._decide_on_columns(pending, is_trial=True)
+
+    def _budget(self, request: Request) -> AbstractContextManager[None]:
+        """Limit the time of a search."""
+        return search_budget(
+            self._placement.state,
+            self._clock,
+            seconds=self._settings.search_budget_s,
+            count=request.count,
+            slice_end_s=self._slice_end_s,
+        )
+
+    def _filter_scope(self) -> AbstractContextManager[None]:
+        """Let the filters for whole requests check each host once."""
+        return request_scope(self._per_request_filters) if self._per_request_filters else nullcontext()
+
+    def _decide_on_columns(self, pending: PendingRequest, *, is_trial: bool = False) -> tuple[Shape, Choice]:
+        """Let the instances of a request occupy hosts in the columns, and describe the decision.
+
+        Args:
+            is_trial: whether the instances leave at once, and no documents are stored.
+        """
+        request, state = pending.request, self._placement.state
+        started_s = self._clock.elapsed_s()
+        if pending.races >= self._settings.claim_rounds * _LOSSES_PER_ROUND:
+            raise race_conflict(f"the request lost {pending.races} races against other processes; try again")
+        if request.move is not None:
+            request = pending.request = move_claims.complete_request(request, state)
+        number, uuids = choose_uuids(pending, state, self._random)
+        now_s = self._clock.now_s()
+        shape = self._shapes.get(request, state=state, now_s=now_s)
+        if not is_trial and not shape.flavor_id:
+            self._store_documents(shape, request)
+        seed = self._random.seed()
+        compiled_s = self._clock.elapsed_s()
+        with temporary_image(state, shape) if is_trial else nullcontext():
+            choice = self._pick_all(shape, request, uuids, seed=seed)
+            if is_trial:
+                self._placement.withdraw(choice.claims, choice.departed)
+        pending.decision = build_decision(
+            pending,
+            shape,
+            choice,
+            number=number,
+            position=state.position,
+            now_s=now_s,
+            seed=seed,
+            search_s=compiled_s - started_s,
+            rank_s=self._clock.elapsed_s() - compiled_s,
+        )
+        return shape, choice
 
     def _store_documents(self, shape: Shape, request: Request) -> None:
         """Store the documents that all decisions of a shape refer to."""
@@ -348,7 +384,7 @@ class Scheduler:
         consumption = self._consumption(shape) if is_consuming else None
         try:
             self._pick_each(shape, request, choice, uuids=uuids, seed=seed, consumption=consumption)
-        except RoostError:
+        except BaseException:
             self._placement.withdraw(choice.claims, choice.departed)
             raise
         finally:
@@ -377,16 +413,18 @@ class Scheduler:
         while ranking.rows and len(choice.rows) < request.count:
             self._placement.state.check()
             remaining = request.count - len(choice.rows)
-            rows = (
-                shape.series(remaining)
-                if remaining >= _SERIES_MIN and not self._draw.is_random and shape.spec.group is None
-                else []
-            )
+            is_series = remaining >= _SERIES_MIN and not self._draw.is_random and shape.spec.group is None
+            rows = shape.series(remaining) if is_series else []
             if not rows:
                 rows = [self._draw.draw_host(shape, ranking, seed=seed + len(choice.rows))]
             if request.count == 1:
                 choice.alternates = self._find_alternates(shape, ranking, rows, seed=seed)
-            mappings = self._take(shape, request, choice, rows=rows, uuids=uuids)
+            try:
+                mappings = self._take(shape, request, choice, rows=rows, uuids=uuids)
+            except BaseException:  # The ranking counts on the predicted instances.
+                for row in rows:
+                    self._placement.state.changes.hosts.add(row)
+                raise
             if consumption is not None:
                 consumption.take(zip(rows, mappings, choice.picks[-len(rows) :], strict=True))
             if len(choice.rows) < request.count:
@@ -445,54 +483,14 @@ class Scheduler:
         state, per_cell = self._placement.state, self._settings.max_attempts - 1
         return find_alternates(state, shape, ranking, rows=rows, draw=self._draw, seed=seed, per_cell=per_cell)
 
-    def _decision(
-        self,
-        pending: PendingRequest,
-        shape: Shape,
-        choice: Choice,
-        *,
-        uuid: str,
-        now_s: float,
-        seed: int,
-        search_s: float,
-        rank_s: float,
-    ) -> Decision:
-        is_granted = not choice.is_refused
-        return Decision(
-            uuid=uuid,
-            decided_at_s=now_s,
-            outcome="granted" if is_granted else "refused",
-            request_id=shape.request_id,
-            count=pending.request.count,
-            picks=choice.picks if is_granted else [],
-            alternates=choice.alternates,
-            stages=choice.stages,
-            scales=choice.scales,
-            best=choice.best,
-            reason=""
-            if is_granted
-            else shape.evidence.reason(choice.stages, found=len(choice.picks), requested=pending.request.count),
-            warnings=[*shape.warnings, *choice.faults],
-            found=len(choice.picks),
-            conflicts=pending.lost,
-            position=self._placement.state.position,
-            seed=seed,
-            settings_id=shape.settings_id,
-            search_s=search_s,
-            rank_s=rank_s,
-            project_id=pending.request.project_id,
-            user_id=pending.request.user_id,
-            instance_uuids=[] if is_granted else list(pending.request.instance_uuids),
-        )
-
-    def _evidence_row(self, decision: Decision, uuid: bytes, project_id: str, *, checks_id: int) -> EvidenceRow:
+    def _evidence_row(self, decision: Decision, *, checks_id: int) -> EvidenceRow:
         seen = self._placement.visible_changes if self._host_search is None else REMOTE
         return EvidenceRow(
             self._placement.new_id("decision"),
-            uuid,
+            uuid_bytes(decision.uuid) or b"",
             decision.decided_at_s,
             decision.outcome,
-            project_id,
+            decision.project_id,
             decision.settings_id,
             " ".join(decision.hosts)[:255],
             decision.reason,

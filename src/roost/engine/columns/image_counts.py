@@ -53,6 +53,10 @@ class ImageCounts:
                 column.grow(host_row + 1)
                 column.each[host_row] += by
 
+    def forget(self, image_id: int) -> None:
+        """Drop the properties of an image without instances: its number gets another document."""
+        self._properties.pop(image_id, None)
+
     def texts(self, name: str) -> list[str]:
         """Return all values of a property seen so far."""
         return list(self._texts.get(name, ()))

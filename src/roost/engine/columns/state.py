@@ -202,6 +202,12 @@ class State:
         if self._image_counts is not None and image_id:
             self._image_counts.count(image_id, host_row, by)
 
+    def forget_image(self, image_id: int) -> None:
+        """Drop the document of an image without instances."""
+        self.images.pop(image_id, None)
+        if self._image_counts is not None:
+            self._image_counts.forget(image_id)
+
     def inventory(self, class_id: int) -> ClassColumns:
         """Return the columns of a class, created on first use."""
         columns = self.classes.get(class_id)

@@ -7,5 +7,7 @@
 ``move_claims``: claims of moves.
 ``consumption``: NUMA cells and devices taken by earlier instances.
 ``budget``: time budget of a search.
+``build_decision``: the decision from a choice.
 ``stage``: pending requests and commit items.
+``temporary_image``: the image of a request that is only tried.
 """
