@@ -4,6 +4,7 @@ from contextlib import closing
 
 import pytest
 
+from roost.conductor.agents.power_sync import missing_fault
 from roost.model.names import uuid_text
 from roost.model.work.work_rows import Put
 from roost.store.audit import audit
@@ -39,6 +40,7 @@ def work_on(**changes):
     [
         [],
         [instance_status()],
+        [instance_status(fault="the agent of h1 does not answer")],
         [instance_status(status="BUILD", host="", node="", operation_id=7), operation(7)],
         [instance_status(operation_id=7), work_on()],
         [instance_status(operation_id=7, host="elsewhere"), work_on()],
@@ -75,6 +77,14 @@ def test_consistent_work_has_no_findings(durable, rows):
         (
             [instance_status(operation_id=7), work_on(outcome="done")],
             ("operation", "instance 1", "waits for operation 7, which has ended or does not exist"),
+        ),
+        (
+            [instance_status(fault=missing_fault(instance_status()))],
+            (
+                "guest",
+                f"instance {uuid_text(ONE)}",
+                "is ACTIVE, but its guest is missing on h1: rebuild or delete the instance",
+            ),
         ),
         (
             [instance_status(), work_on()],

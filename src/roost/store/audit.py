@@ -7,6 +7,8 @@ from pathlib import Path
 import msgspec
 
 from roost.model.host import HostFacts
+from roost.model.names import uuid_text
+from roost.model.work.guest import MISSING_GUEST
 from roost.store.backends import database_at
 from roost.store.database import Query
 from roost.store.orphans import ORPHANS, Orphan, orphan_of
@@ -278,6 +280,7 @@ def _findings(query: Query, place: str) -> Iterator[Finding]:
             yield Finding(check.name, check.subject.format(*row), check.problem.format(*row))
     yield from _cycles(query)
     yield from _fault_domains(query)
+    yield from _missing_guests(query)
     for orphan in map(orphan_of, query(ORPHANS)):
         yield Finding("orphan", f"consumer {orphan.consumer}", orphan.problem)
 
@@ -300,6 +303,16 @@ def _cycles(query: Query) -> Iterator[Finding]:
             yield Finding("tree", f"provider {at}", "is its own ancestor")
             return
         good |= path
+
+
+def _missing_guests(query: Query) -> Iterator[Finding]:
+    """Find instances without a guest on their host, by the faults that conductors stored."""
+    # A deleted instance has no fault. SQLite has bytes in place of uuids.
+    faults = f"""SELECT uuid, status, fault FROM instance_status
+                 WHERE substr(fault, 1, {len(MISSING_GUEST)}) = '{MISSING_GUEST}' ORDER BY id"""  # noqa: S608  # our text
+    for uuid, status, fault in query(faults):
+        text = uuid_text(uuid if isinstance(uuid, bytes) else uuid.bytes)
+        yield Finding("guest", f"instance {text}", f"is {status}, but {fault}")
 
 
 def _fault_domains(query: Query) -> Iterator[Finding]:

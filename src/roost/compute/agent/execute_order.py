@@ -114,7 +114,10 @@ class OrderExecutor:
             case Spawn(guest):
                 driver.spawn(self._admit(guest, operation), operation)
             case Rebuild(guest):
-                driver.rebuild(self._readmit(guest, operation), operation)
+                if self._has_lost(instance):
+                    driver.spawn(self._admit(guest, operation), operation)
+                else:
+                    driver.rebuild(self._readmit(guest, operation), operation)
             case Prepare(guest):
                 arriving = self._admit(guest, operation, is_move=True)
                 target = check_prepared(driver.prepare(arriving, operation), guest)
@@ -201,6 +204,9 @@ class OrderExecutor:
             found = self._inspect(instance)
             if found is None:
                 self._release(instance)  # The agent may have died before it recorded the release.
+            elif isinstance(order.act, Rebuild) and found.state == "building":
+                self._driver.destroy(instance, order.operation)  # It replaced a lost guest.
+                self._release(instance)
             elif isinstance(order.act, Rebuild):
                 is_rebuilt = found.operation == order.operation
                 (self._settle if is_rebuilt else self._revert)(instance, order.operation)
@@ -211,6 +217,11 @@ class OrderExecutor:
         """Return whether the guest of an operation runs."""
         found = self._inspect(instance)
         return found is not None and found.state == "running" and found.operation == operation
+
+    def _has_lost(self, instance: str) -> bool:
+        """Return whether the host has no guest of an instance, or only an unfinished one."""
+        found = self._inspect(instance)
+        return found is None or found.state == "building"
 
     def _inspect(self, instance: str) -> GuestReport | None:
         """Return the driver's report of a guest."""

@@ -71,6 +71,17 @@ def may_be_left(order: Order, answer: OrderAnswer) -> bool:
     return may_fail_partly and answer.outcome in ("failed", "aborted")
 
 
+def stale_answer(order: Order, mark: Mark, *, run: str) -> OrderAnswer:
+    """Return the answer to an order that a later one of its instance has overtaken.
+
+    Args:
+        mark: the highest one of the orders that the agent has begun for the instance.
+        run: of the agent.
+    """
+    problem = f"a later order of instance {lane_of(order)} arrived before it"
+    return OrderAnswer(run=run, outcome="stale", problem=problem, turn=max(mark[0], 0))
+
+
 def answer_after_undo(order: Order, answer: OrderAnswer) -> OrderAnswer:
     """Return the answer to a failed order whose effects are undone."""
     if isinstance(order.act, Discard):

@@ -409,7 +409,7 @@ class Agent:
                 continue  # The server waits for no answer.
             name = queues.order_name(each.order)
             problem = f"the driver on host {self.host} did not end {name} in {self._timeout_s:g} s"
-            self._answer(each, self._fail("failed", problem, found=queues.new_guest_of(each.order)))
+            self._answer(each, self._fail(problem, found=queues.new_guest_of(each.order)))
 
     def _due_replies(self, now_s: float) -> Iterable[Reply]:
         if now_s < self._retry_at_s and self._phase == "ready":
@@ -458,9 +458,9 @@ class Agent:
             # An overtaken Destroy or Discard begins too: the later order may fail, and then does not replace it.
             is_overtaken = each.order.turn < newest and not isinstance(each.order.act, (Destroy, Discard))
             if not each.is_resumed and (is_overtaken or each.mark < self._memory.mark(name)):
-                self._answer(each, self._fail("stale", f"a later order of instance {name} arrived before it"))
+                self._answer(each, queues.stale_answer(each.order, self._memory.mark(name), run=self._identity.run))
             elif problem := queues.refusal(each.order, lane, hung=() if each.is_resumed else hung, host=self.host):
-                self._answer(each, self._fail("failed", problem))
+                self._answer(each, self._fail(problem))
             else:
                 return each
         return None
@@ -496,5 +496,5 @@ class Agent:
         if not is_at_once:
             self._pause_s = min(self._pause_s * 2, _RETRY_MAX_S)
 
-    def _fail(self, outcome: Literal["failed", "stale"], problem: str, found: GuestReport | None = None) -> OrderAnswer:
-        return OrderAnswer(run=self._identity.run, outcome=outcome, problem=problem, found=found)
+    def _fail(self, problem: str, found: GuestReport | None = None) -> OrderAnswer:
+        return OrderAnswer(run=self._identity.run, outcome="failed", problem=problem, found=found)

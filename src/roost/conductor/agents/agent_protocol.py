@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from roost.conductor.agents.order_messages import order_message
-from roost.conductor.agents.power_sync import differing_instances, new_syncs
+from roost.conductor.agents.power_sync import differing_instances, missing_instances, new_syncs
 from roost.conductor.operation.liveness import give_up_agent, is_silent, write_report_time
 from roost.conductor.operation.reconcile import GuestFates, end_moves, has_left, is_held_by, moves_away, reconcile
 from roost.conductor.operation.row_changes import make_due, next_version, replace_row, require_unchanged
@@ -45,8 +45,8 @@ def register(
 
     If all guests of the host belong to it, it counts as up at once. Otherwise it counts as up after the operation
     ``clean`` has destroyed the others. If the same run registers again, only differences are written.
-    An operation ``sync`` begins for each instance with a reported state in contradiction to its status; see
-    ``conductor.agents.power_sync``.
+    An operation ``sync`` begins for each instance with a reported state in contradiction to its status, or without a
+    guest in the report; see ``conductor.agents.power_sync``.
 
     Args:
         host: name of the service.
@@ -60,7 +60,8 @@ def register(
     run, guests = _uuid(registration.run), [_uuid(guest.uuid) for guest in registration.guests]
     before = reader.agent(name)
     _check_owner(current.state, registration, before, host=host, now_s=now_s, down_time_s=down_time_s)
-    moves = moves_away(reader, _letter_cases(current.state, host))
+    spellings = _letter_cases(current.state, host)
+    moves = moves_away(reader, spellings)
     # Instances that are being evacuated may still be on the host, or may return to it.
     held = [each.instance_uuid for each in moves if is_held_by(each, name)]
     uuids = [*dict.fromkeys((*guests, *held))]
@@ -75,6 +76,7 @@ def register(
     row = _row_of(registration, before, run=run, host=host, now_s=now_s, is_clean=fates.is_clean)
     kept = [statuses[uuid] for uuid in fates.keep if uuid in statuses] if fates.is_clean else []
     differing = differing_instances(name, registration.guests, statuses=kept, paused=registration.paused)
+    differing += missing_instances(reader, spellings, guests, now_s=now_s) if fates.is_clean else []
     keep, hold, destroy = (tuple(map(uuid_text, each)) for each in fates)
     answer = RegistrationAnswer(
         fence=row.fence,
@@ -134,6 +136,9 @@ def poll(
 def answer(reader: WorkReader, order_id: int, *, run: bytes, reply: Answer, now_s: float) -> Plan[bool] | bool:
     """Store the answer to an order, and make its operation due; a repeated answer changes nothing.
 
+    A stale answer may show that the database was restored: the agent has later orders for the instance than the
+    database knows. Then the version of the status rises, so that the next operation has a turn above these orders.
+
     Args:
         run: of the agent; a new run may answer for an old one.
 
@@ -156,6 +161,9 @@ def answer(reader: WorkReader, order_id: int, *, run: bytes, reply: Answer, now_
     operation = reader.operation(order.operation_id)
     if operation is not None and not operation.outcome:
         work.append(replace_row(make_due(operation, now_s=now_s)))
+    status = reader.status(order.instance_uuid) if reply.outcome == "stale" and order.instance_uuid else None
+    if status is not None and status.version < reply.turn:
+        work.append(Put(msgspec.structs.replace(status, version=reply.turn + 1), status.version))
     return Plan(answer=True, work=tuple(work), reads_work=True)
 
 

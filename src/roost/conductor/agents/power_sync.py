@@ -1,29 +1,35 @@
-"""Instances with a reported state that differs from their status: an operation ``sync`` queries the host.
+"""Instances that differ from the report of their host: an operation ``sync`` queries the host.
 
-A report may be late or repeated. The answer to ``sync`` is current: the host gives it after all earlier orders.
+The report has another state than the status, or lacks the guest of the instance. A report may be late or repeated. The
+answer to ``sync`` is current: the host gives it after all earlier orders.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from roost.conductor.operation.lock import lock_instance, new_operation
+from roost.conductor.operation.reconcile import is_unsettled
 from roost.conductor.operation.row_changes import derive_uuid
 from roost.model.names import uuid_bytes
-from roost.model.work.guest import GuestReport, GuestState
+from roost.model.work.guest import MISSING_GUEST, GuestReport, GuestState
 from roost.model.work.operation import PowerChange, Status
 from roost.model.work.work_rows import Put, StatusRow
-from roost.ports import Commits
+from roost.ports import Commits, WorkReader
 
 # Operations begun per report; the other instances follow with the next report.
 _SYNCS_MAX = 100
 # By status: the expected state. In VERIFY_RESIZE an instance may run or not.
 _STATES: Mapping[str, GuestState] = {"ACTIVE": "running", "SHUTOFF": "stopped", "SHELVED": "stopped"}
 _STATUSES: Mapping[str, Status] = {"running": "ACTIVE", "stopped": "SHUTOFF"}
+# Seconds since the last change of an instance without a reported guest: the report may be older than its guest.
+_SETTLED_S = 60.0
+# Statuses per query.
+_PAGE = 500
 
 
 def differing_instances(
     host: str, guests: Iterable[GuestReport], *, statuses: Iterable[StatusRow], paused: Collection[str]
 ) -> list[StatusRow]:
-    """Return the unlocked instances of a host with a reported state that contradicts their status.
+    """Return the unlocked instances of a host with a report that contradicts their status, or their missing guest.
 
     Args:
         host: the service in lower case.
@@ -39,8 +45,41 @@ def differing_instances(
         and not status.operation_id
         and states.get(status.uuid) in _STATUSES
         and status.status in _STATES
-        and states[status.uuid] != _STATES[status.status]
+        and (states[status.uuid] != _STATES[status.status] or lacks_guest(status))
     ]
+
+
+def missing_instances(
+    reader: WorkReader, hosts: Collection[str], guests: Collection[bytes], *, now_s: float
+) -> list[StatusRow]:
+    """Return the unlocked instances of a host without a guest in its report, for example after a restore.
+
+    Left out are instances with a fault that says so already, those with an open move, and those that changed within
+    the last minute: the host may have built their guest after its report.
+
+    Args:
+        hosts: the service, in all letter cases in use.
+        guests: uuids of the reported guests.
+    """
+    reported, found = frozenset(guests), list[StatusRow]()
+    for host in sorted(hosts):
+        after_id = 0
+        while len(found) < _SYNCS_MAX and (page := reader.statuses(after_id=after_id, limit=_PAGE, host=host)):
+            after_id = page[-1].id
+            absent = [each for each in page if each.uuid not in reported and _is_settled(each, now_s=now_s)]
+            found += _without_moves(reader, absent)
+    return found
+
+
+def missing_fault(status: StatusRow) -> str:
+    """Return the fault of an instance without a guest on its host."""
+    act = "offload" if status.status == "SHELVED" else "rebuild"
+    return f"{MISSING_GUEST}{status.host}: {act} or delete the instance"
+
+
+def lacks_guest(status: StatusRow) -> bool:
+    """Return whether the fault of an instance is its missing guest."""
+    return status.fault.startswith(MISSING_GUEST)
 
 
 def new_syncs(current: Commits, differing: Sequence[StatusRow], *, now_s: float) -> list[Put]:
@@ -54,6 +93,20 @@ def status_of_state(status: StatusRow, state: str) -> str:
     A shelved instance stays shelved while it is stopped.
     """
     return status.status if _STATES.get(status.status) == state else _STATUSES.get(state, "")
+
+
+def _is_settled(status: StatusRow, *, now_s: float) -> bool:
+    """Return whether an instance should have a guest, and no fault says that it is missing."""
+    is_old = status.changed_at_s <= now_s - _SETTLED_S
+    return status.status in _STATES and not status.operation_id and is_old and status.fault != missing_fault(status)
+
+
+def _without_moves(reader: WorkReader, statuses: Sequence[StatusRow]) -> list[StatusRow]:
+    """Return the instances without a move that may still be undone."""
+    moved = {status.uuid: status for status in statuses if status.migration_uuid is not None}
+    moves = reader.migrations_of_all([*moved]) if moved else []
+    open_uuids = {move.instance_uuid for move in moves if is_unsettled(moved[move.instance_uuid], move)}
+    return [status for status in statuses if status.uuid not in open_uuids]
 
 
 def _new_sync(current: Commits, status: StatusRow, *, now_s: float) -> tuple[Put, ...]:

@@ -12,6 +12,8 @@ from roost.model.image import Image
 
 # building: incomplete. prepared: the host is ready for a guest from another host.
 GuestState = Literal["building", "prepared", "running", "stopped"]
+# The faults of instances without a guest on their host begin with this text, followed by the host.
+MISSING_GUEST = "its guest is missing on "
 
 
 class GuestSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -18,6 +18,8 @@ HELD_MAX = 10_000
 # Maximum wait of a poll, in seconds.
 WAIT_MAX_S = 25.0
 PROBLEM_MAX = 2_000
+# Maximum turn in an answer: further operations of the instance need higher numbers.
+TURN_MAX = 2**53
 
 # The end of a text; ``$`` alone also matches before a trailing newline.
 _END = r"$(?!\n)"
@@ -260,6 +262,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     found: Annotated[GuestReport | None, Meta(description="State of the guest; null: no guest.")] = None
     prepared: Annotated[TransferTarget | None, Meta(description="Target for an arriving guest.")] = None
     saved: Annotated[str, Meta(max_length=255, description="Id of the saved image.")] = ""
+    turn: Annotated[
+        int,
+        Meta(ge=0, le=TURN_MAX, description="stale: highest turn that the agent began for the instance; 0: unknown."),
+    ] = 0
 
 
 class OrderAnswer(Answer, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -40,9 +40,7 @@ def answer(process: Process, order_id: int, reply: OrderAnswer) -> None:
     """Store the answer to an order."""
     run = uuid_bytes(reply.run)
     assert run is not None, "agents have valid run uuids"
-    answer = Answer(
-        outcome=reply.outcome, problem=reply.problem, found=reply.found, prepared=reply.prepared, saved=reply.saved
-    )
+    answer = Answer(**{name: getattr(reply, name) for name in Answer.__struct_fields__})
 
     def task(_current: Current) -> Plan[bool] | bool:
         return agent_protocol.answer(process.reader, order_id, run=run, reply=answer, now_s=process.reader.now_s())

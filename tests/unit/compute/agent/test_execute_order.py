@@ -370,13 +370,6 @@ def test_undo_destroys_a_build_unless_a_later_order_adopted_it():
     assert (len(host.driver.guests()), host.free) == (1, 1)
 
 
-def test_failed_rebuild_of_a_missing_guest_claims_nothing(capsys):
-    host = Host()
-    assert host.do(Rebuild(spec(**CARD))).outcome == "aborted"
-    assert (host.free, host.journal.holdings(GUEST)) == (2, [])
-    capsys.readouterr()
-
-
 def test_undo_of_an_unrecorded_discard_releases_the_claims():
     host, arrival = Host(), order(Prepare(spec(**CARD)), turn=2)
     host.executor.carry_out(Work(arrival))

@@ -26,6 +26,7 @@ from tests.support.conductors.work_rows import status
 from tests.support.fleets.named_uuids import uuid_named
 
 ONE, TWO = uuid_named("one"), uuid_named("two")
+MISSING = "its guest is missing on h0: rebuild or delete the instance"
 
 
 @pytest.fixture
@@ -125,15 +126,15 @@ def test_only_instances_of_the_reporting_host_can_differ(host, count):
     assert differing_instances("h0", [guest], statuses=[row], paused=()) == [row] * count
 
 
-@pytest.mark.parametrize("answer", [OK, failure("it hangs")], ids=["nothing there", "failed"])
-def test_status_is_kept_when_the_inspection_fails_or_finds_no_guest(app, answer):
+@pytest.mark.parametrize(("answer", "fault"), [(OK, MISSING), (failure("it hangs"), "")], ids=["no guest", "failed"])
+def test_status_is_kept_when_the_inspection_fails_or_finds_no_guest(app, answer, fault):
     report_state(app, "stopped")
     app.turn()
     (order,) = app.hands[0].poll().orders
     assert action(order) == "inspect"
     app.hands[0].answer(order, answer)
     app.turn()
-    assert instance_state(app) == ("ACTIVE", "", "", "h0")
+    assert instance_state(app) == ("ACTIVE", "", fault, "h0")
     assert app.story("one")[-1][0] == "sync.failed"
 
 

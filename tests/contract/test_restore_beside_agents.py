@@ -1,0 +1,89 @@
+"""A backup is restored while agents keep their guests: instances without a guest are found. Real processes."""
+
+import json
+import sqlite3
+import subprocess
+from contextlib import closing, contextmanager
+
+import pytest
+
+from roost.compute.drivers.fake.guests import FolderShelf, read_record
+from tests.support.fleets.products import command, environ, kill, roost
+from tests.support.servers.servers import serve
+from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.long
+
+HOST = "host-a"
+FAULT = f"its guest is missing on {HOST}: rebuild or delete the instance"
+
+
+@contextmanager
+def running_agent(folder, server):
+    """Run the agent of the host; its guests and its journal survive the process."""
+    words = ["--host", HOST, "--state-dir", folder / "journals", "--option", f"state={folder / 'guests'}"]
+    with (folder / "agent.log").open("a") as errors:
+        process = subprocess.Popen(
+            command("agent", "--server", server.address, "--driver", "fake", *words),
+            cwd=folder,
+            env=environ(),
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+        )
+    try:
+        wait_until(lambda: run(server, folder, "host", "list")[1])
+        yield
+    finally:
+        kill(process)
+
+
+def run(server, folder, *words):
+    """Run a command; return its exit code and its JSON output."""
+    result = roost(*words, "--json", "--url", server.address, cwd=folder)
+    return result.returncode, json.loads(result.stdout or "null")
+
+
+def shown(server, folder, name):
+    """Return status and fault of an instance."""
+    instance = run(server, folder, "instance", "show", name)[1]
+    return instance["status"], instance["fault"]
+
+
+def guests(folder):
+    return sorted(
+        each.spec.name for each in read_record(FolderShelf(folder / "guests").load(HOST), HOST).guests.values()
+    )
+
+
+def restore(folder):
+    """Restore the backup of an hour ago."""
+    assert roost("db", "restore", "night", "--replace", "--data", folder, cwd=folder).returncode == 0
+    with closing(sqlite3.connect(folder / "roost.db", isolation_level=None)) as database:
+        database.execute("UPDATE instance_status SET changed_at_s = changed_at_s - 3600")
+
+
+def test_deleted_instances_of_a_restored_database_are_found_rebuilt_and_deleted(tmp_path):
+    names = ["kept", "rebuilt", "deleted"]
+    with serve(noun="up", folder=tmp_path) as server, running_agent(tmp_path, server):
+        for name in names:
+            flavor = ("--flavor", "vcpus=1,memory_mb=64")
+            assert run(server, tmp_path, "instance", "create", name, *flavor, "--wait")[0] == 0
+        assert roost("db", "backup", "night", "--data", tmp_path, cwd=tmp_path).returncode == 0
+        for name in names[1:]:
+            assert run(server, tmp_path, "instance", "stop", name, "--wait")[0] == 0
+            assert run(server, tmp_path, "instance", "start", name, "--wait")[0] == 0
+            assert run(server, tmp_path, "instance", "delete", name, "--wait")[0] == 0
+    assert guests(tmp_path) == ["kept"]
+    restore(tmp_path)
+    with serve(noun="up", folder=tmp_path) as server, running_agent(tmp_path, server):
+        wait_until(
+            lambda: shown(server, tmp_path, "rebuilt") == shown(server, tmp_path, "deleted") == ("ACTIVE", FAULT)
+        )
+        assert shown(server, tmp_path, "kept") == ("ACTIVE", "")
+        code, findings = run(server, tmp_path, "audit")
+        assert (code, [each["problem"] for each in findings]) == (8, [f"is ACTIVE, but {FAULT}"] * 2)
+        assert run(server, tmp_path, "instance", "rebuild", "rebuilt", "--wait")[0] == 0
+        assert run(server, tmp_path, "instance", "delete", "deleted", "--wait")[0] == 0
+        assert shown(server, tmp_path, "rebuilt") == ("ACTIVE", "")
+        assert run(server, tmp_path, "audit") == (0, [])
+    assert guests(tmp_path) == ["kept", "rebuilt"]
