@@ -3,6 +3,7 @@
 import pytest
 
 from roost.placement.current import Current
+from roost.simulator.cluster.environment.rare_faults import LOSS_SEEDS
 from roost.simulator.cluster.seed_runs import run_seed
 from roost.simulator.cluster.simulation import NO_UNEXPECTED_ERROR
 from roost.store import dump
@@ -27,6 +28,7 @@ _KNOWN_SEEDS = {
     "unclean_return": [1],
     "single_discard": [298],
     "discard_of_running_guest": [20124],
+    "unnoticed_loss": [LOSS_SEEDS[0], LOSS_SEEDS[1]],  # Only in these seeds hosts lose guests.
     "missing_release_of_failed_host": [25],  # This run never becomes idle, so it takes the maximum time of a seed.
 }
 

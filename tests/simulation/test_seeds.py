@@ -11,7 +11,9 @@ from roost.conductor.steps import TABLES
 from roost.model.writes import CLASS_MASK
 from roost.simulator.cluster import __main__ as command
 from roost.simulator.cluster.audit_rows import audit_tables
+from roost.simulator.cluster.environment.rare_faults import LOSS_SEEDS
 from roost.simulator.cluster.environment.trouble import FaultRates
+from roost.simulator.cluster.excuses import GUEST_LOST
 from roost.simulator.cluster.seed_report import format_failure
 from roost.simulator.cluster.seed_runs import run_seed, run_seeds, sum_results
 from roost.simulator.cluster.simulation import Simulation
@@ -43,6 +45,15 @@ def test_invariants_hold_for_basic_operations(seed):
 def test_invariants_hold_for_all_kinds_of_operations(seed):
     result = cached_run(seed)
     assert not result.invariant, "\n".join(format_failure(result))
+
+
+def test_instances_of_lost_guests_end_with_their_fault():
+    results = [run_seed(seed) for seed in LOSS_SEEDS[:8]]
+    assert [result.problem for result in results if result.invariant] == []
+    total = sum_results(results)
+    assert total.faults["bereft"] > 8
+    assert total.excuses[GUEST_LOST] > 0
+    assert total.transitions["sync wait DONE end"] > 0
 
 
 @pytest.mark.soak

@@ -13,7 +13,7 @@ from roost.compute.driver import DRIVER_ERRORS, Driver
 from roost.compute.driver_values import check_guest, check_prepared
 from roost.compute.inventory.admission import change_of_pages
 from roost.compute.inventory.host_use import HostUse, Size
-from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, first_line
+from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, NotFound, first_line
 from roost.model.names import is_text, uuid_form
 from roost.model.work.guest import GuestReport, GuestSpec, TransferTarget
 from roost.model.work.guest_use import GuestNeeds, GuestUse
@@ -114,10 +114,7 @@ class OrderExecutor:
             case Spawn(guest):
                 driver.spawn(self._admit(guest, operation), operation)
             case Rebuild(guest):
-                if self._has_lost(instance):
-                    driver.spawn(self._admit(guest, operation), operation)
-                else:
-                    driver.rebuild(self._readmit(guest, operation), operation)
+                self._rebuild(guest, operation)
             case Prepare(guest):
                 arriving = self._admit(guest, operation, is_move=True)
                 target = check_prepared(driver.prepare(arriving, operation), guest)
@@ -218,10 +215,15 @@ class OrderExecutor:
         found = self._inspect(instance)
         return found is not None and found.state == "running" and found.operation == operation
 
-    def _has_lost(self, instance: str) -> bool:
-        """Return whether the host has no guest of an instance, or only an unfinished one."""
-        found = self._inspect(instance)
-        return found is None or found.state == "building"
+    def _rebuild(self, guest: GuestSpec, operation: str) -> None:
+        """Rebuild a guest, or build it again if the host has lost it."""
+        try:
+            self._driver.rebuild(self._readmit(guest, operation), operation)
+        except NotFound:
+            found = self._inspect(guest.uuid)
+            if found is not None and found.state != "building":
+                raise
+            self._driver.spawn(self._admit(guest, operation), operation)
 
     def _inspect(self, instance: str) -> GuestReport | None:
         """Return the driver's report of a guest."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from roost.conductor.agents.power_sync import lacks_guest
 from roost.model.names import uuid_text
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow, StatusRow
@@ -16,6 +17,7 @@ from roost.simulator.cluster.world import World
 MOVE_WAITS = "a move waits for a lost host"
 DRAIN_WAITS = "a drain waits for a move that waits for a lost host"
 HOST_LOST = "the guests of a lost host are not checked"
+GUEST_LOST = "a host lost a guest, and the fault of its instance says so"
 LATE_DESTROY = "a host reported a failure to destroy a guest, and destroyed it later"
 MOVED_TO_LOST_HOST = "an instance may have moved to a lost host"
 
@@ -54,6 +56,8 @@ def may_lack_guest(world: World, status: StatusRow) -> bool:
     """Return whether an instance may lack a guest although its status names a host."""
     if has_waiting_operation(world, status) and status.task == "live-migrating":
         return world.excuse(MOVED_TO_LOST_HOST)
+    if lacks_guest(status) and uuid_text(status.uuid) in world.lost_guests:
+        return world.excuse(GUEST_LOST)
     is_left = any(order.action == "destroy" and _outcome(order) not in {"", "ok"} for order in _orders(world, status))
     return status.status == "SHELVED" and bool(status.fault) and is_left and world.excuse(LATE_DESTROY)
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from roost.compute.drivers.fake.guests import FakeGuest
+from roost.conductor.agents.power_sync import lacks_guest
 from roost.model.names import uuid_text
 from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
@@ -22,6 +23,7 @@ COLUMNS = "all servers have the same columns as the database"
 AUDIT = "an audit finds nothing"
 
 _FINAL_STATUSES = frozenset({"ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "ERROR", "DELETED"})
+_EXPECT_GUESTS = frozenset({"ACTIVE", "SHUTOFF", "SHELVED"})
 _COMPLETE_STATES = frozenset({"running", "stopped"})
 # States of a guest by the status of its instance. In ERROR any state is permitted, and no guest.
 _GUEST_STATES: Mapping[str, Collection[str]] = {
@@ -84,7 +86,11 @@ def _differences(world: World, machine: Machine) -> Iterator[str]:
     guests = world.shelf.guests(machine.host)
     for status in world.statuses():
         guest, states = guests.get(uuid_text(status.uuid)), _GUEST_STATES.get(status.status, _COMPLETE_STATES)
-        if status.host != machine.host or guest is None or excuses.has_waiting_operation(world, status):
+        if status.host != machine.host or excuses.has_waiting_operation(world, status):
+            continue
+        if _waits_for_sync(world, status, guest):
+            yield f"the fault of {uuid_text(status.uuid)} does not fit its guest: {status}"
+        if guest is None:
             continue
         if guest.state in _COMPLETE_STATES and guest.state not in states:
             yield f"{uuid_text(status.uuid)} is {guest.state} on {machine.host}: {status}"
@@ -92,6 +98,14 @@ def _differences(world: World, machine: Machine) -> Iterator[str]:
     for uuid in machine.journal.instances(machine.host):
         if uuid not in guests:
             yield f"{uuid} is noted on {machine.host}, and not there"
+
+
+def _waits_for_sync(world: World, status: StatusRow, guest: FakeGuest | None) -> bool:
+    """Return whether an instance lost its guest without a fault, or has this fault in spite of its guest."""
+    if guest is not None:
+        return lacks_guest(status)
+    is_lost = uuid_text(status.uuid) in world.lost_guests and status.status in _EXPECT_GUESTS
+    return is_lost and not lacks_guest(status)
 
 
 def check_at_rest(world: World) -> None:
@@ -109,7 +123,10 @@ def check_at_rest(world: World) -> None:
             _check_guests(world, machine)
     _check_moves(world)
     _check_columns(world)
+    faults = {uuid_text(each.uuid) for each in world.statuses() if lacks_guest(each)}
     for finding in audit_tables(tables):
+        if finding.check == "guest" and finding.subject.removeprefix("instance ") in faults:
+            continue  # The guests themselves were checked above.
         raise InvariantBroken(AUDIT, f"{finding.check}: {finding.subject} {finding.problem}")
 
 
@@ -170,6 +187,8 @@ def _check_guest(world: World, status: StatusRow, guest: FakeGuest | None) -> No
         if not excuses.may_lack_guest(world, status):
             raise InvariantBroken(GUESTS, f"{status.host} does not have {uuid}, which is {status}")
         return
+    if lacks_guest(status):
+        raise InvariantBroken(GUESTS, f"{status.host} has {uuid}, and its fault says otherwise: {status}")
     if guest.state not in _GUEST_STATES[status.status] and not excuses.has_waiting_operation(world, status):
         raise InvariantBroken(GUESTS, f"{uuid} is {guest.state} on {status.host}: {status}")
 

@@ -176,7 +176,26 @@ class Simulation:
             self.world.send_request("wake", lambda process: process.run(lambda _current: plan))
         if waiting and rare.strikes("deserted"):
             self._desert(rare.chance.choice(waiting))
+        if rare.strikes("bereft"):
+            self._lose_guest()
         self._events.schedule(WAKE_S, "wake", self._disturb_operations)
+
+    def _lose_guest(self) -> None:
+        """Let a host lose the guest of an instance without an operation; its agent ends."""
+        machines = {machine.host: machine for machine in self.world.machines}
+        choices = [
+            (machines[status.host], uuid_text(status.uuid))
+            for status in self.world.statuses()
+            if status.status in {"ACTIVE", "SHUTOFF"}
+            and not status.operation_id
+            and uuid_text(status.uuid) in self.world.shelf.record_of(status.host).guests
+        ]
+        if choices:
+            machine, uuid = self.world.rare.chance.choice(choices)
+            self._events.note(f"{machine.host} loses {uuid}")
+            self.world.shelf.lose(machine.host, uuid)
+            self.world.lost_guests.add(uuid)
+            machine.die()
 
     def _abandon(self, order: Order, host: str) -> None:
         """Let the other hosts of an operation sign off, if the fault strikes."""
@@ -235,9 +254,10 @@ class Simulation:
             self._unexpected = self._unexpected or fields
 
     def _is_known_to_user(self, error: str) -> bool:
-        """Return whether an error concerns a guest whose instance has a fault or is deleted."""
+        """Return whether an error concerns a lost guest, or one whose instance has a fault or is deleted."""
         return error.startswith(_GUEST_ERRORS) and any(
-            uuid_text(status.uuid) in error and (status.fault or status.status == "DELETED")
+            (uuid := uuid_text(status.uuid)) in error
+            and (status.fault or status.status == "DELETED" or uuid in self.world.lost_guests)
             for status in self.world.statuses()
         )
 

@@ -41,21 +41,30 @@ class GuestShelf(MemoryShelf):
         super().drop_image(image)
         self.changes += 1
 
+    def lose(self, host: str, uuid: str) -> None:
+        """Remove a guest, without the knowledge of its driver: an agent process that runs must end."""
+        record = read_record(self.load(host), host)
+        record.guests.pop(uuid, None)
+        record.replaced.pop(uuid, None)
+        super().keep(host, msgspec.json.encode(record))
+        self.changes += 1
+
     def guests(self, host: str) -> Mapping[str, FakeGuest]:
         """Return the guests of a host, including those that arrived by live migration."""
-        guests = self._load(host)
+        guests = self.record_of(host)
         arrived = {uuid: guest for uuid, guest in guests.coming.items() if self._has_arrived(host, uuid)}
         return {**guests.guests, **{uuid: replace(guest, state="running") for uuid, guest in arrived.items()}}
 
     def incoming_guests(self, host: str) -> Collection[str]:
         """Return the uuids of guests on their way to a host; the host holds resources for them."""
-        return [uuid for uuid in self._load(host).coming if not self._has_arrived(host, uuid)]
+        return [uuid for uuid in self.record_of(host).coming if not self._has_arrived(host, uuid)]
 
     def _has_arrived(self, host: str, uuid: str) -> bool:
         arrival = self.load_arrival(self.address(host), uuid)
         return arrival is not None and arrival != b"" and msgspec.json.decode(arrival, type=Arrival).is_running
 
-    def _load(self, host: str) -> HostRecord:
+    def record_of(self, host: str) -> HostRecord:
+        """Return the stored record of a host."""
         body = self.load(host)
         cached = self._cache.get(host)
         if cached is None or cached[0] != body:

@@ -1,12 +1,12 @@
-"""Faults of ``RARE_SEEDS`` and ``FOCUS_SEEDS`` only, so the traces of other seeds never change with this file.
+"""Faults of some seeds only, so the traces of other seeds never change with this file.
 
 Rare seeds have rare faults of all kinds. Each focus seed has a focus: its faults strike certain steps of one kind of
-operation, again and again.
+operation, again and again. In loss seeds, hosts lose guests.
 """
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from roost.compute.drivers.fake.script import Action
@@ -16,6 +16,7 @@ from roost.model.work.orders import Order
 
 RARE_SEEDS = range(1_000, 1_500)
 FOCUS_SEEDS = range(1_500, 3_000)
+LOSS_SEEDS = range(3_000, 3_100)
 WAKE_S = 0.5  # seconds between early wake-ups
 # Probability of each fault in rare seeds, per opportunity.
 _RARE_SHARES = {
@@ -28,6 +29,7 @@ _RARE_SHARES = {
     "abandoned": 0.3,  # an order fails or hangs, and the other hosts of its operation sign off
     "regretted": 0.05,  # the user deletes the instance of a new operation
 }
+_LOSS_SHARES = {"bereft": 0.03}  # a host loses a guest, and its agent ends
 # The same in focus seeds. The first two concern operations in the focus.
 _FOCUS_SHARES = {
     "focused": 0.03,  # conductors stall, and hosts of the operation leave
@@ -98,7 +100,7 @@ class RareFaults:
     """
 
     def __init__(self, seed: int, *, counts: Counter[str], is_over: Callable[[], bool]) -> None:
-        self._shares = _RARE_SHARES if seed in RARE_SEEDS else _FOCUS_SHARES if seed in FOCUS_SEEDS else {}
+        self._shares = _shares_of(seed)
         self.is_on = bool(self._shares)
         self.chance = random.Random(f"rare {seed}")
         self.driver_chance = _FocusChance(self)
@@ -143,6 +145,15 @@ class RareFaults:
         if self.strikes("contested"):
             return Conflict("every claim lost its race")
         return BadRequest("a setting has changed") if self.strikes("misconfigured") else None
+
+
+def _shares_of(seed: int) -> Mapping[str, float]:
+    """Return the probabilities of the faults of a seed."""
+    if seed in RARE_SEEDS:
+        return _RARE_SHARES
+    if seed in FOCUS_SEEDS:
+        return _FOCUS_SHARES
+    return _LOSS_SHARES if seed in LOSS_SEEDS else {}
 
 
 class _FocusChance(random.Random):

@@ -37,6 +37,7 @@ class Environment:
         self.transitions: Counter[Transition] = Counter()  # of operations
         self.commits = 0  # attempts, including failed ones
         self.cut_until_s: dict[str, float] = {}  # by host
+        self.lost_guests: set[str] = set()  # uuids of guests that a host has lost
 
     def new_uuid(self) -> str:
         """Return the next uuid of the seed."""
