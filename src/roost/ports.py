@@ -488,6 +488,9 @@ class RemotePlacement(Protocol):
     def release(self, consumer_uuid: str) -> None:
         """Release all allocations of a consumer, if it has any."""
 
+    def aggregates_of(self, provider_uuid: str) -> frozenset[str] | None:
+        """Return the aggregates of a provider; None: it does not exist."""
+
 
 class Documents(Protocol):
     """The storage of flavors, images, requests and settings, each stored once; implemented by the fleet service."""

@@ -10,7 +10,7 @@ from roost.compat.ini import read_ini
 from roost.errors import BadSettings, PlacementGone
 from roost.model.settings.placement_settings import Placement
 from roost.model.settings.roost_settings import Settings
-from roost.nova.placement_login import read_placement_options
+from roost.nova.service_login import read_login_options
 from tests.support.fleets.products import roost
 from tests.support.servers.keystones import SERVICE_PASSWORD, keystone
 from tests.support.servers.scripted_server import scripted_server
@@ -155,7 +155,7 @@ def test_login_without_authentication_needs_no_keystone(tmp_path):
 def test_options_can_be_in_another_section_and_have_older_names(tmp_path):
     path = tmp_path / "nova.conf"
     path.write_text("[placement]\nauth_section = login\nos_interface = public\n[login]\nauth_plugin = password\n")
-    options = read_placement_options(read_ini(path))
+    options = read_login_options(read_ini(path), "placement", service_type="placement")
     assert (options.auth_type, options.valid_interfaces) == ("password", ("public",))
     assert options.where == f"{path}: [login]"
 

@@ -11,7 +11,10 @@ import amqp
 
 from roost.nova.rpc.broker_options import BrokerOptions
 from tests.differential.scheduler import nova
+from tests.nova.nova_clouds import NovaCloud, new_database
 from tests.nova.rpc_callers import Caller
+from tests.support.missing_programs import skip_test
+from tests.support.servers.nova_database import CELL0, template
 from tests.support.wait import wait_until
 
 
@@ -59,6 +62,37 @@ def nova_scheduler(cloud, broker, folder: Path):
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+@contextmanager
+def open_duel(broker, paths, name, options):
+    """Yield a cloud that Roost serves, and a caller of nova-scheduler on the same cloud.
+
+    Args:
+        broker: a virtual host of it is for each scheduler.
+        paths: pytest's factory of folders.
+        name: of the folder.
+        options: lines of nova.conf by section.
+    """
+    if nova.python() is None:
+        skip_test(nova.HOW_TO_INSTALL)
+    folder = paths.mktemp(name)
+    shared = paths.getbasetemp()
+    schema = template(shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared)
+    database = new_database(f"sqlite:///{folder / 'api'}", schema=schema)
+    database.add_cell(f"sqlite:///{folder / 'cell'}")
+    database.create_cell_database(f"sqlite:///{folder / 'cell0'}")
+    database.set_cell(CELL0, database_connection=f"sqlite:///{folder / 'cell0'}")
+    names = [f"{kind}-{uuid.uuid4().hex[:8]}" for kind in ("roost", "nova")]
+    ours, theirs = map(broker.add_virtual_host, names)
+    sections = {"database": {"connection": f"sqlite:///{folder / 'cell'}"}, "scheduler": {"workers": 1}}
+    for section, lines in options.items():
+        sections[section] = sections.get(section, {}) | lines
+    cloud = NovaCloud(folder, ours, database, options=sections)
+    with cloud.served(), nova_scheduler(cloud, theirs, folder) as caller:
+        cloud.callers = (cloud.caller, caller)
+        yield cloud, caller
+    cloud.close()
 
 
 def _is_served(broker, process, log):

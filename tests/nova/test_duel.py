@@ -5,17 +5,13 @@ By hand, with more requests: ``ROOST_DUEL=2000 pytest -m differential tests/nova
 
 import json
 import os
-import uuid
 from collections import Counter
 
 import pytest
 
-from tests.differential.scheduler import nova
 from tests.nova.duel_worlds import DuelWorld
-from tests.nova.nova_clouds import FILTERS, NovaCloud, new_database
-from tests.nova.nova_schedulers import nova_scheduler
-from tests.support.missing_programs import skip_test
-from tests.support.servers.nova_database import CELL0, template
+from tests.nova.nova_clouds import FILTERS
+from tests.nova.nova_schedulers import open_duel
 
 pytestmark = pytest.mark.differential
 
@@ -39,28 +35,10 @@ FIELDS = (
 @pytest.fixture(scope="module")
 def duel(shared_broker, tmp_path_factory):
     """Yield a cloud that Roost serves, and a caller of nova-scheduler on the same cloud."""
-    if nova.python() is None:
-        skip_test(nova.HOW_TO_INSTALL)
-    folder = tmp_path_factory.mktemp("duel")
-    shared = tmp_path_factory.getbasetemp()
-    schema = template(shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared)
-    database = new_database(f"sqlite:///{folder / 'api'}", schema=schema)
-    database.add_cell(f"sqlite:///{folder / 'cell'}")
-    database.create_cell_database(f"sqlite:///{folder / 'cell0'}")
-    database.set_cell(CELL0, database_connection=f"sqlite:///{folder / 'cell0'}")
-    names = [f"{kind}-{uuid.uuid4().hex[:8]}" for kind in ("roost", "nova")]
-    ours, theirs = map(shared_broker.add_virtual_host, names)
-    options = {
-        "database": {"connection": f"sqlite:///{folder / 'cell'}"},
-        "filter_scheduler": {"enabled_filters": ",".join((*FILTERS, *MORE_FILTERS))},
-        "scheduler": {"workers": 1},
-    }
-    cloud = NovaCloud(folder, ours, database, options=options)
-    with cloud.served(), nova_scheduler(cloud, theirs, folder) as caller:
-        cloud.callers = (cloud.caller, caller)
+    options = {"filter_scheduler": {"enabled_filters": ",".join((*FILTERS, *MORE_FILTERS))}}
+    with open_duel(shared_broker, tmp_path_factory, "duel", options) as (cloud, caller):
         cloud.placement("PUT", "/resource_classes/CUSTOM_GADGET")
         yield cloud, caller
-    cloud.close()
 
 
 def outcome(cloud, world, caller, uuids, fields):

@@ -10,6 +10,7 @@ from roost.machine import SystemClock
 from roost.model.settings.roost_settings import Store
 from roost.store.backends import open_store
 from tests.support.servers.in_process_api import placement_api
+from tests.support.servers.neutrons import neutron
 from tests.support.servers.nova_database import NovaDatabase
 from tests.support.servers.servers import serve
 
@@ -169,6 +170,22 @@ def test_unknown_filter_is_an_error(check, conf):
     level, part, found = bad(findings)[0]
     assert (level, part) == ("error", "settings")
     assert "NoSuchFilter" in found
+
+
+@pytest.mark.usefixtures("imported")
+def test_routed_networks_need_a_neutron(check, conf):
+    text = conf.read_text() + "[scheduler]\nquery_placement_for_routed_network_aggregates = yes\n"
+    conf.write_text(text)
+    code, findings = check()
+    assert code == 8
+    ((level, part, found),) = bad(findings)
+    assert (level, part) == ("error", "neutron")
+    assert "[neutron] auth_type: is missing: [scheduler] query_placement_for_routed_network_aggregates needs" in found
+    with neutron() as network:
+        conf.write_text(f"{text}[neutron]\nauth_type = none\nendpoint_override = {network.url}\n")
+        code, findings = check()
+        assert (code, bad(findings)) == (0, [])
+        assert findings[-1]["found"] == f"Neutron at {network.url} answers; login works"
 
 
 @pytest.mark.usefixtures("imported")

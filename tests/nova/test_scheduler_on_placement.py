@@ -2,19 +2,23 @@
 
 import json
 
+import msgspec
 import pytest
 
 from roost.client.remote_claims import RemotePlacement
 from roost.errors import PlacementGone
 from roost.model.names import uuid_bytes
+from roost.model.settings.roost_settings import Settings
+from roost.nova.neutron.network_lookup import FoundNetwork
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.nova_conductors import conductor_over_remote, hosts_of, reason_of
-from tests.support.nova_messages import flavor, instance_group, nova_object
+from tests.support.nova_messages import flavor, instance_group, nova_object, requested_networks
 from tests.support.servers.remote_placements import host, stocked_placement
 
 pytestmark = pytest.mark.long
 
 ME, OTHER, THIRD, MIGRATION = (uuid_named(name) for name in ("me", "other", "third", "migration"))
+ROUTED = msgspec.convert({"scheduler": {"query_placement_for_routed_network_aggregates": True}}, Settings)
 ONE = {"VCPU": 1, "MEMORY_MB": 64}
 
 
@@ -168,3 +172,32 @@ def test_dedicated_processors_also_find_hosts_that_offer_only_virtual_ones(remot
     with conductor_over_remote(remote.address) as nova:
         (names,) = hosts_of(nova.select(ME, flavor=wanted, ignore_hosts=["host-0", "host-1"]))
     assert set(names) == {"pinned", "host-2"}
+
+
+class FixedLookup:
+    """Networks with one segment each."""
+
+    def __init__(self, segment):
+        self.segment = segment
+
+    def submit(self, networks, outcome):
+        """Return the segment for each network."""
+        outcome.take_networks(
+            tuple(FoundNetwork(name=f"network {each.network}", segments=(self.segment,)) for each in networks)
+        )
+
+
+def test_segment_that_is_not_copied_yet_is_read_from_the_remote_placement(remote):
+    segment, aggregate = uuid_named("segment"), uuid_named("aggregate")
+    networks = requested_networks({"network_id": "n"})
+    with conductor_over_remote(remote.address, settings=ROUTED, networks=FixedLookup(segment)) as nova:
+        assert nova.refuse(ME, requested_networks=networks)["class"] == "ResourceProviderAggregateRetrievalFailed"
+        remote.add("segment", segment)
+        refused = reason_of(nova.refuse(ME, requested_networks=networks))
+        assert refused == "Scheduling failed: Aggregates not found for the network n"
+        for provider in (segment, host(1)):
+            path = f"/resource_providers/{provider}"
+            generation = remote.ask("GET", path)[1]["generation"]
+            body = {"aggregates": [aggregate], "resource_provider_generation": generation}
+            assert remote.ask("PUT", f"{path}/aggregates", body)[0] == 200
+        assert hosts_of(nova.select(ME, requested_networks=networks)) == [["host-1"]]

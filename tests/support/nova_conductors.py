@@ -84,14 +84,14 @@ def conductor(*fleets, settings=None, **options):
 
 
 @contextmanager
-def conductor_over_remote(address, *, settings=None, wrapped=lambda remote: remote):
+def conductor_over_remote(address, *, settings=None, wrapped=lambda remote: remote, **options):
     """Open a conductor of a scheduler with a remote Placement; each root provider there is a host."""
     connections = [Connection(address, token="admin", timeout_s=20) for _ in range(2)]
     remote = RemoteFollower(*connections, interval_s=60)
     remote.placement = wrapped(remote.placement)
     product, serving = open_product("sqlite://", settings or Settings(), remote=remote)
     try:
-        yield Conductor(product, serving)
+        yield Conductor(product, serving, **options)
     finally:
         serving.stop()
         for connection in connections:

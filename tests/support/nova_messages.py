@@ -84,3 +84,27 @@ def cell_mapping(uuid: str, *, password: str) -> dict[str, Any]:
         database_connection=f"mysql+pymysql://nova:{password}@db/nova",
         disabled=False,
     )
+
+
+def requested_networks(*networks: dict[str, Any]) -> dict[str, Any]:
+    """Return the requested networks: ``network_id`` and ``port_id`` of each."""
+    objects = [
+        nova_object("NetworkRequest", "1.3", **{"network_id": None, "port_id": None, "address": None, **each})
+        for each in networks
+    ]
+    return nova_object("NetworkRequestList", "1.1", objects=objects)
+
+
+def port_device(port: str | None, **tags: str) -> dict[str, Any]:
+    """Return the device request of a port."""
+    return nova_object(
+        "InstancePCIRequest",
+        "1.4",
+        count=1,
+        spec=[tags],
+        alias_name=None,
+        is_new=False,
+        request_id="6d8c9c1e-5b62-4b32-8d0e-6d6f6e2f1f11",
+        requester_id=port,
+        numa_policy=None,
+    )

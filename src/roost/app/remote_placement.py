@@ -14,7 +14,7 @@ from roost.compat.ini import read_ini
 from roost.errors import BadFile, BadSettings, RoostError
 from roost.model.provider import ProviderSpec
 from roost.model.settings.roost_settings import Settings
-from roost.nova.placement_login import read_placement_options
+from roost.nova.service_login import read_login_options
 from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
@@ -52,7 +52,7 @@ def _read_login(environ: Mapping[str, str]) -> LoginOptions | None:
     if path is None:
         return None
     try:
-        return read_placement_options(read_ini(Path(path)))
+        return read_login_options(read_ini(Path(path)), "placement", service_type="placement")
     except BadFile as error:
         raise BadSettings(str(path), error.problem) from None
 

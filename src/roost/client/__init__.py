@@ -1,6 +1,7 @@
 """HTTP clients.
 
 ``wire``: requests on a persistent connection.
+``service_http``: a service of OpenStack: tokens and retries.
 ``placement_http``: a Placement API, with retries.
 ``keystone_login``: tokens of Keystone, and the endpoint in its catalog.
 ``remote_claims``: candidates and claims of a remote Placement.

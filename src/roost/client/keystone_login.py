@@ -1,4 +1,4 @@
-"""Tokens of Keystone for requests to Placement, and the endpoint of Placement in Keystone's catalog.
+"""Tokens of Keystone for requests to another service, and the endpoint of the service in Keystone's catalog.
 
 Needs the extra ``keystone``.
 """
@@ -6,12 +6,12 @@ Needs the extra ``keystone``.
 import logging
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from roost.errors import BadSettings, PlacementGone, extra_hint, first_line, quote_value
+from roost.errors import BadSettings, PlacementGone, Unavailable, extra_hint, first_line, quote_value
 
 # A name and password before the host of a URL.
 _LOGIN_IN_URL = re.compile(r"//[^/@]*@")
@@ -46,12 +46,15 @@ class KeystoneLogin:
     Args:
         options: the options of the section.
         timeout_s: limit for an answer of Keystone, unless the options have one.
+        outage: builds the error after Keystone gave no token, from the problem.
 
     Raises:
         BadSettings: an option is missing or unknown, or the extra is not installed.
     """
 
-    def __init__(self, options: LoginOptions, *, timeout_s: float) -> None:
+    def __init__(
+        self, options: LoginOptions, *, timeout_s: float, outage: Callable[[str], Unavailable] = PlacementGone
+    ) -> None:
         try:
             from keystoneauth1 import loading
             from keystoneauth1.exceptions import CatalogException, ClientException
@@ -60,6 +63,7 @@ class KeystoneLogin:
             problem = f"needs {error.name}: {extra_hint('keystone')}"
             raise BadSettings(f"{options.where} auth_type", problem) from None
         self._options = options
+        self._outage = outage
         self._client_exception: type[Exception] = ClientException
         self._catalog_exception: type[Exception] = CatalogException
         # Its warnings repeat the errors below, in other words.
@@ -91,23 +95,23 @@ class KeystoneLogin:
         """Return the headers of a request, with a valid token.
 
         Raises:
-            PlacementGone: Keystone does not answer, or refuses the login.
+            Unavailable: Keystone does not answer, or refuses the login.
         """
         try:
             return self._session.get_auth_headers() or {}
         except (self._client_exception, OSError) as error:
-            raise PlacementGone(self._problem_of(error)) from None
+            raise self._outage(self._problem_of(error)) from None
 
     def renew(self) -> None:
         """Fetch a new token for the next request, because the present one was refused."""
         self._plugin.invalidate()
 
     def find_endpoint(self) -> str:
-        """Return the URL of Placement: the override of the options, else from Keystone's catalog.
+        """Return the URL of the service: the override of the options, else from Keystone's catalog.
 
         Raises:
             BadSettings: the catalog has no such endpoint.
-            PlacementGone: Keystone does not answer, or refuses the login.
+            Unavailable: Keystone does not answer, or refuses the login.
         """
         options = self._options
         if options.endpoint_override:
@@ -122,7 +126,7 @@ class KeystoneLogin:
         except self._catalog_exception:
             url = None
         except (self._client_exception, OSError) as error:
-            raise PlacementGone(self._problem_of(error)) from None
+            raise self._outage(self._problem_of(error)) from None
         if not url:
             region = f" in region {options.region_name}" if options.region_name else ""
             interfaces = " or ".join(options.valid_interfaces)
@@ -135,14 +139,14 @@ class KeystoneLogin:
 
         Raises:
             BadSettings: Keystone refuses the login.
-            PlacementGone: Keystone does not answer.
+            Unavailable: Keystone does not answer.
         """
         try:
             self._session.get_auth_headers()
         except (self._client_exception, OSError) as error:
             if _status_of(error) in _REFUSALS:
                 raise BadSettings(self._options.where, f"cannot log in: {self._problem_of(error)}") from None
-            raise PlacementGone(self._problem_of(error)) from None
+            raise self._outage(self._problem_of(error)) from None
 
     def _problem_of(self, error: Exception) -> str:
         """Describe an error of Keystone, without its message: it can contain parts of the request."""
@@ -156,7 +160,7 @@ class KeystoneLogin:
 
 
 def tls_context(options: LoginOptions) -> ssl.SSLContext:
-    """Return the TLS context for requests to Placement.
+    """Return the TLS context for requests to the service.
 
     Raises:
         BadSettings: a file of certificates cannot be used.

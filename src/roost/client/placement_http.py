@@ -3,9 +3,10 @@
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from roost.client.outage_text import describe_outage
+from roost.client.service_http import Login, ServiceHttp
 from roost.client.wire import LOST, Wire, decode_json
 from roost.errors import BadSettings, PlacementGone
 from roost.model.placement.microversions import NEWEST, SAME_SUBTREE
@@ -16,22 +17,6 @@ TOKEN_VARIABLE = "ROOST_PLACEMENT_TOKEN"  # noqa: S105  # the name of the variab
 OLDEST = SAME_SUBTREE.minor  # minor version; the queries need it
 # Address of a remote Placement that is found in Keystone's catalog.
 CATALOG = "catalog"
-# Seconds before each retry, after no answer or a 503.
-_PAUSES_S = (0.1, 0.4, 1.0)
-
-
-class Login(Protocol):
-    """A source of tokens."""
-
-    def headers(self) -> Mapping[str, str]:
-        """Return the headers of a request, with a valid token.
-
-        Raises:
-            PlacementGone: none can be fetched.
-        """
-
-    def renew(self) -> None:
-        """Fetch a new token for the next request."""
 
 
 class Connection:
@@ -61,8 +46,8 @@ class Connection:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         headers = {"x-auth-token": token} if token else {}
-        self._wire = Wire(url, headers=headers, timeout_s=timeout_s, setting=SETTING, tls=tls)
-        self._login = login
+        wire = Wire(url, headers=headers, timeout_s=timeout_s, setting=SETTING, tls=tls)
+        self._http = ServiceHttp(wire, login=login, pause=pause)
         self.pause = pause
         self._version: str | None = None  # None for the request of the versions.
         try:
@@ -97,43 +82,27 @@ class Connection:
         Raises:
             PlacementGone: no try was answered, or the server refuses the client; the request may have been carried out.
         """
-        for pause_s in (*_PAUSES_S, None):
-            try:
-                status, text = self._send(method, path, body)
-                problem = "it answers with status 503"
-            except LOST as error:
-                status, text, problem = 503, b"", describe_outage(error, self._wire.url)
-            if status != 503:
-                if status in {401, 403}:
-                    raise PlacementGone(f"it refuses this client: status {status}; {self._advice}")
-                return _answer(f"{method} {path.partition('?')[0]}", status, text, is_repeated=pause_s != _PAUSES_S[0])
-            if pause_s is None:
-                raise PlacementGone(problem)
-            self.pause(pause_s)
-        raise AssertionError("unreachable")
-
-    def _send(self, method: str, path: str, body: object) -> tuple[int, bytes]:
-        """Send a request once. A refused token, such as a revoked one, is renewed once."""
-        login, version = self._login, self._version
-        if login is None:
-            return self._wire.send(method, path, body, version=version)
-        status, text = self._wire.send(method, path, body, version=version, extra_headers=login.headers())
-        if status == 401:
-            login.renew()
-            status, text = self._wire.send(method, path, body, version=version, extra_headers=login.headers())
-        return status, text
+        try:
+            status, text, is_repeated = self._http.send(method, path, body, version=self._version)
+        except LOST as error:
+            raise PlacementGone(describe_outage(error, self._http.wire.url)) from None
+        if status == 503:
+            raise PlacementGone("it answers with status 503")
+        if status in {401, 403}:
+            raise PlacementGone(f"it refuses this client: status {status}; {self._advice}")
+        return _answer(f"{method} {path.partition('?')[0]}", status, text, is_repeated=is_repeated)
 
     @property
     def _advice(self) -> str:
         return (
             f"set a token in ${TOKEN_VARIABLE}"
-            if self._login is None
+            if self._http.login is None
             else "give its user the role of a service or an administrator"
         )
 
     def close(self) -> None:
         """Close the connection; the next request opens another."""
-        self._wire.close()
+        self._http.close()
 
 
 def _answer(request: str, status: int, text: bytes, *, is_repeated: bool) -> Answer:

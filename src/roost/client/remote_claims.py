@@ -122,6 +122,15 @@ class RemotePlacement:
         if answer.status not in {204, 404}:
             raise PlacementGone(f"it answers DELETE /allocations with {answer.problem}")
 
+    def aggregates_of(self, provider_uuid: str) -> frozenset[str] | None:
+        """Return the aggregates of a provider; None: it does not exist.
+
+        Raises:
+            PlacementGone: the server does not answer.
+        """
+        body = self._connection.get(f"/resource_providers/{provider_uuid}/aggregates")
+        return None if body is None else frozenset(map(uuid_form, part(body, "aggregates")))
+
     def _put(
         self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str, generation: int | None
     ) -> Answer:

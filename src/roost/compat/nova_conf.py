@@ -36,10 +36,11 @@ _DEFAULTS: Mapping[tuple[str, str], Any] = {
 _OTHER_MEANING = ("conductor",)
 # Options with one value per line. Of any other option only the last line counts.
 _REPEATED = {("filter_scheduler", "available_filters"), ("pci", "alias"), ("agent", "device_spec")}
-# Read by the service nova-scheduler and for the login at Placement, and not as settings.
+# Read by the service nova-scheduler and for the logins at Placement and Neutron, and not as settings.
 _NOVA_SECTIONS = (
     "api_database",
     "database",
+    "neutron",
     "notifications",
     "oslo_messaging_notifications",
     "oslo_messaging_rabbit",

@@ -28,6 +28,7 @@ from roost.nova.database.fleet_reader import FleetReader
 from roost.nova.database.nova_fleet import NovaInstance
 from roost.nova.fleet_sync import BATCH, find_unplaced, plan_instances, write_aggregates, write_hosts
 from roost.nova.instance_sync import find_moved, find_surplus, plan_departures, plan_remote_places
+from roost.nova.neutron.network_lookup import open_lookup
 from roost.nova.notifications.notification_options import find_foreign, read_notification_options
 from roost.nova.notifications.selection_notifier import SelectionNotifier
 from roost.nova.nova_chores import NovaChores
@@ -238,7 +239,7 @@ class NovaService:
         clock: the clock of this machine.
 
     Raises:
-        BadSettings: the file cannot be read, or lacks an address.
+        BadSettings: the file cannot be read, or lacks an address or a login.
     """
 
     def __init__(self, nova_conf: Path, settings: Nova, *, roost: Roost, serving: Serving, clock: Clock) -> None:
@@ -250,9 +251,17 @@ class NovaService:
             raise BadSettings(str(nova_conf), error.problem) from None
         databases = replace(databases, timeout_s=settings.read_timeout_s)
         chores = NovaChores(databases, settings, host=broker.host, clock=clock)
-        self._shadow = Shadow(roost, serving, elapsed_s=clock.elapsed_s) if settings.shadow else None
+        self._networks = open_lookup(ini, roost.settings, timeout_s=settings.read_timeout_s, elapsed_s=clock.elapsed_s)
+        self._shadow = (
+            Shadow(roost, serving, elapsed_s=clock.elapsed_s, networks=self._networks) if settings.shadow else None
+        )
         service = SchedulerService(
-            roost, serving, on_hint=self._hint, shows_decision=settings.shows_decision, notifier=self._notifier
+            roost,
+            serving,
+            on_hint=self._hint,
+            networks=self._networks,
+            shows_decision=settings.shows_decision,
+            notifier=self._notifier,
         )
         self._server = RpcServer(
             broker, self._shadow or service, calls_max=settings.calls_max, takes_copies=settings.shadow
@@ -277,6 +286,7 @@ class NovaService:
     def stop(self) -> None:
         """Take no further calls, answer those in progress, and stop."""
         self._server.stop(_STOP_S)
+        self._networks.stop()
         self._follower.stop()
         if self._notifier is not None:
             self._notifier.stop()

@@ -3,6 +3,7 @@
 .. code-block:: text
 
     select_destinations ─▶ read_request_spec     in the thread of the message queue
+                        ─▶ NetworkLookup         in its threads, only for requested networks if they may be routed
                         ─▶ plan_group            in the deciding thread, only for a new group or unknown members
                         ─▶ Act                   the decision: hosts, claims and evidence are one commit
                         ─▶ build_selections      or NoValidHost, with Nova's reason
@@ -21,14 +22,16 @@ from roost.model.request import Request
 from roost.model.writes import Write
 from roost.nova.fleet_sync import plan_group
 from roost.nova.instance_sync import plan_departures
-from roost.nova.messages.no_valid_host import TOO_FEW, refusal_reason
+from roost.nova.messages.no_valid_host import TOO_FEW, no_valid_host, refusal_reason
 from roost.nova.messages.request_spec import SpecRequest
 from roost.nova.messages.selection import as_dicts, build_host, build_selections
+from roost.nova.neutron.network_lookup import FoundNetwork, NetworkLookup, needs_lookup
+from roost.nova.neutron.network_segments import add_segments
 from roost.nova.notifications.selection_notifier import Selection, SelectionNotifier
 from roost.nova.notifications.spec_payload import SpecChanges
 from roost.nova.request_of_call import as_move, read_call, with_known_zone
 from roost.nova.rpc.rpc_call import Call
-from roost.nova.rpc.rpc_failure import Failure, build_failure, internal_error
+from roost.nova.rpc.rpc_failure import Failure, internal_error
 from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
@@ -48,6 +51,7 @@ class SchedulerService:
         roost: the product; only the deciding thread uses it.
         serving: the deciding thread.
         on_hint: called after a message about a change of Nova's databases, with the changed part.
+        networks: looks up requested networks; None: no network is routed.
         shows_decision: whether a refusal ends with a pointer to its decision.
         notifier: sends notifications about decisions; None: none are sent.
     """
@@ -62,12 +66,14 @@ class SchedulerService:
         serving: Serving,
         *,
         on_hint: Callable[[str], None],
+        networks: NetworkLookup | None = None,
         shows_decision: bool = False,
         notifier: SelectionNotifier | None = None,
     ) -> None:
         self._roost = roost
         self._serving = serving
         self._on_hint = on_hint
+        self._networks = networks
         self._shows_decision = shows_decision
         self._notifier = notifier
 
@@ -95,14 +101,18 @@ class SchedulerService:
         except BadRequest as error:
             call.fail(no_valid_host(str(error)))
             return
-        _Selecting(
+        selecting = _Selecting(
             self._roost,
             self._serving,
             call,
             spec=spec,
             shows_decision=self._shows_decision,
             notifier=self._notifier,
-        ).submit()
+        )
+        if self._networks is not None and needs_lookup(spec, self._roost.settings):
+            self._networks.submit(spec.requested_networks, selecting)
+        else:
+            selecting.submit()
 
     def _note_hint(self, part: str, call: Call) -> None:
         self._on_hint(part)
@@ -131,6 +141,7 @@ class _Selecting:
         self._notifier = notifier
         self._started_s = 0.0 if notifier is None else notifier.now_s()
         self._selection: Selection | None = None  # for notifications; None: none is due
+        self._found: tuple[FoundNetwork, ...] = ()
         self._is_move = False  # whether the instance has allocations, although it is unknown here
 
     def submit(self) -> None:
@@ -139,6 +150,15 @@ class _Selecting:
             self._serving.submit(self._decide, self)
         except Unavailable as error:
             self.set_exception(error)
+
+    def take_networks(self, found: tuple[FoundNetwork, ...]) -> None:
+        """Go on with the requested networks."""
+        self._found = found
+        self.submit()
+
+    def refuse(self, failure: Failure) -> None:
+        """Send the failure of the lookup of networks."""
+        self._call.fail(failure)
 
     def set_running_or_notify_cancel(self) -> bool:
         """Return True: a conductor cannot withdraw a call."""
@@ -176,7 +196,10 @@ class _Selecting:
         """Prepare the server group, check a rebuild, or decide; a task of the deciding thread."""
         if self._spec.is_rebuild:
             return self._check_rebuild(current.state)
-        request = with_known_zone(self._spec.request, current.state)
+        request = add_segments(self._spec.request, self._found, state=current.state, remote=self._roost.remote)
+        if isinstance(request, Failure):
+            return request
+        request = with_known_zone(request, current.state)
         writes: tuple[Write, ...] = ()
         if self._roost.remote is not None and len(request.instance_uuids) > 1:
             # These instances are new. What is known of them is out of date, and must not refuse the request.
@@ -249,16 +272,6 @@ class _Selecting:
             roles=frozenset(context.roles),
             request_id=context.global_request_id or context.request_id or "",
         )
-
-
-def no_valid_host(reason: str) -> Failure:
-    """Return Nova's exception for a request without a host.
-
-    Args:
-        reason: the end of the sentence that users see; may be empty.
-    """
-    message = f"No valid host was found. {reason}"
-    return build_failure("NoValidHost", "nova.exception", message, reason=reason, code=500)
 
 
 def _row_of_rebuild(state: State, request: Request) -> int | None:

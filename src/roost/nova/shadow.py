@@ -24,8 +24,11 @@ from roost.model.names import uuid_bytes
 from roost.model.writes import CLASS_BITS
 from roost.nova.fleet_sync import plan_group
 from roost.nova.messages.request_spec import SpecRequest
+from roost.nova.neutron.network_lookup import FoundNetwork, NetworkLookup, needs_lookup
+from roost.nova.neutron.network_segments import add_segments
 from roost.nova.request_of_call import as_move, read_call, with_known_zone
 from roost.nova.rpc.rpc_call import Call
+from roost.nova.rpc.rpc_failure import Failure
 from roost.observe import log
 from roost.observe.work_metrics import NOVA_SHADOW
 from roost.placement.current import Current
@@ -69,6 +72,7 @@ class Shadow:
         roost: the product; only the deciding thread uses it.
         serving: the deciding thread.
         elapsed_s: returns the seconds of a monotonic clock.
+        networks: looks up requested networks; None: no network is routed.
         on_hint: called after a message about a change of Nova's databases, with the changed part.
     """
 
@@ -81,11 +85,13 @@ class Shadow:
         serving: Serving,
         *,
         elapsed_s: Callable[[], float],
+        networks: NetworkLookup | None = None,
         on_hint: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._roost = roost
         self._serving = serving
         self._elapsed_s = elapsed_s
+        self._networks = networks
         self._on_hint = on_hint
         self._lock = threading.Lock()
         self._waiting: list[_Waiting] = []
@@ -103,15 +109,23 @@ class Shadow:
         try:
             spec = read_call(call)
         except BadRequest as error:
-            self._note_failure(call, error)
+            self.note_failure(call, str(error))
             return
         if spec.is_rebuild or not spec.request.instance_uuids:
             return
-        _DryRun(self, self._serving, call, spec=spec).submit()
+        dry_run = _DryRun(self, self._serving, call, spec=spec)
+        if self._networks is not None and needs_lookup(spec, self._roost.settings):
+            self._networks.submit(spec.requested_networks, dry_run)
+        else:
+            dry_run.submit()
 
-    def choose(self, current: Current, call: Call, spec: SpecRequest) -> None:
+    def choose(self, current: Current, call: Call, spec: SpecRequest, *, found: Iterable[FoundNetwork]) -> None:
         """Make Roost's choice; a task of the deciding thread."""
-        request = as_move(with_known_zone(spec.request, current.state), current.state)
+        wanted = add_segments(spec.request, found, state=current.state, remote=self._roost.remote)
+        if isinstance(wanted, Failure):
+            self.note_failure(call, wanted.message)
+            return
+        request = as_move(with_known_zone(wanted, current.state), current.state)
         decision = self._roost.decide(request, dry_run=True)
         # A failed move gives the allocations back to the instance on its own host, which the move ignores.
         ignored = {(uuid, host) for uuid in spec.request.instance_uuids for host in spec.request.ignore_hosts}
@@ -179,7 +193,8 @@ class Shadow:
             instance=comparison.instances[0],
         )
 
-    def _note_failure(self, call: Call, error: BaseException) -> None:
+    def note_failure(self, call: Call, problem: str) -> None:
+        """Count a request without a choice of Roost, for an expected reason."""
         self._note(
             Comparison(
                 request_id=call.context.request_id or "",
@@ -187,7 +202,7 @@ class Shadow:
                 verdict="unknown",
                 nova=(),
                 roost=(),
-                reason=str(error),
+                reason=problem,
             )
         )
 
@@ -195,7 +210,7 @@ class Shadow:
         """Count a request without a choice of Roost."""
         if not isinstance(error, RoostError):
             log.fault("nova_shadow", error)
-        self._note_failure(call, error)
+        self.note_failure(call, str(error))
 
 
 class _DryRun:
@@ -206,6 +221,16 @@ class _DryRun:
         self._serving = serving
         self._call = call
         self._spec = spec
+        self._found: tuple[FoundNetwork, ...] = ()
+
+    def take_networks(self, found: tuple[FoundNetwork, ...]) -> None:
+        """Go on with the requested networks."""
+        self._found = found
+        self.submit()
+
+    def refuse(self, failure: Failure) -> None:
+        """Count a request whose networks are unknown."""
+        self._shadow.note_failure(self._call, failure.message)
 
     def submit(self) -> None:
         """Queue the next task."""
@@ -231,7 +256,7 @@ class _DryRun:
         writes = () if self._spec.group is None else plan_group(current, self._spec.group)
         if writes:
             return Plan(answer=True, writes=writes)
-        self._shadow.choose(current, self._call, self._spec)
+        self._shadow.choose(current, self._call, self._spec, found=self._found)
         return False
 
 

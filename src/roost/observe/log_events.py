@@ -84,6 +84,7 @@ NOVA_DATABASES: Mapping[str, LogEvent] = {
         nova_shadow_ends="The end of shadow mode: the number of requests by verdict.",
         nova_instances_are_placed="No instance of Nova waits for its host or its allocations any more.",
         nova_databases_are_well="Nova's API database answers again.",
+        neutron_is_well="Neutron answers again.",
     ),
     **_events(
         "warning",
@@ -91,6 +92,7 @@ NOVA_DATABASES: Mapping[str, LogEvent] = {
         compute_node_invalid="The row of a compute node of Nova is invalid; the node is not chosen.",
         hosts_not_discovered="New hosts of a cell of Nova could not be mapped.",
         nova_databases_fail="Nova's API database cannot be read; hosts and instances stay as they were.",
+        neutron_fails="Neutron does not answer, or refuses the login; requests with networks fail.",
         nova_host_refused="A host of Nova cannot be stored, for the reason in this line; it stays as it was.",
         nova_instances_wait="Instances of Nova have no host or no allocations in Roost; they are tried again.",
         nova_notifications_dropped="Notifications were dropped; at most one line a minute, with their number.",

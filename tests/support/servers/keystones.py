@@ -39,6 +39,7 @@ class Keystone(BaseHTTPRequestHandler):
 
     asked = 0  # number of token validations
     placement = ""  # URL of Placement in the catalog
+    network = ""  # URL of Neutron in the catalog
     logins = 0  # number of issued tokens
 
     def do_GET(self):
@@ -69,9 +70,10 @@ class Keystone(BaseHTTPRequestHandler):
             return
         endpoint = {"interface": "internal", "region": "r", "url": f"http://{self.headers['Host']}/v3", "id": "e"}
         catalog = [{"type": "identity", "name": "keystone", "id": "k", "endpoints": [endpoint]}]
-        if self.placement:
-            endpoint = {"interface": "internal", "region": "r", "url": self.placement, "id": "p"}
-            catalog.append({"type": "placement", "name": "placement", "id": "p", "endpoints": [endpoint]})
+        for kind, url in (("placement", self.placement), ("network", self.network)):
+            if url:
+                endpoint = {"interface": "internal", "region": "r", "url": url, "id": kind}
+                catalog.append({"type": kind, "name": kind, "id": kind, "endpoints": [endpoint]})
         type(self).logins += 1
         self._answer(
             201,
@@ -96,13 +98,13 @@ class Keystone(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def keystone(placement=""):
+def keystone(placement="", *, network=""):
     """Run a Keystone in this process; yield its address and its class, which counts logins.
 
     Args:
-        placement: URL of Placement in its catalog, in region ``r``.
+        placement, network: URLs of Placement and Neutron in its catalog, in region ``r``.
     """
-    handler = type("OneKeystone", (Keystone,), {"placement": placement})
+    handler = type("OneKeystone", (Keystone,), {"placement": placement, "network": network})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

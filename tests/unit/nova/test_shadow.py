@@ -1,18 +1,21 @@
 from contextlib import contextmanager
 
+import msgspec
 import pytest
 
 from roost.app.up import open_product
 from roost.model.names import uuid_bytes
 from roost.model.settings.roost_settings import Settings
+from roost.nova.neutron.network_lookup import FoundNetwork
 from roost.nova.rpc.envelope import CallContext, Message
 from roost.nova.rpc.rpc_call import Call
+from roost.nova.rpc.rpc_failure import Failure, build_failure
 from roost.nova.shadow import Shadow
 from roost.placement.write_plan import Plan
 from roost.placement.writes.claims import ConsumerSpec, plan_replacement
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import FixedClock, hosts
-from tests.support.nova_messages import flavor, instance_group, request_spec
+from tests.support.nova_messages import flavor, instance_group, request_spec, requested_networks
 
 ME, OTHER = uuid_named("me"), uuid_named("other")
 
@@ -21,7 +24,7 @@ class Cloud:
     """A nova-scheduler beside a Roost in shadow mode."""
 
     def __init__(self, product, serving):
-        self.serving, self.clock = serving, FixedClock()
+        self.product, self.serving, self.clock = product, serving, FixedClock()
         self.shadow = Shadow(product, serving, elapsed_s=self.clock.elapsed_s)
 
     def request(self, *uuids, **fields):
@@ -63,8 +66,8 @@ def cloud():
 
 
 @contextmanager
-def _open():
-    product, serving = open_product("sqlite://", Settings())
+def _open(*, settings=None):
+    product, serving = open_product("sqlite://", settings or Settings())
     try:
         serving.run(lambda _: product.install(hosts(3, VCPU=8, MEMORY_MB=4096)))
         yield Cloud(product, serving)
@@ -148,3 +151,36 @@ def test_hosts_of_the_databases_count_without_allocations(cloud):
 def test_malformed_copy_is_unknown(cloud):
     cloud.request(ME, flavor=None)
     assert [each.verdict for each in cloud.shadow.recent] == ["unknown"]
+
+
+class FixedLookup:
+    """A lookup whose result a test chooses: networks, or a failure."""
+
+    def __init__(self, result):
+        self.result = result
+
+    def submit(self, _networks, outcome):
+        """Return the result."""
+        if isinstance(self.result, Failure):
+            outcome.refuse(self.result)
+        else:
+            outcome.take_networks(self.result)
+
+
+def test_copy_with_networks_is_compared_with_their_segments():
+    settings = msgspec.convert({"scheduler": {"query_placement_for_routed_network_aggregates": True}}, Settings)
+    segment = FoundNetwork(name="network n", segments=(uuid_named("segment"),))
+    results = ((), (segment,), build_failure("ConnectFailure", "m", "no answer"))
+    fields = {"requested_networks": requested_networks({"network_id": "n"})}
+    with _open(settings=settings) as cloud:
+        for uuid, result in zip((ME, OTHER, uuid_named("third")), results, strict=True):
+            cloud.shadow = Shadow(
+                cloud.product, cloud.serving, elapsed_s=cloud.clock.elapsed_s, networks=FixedLookup(result)
+            )
+            cloud.request(uuid, **fields)
+            if not result:
+                cloud.claim(uuid, "h0")
+                assert cloud.verdicts() == [("same", ("h0",), ("h0",))]
+            else:
+                assert cloud.verdicts() == [("unknown", (), ())]
+    assert cloud.shadow.recent[0].reason == "no answer"

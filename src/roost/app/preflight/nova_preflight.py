@@ -36,7 +36,7 @@ def check_nova_deployment(
     database: str | None = None,
     overrides: Mapping[str, object],
 ) -> "list[Finding]":
-    """Check settings, message broker, databases and Placement for the service nova-scheduler.
+    """Check settings, message broker, databases, Placement and Neutron for the service nova-scheduler.
 
     Args:
         conf, database, overrides: as of ``resolve_server_config``.
@@ -70,7 +70,13 @@ def check_nova_deployment(
         found.insert(0, _setting("ok", f"no errors; {len(rules.enabled_filters):,} filters are enabled"))
     subject, read = _placement_of(server, environ)
     settings = loaded.settings if server is None else server.settings
-    return found + DeploymentCheck(nova_conf, settings.nova, clock=SystemClock()).run(read, subject=subject)
+    check = DeploymentCheck(
+        nova_conf,
+        settings.nova,
+        clock=SystemClock(),
+        has_routed_networks=settings.scheduler.query_placement_for_routed_network_aggregates,
+    )
+    return found + check.run(read, subject=subject)
 
 
 def _setting(level: "Level", found: str, advice: str = "") -> "Finding":

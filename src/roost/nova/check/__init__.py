@@ -8,5 +8,6 @@
 ``check_rights``: the right to write, if the settings need it.
 ``check_fleet``: cells, hosts and the state of their services.
 ``check_placement``: compute nodes against providers, aggregates and traits.
+``check_neutron``: the login at Neutron, and its segments.
 ``placement_picture``: what the check needs of a Placement, Roost's own or another.
 """

@@ -8,8 +8,6 @@ from roost.model.settings.nova_settings import Nova
 from roost.nova.check.check_finding import Finding
 from roost.nova.notifications.notification_options import find_foreign
 
-_TRUE = frozenset({"true", "1", "on", "yes"})
-
 
 def check_differences(ini: Ini, settings: Nova) -> Iterator[Finding]:
     """Yield a warning for each such option."""
@@ -17,9 +15,6 @@ def check_differences(ini: Ini, settings: Nova) -> Iterator[Finding]:
     if interval.isdecimal() and int(interval) > 0 and not settings.discovers_hosts:
         found = f"nova-scheduler maps new hosts to cells every {int(interval)} s, Roost does not"
         yield _warning(found, "set nova.discovers_hosts, or run nova-manage cell_v2 discover_hosts")
-    if _value(ini, "scheduler", "query_placement_for_routed_network_aggregates").lower() in _TRUE:
-        found = "nova-scheduler reads the segments of routed networks from Neutron, Roost does not"
-        yield _warning(found, "keep nova-scheduler if servers use routed networks")
     for means in _foreign(ini):
         found = f"nova-scheduler sends notifications with {means}, Roost does not"
         yield _warning(found, "check whether a service needs scheduler.select_destinations")

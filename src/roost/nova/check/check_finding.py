@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 Level = Literal["ok", "warning", "error"]
-Part = Literal["settings", "broker", "databases", "placement"]
+Part = Literal["settings", "broker", "databases", "placement", "neutron"]
 _NAMES_MAX = 3
 
 

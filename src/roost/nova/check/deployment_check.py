@@ -6,6 +6,7 @@
               ─▶ check_broker                                        messages
               ─▶ check_databases ─▶ check_rights ─▶ check_fleet      databases
                                                        └─▶ check_placement
+              ─▶ check_neutron                                       neutron, if networks may be routed
 """
 
 from collections.abc import Callable, Iterable
@@ -22,6 +23,7 @@ from roost.nova.check.check_databases import check_databases
 from roost.nova.check.check_differences import check_differences
 from roost.nova.check.check_finding import Finding
 from roost.nova.check.check_fleet import check_fleet, read_fleet, unreadable_fleet
+from roost.nova.check.check_neutron import check_neutron
 from roost.nova.check.check_placement import check_placement, placement_finding
 from roost.nova.check.check_rights import check_rights
 from roost.nova.check.placement_picture import PlacementPicture
@@ -37,16 +39,18 @@ ReadPlacement = Callable[[Iterable[str]], PlacementPicture]
 
 
 class DeploymentCheck:
-    """Checks broker, databases and Placement of a ``nova.conf``.
+    """Checks broker, databases, Placement and Neutron of a ``nova.conf``.
 
     Args:
         nova_conf: path of the file.
         settings: section ``nova``.
+        has_routed_networks: whether the settings let networks be routed.
         clock: the clock of this machine.
     """
 
-    def __init__(self, nova_conf: Path, settings: Nova, *, clock: Clock) -> None:
+    def __init__(self, nova_conf: Path, settings: Nova, *, clock: Clock, has_routed_networks: bool = False) -> None:
         self._path, self._settings, self._clock = nova_conf, settings, clock
+        self._has_routed_networks = has_routed_networks
 
     def run(self, read_placement: ReadPlacement | None, *, subject: str) -> list[Finding]:
         """Return all findings, in the order of the parts.
@@ -75,6 +79,8 @@ class DeploymentCheck:
             found.append(placement_finding("warning", "not checked: the settings have errors", "correct these first"))
         else:
             found += _check_placement(fleet, read_placement, subject=subject)
+        if self._has_routed_networks:
+            found += check_neutron(ini, timeout_s=self._settings.read_timeout_s)
         return found
 
     def _check_databases(self, options: DatabaseOptions, found: list[Finding]) -> FleetChanges | None:

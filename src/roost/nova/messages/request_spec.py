@@ -16,12 +16,17 @@ from roost.model.group import GROUP_POLICIES, ServerGroup
 from roost.model.image import Image
 from roost.model.names import uuid_form
 from roost.model.request import Destination, Hints, Network, Request, ResourceGroup, Retry
+from roost.model.switches import is_true
 from roost.nova.messages.nova_object import read_list, read_object, read_optional
 
 _FLAVOR_FIELDS = ("name", "vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap")
 _DEFAULT_POLICY = "legacy"  # of the NUMA affinity of devices
 # Image properties with one entry per NUMA cell: hw_numa_mem.0, hw_numa_mem.1 …
 _NUMBERED = ("hw_numa_cpus", "hw_numa_mem")
+# Ids of no network: Nova creates one later, or none.
+_NO_NETWORKS = (None, "auto", "none")
+_NETWORKS_MAX = 1000
+_REMOTE_MANAGED = "remote_managed"  # tag of a device
 # The hint of the check before a rebuild.
 _CHECK_HINT, _REBUILD = "_nova_check_type", "rebuild"
 
@@ -33,11 +38,19 @@ class GroupMembers(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[str, ...]
 
 
+class RequestedNetwork(msgspec.Struct, frozen=True, kw_only=True):
+    """A network for the instances, or an existing port of one."""
+
+    port: str | None = None
+    network: str | None = None  # of the port, or one to choose from
+
+
 class SpecRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request of Nova, in Roost's terms."""
 
     request: Request
     group: GroupMembers | None = None
+    requested_networks: tuple[RequestedNetwork, ...] = ()
     is_rebuild: bool = False  # only checks the host of the instance: no search, no claim
 
 
@@ -82,13 +95,18 @@ def _read(spec: Mapping[str, Any], instance_uuids: Sequence[str] | None) -> Spec
         groups=tuple(_read_groups(spec.get("requested_resources"))),
         retry=_read_retry(spec.get("retry")),
         is_bfv=bool(spec.get("is_bfv")),
-        networks=tuple(_read_networks(spec.get("network_metadata"))),
+        networks=(*_read_networks(spec.get("network_metadata")), *_read_remote_managed(spec)),
         pci_requests=tuple(_read_devices(spec.get("pci_requests"))),
         root_required=frozenset(_texts(level.get("root_required"))),
         root_forbidden=frozenset(_texts(level.get("root_forbidden"))),
         same_subtree=tuple(frozenset(_texts(each)) for each in level.get("same_subtree") or ()),
     )
-    return SpecRequest(request=request, group=group, is_rebuild=hints.get(_CHECK_HINT) == [_REBUILD])
+    return SpecRequest(
+        request=request,
+        group=group,
+        requested_networks=tuple(_read_requested_networks(spec)),
+        is_rebuild=hints.get(_CHECK_HINT) == [_REBUILD],
+    )
 
 
 def _read_flavor(value: Any) -> Flavor:
@@ -198,9 +216,41 @@ def _read_networks(value: Any) -> Iterable[Network]:
         yield Network(is_tunneled=True)
 
 
-def _read_devices(value: Any) -> Iterable[PciRequest]:
+def _read_requested_networks(spec: Mapping[str, Any]) -> Iterator[RequestedNetwork]:
+    """Yield the requested networks: those of the user, or in a move those of the instance.
+
+    Raises:
+        BadRequest: they are malformed, or too many.
+    """
+    networks = list(read_list(spec.get("requested_networks"), "NetworkRequestList", "NetworkRequest"))
+    if len(networks) > _NETWORKS_MAX:
+        raise BadRequest(f"requested_networks must have up to {_NETWORKS_MAX:,} entries, got {len(networks):,}")
+    for each in networks:
+        port, network = each.get("port_id") or None, each.get("network_id") or None
+        if port or network not in _NO_NETWORKS:
+            yield RequestedNetwork(port=port and _text(port), network=network and _text(network))
+
+
+def _read_remote_managed(spec: Mapping[str, Any]) -> Iterator[Network]:
+    """Yield the requested ports whose device is remote-managed. Their device request says so, so Neutron need not.
+
+    Source:
+        nova/network/neutron.py, create_resource_requests.
+    """
+    ports = {each.port for each in _read_requested_networks(spec) if each.port}
+    for device in _device_requests(spec.get("pci_requests")) if ports else ():
+        port = _text(device.get("requester_id"))
+        if port in ports and any(is_true(_text(each.get(_REMOTE_MANAGED))) for each in device.get("spec") or ()):
+            yield Network(name=f"port {port}", is_remote_managed=True)
+
+
+def _device_requests(value: Any) -> Iterator[Mapping[str, Any]]:
     data = read_optional(value, "InstancePCIRequests", major=1) or {}
-    for request in read_list(data.get("requests"), "InstancePCIRequestList", "InstancePCIRequest"):
+    return read_list(data.get("requests"), "InstancePCIRequestList", "InstancePCIRequest")
+
+
+def _read_devices(value: Any) -> Iterable[PciRequest]:
+    for request in _device_requests(value):
         alias = request.get("alias_name")
         alternatives = [
             {name: _device_trait(each) for name, each in traits.items()} for traits in request.get("spec") or ()

@@ -28,11 +28,6 @@ def test_discovery_of_hosts_unless_roost_does_it(lines):
     assert lines(text.replace("300", "-1")) == []
 
 
-def test_routed_networks(lines):
-    found = lines("[scheduler]\nquery_placement_for_routed_network_aggregates = True\n")
-    assert found == [("warning", "nova-scheduler reads the segments of routed networks from Neutron, Roost does not")]
-
-
 @pytest.mark.parametrize("section", ["[oslo_messaging_notifications]\ndriver", "[DEFAULT]\nnotification_driver"])
 def test_notifications_that_roost_cannot_send(lines, section):
     found = lines(f"{section} = messagingv2\ndriver = log\nnotification_driver = log\n")

@@ -6,7 +6,7 @@ from roost.model.flavor import Flavor
 from roost.model.group import ServerGroup
 from roost.model.image import Image
 from roost.model.request import Destination, Network, Request, ResourceGroup, Retry
-from roost.nova.messages.request_spec import read_request_spec
+from roost.nova.messages.request_spec import RequestedNetwork, read_request_spec
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.nova_messages import (
     cell_mapping,
@@ -15,7 +15,9 @@ from tests.support.nova_messages import (
     image,
     instance_group,
     nova_object,
+    port_device,
     request_spec,
+    requested_networks,
 )
 
 ONE, TWO = uuid_named("one"), uuid_named("two")
@@ -198,6 +200,31 @@ def test_check_before_a_rebuild_is_recognised():
     assert read(ONE, scheduler_hints={"_nova_check_type": ["rebuild"]}).is_rebuild
 
 
+def test_requested_networks_are_ports_and_networks():
+    networks = requested_networks(
+        {"network_id": ONE}, {"network_id": TWO, "port_id": ONE}, {"network_id": "auto"}, {"network_id": "none"}, {}
+    )
+    assert read(ONE, requested_networks=networks).requested_networks == (
+        RequestedNetwork(network=ONE),
+        RequestedNetwork(network=TWO, port=ONE),
+    )
+    assert read(ONE, requested_networks=None).requested_networks == ()
+
+
+def test_remote_managed_device_of_a_requested_port_is_a_network_of_the_request():
+    def networks(*devices, port=ONE):
+        requests = nova_object("InstancePCIRequests", "1.1", requests=list(devices))
+        found = read(ONE, requested_networks=requested_networks({"port_id": port}), pci_requests=requests)
+        return found.request.networks
+
+    managed = port_device(ONE, remote_managed="True")
+    assert networks(managed) == (Network(name=f"port {ONE}", is_remote_managed=True),)
+    assert networks(managed, port=TWO) == ()
+    assert networks(managed, port=None) == ()
+    assert networks(port_device(ONE, remote_managed="False"), port_device(None, remote_managed="True")) == ()
+    assert networks(port_device(ONE, physical_network="p")) == ()
+
+
 def test_passwords_of_the_cell_do_not_reach_the_request():
     target = destination(cell=cell_mapping(TWO, password="hunter2"), allow_cross_cell_move=False)
     request = read(ONE, requested_destination=target).request
@@ -218,6 +245,8 @@ def test_passwords_of_the_cell_do_not_reach_the_request():
         (request_spec(scheduler_hints=["x"]), "RequestSpec of instance"),
         (request_spec(requested_resources={"nova_object.name": "x"}), "must contain an object RequestGroupList, got x"),
         (request_spec(num_instances=-1), "count must be"),
+        (request_spec(requested_networks=requested_networks(*[{}] * 1001)), "must have up to 1,000 entries, got 1,001"),
+        (request_spec(requested_networks=5), "must contain a list of NetworkRequest, got int"),
     ],
 )
 def test_malformed_message_is_refused_with_a_reason(message, problem):
