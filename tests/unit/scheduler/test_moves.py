@@ -5,7 +5,7 @@ import pytest
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes
-from roost.model.request import Move
+from roost.model.request import Destination, Move
 from roost.placement.current import Current
 from roost.store.sqlite.store import SqliteStore
 from tests.support.databases.racing_stores import RacyStore
@@ -81,10 +81,7 @@ def test_instance_stays_on_its_host_only_if_may_stay_is_set():
     roost = roost_with(hosts(1))
     place(roost)
     refusal = roost.decide(move())
-    assert (
-        refusal.reason
-        == "0 of 1 hosts: 1 is outside the requested hosts or cell, is ignored, or holds the moving instance"
-    )
+    assert refusal.reason == "0 of 1 hosts: 1 holds the moving instance"
     assert vcpus_by_host(roost) == {"h0": 1}
     assert chosen_hosts(roost.decide(move(may_stay=True, vcpus=3))) == ["h0"]
     assert vcpus_by_host(roost) == {"h0": 3}
@@ -217,3 +214,27 @@ def test_concurrent_moves_of_group_members_obey_anti_affinity():
     assert chosen_hosts(roost.decide(move())) == ["h1"]  # the other member already took h2
     assert agrees_with_store(roost, store)
     assert roost.state.groups_by_uuid[uuid_named("g")].members == {1: 1, 2: 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"ignore_hosts": ("h1",)}, "2 are ignored, or hold the moving instance"),
+        (
+            {"force_hosts": ("h0",)},
+            "1 is not in the requested tree, 1 is outside the requested hosts, or holds the moving instance",
+        ),
+        (
+            {"destination": Destination(cell="none"), "ignore_hosts": ("h0",)},
+            "2 are outside the requested cell, are ignored, or hold the moving instance",
+        ),
+        (
+            {"destination": Destination(cell="none", node="h0")},
+            "1 is not in the requested tree, 1 is outside the requested hosts or cell, or holds the moving instance",
+        ),
+    ],
+)
+def test_refusal_names_only_the_conditions_of_the_request(fields, reason):
+    roost = roost_with(hosts(2))
+    place(roost)
+    assert roost.decide(move(**fields)).reason == f"0 of 2 hosts: {reason}"

@@ -414,7 +414,17 @@ def _find_allowed_hosts(state: State, request: Request) -> tuple[str, Mask] | No
     if request.force_nodes:
         nodes = frozenset(request.force_nodes)
         mask &= np.array([name in nodes for name in hosts.nodes], dtype=np.bool_)
-    return "are outside the requested hosts or cell, are ignored, or hold the moving instance", mask
+    names_hosts = bool(target or node or request.force_hosts or request.force_nodes)
+    return _reason_of_names(request, names_hosts=names_hosts, has_cell=bool(cell), leaves=leaves), mask
+
+
+def _reason_of_names(request: Request, *, names_hosts: bool, has_cell: bool, leaves: bool) -> str:
+    """Return why a request does not allow a host by name, with the conditions of the request only."""
+    outside = " or ".join(text for text, applies in (("hosts", names_hosts), ("cell", has_cell)) if applies)
+    parts = [f"are outside the requested {outside}"] if outside else []
+    parts += ["are ignored"] if request.ignore_hosts else []
+    parts += ["hold the moving instance"] if leaves else []
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, or {parts[-1]}"
 
 
 def _host_mask(state: State, names: tuple[str, ...]) -> Mask:
