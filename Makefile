@@ -5,6 +5,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 ATTACK_ARGS ?=
+BED_ARGS ?=
 EXTRAS ?= postgresql
 
 BIN := .venv/bin
@@ -26,7 +27,7 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: attack dist help wheels demo docs test test-all check tidy format sim reference reference-nova differential openstack libvirt servers soak bench bench-agents bench-peers parity golden lock clean
+.PHONY: attack bed bed-peers dist help wheels demo docs test test-all check tidy format sim reference reference-nova differential openstack libvirt servers soak bench bench-agents bench-peers parity golden lock clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +103,13 @@ bench-peers: $(DEV) ## measure the Placement API against the reference, side by 
 
 attack: $(DEV) ## attack live servers, and show what other clients see meanwhile (ATTACK_ARGS=--short)
 	@PYTHONPATH=. $(BIN)/python -m tests.attack $(ATTACK_ARGS)
+
+# A reference and two clouds with Roost; it takes a quarter of an hour, so CI does not run it.
+bed: $(DEV) ## run a real small OpenStack with Roost, and compare it (BED_ARGS="--rounds 2 --sharing" adds to it)
+	@PYTHONPATH=. $(BIN)/python -m tests.bed run $(BED_ARGS)
+
+bed-peers: $(DEV) ## install the services of OpenStack for `make bed` into .cache
+	@$(BIN)/python -m tests.bed.peers
 
 parity: $(DEV) ## write the tables of features and their tests into docs/parity.md
 	@PYTHONPATH=. $(BIN)/python -m tests.parity

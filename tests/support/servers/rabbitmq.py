@@ -13,6 +13,7 @@ from pathlib import Path
 import amqp
 
 from tests.support import debian_packages
+from tests.support.servers.ports import free_ports
 from tests.support.wait import wait_until
 
 # The script in the PATH of Debian wants to be another user.
@@ -33,7 +34,7 @@ class Broker:
 
     def __init__(self, folder: Path, *, tls: tuple[Path, Path, Path] | None = None) -> None:
         self.folder = folder
-        self.port, self.tls_port, self._dist_port, self._epmd_port = _free_ports(4)
+        self.port, self.tls_port, self._dist_port, self._epmd_port = free_ports(4)
         self._log = (folder / "log").open("ab")
         self._process: subprocess.Popen[bytes] | None = None
         (folder / "enabled_plugins").write_text("[].\n")
@@ -65,7 +66,14 @@ class Broker:
             env=self._environment,
             stdout=self._log,
             stderr=self._log,
+            start_new_session=True,
         )
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The ids of the running processes, by name; each leads a process group."""
+        broker = {} if self._process is None else {"rabbitmq": self._process.pid}
+        return broker | {"epmd": self._epmd.pid}
 
     @property
     def url(self) -> str:
@@ -74,9 +82,17 @@ class Broker:
 
     def start(self) -> None:
         """Start the broker and wait until it accepts logins."""
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
+        """Start the broker."""
         self._process = subprocess.Popen(
             [_SERVE], env=self._environment, stdout=self._log, stderr=self._log, start_new_session=True
         )
+
+    def wait(self) -> None:
+        """Wait until the broker accepts logins."""
         wait_until(self._accepts_logins, within_s=_START_S)
 
     def _accepts_logins(self) -> bool:
@@ -175,11 +191,3 @@ def broker(*, tls: tuple[Path, Path, Path] | None = None) -> Iterator[Broker]:
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _free_ports(count: int) -> list[int]:
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
