@@ -36,13 +36,15 @@ def write_hosts(current: Current, picture: NovaPicture) -> bool:
 
     Returns:
         Whether further nodes can be written.
+
+    Raises:
+        Unavailable: another process wrote the same host at this moment; all nodes stay due.
     """
     row_of_uuid, row_of_root = current.state.providers.row_of_uuid, current.state.hosts.row_of_root
     uuids = list(islice((uuid for uuid in picture.due_nodes if uuid in row_of_uuid), BATCH))
     new: list[HostSpec] = []
     writes: list[Write] = []
     for uuid in uuids:
-        del picture.due_nodes[uuid]
         spec, row = picture.host_of(uuid), row_of_root.get(row_of_uuid[uuid])
         if row is not None:
             spec = spec or picture.host_after_deletion(uuid, current.state.hosts, row)
@@ -51,6 +53,8 @@ def write_hosts(current: Current, picture: NovaPicture) -> bool:
             new.append(spec)
     if writes:
         current.write(writes)
+    for uuid in uuids:
+        del picture.due_nodes[uuid]
     for spec in new:
         try:
             Fleet(current).register_hosts([spec])

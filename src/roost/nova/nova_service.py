@@ -20,7 +20,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from roost.compat.ini import Ini, read_ini
-from roost.errors import BadFile, BadSettings, RoostError
+from roost.errors import BadFile, BadSettings, RoostError, Unavailable
 from roost.model.settings.nova_settings import Nova
 from roost.model.writes import Write
 from roost.nova.database.database_options import read_database_options
@@ -49,6 +49,8 @@ T = TypeVar("T")
 _STOP_S = 10.0
 # Pause after the databases did not answer.
 _PAUSE_S = 5.0
+# Attempts to write hosts that other processes write at the same time.
+_TRIES = 5
 # With a remote Placement: time between two comparisons of all instances, and the time that Nova has to store the host
 # of a decision. A build can wait for others on its host.
 _COMPARE_EVERY_S, _CONFIRM_S = 60.0, 600.0
@@ -129,14 +131,29 @@ class NovaFollower:
             aggregates = list(picture.due_aggregates.values())
             run(lambda current: write_aggregates(current, aggregates))
             picture.due_aggregates.clear()
-        while run(lambda current: write_hosts(current, picture)):
-            pass
+        self._write_hosts()
         if self._shadow is not None:
             self._shadow.note_hosts({each.uuid: each.host for each in changes.instances})
             run(self._shadow.compare)
         if self._is_remote:
             self._compare_instances(started_s)
         self._write_places(before_s=started_s)
+
+    def _write_hosts(self) -> None:
+        """Write the nodes that are due.
+
+        Several schedulers read the same changes at the same time. The one that loses a race over a host compares again,
+        and mostly has nothing left to write.
+        """
+        picture, tries = self._picture, _TRIES
+        while True:
+            try:
+                if not self._serving.run(lambda current: write_hosts(current, picture)):
+                    return
+            except Unavailable:
+                tries -= 1
+                if not tries:
+                    raise
 
     def _compare_instances(self, now_s: float) -> None:
         """Now and then, find instances whose place in the columns was never confirmed by Nova."""
