@@ -21,7 +21,9 @@ COMBINATION = Combination(placement="roost", scheduler="both", roosts=2)
 SERVERS = 200
 # Groups and their members; the other servers have no group.
 _GROUPS: dict[Policy, tuple[int, int]] = {"anti-affinity": (10, 3), "affinity": (5, 4)}
-_STOP_AT, _START_AT = 60, 130  # boots; so the schedulers that remain have a part for themselves
+_STOP_AT, _START_AT = 50, 110  # boots; so the schedulers that remain have a part for themselves
+_WAIT_AT = 140  # boots; the rest waits until the scheduler serves the queue again, so that it has a part, too
+_WAIT_S = 120.0
 _NAME = "roost-2"  # It stops; the other one also serves Placement.
 _PAGE = 200
 _SEED = 1
@@ -48,7 +50,7 @@ class _Sharing:
         self.groups: dict[str, str] = {}  # name of the group by name of the server
         self._lock, self._created = threading.Lock(), 0
         self._before_stop = 0  # calls that the stopped process had answered
-        self._stop_due, self._start_due = threading.Event(), threading.Event()
+        self._stop_due, self._start_due, self._is_back = threading.Event(), threading.Event(), threading.Event()
 
     def run(self, servers: int) -> SharingReport:
         """Boot all servers, and look at each."""
@@ -85,6 +87,8 @@ class _Sharing:
             yield f"single-{number}", {}
 
     def _create(self, name: str, hints: dict[str, str]) -> None:
+        if self._created >= _WAIT_AT:
+            self._is_back.wait(_WAIT_S)
         self.session.create(name, "light", hints=hints)
         with self._lock:
             self._created += 1
@@ -102,6 +106,11 @@ class _Sharing:
         self._start_due.wait()
         self.cloud.processes.restart(_NAME)
         self._report(f"          {_NAME} started after {self._created} boots")
+        try:
+            self.cloud.wait_for_schedulers(COMBINATION.scheduler_count)
+        finally:
+            self._is_back.set()
+        self._report(f"          {_NAME} serves the queue after {self._created} boots")
 
     def _deciders(self) -> set[str]:
         """Return the uuids of the servers for which Roost chose a host."""
