@@ -9,11 +9,13 @@ EQUAL = "equal loads"
 NEAR = "near loads"
 FAR = "far loads"
 OTHER = "other loads before"
+FULLER = "fuller host"
 UNKNOWN = "unknown loads"
 MEANINGS = {
     EQUAL: "both hosts had the same load, so their weights were equal",
     NEAR: "the loads of both hosts differed by one server; computes report later to nova-scheduler",
     OTHER: "previous choices left different loads, so the best host differs",
+    FULLER: "other loads before, but the chosen host was fuller by more than one server: look at the decision",
     FAR: "the loads of both hosts differed by more than one server",
     UNKNOWN: "no load was recorded",
 }
@@ -23,12 +25,15 @@ def classify(reference: Outcome, subject: Outcome) -> str:
     """Return the reason why two clouds chose different hosts."""
     if not reference.loads or not subject.loads:
         return UNKNOWN
+    expected, chosen = (subject.loads.get(host, {}) for host in (reference.host, subject.host))
+    gaps = _gaps(expected, chosen)
+    is_near = all(gap <= _NEAR[name] for name, gap in gaps.items())
     if _plain(reference.loads) != _plain(subject.loads):
-        return OTHER
-    gaps = _gaps(subject.loads.get(reference.host, {}), subject.loads.get(subject.host, {}))
+        is_fuller = all(chosen.get(name, 0) >= expected.get(name, 0) for name in _NEAR)
+        return FULLER if is_fuller and not is_near else OTHER
     if not any(gaps.values()):
         return EQUAL
-    return NEAR if all(gap <= _NEAR.get(name, 0) for name, gap in gaps.items()) else FAR
+    return NEAR if is_near else FAR
 
 
 def _plain(loads: Loads) -> Loads:

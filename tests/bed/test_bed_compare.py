@@ -3,7 +3,7 @@
 from tests.bed import bed_run
 from tests.bed.combinations import ALL, Combination
 from tests.bed.compare import count_reasons, find_differences
-from tests.bed.loads import EQUAL, FAR, NEAR, OTHER, UNKNOWN, classify
+from tests.bed.loads import EQUAL, FAR, FULLER, NEAR, OTHER, UNKNOWN, classify
 from tests.bed.records import Outcome, Record, add_amounts, holdings_of
 
 AMOUNTS = {"VCPU": 1, "MEMORY_MB": 64, "DISK_GB": 1}
@@ -92,6 +92,8 @@ def test_loads_before_a_choice_give_its_reason():
     assert reason({"cmp1": small, "cmp2": {"VCPU": 0}}, {"cmp1": small, "cmp2": {}}) == NEAR
     assert reason({"cmp1": large, "cmp2": small}, {"cmp1": large, "cmp2": small}) == FAR
     assert reason({"cmp1": small}, {"cmp2": small}) == OTHER
+    assert reason({"cmp1": small}, {"cmp1": large, "cmp2": small}) == OTHER
+    assert reason({"cmp1": large, "cmp2": large}, {"cmp1": small, "cmp2": large}) == FULLER
 
 
 def test_holdings_name_no_host():
