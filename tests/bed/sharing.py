@@ -8,6 +8,7 @@ from random import Random
 
 from tests.bed import roost_servers
 from tests.bed.cloud import Cloud, Report, cloud
+from tests.bed.cloud_api import Refusal
 from tests.bed.combinations import Combination
 from tests.bed.conf_files import COMPUTES
 from tests.bed.operations.boots import create_flavors
@@ -49,6 +50,7 @@ class _Sharing:
         self.policies: dict[str, Policy] = {}  # by name of the group
         self.groups: dict[str, str] = {}  # name of the group by name of the server
         self._lock, self._created = threading.Lock(), 0
+        self._refusals: dict[str, str] = {}  # messages by name of the server
         self._before_stop = 0  # calls that the stopped process had answered
         self._stop_due, self._start_due, self._is_back = threading.Event(), threading.Event(), threading.Event()
 
@@ -65,11 +67,12 @@ class _Sharing:
             self._stop_due.set()
             self._start_due.set()
             rolling.join()
+            names = [name for name in names if name not in self._refusals]
             seen = list(pool.map(self.session.wait_for, names))
         self._report(f"          {len(seen)} servers have their last status")
         deciders = self._deciders()
         shown = [self._look_at(name, server, deciders) for name, server in zip(names, seen, strict=True)]
-        return summarize(shown, self.policies, orphans=self._orphans(), calls=self._calls())
+        return summarize(shown, self.policies, orphans=self._orphans(), calls=self._calls(), refusals=self._refusals)
 
     def _name_servers(self, servers: int) -> Iterator[tuple[str, dict[str, str]]]:
         """Create the groups; yield the name and the hints of each server."""
@@ -89,7 +92,10 @@ class _Sharing:
     def _create(self, name: str, hints: dict[str, str]) -> None:
         if self._created >= _WAIT_AT:
             self._is_back.wait(_WAIT_S)
-        self.session.create(name, "light", hints=hints)
+        try:
+            self.session.create(name, "light", hints=hints)
+        except Refusal as refusal:
+            self._refusals[name] = self.session.plain(refusal.message)
         with self._lock:
             self._created += 1
             if self._created == _STOP_AT:

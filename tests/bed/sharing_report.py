@@ -52,6 +52,7 @@ def summarize(
     *,
     orphans: list[str],
     calls: Mapping[str, int],
+    refusals: Mapping[str, str] | None = None,
 ) -> SharingReport:
     """Return the report.
 
@@ -59,8 +60,10 @@ def summarize(
         policies: by group.
         orphans: consumers with allocations that are no server.
         calls: answered calls by process of Roost.
+        refusals: messages of Nova's API by name of the server; the quotas are unlimited, so none is expected.
     """
     problems = [problem for server in servers for problem in _problems_of(server)]
+    problems += [f"{name} was refused: {message}" for name, message in (refusals or {}).items()]
     problems += [f"consumer {each} is no server and has allocations" for each in orphans]
     pairs = [*_pairs_against(servers, policies)]
     problems += [

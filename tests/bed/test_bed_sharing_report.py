@@ -57,6 +57,11 @@ def test_allocations_without_a_server_and_idle_schedulers_are_problems():
     assert summarize([], {}, orphans=[], calls={"roost-2": 0}).problems == ("roost-2 answered no call",)
 
 
+def test_refusals_of_the_api_are_problems():
+    found = summarize([], {}, orphans=[], calls={}, refusals={"one": "500 an error"})
+    assert found.problems == ("one was refused: 500 an error",)
+
+
 def test_table_has_all_numbers():
     text = report(server("one", group="g"), server("two", group="g", decider="nova")).table()
     rows = [line.split() for line in text.splitlines()]
