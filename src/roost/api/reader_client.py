@@ -34,9 +34,9 @@ from roost.observe.metrics_folder import environment_without_metrics
 _MODULE = "roost.app.reader_process"
 # Maximum number of questions in progress, and of lists; each occupies a processor.
 _RUNNING_MAX = 2
-# Maximum number of waiting questions, in all and per identity.
+# Maximum number of waiting questions, in all and per identity. All processes of Nova are one identity.
 _WAITING_MAX = 64
-_EACH_MAX = 8
+_EACH_MAX = 32
 # Share of the time for a request that a scan of everything may take; the remainder is for its way to the client.
 _SCAN_PART = 0.9
 # Minimum seconds between two starts of the process.
