@@ -29,6 +29,7 @@ SETTINGS = """
 compute_monitors = ["cpu.virt_driver"]
 rack = "r1"
 cpu_allocation_ratio = 4.0
+reserved_host_disk_mb = 2048
 """
 SCRIPT = """
 [[node]]
