@@ -10,6 +10,7 @@ from roost.machine import SystemClock
 from roost.model.settings.roost_settings import Store
 from roost.store.backends import open_store
 from tests.support.servers.in_process_api import placement_api
+from tests.support.servers.keystones import SERVICE_PASSWORD, keystone
 from tests.support.servers.neutrons import neutron
 from tests.support.servers.nova_database import NovaDatabase
 from tests.support.servers.servers import serve
@@ -127,6 +128,25 @@ def test_other_placement_is_compared(check, nova, tmp_path):
         ("warning", "placement", "1 root provider without a compute node: old"),
         ("warning", "placement", "aggregate fast: Placement has also cmp2"),
     ]
+
+
+def test_check_logs_in_at_another_placement_by_nova_conf(check, conf, nova, tmp_path):
+    folder = tmp_path / "remote"
+    folder.mkdir()
+    with closing(open_store(str(folder / "roost.db"), settings=Store())) as store, placement_api(store) as api:
+        fill(api, nova)
+    with keystone() as (auth_url, identity):
+        login = f"auth_type = password\nauth_url = {auth_url}\nusername = nova\npassword = {SERVICE_PASSWORD}\n"
+        login += "project_name = service\nuser_domain_name = Default\nproject_domain_name = Default\n"
+        own = folder / "placement.conf"
+        own.write_text(f"[api]\nauth_strategy = keystone\n[keystone_authtoken]\n{login}")
+        with conf.open("a") as file:
+            file.write(f"[placement]\n{login}")
+        with serve("--conf", own, folder=folder) as server:
+            identity.placement = server.address
+            code, findings = check("--placement", "catalog")
+    assert (code, bad(findings)) == (0, [])
+    assert identity.logins >= 2  # of the server, and of the check
 
 
 def test_unreachable_placement_is_an_error(check):

@@ -24,11 +24,23 @@ from roost.settings import find_nova_conf
 def connect_remote(settings: Settings, environ: Mapping[str, str]) -> "RemoteFollower":
     """Connect to the remote Placement of the settings.
 
-    The token is that of the environment, else section ``placement`` of nova.conf has the login.
-
     Raises:
         BadSettings: the server at the URL has no Placement API, or its version is too old; or the login is wrong.
         PlacementGone: the remote Placement or Keystone does not answer.
+    """
+    connections = open_connections(settings, environ, count=2)
+    # Nova's databases know the hosts: a provider has the name of a node, and not that of its service.
+    has_hosts, interval_s = not settings.nova.scheduler, settings.placement.remote_sync_s
+    return RemoteFollower(*connections, interval_s=interval_s, has_hosts=has_hosts)
+
+
+def open_connections(settings: Settings, environ: Mapping[str, str], *, count: int) -> list[Connection]:
+    """Return connections to the remote Placement of the settings, with one login.
+
+    The token is that of the environment, else section ``placement`` of nova.conf has the login.
+
+    Raises:
+        BadSettings, PlacementGone: as for ``connect_remote``.
     """
     section, token = settings.placement, environ.get(TOKEN_VARIABLE)
     options = _read_login(environ)
@@ -39,11 +51,9 @@ def connect_remote(settings: Settings, environ: Mapping[str, str]) -> "RemoteFol
         login.check()
     url = _find_url(section.remote_url, options, login)
     tls = None if options is None else tls_context(options)
-    connections = [
-        Connection(url, token=token, timeout_s=timeout_s, login=None if token else login, tls=tls) for _ in range(2)
+    return [
+        Connection(url, token=token, timeout_s=timeout_s, login=None if token else login, tls=tls) for _ in range(count)
     ]
-    # Nova's databases know the hosts: a provider has the name of a node, and not that of its service.
-    return RemoteFollower(*connections, interval_s=section.remote_sync_s, has_hosts=not settings.nova.scheduler)
 
 
 def _read_login(environ: Mapping[str, str]) -> LoginOptions | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from roost.app.database_choice import check_settings
 from roost.app.placement_server import ServerConfig, resolve_server_config
-from roost.client.placement_http import TOKEN_VARIABLE, Connection
+from roost.app.remote_placement import open_connections
 from roost.errors import BadFile, BadSettings, extra_hint
 from roost.machine import SystemClock
 from roost.placement.current import Current
@@ -103,7 +103,7 @@ def _placement_of(server: ServerConfig | None, environ: Mapping[str, str]) -> "t
         return "Placement", None
     section = server.settings.placement
     if section.remote_url:
-        return "the remote Placement", partial(_read_remote, server, environ.get(TOKEN_VARIABLE))
+        return "the remote Placement", partial(_read_remote, server, environ)
     return _OWN, partial(_read_own, server)
 
 
@@ -116,9 +116,9 @@ def _read_own(server: ServerConfig, aggregates: Iterable[str]) -> "PlacementPict
         return picture_of_state(Current(store, clock=SystemClock()).state, aggregates)
 
 
-def _read_remote(server: ServerConfig, token: str | None, aggregates: Iterable[str]) -> "PlacementPicture":
+def _read_remote(server: ServerConfig, environ: Mapping[str, str], aggregates: Iterable[str]) -> "PlacementPicture":
     from roost.nova.check.placement_picture import picture_of_remote
 
-    section = server.settings.placement
-    with closing(Connection(section.remote_url, token=token, timeout_s=section.remote_timeout_s)) as connection:
+    (connection,) = open_connections(server.settings, environ, count=1)
+    with closing(connection):
         return picture_of_remote(connection, aggregates)
