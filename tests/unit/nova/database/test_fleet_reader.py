@@ -14,6 +14,8 @@ from roost.nova.database.database_options import DatabaseOptions
 from roost.nova.database.fleet_reader import FleetReader
 from roost.nova.database.nova_fleet import Cell, FleetChanges
 from roost.observe import log
+from tests.differential.scheduler.nova import HOW_TO_INSTALL
+from tests.support.missing_programs import skip_test
 from tests.support.servers import nova_database as tables
 from tests.support.servers.nova_database import NODE, missing_columns
 
@@ -34,7 +36,7 @@ def one(changes):
 
 def test_tables_of_the_tests_are_those_of_nova(schema):
     if schema is None:
-        pytest.skip("nova is not installed")
+        skip_test(HOW_TO_INSTALL)
     assert missing_columns(schema) == []
 
 

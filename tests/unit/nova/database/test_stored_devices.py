@@ -7,6 +7,8 @@ import pytest
 from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.host import PciPool
 from roost.nova.database.stored_devices import read_numa_topology, read_pci_pools
+from tests.differential.scheduler import nova
+from tests.support.missing_programs import skip_test
 from tests.support.servers.nova_objects import write_columns
 
 PAGES = (MemoryPages(size_kb=4, total=1000), MemoryPages(size_kb=2048, total=512, used=10, reserved=2))
@@ -60,7 +62,7 @@ def columns():
     """Return the columns that nova writes."""
     found = write_columns()
     if found is None:
-        pytest.skip("nova is not installed")
+        skip_test(nova.HOW_TO_INSTALL)
     return found
 
 
