@@ -17,16 +17,6 @@ HOUR_S = 3600.0
 FAULT = "its guest is missing on h0: rebuild or delete the instance"
 
 
-@pytest.fixture
-def app():
-    with server(None, ladder(2)) as app:
-        app.hands = [played_agent(app, f"h{number}") for number in range(2)]
-        app.build("one")
-        run_until_idle(app, *app.hands)
-        assert app.hands[0].guests == {ONE: "running"}
-        yield app
-
-
 def lose_guest(app, *, after_s=HOUR_S):
     """Let the host lose its guest, and register again after a while."""
     del app.hands[0].guests[ONE]

@@ -29,16 +29,6 @@ ONE, TWO = uuid_named("one"), uuid_named("two")
 MISSING = "its guest is missing on h0: rebuild or delete the instance"
 
 
-@pytest.fixture
-def app():
-    with server(None, ladder(2)) as app:
-        app.hands = [played_agent(app, f"h{number}") for number in range(2)]
-        app.build("one")
-        run_until_idle(app, *app.hands)
-        assert app.hands[0].guests == {ONE: "running"}
-        yield app
-
-
 def report_state(app, state, **more):
     """Register the host again, with the instance in a state."""
     app.hands[0].guests[ONE] = state
