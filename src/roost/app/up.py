@@ -2,7 +2,7 @@
 
 import os
 import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from roost import __version__
 from roost.app.conductor_thread import ConductorThread
 from roost.app.placement_server import ServerConfig, placement_policy
 from roost.app.reload import Reloader
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from roost.api.reader_client import ReaderClient
     from roost.api.server.supervisor import ParentPipe
     from roost.app.monitoring.checks import Checks
+    from roost.dashboard.dashboard_site import DashboardSite
     from roost.nova.nova_service import NovaService
 
 PLACEMENT = "/placement"
@@ -105,6 +107,7 @@ def _serve(
     from roost.api.v1.agents.agent_registry import AgentRegistry
     from roost.api.v1.agents.wakeups import ENDS, ENDS_MAX, Wakeups
     from roost.app.authenticator import build_authenticators
+    from roost.dashboard import dashboard_site as dashboard
 
     settings = config.settings.placement
     identify, authenticate = build_authenticators(settings)
@@ -135,8 +138,10 @@ def _serve(
             on_change=on_change,
         )
         areas = ALL_AREAS if nova is not None else SERVER_AREAS
-        probes = checks.probes(areas=areas, others=tuple(edges), note=outages.note)
-        return [Site(Mount(edges, otherwise=probes), listener, tls)]
+        probes = checks.probes(areas=areas, others=(*edges, dashboard.PREFIX), note=outages.note)
+        page = _build_dashboard(settings)
+        pages = {dashboard.PREFIX: page, "/": page}
+        return [Site(Mount({**edges, **pages}, otherwise=probes), listener, tls)]
 
     on_tick = call_each(start_reloader(roost, serving, config=config, tls=tls), agents.store_heartbeats)
     on_stop = call_each(conductor.stop, events.close, wakeups.close, ends.close)
@@ -215,6 +220,25 @@ def build_nova_service(settings: Settings, roost: Roost, serving: Serving) -> "N
     except ModuleNotFoundError as error:
         raise BadSettings("nova.scheduler", f"needs {error.name}: {extra_hint('nova')}") from None
     return NovaService(nova_conf, settings.nova, roost=roost, serving=serving, clock=SystemClock())
+
+
+def _build_dashboard(settings: PlacementSettings) -> "DashboardSite":
+    """Return the dashboard. Links on other sites may lead to its page: the page has no data."""
+    from roost.api.access.allowed_hosts import AllowedHosts
+    from roost.api.problems import Problem
+    from roost.dashboard.dashboard_site import DashboardSite
+
+    hosts = AllowedHosts.from_settings(settings)
+
+    def check(headers: Mapping[str, str]) -> tuple[int, str] | None:
+        try:
+            if hosts is not None:
+                hosts.check_name(headers.get("host", ""))
+        except Problem as problem:
+            return problem.status, problem.text
+        return None
+
+    return DashboardSite(authentication=settings.auth_strategy, version=__version__, check_origin=check)
 
 
 def _http_edges(

@@ -37,15 +37,22 @@ class AllowedHosts:
         Raises:
             Problem: 421 or 403.
         """
-        host = request.headers.get("host", "")
-        if host and not self._is_own(host):
-            raise Problem(421, f"{host[:255]} is not a name of this server (setting placement.allowed_hosts).")
+        self.check_name(request.headers.get("host", ""))
         if request.headers.get("sec-fetch-site") in _CROSS_SITE:
             origin = request.headers.get("origin")
             if self._origins.isdisjoint({_ANY, origin}):
                 raise Problem(
                     403, "Requests from pages of other sites are not allowed (setting placement.cors_allowed_origin)."
                 )
+
+    def check_name(self, host: str) -> None:
+        """Refuse another host name; no name is accepted, too.
+
+        Raises:
+            Problem: 421.
+        """
+        if host and not self._is_own(host):
+            raise Problem(421, f"{host[:255]} is not a name of this server (setting placement.allowed_hosts).")
 
     def _is_own(self, host: str) -> bool:
         name = _without_port(host).removesuffix(".").lower()

@@ -1,0 +1,67 @@
+/** Numbers, amounts and times in the words of the command line. */
+
+const COUNT = new Intl.NumberFormat("en-US");
+const UNITS = /** @type {Record<string, string>} */ ({ MEMORY_MB: "MiB", DISK_GB: "GiB" });
+const NAMES = /** @type {Record<string, string>} */ ({
+  VCPU: "VCPU",
+  MEMORY_MB: "Memory",
+  DISK_GB: "Disk",
+  PCPU: "PCPU",
+});
+
+/** `77824` → `77,824`. @param {number} value */
+export const count = (value) => COUNT.format(value);
+
+/** `0.909` → `90.9%`. @param {number} share @param {number} [digits] */
+export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
+
+/** `1, "host"` → `1 host`. @param {number} number @param {string} noun @param {string} [many] */
+export const counted = (number, noun, many = `${noun}s`) => `${count(number)} ${number === 1 ? noun : many}`;
+
+/** The name of a resource class for people. @param {string} resourceClass */
+export const className = (resourceClass) => NAMES[resourceClass] ?? resourceClass.replace(/^CUSTOM_/, "");
+
+/** An amount with its unit. @param {string} resourceClass @param {number} value */
+export function amount(resourceClass, value) {
+  const unit = UNITS[resourceClass];
+  return unit ? `${count(value)} ${unit}` : count(value);
+}
+
+/** A large amount in its largest fitting unit: `598016 MiB` → `584 GiB`. @param {string} resourceClass @param {number} value */
+export function shortAmount(resourceClass, value) {
+  const units = { MEMORY_MB: ["MiB", "GiB", "TiB", "PiB"], DISK_GB: ["GiB", "TiB", "PiB"] }[resourceClass];
+  if (!units) return count(value);
+  let step = 0;
+  while (value >= 1024 && step < units.length - 1) {
+    value /= 1024;
+    step += 1;
+  }
+  return `${value >= 100 || Number.isInteger(value) ? count(Math.round(value)) : value.toFixed(1)} ${units[step]}`;
+}
+
+/** The time of day, in the zone of the browser. @param {number} seconds since the epoch */
+export const clock = (seconds) => new Date(1000 * seconds).toLocaleTimeString("en-GB");
+
+/** Date and time in UTC. @param {number} seconds since the epoch */
+export const dateTime = (seconds) => `${new Date(1000 * seconds).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+
+/** `75` → `1 m`. @param {number} seconds */
+export function duration(seconds) {
+  if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} m`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86_400)} d`;
+}
+
+/** The age of a time. @param {number} seconds since the epoch @param {number} [now] */
+export const age = (seconds, now = Date.now() / 1000) => `${duration(now - seconds)} ago`;
+
+/** `0.000196` → `196 µs`. @param {number} seconds */
+export function shortTime(seconds) {
+  if (seconds < 0.001) return `${Math.round(1e6 * seconds)} µs`;
+  if (seconds < 1) return `${(1000 * seconds).toFixed(1)} ms`;
+  return `${seconds.toFixed(2)} s`;
+}
+
+/** The first and the last digits of a uuid. @param {string} uuid */
+export const shortId = (uuid) => (uuid.length > 14 ? `${uuid.slice(0, 8)}…${uuid.slice(-4)}` : uuid);

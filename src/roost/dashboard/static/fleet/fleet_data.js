@@ -1,0 +1,90 @@
+/** The fleet in this page: loaded once, then kept by the changes of the stream. */
+import { signal } from "@preact/signals";
+import { ApiError, send } from "../core/api.js";
+import { followFleet, listen } from "../core/stream.js";
+import { applyDelta, decodeFleet } from "./fleet_file.js";
+
+/** @typedef {import("./fleet_file.js").Fleet} Fleet */
+
+/** The fleet; another object after each load. */
+export const fleet = signal(/** @type {Fleet | null} */ (null));
+/** Counts the changes of the present fleet. */
+export const changes = signal(0);
+export const problem = signal(/** @type {ApiError | null} */ (null));
+
+const RETRY_MS = 2000;
+const watchers = new Set(/** @type {((hosts: number[]) => void)[]} */ ([]));
+let names = { generation: "", list: /** @type {string[]} */ ([]) };
+let rows = new Map(/** @type {[string, number][]} */ ([]));
+let loading = /** @type {Promise<void> | null} */ (null);
+let isStarted = false;
+
+/** The name of a host. @param {number} host */
+export const nameOf = (host) => names.list[host] ?? "";
+
+/** The host with a name; undefined: unknown. @param {string} name */
+export function hostOf(name) {
+  if (!rows.size) rows = new Map(names.list.map((each, at) => [each, at]));
+  return rows.get(name);
+}
+
+/** All names, in the order of the columns. */
+export const allNames = () => names.list;
+
+/** Call a function with the hosts of each change. @param {(hosts: number[]) => void} watcher */
+export function watch(watcher) {
+  watchers.add(watcher);
+  return () => {
+    watchers.delete(watcher);
+  };
+}
+
+/** Load the fleet and follow it, from the first view that needs it. */
+export function follow() {
+  if (isStarted) return;
+  isStarted = true;
+  followFleet(() => fleet.peek()?.position ?? null);
+  listen(({ type, data }) => {
+    if (type === "fleet") apply(data);
+    else if (type === "events_lost") void load();
+  });
+  void load();
+}
+
+/** Load the fleet; one load at a time. */
+export function load() {
+  loading ??= fetchFleet().finally(() => (loading = null));
+  return loading;
+}
+
+async function fetchFleet() {
+  try {
+    const response = await send("GET", "/fleet/columns");
+    const found = decodeFleet(await response.arrayBuffer());
+    if (names.generation !== found.generation) {
+      const text = await (await send("GET", "/fleet/names", { query: { generation: found.generation } })).text();
+      names = { generation: found.generation, list: text.split("\n").slice(0, found.hosts) };
+      rows = new Map();
+    }
+    const isFirst = !fleet.peek();
+    fleet.value = found;
+    changes.value += 1;
+    problem.value = null;
+    if (isFirst) followFleet(() => fleet.peek()?.position ?? null);
+  } catch (error) {
+    problem.value = error instanceof ApiError ? error : new ApiError(0, String(error));
+    if (problem.value.status !== 401 && problem.value.status !== 403) setTimeout(() => void load(), RETRY_MS);
+  }
+}
+
+/** @param {any} delta */
+function apply(delta) {
+  const present = fleet.peek();
+  if (!present) return;
+  const changed = applyDelta(present, delta);
+  if (changed === null) void load();
+  else if (changed.length) {
+    changes.value += 1;
+    for (const watcher of watchers) watcher(changed);
+  }
+}

@@ -1,0 +1,29 @@
+/** The views, by the first part of the path. */
+import { h } from "preact";
+import { FleetView } from "../fleet/fleet_view.js";
+
+/** The places of the page, in their order. */
+export const PLACES = [
+  { path: "", name: "Fleet", icon: "fleet", isOnPhone: true },
+  { path: "decisions", name: "Decisions", icon: "decisions", isOnPhone: true },
+  { path: "try", name: "Try", icon: "try", isOnPhone: true },
+  { path: "live", name: "Live", icon: "live", isOnPhone: true },
+  { path: "capacity", name: "Capacity", icon: "capacity", isOnPhone: false },
+  { path: "work", name: "Work", icon: "work", isOnPhone: true },
+  { path: "policies", name: "Policies", icon: "policies", isOnPhone: false },
+  { path: "settings", name: "Settings", icon: "settings", isOnPhone: false },
+];
+
+/** @type {Record<string, (parts: string[]) => {title: string, View: any}>} */
+const VIEWS = {
+  "": () => ({ title: "Fleet", View: FleetView }),
+};
+
+/** Return the view of a path. @param {string[]} parts @returns {{title: string, View: any}} */
+export function viewOf(parts) {
+  return VIEWS[parts[0] ?? ""]?.(parts) ?? { title: "Not found", View: NotFound };
+}
+
+function NotFound() {
+  return h("div", { class: "empty" }, "This page does not exist.");
+}

@@ -1,0 +1,60 @@
+/** The form to sign in. */
+import { useState } from "preact/hooks";
+import { h } from "preact";
+import { authentication, signIn } from "../core/api.js";
+import { Icon } from "../parts/icons.js";
+import { Problem } from "../parts/common.js";
+
+export function SignIn() {
+  const [token, setToken] = useState("");
+  const [error, setError] = useState(/** @type {Error | null} */ (null));
+  const [isBusy, setBusy] = useState(false);
+  /** @param {Event} event */
+  const submit = (event) => {
+    event.preventDefault();
+    setBusy(true);
+    setError(null);
+    signIn(token.trim())
+      .catch((problem) =>
+        setError(problem.status === 401 ? new Error("The server does not know this token.") : problem),
+      )
+      .finally(() => setBusy(false));
+  };
+  return h(
+    "main",
+    { class: "sign-in" },
+    h(
+      "form",
+      { class: "card stack", onSubmit: submit },
+      h("h1", {}, h(Icon, { name: "roost", size: 22 }), " Roost"),
+      h(
+        "p",
+        { class: "second" },
+        `Sign in to ${location.host} with a token${authentication === "keystone" ? " of Keystone" : ""}.`,
+      ),
+      h(
+        "label",
+        { class: "field" },
+        "Token",
+        h("input", {
+          type: "password",
+          name: "token",
+          autocomplete: "current-password",
+          required: true,
+          value: token,
+          onInput: (/** @type {InputEvent} */ event) =>
+            setToken(/** @type {HTMLInputElement} */ (event.currentTarget).value),
+        }),
+      ),
+      h(Problem, { error }),
+      h(
+        "button",
+        { class: "button primary", type: "submit", disabled: isBusy || !token.trim() },
+        isBusy ? "Signing in …" : "Sign in",
+      ),
+      authentication === "tokens"
+        ? h("p", { class: "second" }, "Create a token with ", h("code", {}, "roost token create"), ".")
+        : null,
+    ),
+  );
+}

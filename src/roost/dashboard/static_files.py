@@ -1,0 +1,107 @@
+"""The files of the page, in memory: read once, compressed once, named by their contents."""
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+
+from roost.errors import RoostError
+
+_TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
+_PAGE = "page.html"
+# Modules that the page imports by name, and their files.
+_IMPORTS = {
+    "preact": "libraries/preact.js",
+    "preact/hooks": "libraries/preact-hooks.js",
+    "@preact/signals-core": "libraries/signals-core.js",
+    "@preact/signals": "libraries/signals.js",
+    "uplot": "libraries/uplot.js",
+    "eventsource-parser": "libraries/event-source/index.js",
+}
+
+
+class LibrariesMissing(RoostError):
+    """The libraries of the page are not in this installation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticFile:
+    """A file, and its body for clients that accept gzip."""
+
+    content_type: str
+    body: bytes
+    compressed: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """The page and its files.
+
+    Args:
+        page: the HTML; its import map is known to browsers by ``script_hash``.
+        version: hash of all files, a part of their paths: a browser keeps each file for ever.
+        by_name: files by their path below ``static/``.
+    """
+
+    page: StaticFile
+    script_hash: str
+    version: str
+    by_name: Mapping[str, StaticFile]
+
+
+def read_files(folder: Traversable, *, prefix: str, facts: Mapping[str, str]) -> Files:
+    """Read the page and its files.
+
+    Args:
+        folder: has ``page.html``, modules, styles and libraries.
+        prefix: path of the dashboard, such as ``/ui``.
+        facts: facts of the server for the page.
+
+    Raises:
+        LibrariesMissing: the libraries are not there.
+    """
+    by_name = {name: _static_file(name, body) for name, body in _walk(folder, "")}
+    missing = [name for name in _IMPORTS.values() if name not in by_name]
+    if missing:
+        raise LibrariesMissing(f"the dashboard has no {missing[0]}: run `make web`, or install a wheel of Roost")
+    digest = hashlib.sha256()
+    for name, each in sorted(by_name.items()):
+        digest.update(f"{name}\0{len(each.body)}\0".encode() + each.body)
+    version = digest.hexdigest()[:16]
+    base = f"{prefix}/static/{version}/"
+    import_map = json.dumps({"imports": {name: base + file for name, file in _IMPORTS.items()}})
+    text = folder.joinpath(_PAGE).read_text(encoding="utf-8")
+    for name, value in {**facts, "base": base, "prefix": prefix, "imports": import_map}.items():
+        text = text.replace(f"{{{{{name}}}}}", value)
+    script_hash = base64.b64encode(hashlib.sha256(import_map.encode()).digest()).decode()
+    page = _static_file(_PAGE, text.encode(), content_type="text/html; charset=utf-8")
+    return Files(page=page, script_hash=f"sha256-{script_hash}", version=version, by_name=by_name)
+
+
+def _walk(folder: Traversable, path: str) -> list[tuple[str, bytes]]:
+    """Return the paths and bodies of all files that browsers may load."""
+    found: list[tuple[str, bytes]] = []
+    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
+        if entry.is_dir():
+            found += _walk(entry, f"{path}{entry.name}/")
+        elif _suffix(entry.name) in _TYPES:
+            found.append((path + entry.name, entry.read_bytes()))
+    return found
+
+
+def _suffix(name: str) -> str:
+    return name[name.rfind(".") :]
+
+
+def _static_file(name: str, body: bytes, *, content_type: str = "") -> StaticFile:
+    return StaticFile(
+        content_type=content_type or _TYPES[_suffix(name)], body=body, compressed=gzip.compress(body, 6, mtime=0)
+    )
