@@ -34,7 +34,8 @@ _POLICIES: Mapping[str, str] = {
         instances:delete decisions:next
     """,
     "observer_api": """
-        all_projects agents:list agents:show aggregates:list aggregates:show audit:show capacity:show events:list
+        all_projects agents:list agents:show aggregates:list aggregates:show audit:show capacity:show
+        events:list explanations:create
         fleet:show hosts:list hosts:show migrations:list migrations:show refusals:list services:list status:show
         zones:list
     """,

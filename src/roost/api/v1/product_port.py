@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from roost.errors import RoostError
 from roost.model.evidence.capacity import Capacity
 from roost.model.evidence.decision import Decision
-from roost.model.evidence.explain import Why
+from roost.model.evidence.explain import Explanation, Why
 from roost.model.evidence.replay_result import ReplayResult
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
@@ -132,6 +132,9 @@ class Product(Protocol):
 
     def summary(self, *, since_s: float = 0.0) -> Summary:
         """Summarise refusals by reason and by request."""
+
+    def explain(self, request: Request) -> Explanation:
+        """Explain a request on the current fleet, and change nothing."""
 
     def why(self, uuid: str) -> Why:
         """Explain a stored decision."""

@@ -43,6 +43,7 @@ from roost.api.v1.schemas.decisions import (
     DecisionBody,
     DecisionsPage,
     DecisionsQuery,
+    ExplanationBody,
     NextBody,
     NextStep,
     RefusalsQuery,
@@ -185,6 +186,15 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
     },
     "/decisions/{id}/why": {
         "GET": Route(handler=decisions.why, about="Explain a stored decision.", answer=ShownWhy, work="past"),
+    },
+    "/explanations": {
+        "POST": Route(
+            handler=decisions.explain,
+            about="Explain what a request would get now; nothing is claimed.",
+            body=ExplanationBody,
+            answer=ShownWhy,
+            work="past",
+        ),
     },
     "/refusals": {
         "GET": Route(

@@ -21,6 +21,7 @@ TAGS: Mapping[str, str] = {
 }
 # First segments of paths that have the tag of another noun.
 _OTHERS: Mapping[str, str] = {
+    "explanations": "decisions",
     "refusals": "decisions",
     "services": "hosts",
     "zones": "aggregates",

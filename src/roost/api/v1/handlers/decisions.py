@@ -1,4 +1,4 @@
-"""Decisions: create, show, explain, replay, and move to the next alternate."""
+"""Decisions: create, try, show, explain, replay, and move to the next alternate."""
 
 import msgspec
 
@@ -10,14 +10,15 @@ from roost.api.v1.handlers.stored_names import find_image
 from roost.api.v1.idempotency import check_same, mark_replay, uuid_of
 from roost.api.v1.schemas.decisions import (
     DecisionBody,
+    ExplanationBody,
     InstanceRequestBody,
     NextBody,
     NextStep,
     ReplayBody,
-    ShownWhy,
     show_decision,
     show_pick,
     show_replay,
+    show_why,
 )
 from roost.api.v1.wire.decode_body import field_problem
 from roost.conductor.builds.alternates import location_of, next_alternate, pick_of
@@ -26,6 +27,7 @@ from roost.conductor.intake import accept
 from roost.errors import BadSettings, Conflict, NotFound
 from roost.model.documents.request_document import FlavorEntry, ImageEntry, RequestDocument
 from roost.model.evidence.decision import Decision
+from roost.model.evidence.explain import Why
 from roost.model.flavor import Flavor
 from roost.model.fleet import NamedRequest
 from roost.model.names import derive_uuid, uuid_bytes
@@ -82,15 +84,24 @@ def why(call: Call) -> Response:
     """
     call.require_thread()
     _visible_decision(call)
-    explained = call.product.why(call.name)
-    return json_response(
-        ShownWhy(
-            decision=show_decision(explained.decision),
-            request=explained.request,
-            explanation=explained.explanation,
-            note=explained.note,
-        )
-    )
+    return json_response(show_why(call.product.why(call.name)))
+
+
+def explain(call: Call) -> Response:
+    """Decide a request without a claim, and explain the decision on the present fleet.
+
+    Returns the decision that would be made, the verdict of each rule, the nearest hosts and possible relaxations. Fails
+    with 400 for an invalid request, with 409 for a ``check_index`` whose choice changed.
+    """
+    body = call.body
+    assert isinstance(body, ExplanationBody)
+    request = request_of(call, body)
+    if body.check_index is not None:
+        check_index(call, request, body.check_index)
+    (decision,) = call.product.work([request], dry_run=True)
+    assert decision is not None
+    explained = Why(decision=decision, request=request, explanation=call.product.explain(request))
+    return json_response(show_why(explained, dry_run=True, check_index=index_of(decision)))
 
 
 def replay(call: Call) -> Response:

@@ -5,9 +5,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from roost.model.documents.request_body import request_body
 from roost.model.documents.request_document import FlavorEntry, ImageEntry, RequestDocument
 from roost.model.evidence.decision import Contribution, Decision, Limits, Pick
-from roost.model.evidence.explain import Explanation
+from roost.model.evidence.explain import Explanation, Why
 from roost.model.evidence.replay_result import HostDifference, ReplayResult
 from roost.model.request import Request
 
@@ -109,6 +110,10 @@ class ShownDecision(msgspec.Struct, frozen=True, kw_only=True):
     position: Annotated[int, Meta(description="Feed position of the newest change that the decision includes.")]
 
 
+class ExplanationBody(InstanceRequestBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request for identical instances, to be explained."""
+
+
 class DecisionsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A page of decisions, and their filters."""
 
@@ -190,6 +195,12 @@ class ShownWhy(msgspec.Struct, frozen=True, kw_only=True):
         Explanation | None, Meta(description="Explanation; null: the state of that time is no longer stored.")
     ]
     note: Annotated[str, Meta(description="Reason for a missing explanation.")]
+    body: Annotated[
+        dict[str, Any], Meta(description="The request as a body for POST /v1/decisions, to decide it again.")
+    ]
+    change_bodies: Annotated[
+        list[dict[str, Any]], Meta(description="The request with each change of the explanation, as such a body.")
+    ]
 
 
 def show_pick(pick: Pick) -> ShownPick:
@@ -230,6 +241,19 @@ def show_decision(decision: Decision, *, dry_run: bool = False, check_index: str
         conflicts=decision.conflicts,
         seed=decision.seed,
         position=decision.position,
+    )
+
+
+def show_why(why: Why, *, dry_run: bool = False, check_index: str | None = None) -> ShownWhy:
+    """Convert an explained decision for a response."""
+    changes = [] if why.explanation is None else why.explanation.changes
+    return ShownWhy(
+        decision=show_decision(why.decision, dry_run=dry_run, check_index=check_index),
+        request=why.request,
+        explanation=why.explanation,
+        note=why.note,
+        body=request_body(why.request),
+        change_bodies=[request_body(change.request) for change in changes],
     )
 
 

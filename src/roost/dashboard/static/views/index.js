@@ -1,5 +1,7 @@
 /** The views, by the first part of the path. */
 import { h } from "preact";
+import { DecisionView } from "../decision/decision_view.js";
+import { DecisionsView } from "../decision/decisions_view.js";
 import { FleetView } from "../fleet/fleet_view.js";
 
 /** The places of the page, in their order. */
@@ -17,6 +19,8 @@ export const PLACES = [
 /** @type {Record<string, (parts: string[]) => {title: string, View: any}>} */
 const VIEWS = {
   "": () => ({ title: "Fleet", View: FleetView }),
+  decisions: (parts) =>
+    parts[1] ? { title: "Decision", View: DecisionView } : { title: "Decisions", View: DecisionsView },
 };
 
 /** Return the view of a path. @param {string[]} parts @returns {{title: string, View: any}} */

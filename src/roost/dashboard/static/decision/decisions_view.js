@@ -1,0 +1,148 @@
+/** The stored decisions, newest first. */
+import { useEffect, useState } from "preact/hooks";
+import { h } from "preact";
+import { call } from "../core/api.js";
+import { age, counted } from "../core/format.js";
+import { useLoad } from "../core/load.js";
+import { go, place, setQuery } from "../core/router.js";
+import { Card, Choice, Head, Loaded, Outcome, Problem, Table } from "../parts/common.js";
+import { decisionLink, hostLink } from "../parts/links.js";
+
+const UUID = /^[0-9a-f-]{6,36}$/i;
+
+/** The query of the list for a text: a prefix of a uuid, or part of a reason. @param {string} text */
+function filterOf(text) {
+  if (UUID.test(text)) return { uuid: text };
+  return text ? { reason: text, refused: true } : {};
+}
+
+export function DecisionsView() {
+  const { query } = place.value;
+  const outcome = query.get("outcome") ?? "";
+  const text = query.get("find") ?? "";
+  const cursor = query.get("cursor") ?? "";
+  const filters = { ...filterOf(text), ...(outcome ? { refused: outcome === "refused" } : {}), cursor, limit: 50 };
+  const loaded = useLoad((signal) => call("GET", "/decisions", { query: filters, signal }), [outcome, text, cursor], {
+    everyMs: cursor ? 0 : 5000,
+  });
+  return h(
+    "div",
+    {},
+    h(Head, { title: "Decisions", second: "Every request for hosts, with the reasons for its result" }),
+    h(
+      "div",
+      { class: "bar-of-tools", style: "margin-bottom:12px" },
+      h(Choice, {
+        label: "Outcome",
+        value: outcome,
+        options: [
+          { value: "", name: "All" },
+          { value: "granted", name: "Granted" },
+          { value: "refused", name: "Refused" },
+        ],
+        onChoose: (value) => setQuery({ outcome: value, cursor: null }),
+      }),
+      h(Find, { text }),
+    ),
+    h(Loaded, {
+      of: loaded,
+      children: (page) =>
+        h(
+          Card,
+          { flush: true },
+          h(List, { decisions: page.decisions }),
+          page.next || cursor ? h(Pages, { next: page.next, cursor }) : null,
+        ),
+    }),
+  );
+}
+
+/** Find by the name or uuid of an instance, by the uuid of a decision, or by a reason. @param {{text: string}} props */
+function Find({ text }) {
+  const [typed, setTyped] = useState(text);
+  const [error, setError] = useState(/** @type {Error | null} */ (null));
+  useEffect(() => setTyped(text), [text]);
+  const submit = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    setError(null);
+    try {
+      const uuid = typed ? await decisionOf(typed.trim()) : "";
+      if (uuid) go(`/decisions/${uuid}`);
+      else setQuery({ find: typed.trim(), cursor: null });
+    } catch (problem) {
+      setError(/** @type {Error} */ (problem));
+    }
+  };
+  return h(
+    "form",
+    { class: "bar-of-tools", onSubmit: submit, role: "search" },
+    h("input", {
+      type: "search",
+      size: 34,
+      placeholder: "Instance, uuid, or words of a reason",
+      "aria-label": "Find decisions by instance, uuid or reason",
+      value: typed,
+      onInput: (/** @type {InputEvent} */ event) =>
+        setTyped(/** @type {HTMLInputElement} */ (event.currentTarget).value),
+    }),
+    h("button", { class: "button", type: "submit" }, "Find"),
+    h(Problem, { error }),
+  );
+}
+
+/** The decision of an instance with a name or uuid; empty: no such instance. @param {string} text */
+async function decisionOf(text) {
+  if (/^[0-9a-f-]{36}$/i.test(text)) {
+    const page = await call("GET", "/decisions", { query: { instance: text, limit: 1 } });
+    return page.decisions[0]?.uuid ?? "";
+  }
+  const page = await call("GET", "/instances", { query: { name: text, limit: 1 } });
+  const [instance] = page.instances;
+  if (!instance) return "";
+  if (instance.decision) return instance.decision;
+  const decisions = await call("GET", "/decisions", { query: { instance: instance.uuid, limit: 1 } });
+  return decisions.decisions[0]?.uuid ?? "";
+}
+
+/** @param {{decisions: any[]}} props */
+function List({ decisions }) {
+  return h(Table, {
+    label: "Decisions",
+    rows: decisions,
+    keyOf: (row) => row.uuid,
+    empty: "No decision matches.",
+    columns: [
+      { title: "Result", cell: (row) => h(Outcome, { outcome: row.outcome }) },
+      { title: "Decision", cell: (row) => decisionLink(row.uuid) },
+      {
+        title: "Host or reason",
+        cell: (row) =>
+          row.outcome === "granted"
+            ? h(
+                "span",
+                {},
+                hostLink(row.picks[0]?.node ?? ""),
+                row.picks.length > 1 ? ` and ${row.picks.length - 1} more` : "",
+              )
+            : row.reason,
+      },
+      { title: "Instances", isNumber: true, cell: (row) => row.count },
+      { title: "Project", cell: (row) => row.project_id || "–" },
+      { title: "Age", isNumber: true, cell: (row) => age(row.decided_at_s) },
+    ],
+  });
+}
+
+/** @param {{next: string | null, cursor: string}} props */
+function Pages({ next, cursor }) {
+  return h(
+    "div",
+    { class: "bar-of-tools", style: "padding:12px 16px;border-top:1px solid var(--line)" },
+    cursor
+      ? h("button", { class: "button", type: "button", onClick: () => setQuery({ cursor: null }) }, "Newest")
+      : null,
+    next
+      ? h("button", { class: "button", type: "button", onClick: () => setQuery({ cursor: next }) }, "Older")
+      : h("span", { class: "second" }, counted(0, "older decision")),
+  );
+}

@@ -1,0 +1,153 @@
+/** The ranking of the best hosts, and what other multipliers would do to it. */
+import { useState } from "preact/hooks";
+import { h } from "preact";
+import { hostLink } from "../parts/links.js";
+import { Card } from "../parts/common.js";
+import { rerank } from "./sentences.js";
+
+const SHOWN_MAX = 6;
+
+/** @param {{scores: any[], chosen: string, tips: any[]}} props */
+export function Ranking({ scores, chosen, tips }) {
+  const [multipliers, setMultipliers] = useState(/** @type {Record<string, number>} */ ({}));
+  const weighers = weighersOf(scores);
+  const isChanged = Object.keys(multipliers).length > 0;
+  const rows = rerank(scores, multipliers);
+  const best = rows[0]?.total ?? 0;
+  const scale = Math.max(
+    ...rows.map((row) => row.shares.reduce((sum, each) => sum + Math.max(0, each.value), 0)),
+    1e-9,
+  );
+  const winner = rows[0]?.host;
+  return h(
+    Card,
+    {
+      title: `Ranking of the best ${rows.length}`,
+      second: isChanged
+        ? winner === chosen
+          ? `With these multipliers ${chosen} still wins among them.`
+          : `With these multipliers ${winner} would win among them.`
+        : "The parts of a bar are the contributions of the weighers.",
+      flush: true,
+    },
+    h(
+      "div",
+      { class: "legend" },
+      weighers.map((each, at) =>
+        h(
+          "span",
+          { key: each.weigher },
+          h("span", { class: `swatch weigher-${Math.min(at + 1, SHOWN_MAX)}` }),
+          each.weigher,
+        ),
+      ),
+    ),
+    h(
+      "div",
+      { class: "table-box", tabIndex: 0, role: "region", "aria-label": "Ranking" },
+      h(
+        "table",
+        {},
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", { scope: "col" }, "Host"),
+            h("th", { scope: "col", class: "number" }, "Total"),
+            h("th", { scope: "col", class: "number" }, "Behind"),
+            h("th", { scope: "col" }, "Contributions"),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          rows.map((row, at) =>
+            h(
+              "tr",
+              { key: row.host, class: row.host === chosen ? "chosen" : "" },
+              h(
+                "td",
+                {},
+                hostLink(row.host),
+                row.host === chosen ? [" ", h("span", { class: "badge granted" }, "chosen")] : null,
+                isChanged && at === 0 && row.host !== chosen
+                  ? [" ", h("span", { class: "badge accent" }, "would win")]
+                  : null,
+              ),
+              h("td", { class: "number strong" }, row.total.toFixed(4)),
+              h("td", { class: "number zero" }, at ? (best - row.total).toFixed(4) : ""),
+              h("td", { class: "ranking-bar" }, h(Bar, { row, weighers, scale })),
+            ),
+          ),
+        ),
+      ),
+    ),
+    h(Sliders, { weighers, multipliers, setMultipliers, tips }),
+  );
+}
+
+/** @param {any[]} scores @returns {{weigher: string, multiplier: number}[]} */
+function weighersOf(scores) {
+  const first = scores[0]?.weights ?? [];
+  return first.filter(
+    (/** @type {any} */ each) =>
+      each.multiplier !== 0 ||
+      scores.some((score) =>
+        score.weights.some((/** @type {any} */ weight) => weight.weigher === each.weigher && weight.contribution !== 0),
+      ),
+  );
+}
+
+/** @param {{row: any, weighers: any[], scale: number}} props */
+function Bar({ row, weighers, scale }) {
+  const text = row.shares.map((/** @type {any} */ each) => `${each.weigher} ${each.value.toFixed(4)}`).join(", ");
+  return h(
+    "div",
+    { class: "ranking-meter", role: "img", "aria-label": text, title: text },
+    weighers.map((each, at) => {
+      const value = row.shares.find((/** @type {any} */ share) => share.weigher === each.weigher)?.value ?? 0;
+      return h("span", {
+        key: each.weigher,
+        class: `weigher-${Math.min(at + 1, SHOWN_MAX)}`,
+        style: { width: `${((100 * Math.max(0, value)) / scale).toFixed(2)}%` },
+      });
+    }),
+  );
+}
+
+/** @param {{weighers: any[], multipliers: Record<string, number>, setMultipliers: (values: Record<string, number>) => void, tips: any[]}} props */
+function Sliders({ weighers, multipliers, setMultipliers, tips }) {
+  return h(
+    "details",
+    { class: "sliders" },
+    h("summary", {}, "Try other multipliers"),
+    weighers.map((each) => {
+      const value = multipliers[each.weigher] ?? each.multiplier;
+      const tip = tips.find((other) => other.weigher === each.weigher);
+      const bound = Math.max(5, 2 * Math.abs(each.multiplier));
+      return h(
+        "label",
+        { key: each.weigher, class: "slider" },
+        h("span", {}, each.weigher),
+        h("input", {
+          type: "range",
+          min: -bound,
+          max: bound,
+          step: 0.01,
+          value,
+          "aria-label": `Multiplier of ${each.weigher}`,
+          onInput: (/** @type {InputEvent} */ event) =>
+            setMultipliers({
+              ...multipliers,
+              [each.weigher]: Number(/** @type {HTMLInputElement} */ (event.currentTarget).value),
+            }),
+        }),
+        h("output", { class: "number" }, value.toFixed(2)),
+        h("span", { class: "second" }, tip ? `${tip.host} draws level at ${Number(tip.tipping).toPrecision(4)}` : ""),
+      );
+    }),
+    h("button", { class: "button small", type: "button", onClick: () => setMultipliers({}) }, "Reset"),
+  );
+}

@@ -1,0 +1,15 @@
+/** Links to the views of hosts, instances and decisions. */
+import { h } from "preact";
+import { shortId } from "../core/format.js";
+import { Link } from "../core/router.js";
+
+/** @param {string} name of a node */
+export const hostLink = (name) => (name ? h(Link, { to: `/hosts/${encodeURIComponent(name)}` }, name) : "–");
+
+/** @param {string} uuid @param {string} [name] */
+export const instanceLink = (uuid, name) =>
+  h(Link, { to: `/work/instances/${uuid}`, class: name ? "" : "mono" }, name || shortId(uuid));
+
+/** @param {string} uuid @param {any} [text] */
+export const decisionLink = (uuid, text) =>
+  h(Link, { to: `/decisions/${uuid}`, class: text ? "" : "mono" }, text ?? shortId(uuid));

@@ -1,0 +1,95 @@
+"""A real Chromium for tests of the dashboard: each test fails on errors of the page, and on requests to other hosts."""
+
+import os
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.debian_packages import HOW_TO_INSTALL, find_program
+from tests.support.missing_programs import skip_test
+
+# Answers that a page expects, such as 401 before the sign-in. The console of Chromium reports each of them.
+_EXPECTED = "the server responded with a status of"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[object]:
+    """Run one Chromium of the distribution for all tests of this process."""
+    chromium = find_program("chromium")
+    if chromium is None:
+        skip_test(f"chromium is missing: {HOW_TO_INSTALL}")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium)
+        yield running
+        running.close()
+
+
+class Tab:
+    """A page of a browser, and what went wrong in it.
+
+    Args:
+        browser: runs the page.
+        address: of the server; requests to other hosts are faults.
+        size: width and height in CSS pixels.
+        scheme: light or dark.
+    """
+
+    def __init__(self, browser, address, *, size=(1440, 900), scheme="light"):
+        self.address = address
+        self.faults: list[str] = []
+        self.context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        self.context.set_default_timeout(20_000)
+        self.page = self._watch(self.context.new_page())
+
+    def _watch(self, page):
+        page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
+        page.on("console", self._note_console)
+        page.on("request", self._note_request)
+        return page
+
+    def _note_console(self, message):
+        if message.type in {"error", "warning"} and _EXPECTED not in message.text:
+            self.faults.append(f"console: {message.text}")
+
+    def _note_request(self, request):
+        if urlsplit(request.url).netloc not in {urlsplit(self.address).netloc, ""}:
+            self.faults.append(f"foreign request: {request.url}")
+
+    def open(self, path="/"):
+        """Open a view by its path; return the page."""
+        self.page.goto(f"{self.address}/ui{path}")
+        return self.page
+
+    def new_page(self):
+        """Return a further page in this browser's session."""
+        return self._watch(self.context.new_page())
+
+    def close(self):
+        """Close all pages, and fail on what went wrong in them."""
+        self.context.close()
+        assert not self.faults, self.faults
+
+
+@pytest.fixture
+def open_tab(browser) -> Iterator[object]:
+    """Return a function that opens tabs; they are checked and closed at the end of the test."""
+    tabs: list[Tab] = []
+
+    def create(address, **options):
+        tabs.append(Tab(browser, address, **options))
+        return tabs[-1]
+
+    yield create
+    for tab in tabs:
+        tab.close()
+
+
+@pytest.fixture(autouse=True)
+def _quiet_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Playwright use the browser of the distribution, without a check of its own browsers."""
+    monkeypatch.setitem(os.environ, "PLAYWRIGHT_SKIP_VALIDATE_HOST_REQUIREMENTS", "1")
