@@ -2,6 +2,7 @@
 import { h } from "preact";
 import { DecisionView } from "../decision/decision_view.js";
 import { DecisionsView } from "../decision/decisions_view.js";
+import { TryView } from "../decision/try_view.js";
 import { FleetView } from "../fleet/fleet_view.js";
 
 /** The places of the page, in their order. */
@@ -19,6 +20,7 @@ export const PLACES = [
 /** @type {Record<string, (parts: string[]) => {title: string, View: any}>} */
 const VIEWS = {
   "": () => ({ title: "Fleet", View: FleetView }),
+  try: () => ({ title: "Try a request", View: TryView }),
   decisions: (parts) =>
     parts[1] ? { title: "Decision", View: DecisionView } : { title: "Decisions", View: DecisionsView },
 };
