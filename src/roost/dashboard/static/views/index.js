@@ -4,6 +4,7 @@ import { DecisionView } from "../decision/decision_view.js";
 import { DecisionsView } from "../decision/decisions_view.js";
 import { TryView } from "../decision/try_view.js";
 import { FleetView } from "../fleet/fleet_view.js";
+import { LiveView } from "../live/live_view.js";
 
 /** The places of the page, in their order. */
 export const PLACES = [
@@ -21,6 +22,7 @@ export const PLACES = [
 const VIEWS = {
   "": () => ({ title: "Fleet", View: FleetView }),
   try: () => ({ title: "Try a request", View: TryView }),
+  live: () => ({ title: "Live", View: LiveView }),
   decisions: (parts) =>
     parts[1] ? { title: "Decision", View: DecisionView } : { title: "Decisions", View: DecisionsView },
 };

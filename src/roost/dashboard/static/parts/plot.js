@@ -1,0 +1,90 @@
+/** A plot of numbers over time. */
+import { useEffect, useRef } from "preact/hooks";
+import { h } from "preact";
+import uPlot from "uplot";
+
+/**
+ * @typedef {object} Line
+ * @property {string} label
+ * @property {string} colour name of a variable of the styles
+ * @property {(number | null)[]} values
+ * @property {boolean} [isFilled]
+ * @property {boolean} [isDashed]
+ */
+
+/**
+ * Lines over time, with a table of the last values for screen readers.
+ * @param {{times: number[], lines: Line[], label: string, height?: number, format?: (value: number) => string, max?: number}} props times: seconds since the epoch
+ */
+export function Plot({ times, lines, label, height = 200, format = String, max }) {
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const plot = useRef(/** @type {uPlot | null} */ (null));
+  const names = lines.map((line) => line.label).join("|");
+  useEffect(() => {
+    const element = /** @type {HTMLDivElement} */ (box.current);
+    const made = new uPlot(optionsOf(element, lines, height, format, max), [[], ...lines.map(() => [])], element);
+    plot.current = made;
+    const observer = new ResizeObserver(() => made.setSize({ width: Math.max(200, element.clientWidth), height }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+  }, [names, height, max]);
+  useEffect(() => {
+    plot.current?.setData([times, ...lines.map((line) => line.values)]);
+  }, [times, lines, names]);
+  const last = lines
+    .map(
+      (line) =>
+        `${line.label} ${shown(
+          line.values.findLast((value) => value !== null),
+          format,
+        )}`,
+    )
+    .join(", ");
+  return h(
+    "div",
+    {},
+    h("div", { ref: box, role: "img", "aria-label": `${label}: last ${last}`, style: { minHeight: `${height}px` } }),
+  );
+}
+
+/** @param {number | null | undefined} value @param {(value: number) => string} format */
+const shown = (value, format) => (value === null || value === undefined ? "–" : format(value));
+
+/**
+ * @param {HTMLElement} element @param {Line[]} lines @param {number} height @param {(value: number) => string} format @param {number | undefined} max
+ * @returns {uPlot.Options}
+ */
+function optionsOf(element, lines, height, format, max) {
+  const styles = getComputedStyle(document.documentElement);
+  const colour = (/** @type {string} */ name) => styles.getPropertyValue(name).trim();
+  const axis = {
+    stroke: colour("--ink-2"),
+    grid: { stroke: colour("--line"), width: 1 },
+    ticks: { show: false },
+    font: "11px system-ui",
+  };
+  return {
+    width: Math.max(200, element.clientWidth),
+    height,
+    legend: { live: true },
+    cursor: { y: false },
+    scales: { y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), max ?? Math.max((high ?? 1) * 1.1, 1e-9)] } },
+    axes: [axis, { ...axis, size: 64, values: (_plot, values) => values.map(format) }],
+    series: [
+      {},
+      ...lines.map((line) => ({
+        label: line.label,
+        stroke: colour(line.colour),
+        width: 2,
+        points: { show: false },
+        ...(line.isDashed ? { dash: [5, 4] } : {}),
+        ...(line.isFilled ? { fill: `${colour(line.colour)}33` } : {}),
+        value: (/** @type {uPlot} */ _plot, /** @type {number | null} */ value) => shown(value, format),
+      })),
+    ],
+  };
+}
