@@ -51,6 +51,15 @@ export function Plot({ times, lines, label, height = 200, format = String, max }
   );
 }
 
+/** Times as labels of an axis: the hour within two days, else the date. @param {uPlot} _plot @param {number[]} splits */
+function timeLabels(_plot, splits) {
+  const isLong = (splits.at(-1) ?? 0) - (splits[0] ?? 0) > 172_800;
+  return splits.map((each) => {
+    const date = new Date(1000 * each);
+    return isLong ? `${date.getMonth() + 1}/${date.getDate()}` : date.toTimeString().slice(0, 5);
+  });
+}
+
 /** @param {number | null | undefined} value @param {(value: number) => string} format */
 const shown = (value, format) => (value === null || value === undefined ? "–" : format(value));
 
@@ -73,9 +82,12 @@ function optionsOf(element, lines, height, format, max) {
     legend: { live: true },
     cursor: { y: false },
     scales: { y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), max ?? Math.max((high ?? 1) * 1.1, 1e-9)] } },
-    axes: [axis, { ...axis, size: 64, values: (_plot, values) => values.map(format) }],
+    axes: [
+      { ...axis, values: timeLabels },
+      { ...axis, size: 64, values: (_plot, values) => values.map(format) },
+    ],
     series: [
-      {},
+      { value: (_plot, at) => (at ? new Date(1000 * at).toTimeString().slice(0, 8) : "–") },
       ...lines.map((line) => ({
         label: line.label,
         stroke: colour(line.colour),
