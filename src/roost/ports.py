@@ -258,6 +258,9 @@ class WorkReader(Protocol):
     def operations_on(self, instance_uuid: bytes, *, newest: int) -> list[OperationRow]:
         """Return the last operations of an instance, newest first."""
 
+    def ended_operations(self, *, newest: int) -> list[OperationRow]:
+        """Return the operations that ended last, newest first."""
+
     def operations_by_id(self, numbers: Sequence[int]) -> list[OperationRow]:
         """Return operations by their ids; unknown ones are left out."""
 
@@ -330,6 +333,9 @@ class WorkReader(Protocol):
 
     def events_since(self, at_s: float, *, limit: int) -> list[EventRow]:
         """Return events since a moment, by time."""
+
+    def events_before(self, at_s: float, *, newest: int) -> list[EventRow]:
+        """Return the last events before a moment, newest first."""
 
     def changes(self, query: ChangeQuery) -> list[ChangeRow]:
         """Return the changes of clients that match a query, newest first."""

@@ -114,6 +114,8 @@ REQUESTS = {
         for kind, row in BY_OPERATION.items()
     },
     ("/operations", "GET"): ("/operations?outcome=done", None),
+    ("/operations/{id}/pause", "POST"): (f"/operations/{uuid_text(DRAIN_OPERATION.uuid)}/pause", None),
+    ("/operations/{id}/resume", "POST"): (f"/operations/{uuid_text(DRAIN_OPERATION.uuid)}/resume", None),
     ("/operations/{id}", "DELETE"): (f"/operations/{uuid_text(DRAIN_OPERATION.uuid)}", None),
     ("/operations/{id}", "GET"): (f"/operations/{uuid_text(STOP_OPERATION.uuid)}", None),
     ("/refusals", "GET"): ("/refusals?since=1.5", None),
@@ -132,6 +134,8 @@ REQUESTS = {
     ("/zones", "GET"): ("/zones", None),
     ("/hosts", "GET"): ("/hosts", None),
     ("/hosts/{host}", "GET"): ("/hosts/host-0", None),
+    ("/hosts/{host}/providers", "GET"): ("/hosts/host-0/providers", None),
+    ("/hosts/{host}/events", "GET"): ("/hosts/host-0/events", None),
     ("/aggregates/{uuid}/hosts/{host}", "DELETE"): (f"/aggregates/{RACK}/hosts/host-0", None),
     ("/aggregates/{uuid}", "DELETE"): (f"/aggregates/{RACK}", None),
     ("/services", "GET"): ("/services", None),

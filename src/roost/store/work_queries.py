@@ -120,6 +120,12 @@ class WorkQueries:
         conditions = [Condition("instance_uuid", "=", instance_uuid)]
         return self._find(OperationRow, conditions, order=_BY_TIME, is_descending=True, limit=newest)
 
+    def ended_operations(self, *, newest: int) -> list[OperationRow]:
+        """See ``WorkReader.ended_operations``."""
+        return self._find(
+            OperationRow, [], order=("changed_at_s", "id"), is_descending=True, limit=newest, subset=_ENDED_OPERATIONS
+        )
+
     def operations_by_id(self, numbers: Sequence[int]) -> list[OperationRow]:
         """See ``WorkReader.operations_by_id``."""
         return self._find(OperationRow, [Condition("id", "in", numbers)])
@@ -221,6 +227,12 @@ class WorkQueries:
     def events_since(self, at_s: float, *, limit: int) -> list[EventRow]:
         """See ``WorkReader.events_since``."""
         return self._find(EventRow, [Condition("at_s", ">=", at_s)], order=("at_s", "id"), limit=limit)
+
+    def events_before(self, at_s: float, *, newest: int) -> list[EventRow]:
+        """See ``WorkReader.events_before``."""
+        return self._find(
+            EventRow, [Condition("at_s", "<", at_s)], order=("at_s", "id"), is_descending=True, limit=newest
+        )
 
     def changes(self, query: ChangeQuery) -> list[ChangeRow]:
         """See ``WorkReader.changes``."""

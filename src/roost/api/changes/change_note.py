@@ -22,6 +22,8 @@ _V1: Mapping[str, str] = {
     "decisions:create": "decision.create",
     "decisions:next": "decision.next",
     "operations:delete": "operation.cancel",
+    "operations:pause": "operation.pause",
+    "operations:resume": "operation.resume",
     "instances:create": "instance.create",
     "instances:delete": "instance.delete",
     "instances:start": "instance.start",

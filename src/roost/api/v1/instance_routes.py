@@ -145,6 +145,22 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
             status=202,
         ),
     },
+    "/operations/{id}/pause": {
+        "POST": Route(
+            handler=drain.pause,
+            about="Pause a drain; moves in progress complete.",
+            answer=OperationReference,
+            status=202,
+        ),
+    },
+    "/operations/{id}/resume": {
+        "POST": Route(
+            handler=drain.resume,
+            about="Resume a paused drain.",
+            answer=OperationReference,
+            status=202,
+        ),
+    },
 }
 
 # Changes in place, and shelving.

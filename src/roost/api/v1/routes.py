@@ -16,6 +16,7 @@ from roost.api.v1.handlers import (
     events,
     exports,
     groups,
+    host_details,
     hosts,
     orders,
     ratios,
@@ -55,6 +56,7 @@ from roost.api.v1.schemas.decisions import (
 from roost.api.v1.schemas.drain import DrainBody, DrainPlan
 from roost.api.v1.schemas.exports import AuditResult
 from roost.api.v1.schemas.groups import DetailedGroup, GroupBody, GroupsPage, GroupsQuery, ShownGroup
+from roost.api.v1.schemas.host_details import HostEvents, HostEventsQuery, ProvidersQuery, ProviderTree
 from roost.api.v1.schemas.hosts import (
     DetailedHost,
     HostsPage,
@@ -313,6 +315,24 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     },
     "/hosts/{host}": {
         "GET": Route(handler=hosts.show, about="Show a host by the name of its node or service.", answer=DetailedHost),
+    },
+    "/hosts/{host}/providers": {
+        "GET": Route(
+            handler=host_details.show_providers,
+            about="Show the provider tree of a host, and who holds what.",
+            query=ProvidersQuery,
+            answer=ProviderTree,
+            work="list",
+        ),
+    },
+    "/hosts/{host}/events": {
+        "GET": Route(
+            handler=host_details.list_events,
+            about="List the events of a host, newest first.",
+            query=HostEventsQuery,
+            answer=HostEvents,
+            work="list",
+        ),
     },
     "/hosts/{host}/drain": {
         "POST": Route(

@@ -1,4 +1,4 @@
-"""Accept, rehearse and cancel drains of hosts."""
+"""Accept, rehearse, pause and cancel drains of hosts."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -7,7 +7,7 @@ import msgspec
 
 from roost.conductor.moves.migration import leave_request
 from roost.conductor.operation.liveness import is_gone, require_same_agent
-from roost.conductor.operation.row_changes import replace_row, request_cancel
+from roost.conductor.operation.row_changes import make_due, replace_row, request_cancel
 from roost.conductor.operation.step import body_of
 from roost.conductor.operation.stored_request import Documents, request_of
 from roost.conductor.operation.story import line
@@ -170,18 +170,61 @@ def cancel(reader: WorkReader, name: str, *, now_s: float) -> Plan[OperationRow]
         NotFound: there is no such operation.
         Conflict: it has ended, or is not a drain.
     """
+    operation = _open_drain(reader, name, act="cancels")
+    if operation.is_cancelled:
+        return operation
+    after = request_cancel(operation, now_s=now_s)
+    return Plan(answer=after, work=(replace_row(after),), reads_work=True)
+
+
+def pause(
+    current: Commits, reader: WorkReader, name: str, *, is_paused: bool, now_s: float
+) -> Plan[OperationRow] | OperationRow:
+    """Pause a drain, so that no more moves begin and open ones are finished, or resume it.
+
+    Args:
+        name: the uuid of the operation.
+        is_paused: False to resume it.
+
+    Raises:
+        NotFound: there is no such operation.
+        Conflict: it has ended, was cancelled, or is not a drain.
+    """
+    operation = _open_drain(reader, name, act="pauses" if is_paused else "resumes")
+    if operation.is_cancelled:
+        raise Conflict(f"the operation {name} was cancelled")
+    body = body_of(operation, Drain)
+    if body.is_paused == is_paused:
+        return operation
+    after = msgspec.structs.replace(
+        make_due(operation, now_s=now_s),
+        body=msgspec.msgpack.encode(msgspec.structs.replace(body, is_paused=is_paused)),
+    )
+    event = line(
+        current,
+        "drain.paused" if is_paused else "drain.resumed",
+        now_s=now_s,
+        operation_id=operation.id,
+        host=body.host,
+    )
+    return Plan(answer=after, work=(replace_row(after), event), reads_work=True)
+
+
+def _open_drain(reader: WorkReader, name: str, *, act: str) -> OperationRow:
+    """Return the open drain with a uuid.
+
+    Args:
+        act: the verb for the error.
+    """
     uuid = uuid_bytes(name)
     operation = None if uuid is None else reader.operation_by_uuid(uuid)
     if operation is None:
         raise NotFound("operation", name)
     if operation.kind != "drain":
-        raise Conflict(f"the operation {name} is a {operation.kind}: this request cancels only drains")
+        raise Conflict(f"the operation {name} is a {operation.kind}: this request {act} only drains")
     if operation.outcome:
         raise Conflict(f"the operation {name} is over")
-    if operation.is_cancelled:
-        return operation
-    after = request_cancel(operation, now_s=now_s)
-    return Plan(answer=after, work=(replace_row(after),), reads_work=True)
+    return operation
 
 
 def _drain_of(reader: WorkReader, host: str) -> OperationRow | None:

@@ -1,7 +1,8 @@
 """Drain a host: move its instances away, a few at a time, each by a separate operation.
 
 A running instance migrates live. If its live migration fails, the instance is stopped for a cold migration. An
-instance that cannot move is recorded, and the drain continues.
+instance that cannot move is recorded, and the drain continues. While the drain is paused, no move begins; those under
+way end.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from roost.conductor.operation.watches import AT_ONCE
 from roost.errors import BadRequest, Conflict, StoreBroken
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.change_memory import Drain
-from roost.model.work.work_rows import OperationRow, Put, StatusRow
+from roost.model.work.work_rows import NEVER_S, OperationRow, Put, StatusRow
 from roost.model.writes import Write
 from roost.placement.write_plan import Plan
 
@@ -53,15 +54,19 @@ class _StatusIndex:
 
 
 def move(view: View, desk: Desk, body: Drain) -> Commit:
-    """Wait for the moves under way, and begin the next ones; end when none is left, or after a cancellation."""
-    going = tuple(uuid for uuid in body.going if any(not part.outcome for part in _parts_of(view, uuid)))
+    """Wait for the moves under way, and begin the next ones unless paused; end when none is left, or if cancelled."""
+    going = tuple(uuid for uuid in body.going if _is_under_way(view, uuid))
     back = [uuid for uuid in body.going if uuid not in going and _is_on_host(view, body, uuid)]
     retries: list[tuple[str, How | None]] = [(uuid, "migrate") for uuid in back if _needs_cold_move(view, uuid)]
     retries += [(uuid, None) for uuid in back if not _parts_of(view, uuid)]
     stayed = [(uuid, _stay_reason(view, uuid)) for uuid in back if uuid not in dict(retries)]
     if view.operation.is_cancelled:
         stayed, retries = [*stayed, *((uuid, "it was cancelled") for uuid, _ in retries)], []
-    room = 0 if view.operation.is_cancelled else body.at_once - len(going) - len(retries)
+    elif body.is_paused:
+        # A second attempt to move an instance is a further move: it waits among those that are going.
+        going, retries = (*going, *(uuid for uuid, _ in retries)), []
+    can_begin = not view.operation.is_cancelled and not body.is_paused
+    room = body.at_once - len(going) - len(retries) if can_begin else 0
     following = body.instances[body.begun : body.begun + max(0, room)]
     work, writes = [_record_stay(view, desk, uuid, problem=problem) for uuid, problem in stayed], list[Write]()
     for uuid, how in (*retries, *((uuid, None) for uuid in following)):
@@ -87,8 +92,9 @@ def subjects(operation: OperationRow) -> tuple[bytes, ...]:
 def _commit(view: View, desk: Desk, body: Drain, *, writes: tuple[Write, ...], work: tuple[Put, ...]) -> Commit:
     is_at_end = body.begun == len(body.instances) or view.operation.is_cancelled
     if body.going or not is_at_end:
-        has_room = not is_at_end and len(body.going) < body.at_once
-        operation = wait_until(view, view.now_s + view.terms.parts_check_s, body=body)
+        has_room = not is_at_end and not body.is_paused and len(body.going) < body.at_once
+        is_idle = body.is_paused and not any(_is_under_way(view, uuid) for uuid in body.going)
+        operation = wait_until(view, NEVER_S if is_idle else view.now_s + view.terms.parts_check_s, body=body)
         if has_room:
             operation = advance(view, "move", body=body)
         return Commit(operation=operation, writes=writes, work=work)
@@ -104,6 +110,11 @@ def _commit(view: View, desk: Desk, body: Drain, *, writes: tuple[Write, ...], w
 def _parts_of(view: View, uuid: str) -> list[OperationRow]:
     """Return the parts for an instance, in no particular order."""
     return [part for part in view.parts if part.instance_uuid == _bytes(uuid)]
+
+
+def _is_under_way(view: View, uuid: str) -> bool:
+    """Return whether a move of an instance has not ended."""
+    return any(not part.outcome for part in _parts_of(view, uuid))
 
 
 def _is_on_host(view: View, body: Drain, uuid: str) -> bool:

@@ -48,4 +48,5 @@ class Drain(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     begun: int = 0  # number of instances handled so far
     going: tuple[str, ...] = ()  # moving instances
     stayed: int = 0  # number of failed moves
+    is_paused: bool = False  # whether no further moves begin
     problem: str = ""

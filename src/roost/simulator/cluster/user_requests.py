@@ -33,6 +33,10 @@ _OVERSIZED_SHARE = 0.05  # of builds: larger than any host
 _GROUP_SHARE, _UNCHECKED_SHARE = 0.5, 0.2
 _DOMAINS = ("a", "a", "b")  # for members of server groups
 _AT_ONCE, _DISABLING_SHARE, _DISABLED_S = (1, 2, 3), 0.3, (20.0, 60.0)
+# A quarter of the drains are paused and resumed, by the first digit of their uuid: a draw would change every seed.
+_PAUSED_DIGITS, _PAUSE_S = "0123", 1.0
+# Seconds until a drain is resumed; the second time, because a repeated pause may arrive after the first one.
+_RESUME_S = (9.0, 90.0)
 _CANCEL_SHARE, _CANCEL_S = 0.3, (0.5, 15.0)  # share of cancelled drains, and seconds until the cancellation
 _FORCED_SHARE, _BUSY_SHARE = 0.15, 0.5  # of deletions: forced; of a busy instance
 _LOST_SHARE = 0.5  # of reverts: the host of the instance is declared lost
@@ -273,7 +277,7 @@ def _move(world: World, kind: str) -> Action | None:
 
 
 def _drain(world: World, _kind: str) -> Action:
-    """Return a request to drain a host; the drain may be cancelled, and the host enabled, later."""
+    """Return a request to drain a host; the drain may be paused or cancelled, and the host enabled, later."""
     chance, key = world.chance, world.new_uuid()
     host, at_once = chance.choice(world.machines).host, chance.choice(_AT_ONCE)
     is_disabling = chance.random() < _DISABLING_SHARE
@@ -281,6 +285,10 @@ def _drain(world: World, _kind: str) -> Action:
         world.enable_later(host, after_s=chance.uniform(*_DISABLED_S))
     if chance.random() < _CANCEL_SHARE:
         world.send_request_later(chance.uniform(*_CANCEL_S), "cancel drain", partial(_cancel_drain, key))
+    if key[0] in _PAUSED_DIGITS:
+        world.send_request_later(_PAUSE_S, "pause drain", partial(_pause_drain, key, is_paused=True))
+        for after_s in _RESUME_S:
+            world.send_request_later(after_s, "resume drain", partial(_pause_drain, key, is_paused=False))
 
     def submit(current: Current, process: Process) -> Acceptance:
         return accept_drain.drain(
@@ -298,6 +306,14 @@ def _drain(world: World, _kind: str) -> Action:
 
 def _cancel_drain(key: str, process: Process) -> object:
     return process.run(lambda _current: accept_drain.cancel(process.reader, key, now_s=process.reader.now_s()))
+
+
+def _pause_drain(key: str, process: Process, *, is_paused: bool) -> object:
+    return process.run(
+        lambda current: accept_drain.pause(
+            current, process.reader, key, is_paused=is_paused, now_s=process.reader.now_s()
+        )
+    )
 
 
 def _as_action(submit: Callable[[Current, Process], Acceptance]) -> Action:

@@ -15,7 +15,7 @@ from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.change_memory import Drain
 from roost.model.work.orders import Answer
-from roost.model.work.work_rows import MigrationRow
+from roost.model.work.work_rows import NEVER_S, MigrationRow
 from roost.model.writes import Item
 from roost.placement.write_plan import Plan
 from roost.placement.writes.labels import traits_of
@@ -390,3 +390,67 @@ def test_members_of_a_server_group_stay_apart(app):
     run_agents_until_idle(app, app.hands)
     finish_drain(app, drain(app))
     assert hosts_of(app, "one", "two") == ["h2", "h1"]
+
+
+def pause(app, *, is_paused=True, name=None):
+    return app.run(
+        lambda current: accept_drain.pause(
+            current, app.reader, name or uuid_named("drain"), is_paused=is_paused, now_s=app.clock.now_s()
+        )
+    )
+
+
+def test_paused_drain_begins_no_moves_until_it_is_resumed(app):
+    build_on_h0(app, "one", "two", "three")
+    operation = drain(app, at_once=1)
+    app.turn()
+    pause(app)
+    pause(app)
+    for _ in range(5):
+        run_agents_until_idle(app, app.hands)
+        advance_clock(app, app.hands, 1.0)
+    row = app.reader.operation(operation.id)
+    assert (row.outcome, row.due_at_s) == ("", NEVER_S)
+    assert sorted(hosts_of(app, "one", "two", "three")) == ["h0", "h0", "h1"]
+    pause(app, is_paused=False)
+    row = finish_drain(app, operation)
+    assert (row.outcome, body_of(row, Drain).is_paused) == ("done", False)
+    kinds = [event.kind for event in reversed(app.reader.events_of(operation.id, newest=99))]
+    assert [kind for kind in kinds if kind != "drain.moving"] == [
+        "drain.asked",
+        "drain.paused",
+        "drain.resumed",
+        "drain.done",
+    ]
+    with pytest.raises(Conflict, match="is over"):
+        pause(app)
+    build = app.reader.operations(limit=1)[0]
+    with pytest.raises(Conflict, match="this request pauses only drains"):
+        pause(app, name=uuid_text(build.uuid))
+
+
+def test_paused_drain_makes_no_second_attempt_to_move_an_instance(app):
+    build_on_h0(app, "one")
+    operation = drain(app)
+    app.turn()
+    pause(app)
+    for _ in range(5):
+        run_agents_until_idle(app, app.hands, {("h0", "live_migrate"): [BROKEN]})
+        advance_clock(app, app.hands, 1.0)
+    assert [part.kind for part in app.reader.parts_of(operation.id)] == ["live_migrate"]
+    assert body_of(app.reader.operation(operation.id), Drain).going == (uuid_text(app.status("one").uuid),)
+    pause(app, is_paused=False)
+    assert finish_drain(app, operation).outcome == "done"
+    assert [part.kind for part in app.reader.parts_of(operation.id)] == ["live_migrate", "migrate"]
+
+
+def test_paused_drain_ends_if_it_is_cancelled(app):
+    build_on_h0(app, "one", "two")
+    operation = drain(app, at_once=1)
+    app.turn()
+    pause(app)
+    run_agents_until_idle(app, app.hands)
+    app.run(lambda _current: accept_drain.cancel(app.reader, uuid_named("drain"), now_s=app.clock.now_s()))
+    with pytest.raises(Conflict, match="was cancelled"):
+        pause(app, is_paused=False)
+    assert body_of(finish_drain(app, operation), Drain).problem == "it was cancelled: 1 of 2 instances stayed on h0"

@@ -1,4 +1,4 @@
-"""Drains of hosts."""
+"""Drains of hosts: plan, start, pause, resume and cancel."""
 
 from roost.api.http import Response
 from roost.api.v1.accepted_response import respond_accepted, respond_with_location
@@ -67,6 +67,31 @@ def cancel(call: Call) -> Response | Plan[Response]:
         accept_drain.cancel(reader, call.name, now_s=reader.now_s()),
         respond_with_location(call, call.name),
     )
+    return plan_response(plan, response) if isinstance(plan, Plan) else response
+
+
+def pause(call: Call) -> Response | Plan[Response]:
+    """Pause a drain: no further moves start until it is resumed, and those in progress complete.
+
+    Returns the operation (202). Fails with 404 for an unknown operation, with 409 for one that has ended, was
+    cancelled, or is not a drain.
+    """
+    return _pause(call, is_paused=True)
+
+
+def resume(call: Call) -> Response | Plan[Response]:
+    """Resume a paused drain.
+
+    Returns the operation (202). Fails with 404 for an unknown operation, with 409 for one that has ended, was
+    cancelled, or is not a drain.
+    """
+    return _pause(call, is_paused=False)
+
+
+def _pause(call: Call, *, is_paused: bool) -> Response | Plan[Response]:
+    reader = call.agents.reader(call.current)
+    plan = accept_drain.pause(call.current, reader, call.name, is_paused=is_paused, now_s=reader.now_s())
+    response = respond_with_location(call, call.name)
     return plan_response(plan, response) if isinstance(plan, Plan) else response
 
 

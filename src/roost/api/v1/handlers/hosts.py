@@ -66,7 +66,7 @@ def show(call: Call) -> Response:
     Returns the host with its reported facts. Fails with 404 for an unknown name, with 400 for an ambiguous one.
     """
     call.require_thread()
-    row = _row_of(call.current.state, call.parameter("host"))
+    row = row_of_node(call.current.state, call.parameter("host"))
     host = _show_host(call, row, _zones(call), uptime=Uptime(call))
     facts = call.current.state.hosts.facts[row]
     fields = {name: getattr(host, name) for name in host.__struct_fields__}
@@ -169,7 +169,7 @@ def _find_hosts(call: Call, query: HostsQuery, scopes: list[Scope]) -> Iterator[
             yield hosts.ids[row], row
 
 
-def _row_of(state: State, name: str) -> int:
+def row_of_node(state: State, name: str) -> int:
     """Return the row of a node by its name, or by the name of a service with one node.
 
     Raises:

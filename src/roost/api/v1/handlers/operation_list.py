@@ -5,7 +5,7 @@ from typing import cast
 
 from roost.api.http import Response
 from roost.api.v1.call import Call, json_response
-from roost.api.v1.handlers.operations import is_visible, problem_of
+from roost.api.v1.handlers.operations import drain_progress, is_visible, problem_of
 from roost.api.v1.schemas.operations import ListedOperation, OperationsPage, OperationsQuery
 from roost.api.v1.wire.decode_body import field_problem
 from roost.model.names import uuid_bytes, uuid_text
@@ -19,10 +19,10 @@ _CHUNK = 200
 
 
 def list_operations(call: Call) -> Response:
-    """List operations and their sub-operations, in order of their requests.
+    """List operations and their sub-operations, in order of their requests, or the ones that ended last.
 
     Clients without policy roost:all_projects see only operations on instances of their own project. Fails with 400 for
-    an ``instance`` that is not a uuid.
+    an ``instance`` that is not a uuid, or for ``recent`` with an ``instance``, a ``cursor`` or the outcome ``open``.
     """
     call.require_thread()
     query, reader = call.query, call.agents.reader(call.current)
@@ -32,7 +32,7 @@ def list_operations(call: Call) -> Response:
     last, following = query.cursor, None
     for scanned_count, row in enumerate(_rows(reader, query)):
         if len(page) == query.limit or scanned_count == _SCAN_MAX:
-            following = str(last)
+            following = None if query.recent else str(last)
             break
         last = row.id
         if _matches(row, query) and (can_see_all or is_visible(call, reader, row)):
@@ -41,8 +41,13 @@ def list_operations(call: Call) -> Response:
 
 
 def _rows(reader: WorkReader, query: OperationsQuery) -> Iterator[OperationRow]:
-    """Yield operations by number."""
+    """Yield operations by number; with ``recent``, ended ones by the time of their end, newest first."""
     after_id = query.cursor
+    if query.recent:
+        if query.instance or query.cursor or query.outcome == "open":
+            raise field_problem("?recent", "goes neither with an instance, nor with a cursor, nor with outcome=open")
+        yield from reader.ended_operations(newest=_SCAN_MAX)
+        return
     if query.instance:
         uuid = uuid_bytes(query.instance)
         if uuid is None:
@@ -75,6 +80,7 @@ def _show_rows(reader: WorkReader, rows: Sequence[OperationRow]) -> list[ListedO
             instance=None if row.instance_uuid is None else uuid_text(row.instance_uuid),
             instance_name=names.get(row.instance_uuid or b"", ""),
             parent=uuid_text(parent_uuids[row.parent_id]) if row.parent_id in parent_uuids else None,
+            drain=drain_progress(row),
             created_at_s=row.created_at_s,
             changed_at_s=row.changed_at_s,
         )

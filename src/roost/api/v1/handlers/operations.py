@@ -12,6 +12,7 @@ from roost.api.v1.agents.wakeups import Waiter, key_of
 from roost.api.v1.call import JSON, Call, json_response
 from roost.api.v1.long_poll import LongPoll
 from roost.api.v1.schemas.operations import (
+    DrainProgress,
     OperationQuery,
     Outcome,
     ShownEvent,
@@ -79,6 +80,22 @@ def problem_of(row: OperationRow) -> str:
     """Return the reason for which an operation failed; empty: it did not fail."""
     with report_corruption(f"operation {row.id}"):
         return msgspec.msgpack.decode(row.body, type=_StoredProblem).problem if row.body else ""
+
+
+def drain_progress(row: OperationRow) -> DrainProgress | None:
+    """Return the progress of a drain; None: the operation is no drain."""
+    if row.kind != "drain":
+        return None
+    body = body_of(row, Drain)
+    return DrainProgress(
+        host=body.host,
+        at_once=body.at_once,
+        is_paused=body.is_paused and not row.outcome,
+        instances=len(body.instances),
+        left=len(body.instances) - body.begun,
+        moving=len(body.going),
+        stayed=body.stayed,
+    )
 
 
 def show_events(rows: list[EventRow]) -> list[ShownEvent]:
@@ -166,6 +183,7 @@ def _show_operation(reader: WorkReader, row: OperationRow) -> ShownOperation:
         instances=subjects,
         orders=[_show_order(each) for each in reader.orders_of(row.id)],
         story=show_events(reader.events_of(row.id, newest=STORY_MAX)),
+        drain=drain_progress(row),
     )
 
 

@@ -10,6 +10,7 @@ from roost.model.work.operation import Kind
 from roost.model.work.orders import WAIT_MAX_S
 
 Outcome = Literal["open", "done", "failed"]
+_DRAIN = "Progress of a drain; null: it is no drain."
 
 
 class ShownEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +46,18 @@ class ShownSubject(msgspec.Struct, frozen=True, kw_only=True):
     operation: Annotated[str | None, Meta(description="Uuid of the sub-operation on this instance; null: none.")]
 
 
+class DrainProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """The progress of a drain."""
+
+    host: Annotated[str, Meta(description="Name of the service that the drain empties.")]
+    at_once: Annotated[int, Meta(description="Maximum number of instances that move at the same time.")]
+    is_paused: Annotated[bool, Meta(description="Whether it is paused: no further moves start.")]
+    instances: Annotated[int, Meta(description="Number of instances on the host at the start.")]
+    left: Annotated[int, Meta(description="Number of instances that are yet to move.")]
+    moving: Annotated[int, Meta(description="Number of instances that are moving.")]
+    stayed: Annotated[int, Meta(description="Number of instances that could not move.")]
+
+
 class ShownOperation(msgspec.Struct, frozen=True, kw_only=True):
     """An operation and its progress."""
 
@@ -66,6 +79,7 @@ class ShownOperation(msgspec.Struct, frozen=True, kw_only=True):
     story: Annotated[
         list[ShownEvent], Meta(description="Its latest events, oldest first, without those of sub-operations.")
     ]
+    drain: Annotated[DrainProgress | None, Meta(description=_DRAIN)]
 
 
 class OperationQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,6 +97,9 @@ class OperationsQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_field
     outcome: Annotated[Outcome | None, Meta(description="Only operations with this outcome of their own.")] = None
     kind: Annotated[Kind | None, Meta(description="Only operations of this kind.")] = None
     instance: Annotated[str, Meta(description="Only operations on the instance with this uuid.")] = ""
+    recent: Annotated[
+        bool, Meta(description="true: the operations that ended last, newest first, on one page without a cursor.")
+    ] = False
 
 
 class ListedOperation(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,12 +114,13 @@ class ListedOperation(msgspec.Struct, frozen=True, kw_only=True):
     instance: Annotated[str | None, Meta(description="Uuid of its instance; null: several, or none.")]
     instance_name: Annotated[str, Meta(description="Name of its instance; empty: several, or none.")]
     parent: Annotated[str | None, Meta(description="Uuid of the operation of which it is a part; null: none.")]
+    drain: Annotated[DrainProgress | None, Meta(description=_DRAIN)]
     created_at_s: Annotated[float, Meta(description="Time of the request, in seconds since the epoch.")]
     changed_at_s: Annotated[float, Meta(description="Time of the last step, in seconds since the epoch.")]
 
 
 class OperationsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of operations, in order of their requests."""
+    """A page of operations, in order of their requests; with ``recent``, of their ends."""
 
     operations: list[ListedOperation]
     next: Annotated[str | None, Meta(description="Cursor of the next page; null: this is the last page.")]
