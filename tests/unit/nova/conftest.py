@@ -1,6 +1,5 @@
 """Databases of a Nova, on every kind of server."""
 
-import os
 import uuid
 
 import psycopg
@@ -11,7 +10,7 @@ from roost.nova.database.database_options import DatabaseOptions
 from roost.nova.database.fleet_reader import FleetReader
 from tests.support.databases import mariadb
 from tests.support.missing_programs import require_module, skip_test
-from tests.support.servers.nova_database import NovaDatabase, template
+from tests.support.servers.nova_database import NovaDatabase, shared_template
 
 KINDS = ("sqlite", "mariadb", "postgresql")
 
@@ -19,8 +18,7 @@ KINDS = ("sqlite", "mariadb", "postgresql")
 @pytest.fixture(scope="session")
 def schema(tmp_path_factory):
     """Return the schema of the reference nova, or None."""
-    folder = tmp_path_factory.getbasetemp()
-    return template(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder)
+    return shared_template(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
