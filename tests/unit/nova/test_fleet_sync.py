@@ -1,5 +1,3 @@
-from contextlib import contextmanager
-
 import msgspec
 import pytest
 
@@ -14,8 +12,8 @@ from roost.nova.database.nova_fleet import ComputeNode, FleetChanges, NovaInstan
 from roost.nova.messages.request_spec import GroupMembers
 from roost.nova.nova_picture import NovaPicture
 from roost.placement.write_plan import Plan
-from roost.placement.writes.claims import ConsumerSpec, plan_replacement
 from tests.support.fleets.named_uuids import uuid_named
+from tests.support.nova_conductors import claim
 
 CELL = uuid_named("cell")
 
@@ -44,9 +42,7 @@ class Cloud:
 
     def allocate(self, uuid, **vcpus):
         """Claim as Nova's conductor does, without the scheduler."""
-        amounts = {uuid_named(name): {"VCPU": amount} for name, amount in vcpus.items()}
-        spec = ConsumerSpec(uuid=uuid_bytes(uuid), amounts=amounts, project_id="p", user_id="u", generation=None)
-        self.plan(lambda current: plan_replacement(current, [spec], unknown_class="").writes)
+        claim(self.serving, uuid, **vcpus)
 
     def plan(self, writes_of):
         """Commit planned writes; return their number."""
@@ -81,12 +77,6 @@ class Cloud:
 
 @pytest.fixture
 def cloud():
-    with _open() as opened:
-        yield opened
-
-
-@contextmanager
-def _open():
     product, serving = open_product("sqlite://", Settings())
     try:
         yield Cloud(product, serving)
