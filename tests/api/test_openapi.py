@@ -116,6 +116,7 @@ REQUESTS = {
     ("/operations", "GET"): ("/operations?outcome=done", None),
     ("/operations/{id}", "DELETE"): (f"/operations/{uuid_text(DRAIN_OPERATION.uuid)}", None),
     ("/operations/{id}", "GET"): (f"/operations/{uuid_text(STOP_OPERATION.uuid)}", None),
+    ("/explanations", "POST"): ("/explanations", SMALL),
     ("/refusals", "GET"): ("/refusals?since=1.5", None),
     ("/status", "GET"): ("/status", None),
     ("/fleet", "GET"): ("/fleet", None),
