@@ -4,6 +4,8 @@ import msgspec
 import pytest
 
 from roost.app.up import open_product
+from roost.errors import StoreGone
+from roost.fleet.fleet_service import Fleet
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostFacts
 from roost.model.names import uuid_bytes
@@ -223,3 +225,32 @@ def test_more_members_on_a_host_than_anti_affinity_allows_are_still_counted(clou
     group = ServerGroup(uuid=uuid_named("g"), name="g", policy="anti-affinity")
     cloud.join(group, one, two)
     assert cloud.members(group) == {"a": 2}
+
+
+def test_refused_new_host_leaves_the_other_new_hosts_alone(cloud):
+    for name in ("a", "b"):
+        cloud.add_provider(name)
+    cloud.read(computes=(node("a", cpu_allocation_ratio=1e300), node("b")))
+    assert cloud.serving.state.hosts.names == ["b"]
+
+
+def test_new_hosts_are_one_commit(cloud):
+    for name in ("a", "b", "c"):
+        cloud.add_provider(name)
+    position = cloud.serving.state.position
+    cloud.read(computes=tuple(map(node, ("a", "b", "c"))))
+    assert cloud.serving.state.position == position + 1
+
+
+def test_new_host_stays_due_while_the_database_does_not_answer(cloud, monkeypatch):
+    def fail(_fleet, _specs):
+        raise StoreGone("no answer")
+
+    cloud.add_provider("a")
+    with monkeypatch.context() as patch:
+        patch.setattr(Fleet, "register_hosts", fail)
+        with pytest.raises(StoreGone):
+            cloud.read(computes=(node("a"),))
+    assert cloud.serving.state.hosts.names == []
+    cloud.read()
+    assert cloud.serving.state.hosts.names == ["a"]
