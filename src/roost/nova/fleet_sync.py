@@ -12,6 +12,7 @@ from roost.engine.columns.state import Group, Holder, State
 from roost.errors import BadRequest, NotFound
 from roost.fleet import aggregate_writes
 from roost.fleet.fleet_service import Fleet
+from roost.fleet.group_writes import group_creation
 from roost.fleet.host_writes import write_of_host
 from roost.model.group import GUARDED_POLICIES
 from roost.model.host import Aggregate, HostSpec
@@ -27,6 +28,9 @@ from roost.scheduler.framework.group_slots import place_of
 
 # Rows in one task: a few milliseconds.
 BATCH = 200
+# Commits before the choice of one request. Two are enough, but requests that count one instance in different groups
+# could go on for ever.
+PREPARATIONS_MAX = 5
 # Errors of one host or aggregate; all others concern the database.
 _REFUSALS = (BadRequest, NotFound)
 
@@ -133,15 +137,15 @@ def find_unplaced(state: State, instances: Sequence[NovaInstance]) -> list[NovaI
 
 
 def plan_group(current: Current, wanted: GroupMembers) -> tuple[Write, ...]:
-    """Plan the server group of a request: the group itself, and its members missing in the columns.
+    """Plan the server group of a request: first the group itself, then its members missing in the columns.
 
-    Members without a host, or on a host against the policy, are left out.
+    Members without a host, or on a host against the policy, are left out. Call it again after each commit, up to
+    ``PREPARATIONS_MAX`` times.
     """
     state = current.state
     group = state.groups_by_uuid.get(wanted.group.uuid)
     if group is None:
-        Fleet(current).create_groups([wanted.group])
-        group = state.groups_by_uuid[wanted.group.uuid]
+        return (group_creation(current, wanted.group),)
     writes: list[Write] = []
     holders_of_affinity = {holder for holder, _ in group.places.values()} if group.policy == "affinity" else set()
     for uuid in wanted.members:

@@ -22,7 +22,7 @@ from roost.errors import BadRequest, RoostError, Unavailable
 from roost.model.evidence.decision import Decision
 from roost.model.names import uuid_bytes
 from roost.model.writes import CLASS_BITS
-from roost.nova.fleet_sync import plan_group
+from roost.nova.fleet_sync import PREPARATIONS_MAX, plan_group
 from roost.nova.messages.request_spec import SpecRequest
 from roost.nova.neutron.network_lookup import FoundNetwork, NetworkLookup, needs_lookup
 from roost.nova.neutron.network_segments import add_segments
@@ -221,6 +221,7 @@ class _DryRun:
         self._serving = serving
         self._call = call
         self._spec = spec
+        self._preparations = 0  # commits before the choice
         self._found: tuple[FoundNetwork, ...] = ()
 
     def take_networks(self, found: tuple[FoundNetwork, ...]) -> None:
@@ -246,6 +247,7 @@ class _DryRun:
     def set_result(self, is_prepared: bool, /) -> None:  # noqa: FBT001  # the protocol of outcomes
         """Go on once the server group is in the columns."""
         if is_prepared:
+            self._preparations += 1
             self.submit()
 
     def set_exception(self, exception: BaseException, /) -> None:
@@ -253,7 +255,8 @@ class _DryRun:
         self._shadow.fail(self._call, exception)
 
     def _choose(self, current: Current) -> bool | Plan[bool]:
-        writes = () if self._spec.group is None else plan_group(current, self._spec.group)
+        group = self._spec.group if self._preparations < PREPARATIONS_MAX else None
+        writes = () if group is None else plan_group(current, group)
         if writes:
             return Plan(answer=True, writes=writes)
         self._shadow.choose(current, self._call, self._spec, found=self._found)

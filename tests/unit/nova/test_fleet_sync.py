@@ -65,8 +65,11 @@ class Cloud:
         return self.plan(lambda current: fleet_sync.plan_instances(current, [instance]))
 
     def join(self, group, *members):
-        """Prepare a server group, as for a request."""
-        return self.plan(lambda current: fleet_sync.plan_group(current, GroupMembers(group=group, members=members)))
+        """Prepare a server group, as for a request; return the number of writes."""
+        wanted, total = GroupMembers(group=group, members=members), 0
+        while count := self.plan(lambda current: fleet_sync.plan_group(current, wanted)):
+            total += count
+        return total
 
     def host_of(self, uuid):
         """Return the name of the host of an instance, if any."""
@@ -200,7 +203,7 @@ def test_members_join_a_group_of_a_request_once(cloud):
         cloud.allocate(uuid, **{host: 1})
         cloud.place(uuid, host)
     group = ServerGroup(uuid=uuid_named("g"), name="g", policy="anti-affinity")
-    assert cloud.join(group, one, two, uuid_named("new")) == 4
+    assert cloud.join(group, one, two, uuid_named("new")) == 1 + 4
     assert cloud.members(group) == {"a": 1, "b": 1}
     assert cloud.join(group, one, two) == 0
 
@@ -254,3 +257,20 @@ def test_new_host_stays_due_while_the_database_does_not_answer(cloud, monkeypatc
     assert cloud.serving.state.hosts.names == []
     cloud.read()
     assert cloud.serving.state.hosts.names == ["a"]
+
+
+def test_new_group_is_planned_so_that_a_lost_race_over_it_repeats_the_task(cloud):
+    group = ServerGroup(uuid=uuid_named("g"), name="g", policy="anti-affinity")
+    wanted = GroupMembers(group=group, members=())
+    (first,), (second,) = (cloud.run(lambda current: fleet_sync.plan_group(current, wanted)) for _ in range(2))
+    assert cloud.serving.state.groups_by_uuid == {}
+    cloud.plan(lambda _: (first,))
+    attempts = []
+
+    def task(current):
+        attempts.append(current.state.position)
+        writes = (second,) if len(attempts) == 1 else fleet_sync.plan_group(current, wanted)
+        return Plan(answer=len(writes), writes=writes)
+
+    assert cloud.run(task) == 0
+    assert len(attempts) == 2
