@@ -36,8 +36,9 @@ class Columns:
         return self._plan(lambda current: instance_sync.plan_departures(current.state, uuids, before_s=before_s))
 
     def join(self, group, *members):
-        """Write the members of a server group."""
-        self._plan(lambda current: plan_group(current, GroupMembers(group=group, members=members)))
+        """Write a server group and its members."""
+        while self._plan(lambda current: plan_group(current, GroupMembers(group=group, members=members))):
+            pass
 
     def differences(self, *instances, before_s=2e9):
         """Return the uuids of instances on another host than in Nova, and of those that Nova lacks."""

@@ -4,12 +4,15 @@ import msgspec
 import pytest
 
 from roost.errors import Unavailable
+from roost.fleet.group_writes import group_creation
 from roost.model.fleet import Fleet
+from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostFacts
 from roost.model.names import uuid_bytes
 from roost.model.settings.roost_settings import Settings
+from roost.nova import scheduler_service
 from roost.nova.database.nova_fleet import NovaInstance
-from roost.nova.fleet_sync import plan_instances
+from roost.nova.fleet_sync import PREPARATIONS_MAX, plan_group, plan_instances
 from roost.placement.write_plan import Plan
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import host, hosts, merge_fleets
@@ -179,19 +182,35 @@ def test_failure_between_group_and_decision_leaves_only_facts_of_nova(monkeypatc
         nova.select(ME)
         submit, tasks = nova.serving.submit, []
 
-        def submit_only_the_first(task, outcome):
+        def submit_only_the_preparations(task, outcome):
             tasks.append(task)
-            if len(tasks) > 1:
+            if len(tasks) > 2:
                 raise Unavailable("the queue is full")
             submit(task, outcome)
 
         with monkeypatch.context() as patch:
-            patch.setattr(nova.serving, "submit", submit_only_the_first)
+            patch.setattr(nova.serving, "submit", submit_only_the_preparations)
             assert "the queue is full" in reason_of(nova.refuse(OTHER, instance_group=group))
-        assert len(tasks) == 2
+        assert len(tasks) == 3
         state = nova.serving.state
         (known,) = state.groups_by_uuid.values()
         assert {state.hosts.names[row]: count for row, count in known.members.items()} == {"h0": 1}
         assert nova.vcpus() == {"h0": 1, "h1": 0}
         assert hosts_of(nova.select(OTHER, instance_group=group, alternates=False)) == [["h1"]]
         assert reason_of(nova.refuse(THIRD, instance_group=group)) == "There are not enough hosts available."
+
+
+def test_group_that_never_matches_does_not_delay_a_decision_for_ever(monkeypatch):
+    plans = []
+
+    def plan_always(current, wanted):
+        plans.append(wanted)
+        name = str(len(plans))
+        other = ServerGroup(uuid=uuid_named(name), name=name, policy="affinity")
+        return plan_group(current, wanted) or (group_creation(current, other),)
+
+    monkeypatch.setattr(scheduler_service, "plan_group", plan_always)
+    with conductor(cell_hosts(2)) as nova:
+        group = instance_group(THIRD, "affinity", ME)
+        assert hosts_of(nova.select(ME, instance_group=group, alternates=False)) == [["h0"]]
+    assert len(plans) == PREPARATIONS_MAX

@@ -5,6 +5,7 @@ import pytest
 
 from roost.app.up import open_product
 from roost.model.settings.roost_settings import Settings
+from roost.nova import shadow
 from roost.nova.neutron.network_lookup import FoundNetwork
 from roost.nova.rpc.envelope import CallContext, Message
 from roost.nova.rpc.rpc_call import Call
@@ -178,3 +179,14 @@ def test_copy_with_networks_is_compared_with_their_segments():
             else:
                 assert cloud.verdicts() == [("unknown", (), ())]
     assert cloud.shadow.recent[0].reason == "no answer"
+
+
+def test_request_beyond_the_limit_is_unknown_and_not_decided(cloud, monkeypatch):
+    monkeypatch.setattr(shadow, "_WAITING_MAX", 1)
+    cloud.request(ME)
+    cloud.request(OTHER)
+    assert [(each.verdict, each.reason) for each in cloud.shadow.recent] == [
+        ("unknown", "1 requests wait for Nova's choice already")
+    ]
+    cloud.claim(ME, "h0")
+    assert cloud.verdicts()[1:] == [("same", ("h0",), ("h0",))]
