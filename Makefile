@@ -85,7 +85,7 @@ reference-nova: $(DEV) ## install nova, the reference for filters and weighers, 
 	@$(BIN)/python -m tests.differential.scheduler.install
 
 # The reports of tests that pass hold the seeds, what was asked and which differences are meant.
-differential: $(DEV) ## compare the Placement API, filters and weighers with the references, seed by seed
+differential: $(DEV) ## compare the Placement API, filters, weighers and nova-scheduler with the references, seed by seed
 	$(PYTEST) -n 2 -rPs -p no:randomly -m differential tests/differential tests/contract/report tests/nova $(PYTEST_ARGS)
 
 # pytest ends with 5 when a marker selects nothing, which is no failure here.
@@ -100,7 +100,7 @@ libvirt: $(DEV) ## install libvirt and QEMU for the tests of this driver, if roo
 	@$(BIN)/python -m tests.support.agents.libvirt_packages
 
 # Tests of packages that cannot be installed are skipped, except under CI.
-servers: $(DEV) ## install Prometheus, nginx, HAProxy and RabbitMQ for tests, if root and apt are available
+servers: $(DEV) ## install Prometheus, nginx, HAProxy, RabbitMQ and MariaDB for tests, if root and apt are available
 	@$(BIN)/python -m tests.support.debian_packages
 
 bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows it)
@@ -116,7 +116,7 @@ bench-peers: $(DEV) ## measure the Placement API against the reference, side by 
 attack: $(DEV) ## attack live servers, and show what other clients see meanwhile (ATTACK_ARGS=--short)
 	@PYTHONPATH=. $(BIN)/python -m tests.attack $(ATTACK_ARGS)
 
-# A reference and two clouds with Roost; it takes a quarter of an hour, so CI does not run it.
+# A reference and two clouds with Roost; it takes about twenty minutes, so CI does not run it.
 bed: $(DEV) ## run a real small OpenStack with Roost, and compare it (BED_ARGS="--rounds 2 --sharing" adds to it)
 	@PYTHONPATH=. $(BIN)/python -m tests.bed run $(BED_ARGS)
 

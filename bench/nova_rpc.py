@@ -19,13 +19,12 @@ from statistics import median
 from typing import Any
 
 from bench.workloads import percentile
-from roost.nova.rpc.broker_options import BrokerOptions
-from tests.nova.nova_clouds import NovaCloud, new_database
+from tests.nova.nova_clouds import NovaCloud, open_sqlite_nova
 from tests.nova.nova_schedulers import nova_scheduler
-from tests.nova.rpc_callers import Caller
+from tests.nova.rpc_callers import NOVA, Caller
 from tests.support.nova_messages import flavor, request_spec
 from tests.support.servers import rabbitmq
-from tests.support.servers.nova_database import CELL0, template
+from tests.support.servers.nova_database import template
 from tests.support.servers.rabbitmq import Broker
 
 _CALL_TIMEOUT_S = 300
@@ -60,7 +59,7 @@ class _TimedCaller(Caller):
 
 def measure(broker: Broker, *, callers: int, seconds: float) -> tuple[float, list[float]]:
     """Call a scheduler from several threads; return the answers a second, and the seconds of each call."""
-    clients = [_open(broker) for _ in range(callers)]
+    clients = [_TimedCaller(broker, NOVA, "scheduler") for _ in range(callers)]
     start_s = time.perf_counter()
 
     def repeat(client: _TimedCaller) -> list[float]:
@@ -77,21 +76,15 @@ def measure(broker: Broker, *, callers: int, seconds: float) -> tuple[float, lis
     return len(times_s) / elapsed_s, sorted(times_s)
 
 
-def _open(broker: Broker) -> _TimedCaller:
-    return _TimedCaller(broker, BrokerOptions(brokers=(), control_exchange="nova", host="one"), "scheduler")
-
-
 @contextmanager
 def schedulers(server: Broker, folder: Path, *, hosts: int) -> Iterator[dict[str, Broker]]:
     """Run both schedulers on new hosts; yield the broker of each by its name."""
     ours, theirs = (server.add_virtual_host(f"{kind}-{uuid.uuid4().hex[:8]}") for kind in ("roost", "nova"))
-    database = new_database(f"sqlite:///{folder / 'api'}", schema=template(folder))
-    cell = database.add_cell(f"sqlite:///{folder / 'cell'}")
-    database.create_cell_database(f"sqlite:///{folder / 'cell0'}")
-    database.set_cell(CELL0, database_connection=f"sqlite:///{folder / 'cell0'}")
+    database, options = open_sqlite_nova(folder, schema=template(folder))
+    (cell,) = database.cells
     names = [f"host-{number:05}" for number in range(hosts)]
     nodes = database.add_hosts(cell, names, **_NODE)
-    cloud = NovaCloud(folder, ours, database, options={"database": {"connection": f"sqlite:///{folder / 'cell'}"}})
+    cloud = NovaCloud(folder, ours, database, options=options)
     with cloud.served(poll_s=_POLL_S):
         for name, number in nodes.items():
             cloud.add_provider(number, name, totals=_TOTALS, traits=["OWNER_NOVA"])  # of recent services

@@ -9,6 +9,7 @@ from roost import cli
 from roost.observe import log
 from tests.differential import reference
 from tests.support.databases import postgres
+from tests.support.missing_programs import skip_test
 
 # Deadlines measure the machine, not the code. Benchmarks measure time.
 settings.register_profile(
@@ -68,6 +69,6 @@ def postgres_url(postgres_server):
 def reference_placement():
     """Yield the reference server of the Placement API, one for each test file."""
     if reference.python() is None:
-        pytest.skip(reference.HOW_TO_INSTALL)
+        skip_test(reference.HOW_TO_INSTALL)
     with reference.Reference() as server:
         yield server

@@ -229,7 +229,7 @@ V1_WRITES = [
     (method, path)
     for path, methods in V1_TABLE.items()
     for method, route in methods.items()
-    if DEFAULTS[route.policy] in {"rule:admin_api", "rule:admin_or_service_api", "rule:agent_api"}
+    if DEFAULTS.get(route.policy) in {"rule:admin_api", "rule:admin_or_service_api", "rule:agent_api"}
 ]
 RUN = uuid_of("run")
 REGISTRATION = {"run": RUN, "driver": "fake", "nodes": []}

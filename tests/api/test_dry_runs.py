@@ -61,6 +61,51 @@ def test_dry_run_equals_the_real_decision(requests):
             assert own.post(f"/decisions/{real.json['uuid']}/replay", {}).json["is_same"]
 
 
+@settings(max_examples=40)
+@given(REQUESTS, st.lists(REQUESTS, max_size=3))
+def test_explanation_equals_the_dry_run_and_why_of_the_real_decision(request_, earlier):
+    with roost_api(FLEET) as own:
+        for each in earlier:
+            own.post("/decisions", each)
+        explained = own.post("/explanations", request_)
+        dry = own.post("/decisions", {**request_, "dry_run": True})
+        if dry.status != 200:
+            assert (explained.status, explained.json["detail"]) == (dry.status, dry.json["detail"])
+            return
+        assert comparable(explained.json["decision"]) == comparable(dry.json)
+        assert explained.json["decision"]["dry_run"]
+        real = own.post("/decisions", request_)
+        why = own.get(f"/decisions/{real.json['uuid']}/why")
+        # The random draws of a trial and of a decision differ, so an explanation of several instances may, too.
+        if request_.get("count", 1) == 1:
+            assert explained.json["explanation"] == why.json["explanation"]
+        assert explained.json["body"] == {**why.json["body"], "instance_uuids": []}
+
+
+@settings(max_examples=40)
+@given(REQUESTS)
+def test_bodies_of_an_explanation_are_requests(request_):
+    with roost_api(FLEET) as own:
+        explained = own.post("/explanations", request_)
+        if explained.status != 200:
+            return
+        again = own.post("/explanations", explained.json["body"])
+        assert comparable(again.json["decision"]) == comparable(explained.json["decision"])
+        for change, body in zip(explained.json["explanation"]["changes"], explained.json["change_bodies"], strict=True):
+            tried = own.post("/explanations", body)
+            assert tried.json["decision"]["outcome"] == "granted", (change["text"], tried.json)
+
+
+def test_explanation_with_an_outdated_check_index_is_refused():
+    with roost_api(FLEET) as own:
+        request_ = {"flavor": {"name": "one", "vcpus": 4, "memory_mb": 40}}
+        index = own.post("/explanations", request_).json["decision"]["check_index"]
+        assert own.post("/explanations", {**request_, "check_index": index}).status == 200
+        assert own.post("/decisions", request_).status == 201
+        assert own.post("/explanations", {**request_, "check_index": index}).status == 409
+        assert len(own.get("/decisions").json["decisions"]) == 1
+
+
 def comparable(decision):
     """Return a decision without the fields that always vary."""
     picks = [{**pick, "instance_uuid": None} for pick in decision["picks"]]

@@ -148,3 +148,19 @@ def test_project_members_see_their_project_and_system_readers_see_all(keystone, 
         assert ask("hosts", "reader-token")[0] == 403
         assert len(ask("decisions", "system-reader-token")[1]["decisions"]) == 2
         assert ask("hosts", "system-reader-token")[0] == 200
+
+
+def test_browser_sessions_and_401_at_v1_work_with_keystone(keystone, tmp_path):
+    with serve("--conf", conf_of(keystone, tmp_path), noun="up", folder=tmp_path) as server:
+        begun, received, session = server.ask("POST", "/v1/session", headers={"x-auth-token": "system-reader-token"})
+        cookie = received["set-cookie"].partition(";")[0]
+        headers = {"cookie": cookie, "x-roost-session-key": session["key"]}
+        assert (begun, server.ask("GET", "/v1/hosts", headers=headers)[0]) == (201, 200)
+        shown = server.ask("GET", "/v1/session", headers=headers)[2]
+        assert (shown["is_system_scoped"], "reader" in shown["roles"]) == (True, True)
+        for headers in ({}, {"x-auth-token": "wrong"}):
+            refused, received, problem = server.ask("GET", "/v1/session", headers=headers)
+            assert (refused, problem["auth_strategy"]) == (401, "keystone")
+            assert received["content-type"] == "application/problem+json"
+            assert "identity.example" in received["www-authenticate"]
+        assert server.ask("DELETE", "/v1/session", headers={})[0] == 204

@@ -1,5 +1,6 @@
 """The login of section ``placement`` of nova.conf, at a small Keystone."""
 
+import ssl
 from contextlib import contextmanager
 
 import pytest
@@ -74,9 +75,10 @@ def test_refused_token_is_renewed_once(tmp_path):
 
 
 def test_token_of_the_environment_has_precedence_for_a_url(tmp_path):
-    conf = write_conf(tmp_path, "http://127.0.0.1:9/v3")
-    with scripted_server(*START) as (address, _), connect(conf, address, ROOST_PLACEMENT_TOKEN="admin"):
-        pass
+    with scripted_server(*START) as (address, requests), keystone(address) as (auth_url, server):
+        with connect(write_conf(tmp_path, auth_url), address, ROOST_PLACEMENT_TOKEN="admin"):
+            pass
+        assert (len(requests), server.logins) == (2, 0)
 
 
 def test_override_has_precedence_over_the_catalog(tmp_path):
@@ -163,6 +165,9 @@ def test_options_can_be_in_another_section_and_have_older_names(tmp_path):
 def test_text_form_has_no_password():
     options = LoginOptions(where="x: [placement]", auth_type="password", values={"password": "geheim"})
     assert repr(options) == "LoginOptions(x: [placement], auth_type='password')"
-    assert str(tls_context(options).verify_mode) != str(
-        tls_context(LoginOptions(where="x", auth_type="none", insecure=True)).verify_mode
-    )
+
+
+@pytest.mark.parametrize(("insecure", "mode"), [(False, ssl.CERT_REQUIRED), (True, ssl.CERT_NONE)])
+def test_certificates_are_verified_unless_insecure_is_on(insecure, mode):
+    context = tls_context(LoginOptions(where="x", auth_type="none", insecure=insecure))
+    assert (context.verify_mode, context.check_hostname) == (mode, not insecure)

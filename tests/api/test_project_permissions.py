@@ -45,7 +45,8 @@ def claim_instance(own, project, **more):
 
 
 def test_members_are_allowed_every_operation_by_these_rules():
-    assert all("role:member" in RULES[policy_of(method, path)] for path in TABLE for method in TABLE[path])
+    routes = [(method, path) for path in TABLE for method in TABLE[path] if not TABLE[path][method].is_open]
+    assert all("role:member" in RULES[policy_of(method, path)] for method, path in routes)
 
 
 @pytest.mark.parametrize("path", OPERATION_PATHS)

@@ -199,6 +199,22 @@ def test_several_instances_are_claimed_all_or_none(api, remote):
     assert api.get("/instances").json["instances"] == []
 
 
+def test_unexpected_error_takes_the_claims_of_its_request_back(remote):
+    claims = []
+
+    def before(allocations):
+        claims.append(allocations)
+        if len(claims) == 2:
+            raise RuntimeError("an error of a rule")
+
+    with roost_api_over_remote(remote.address, wrapped=lambda each: RivalPlacement(each, before)) as api:
+        with pytest.raises(RuntimeError, match="of a rule"):
+            api.post("/decisions", SMALL | {"count": 2})
+        assert [remote.used(number)["VCPU"] for number in range(3)] == [0, 0, 0]
+        assert api.get("/instances").json["instances"] == []
+        assert api.post("/decisions", SMALL).json["outcome"] == "granted"
+
+
 def test_dry_run_equals_the_decision_and_claims_nothing(api, remote):
     dry = api.post("/decisions", SMALL | {"dry_run": True}).json
     assert remote.used(2)["VCPU"] == 0

@@ -4,13 +4,15 @@ import re
 
 import pytest
 
-from roost.api.v1.routes import TABLE
+from roost.api.v1.routes import OPEN_OPERATIONS, TABLE
 from roost.simulator.stable_uuids import uuid_of
 from tests.support.fleets.products import fleet
 from tests.support.servers.in_process_api import roost_api
 
 ROUTES = sorted((path, method) for path, methods in TABLE.items() for method in methods)
-READS_BY_POST = {"/decisions/{id}/replay", "/capacity"}
+# Routes for all clients with a valid token.
+CLIENT_ROUTES = {("/session", "POST"), ("/session", "GET")}
+READS_BY_POST = {"/decisions/{id}/replay", "/capacity", "/explanations"}
 # Paths that readers of a project may read.
 READER_PATHS = {
     "/changes",
@@ -61,8 +63,11 @@ def test_route_is_open_to_its_roles_and_closed_to_others(own, path, method):
         for role in ("admin", "service", "agent", "observer", "reader", "member")
     }
     refused = {role for role, status in statuses.items() if status == 403}
+    is_open = (method, path) in OPEN_OPERATIONS
     expected = {"member"}
-    if not is_read:
+    if is_open or (path, method) in CLIENT_ROUTES:
+        expected = set()
+    elif not is_read:
         expected |= {"observer", "reader"} if (path, method) in AGENT_ROUTES else {"observer", "reader", "agent"}
     elif path not in READER_PATHS:
         expected |= {"reader"}
@@ -70,7 +75,11 @@ def test_route_is_open_to_its_roles_and_closed_to_others(own, path, method):
         expected |= {"service"}
     assert refused == expected, statuses
     assert all(status not in {401, 405} and status < 500 for status in statuses.values()), statuses
-    assert status_for(own, path, method, **{"x-auth-token": ""}) == 401
+    assert status_for(own, path, method, **{"x-auth-token": ""}) == (204 if is_open else 401)
+
+
+def test_only_the_end_of_a_session_needs_no_authentication():
+    assert {("DELETE", "/session")} == OPEN_OPERATIONS
 
 
 def test_refusal_names_the_roles_that_would_be_enough(own):

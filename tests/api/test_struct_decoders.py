@@ -4,7 +4,8 @@ import subprocess
 import sys
 import textwrap
 
-# Starts ``roost up``, imports all modules that a server can need, and prints the structs that are new by then.
+# Starts ``roost up``. After a line of input, it imports all modules that a server can need, and prints the structs that
+# are newer than the decoders.
 _SCRIPT = """
     import importlib
     import os
@@ -17,8 +18,8 @@ _SCRIPT = """
     from roost.cli import main
     from roost.model.struct_decoders import find_structs
 
-    def import_all():
-        prepared = set(find_structs())
+    def import_all(prepared):
+        sys.stdin.readline()
         for name in ("api", "conductor", "engine", "fleet", "model", "observe", "placement", "scheduler", "store"):
             package = importlib.import_module(f"roost.{name}")
             for module in pkgutil.walk_packages(package.__path__, f"roost.{name}."):
@@ -34,7 +35,7 @@ _SCRIPT = """
     def count_calls():
         calls.append(prepare())
         if len(calls) == 2:
-            threading.Timer(1.0, import_all).start()
+            threading.Thread(target=import_all, args=(set(find_structs()),), daemon=True).start()
 
     server_process.prepare_decoders = count_calls
     sys.argv = ["roost", "up", "--data", sys.argv[1], "--listen", "127.0.0.1:0"]
@@ -48,13 +49,12 @@ _OF_COMMANDS = {"late roost.store.backup_file", "late roost.model.documents.answ
 
 
 def test_server_imports_all_structs_before_its_threads_decode_any(tmp_path):
-    run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(_SCRIPT), tmp_path],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    lines = run.stdout.splitlines()
-    assert "prepared 2 True" in lines, run.stderr
+    words = [sys.executable, "-c", textwrap.dedent(_SCRIPT), tmp_path]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        first = process.stdout.readline()
+        output, errors = process.communicate("\n", timeout=120)
+    assert first.startswith("listening on "), errors
+    lines = output.splitlines()
+    assert lines[-1] == "prepared 2 True", errors
     assert {line for line in lines if line.startswith("late")} == _OF_COMMANDS

@@ -95,6 +95,15 @@ def test_explanation_has_the_time_of_the_reader(traced):
     assert part.end_time_unix_nano > part.start_time_unix_nano
 
 
+def test_spans_contain_no_secret_of_a_browser_session(traced):
+    server, spans = traced
+    _, received, session = server.ask("POST", "/v1/session", headers={"x-auth-token": "admin:secret-token"})
+    cookie = received["set-cookie"].partition(";")[0]
+    assert server.ask("GET", "/v1/hosts", headers={"cookie": cookie, "x-roost-session-key": session["key"]})[0] == 200
+    for span in wait_for(spans, "POST /v1/session", "GET /v1/hosts"):
+        assert all(secret not in str(span) for secret in (session["key"], cookie.partition("=")[2], "secret-token"))
+
+
 def test_server_stops_while_the_collector_is_away(tmp_path, monkeypatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     with serve(noun="up", folder=tmp_path, settings=TRACES) as server:

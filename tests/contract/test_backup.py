@@ -166,6 +166,12 @@ def test_backup_does_not_overwrite_a_file(backup_case, durable):
     assert path.read_bytes() == before
 
 
+@pytest.mark.usefixtures("backup_case")
+def test_unwritable_backup_is_refused_in_one_sentence(durable, tmp_path):
+    with pytest.raises(BadFile, match=r"absent/a\.backup: cannot be written: No such file or directory"):
+        backup(durable.url, tmp_path / "absent" / "a.backup", progress=check_progress)
+
+
 @pytest.mark.parametrize(
     "spoil",
     [

@@ -2,13 +2,13 @@
 
 import json
 import sqlite3
-import subprocess
 from contextlib import closing, contextmanager
 
 import pytest
 
 from roost.compute.drivers.fake.guests import FolderShelf, read_record
-from tests.support.fleets.products import command, environ, kill, roost
+from tests.support.fleets.products import roost
+from tests.support.servers.clusters import running_agents
 from tests.support.servers.servers import serve
 from tests.support.wait import wait_until
 
@@ -22,19 +22,9 @@ FAULT = f"its guest is missing on {HOST}: rebuild or delete the instance"
 def running_agent(folder, server):
     """Run the agent of the host; its guests and its journal survive the process."""
     words = ["--host", HOST, "--state-dir", folder / "journals", "--option", f"state={folder / 'guests'}"]
-    with (folder / "agent.log").open("a") as errors:
-        process = subprocess.Popen(
-            command("agent", "--server", server.address, "--driver", "fake", *words),
-            cwd=folder,
-            env=environ(),
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-        )
-    try:
+    with running_agents(server, folder, *words):
         wait_until(lambda: run(server, folder, "host", "list")[1])
         yield
-    finally:
-        kill(process)
 
 
 def run(server, folder, *words):

@@ -129,7 +129,7 @@ def test_a_newer_schema_is_refused(path):
 
 
 def test_the_schema_of_the_program_is_the_newest_migration():
-    assert migrate.head() == SCHEMA_VERSION
+    assert migrate.head() == SCHEMA_VERSION, "raise SCHEMA_VERSION in src/roost/store/rules/schema.py"
 
 
 def test_the_database_of_another_program_is_refused(path):

@@ -4,20 +4,20 @@ import pytest
 
 from tests.deploy.expressions import RULES, alerts, panels
 from tests.support.debian_packages import find_program
+from tests.support.missing_programs import skip_test
 from tests.support.servers.monitored_cluster import monitored_cluster
 from tests.support.servers.prometheus import HOW_TO_INSTALL, prometheus_on
 from tests.support.wait import wait_until
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(find_program("prometheus") is None, reason=HOW_TO_INSTALL),
-]
+pytestmark = pytest.mark.long
 # Metrics without a series in this cluster: nothing is in progress when it is scraped.
 ABSENT = {"roost_operations_open", "roost_operations_oldest_age_seconds", "roost_migrations_open"}
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
+    if find_program("prometheus") is None:
+        skip_test(HOW_TO_INSTALL)
     folder = tmp_path_factory.mktemp("prometheus")
     with (
         monitored_cluster(folder) as cluster,

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.debian_packages import HOW_TO_INSTALL, find_program
 from tests.support.fleets.products import ROOT, command, environ, kill
+from tests.support.missing_programs import skip_test
 from tests.support.servers.certificates import Authority, needs_openssl
 from tests.support.servers.servers import ADMIN, serve
 from tests.support.wait import wait_until
@@ -96,7 +97,7 @@ PROXIES = {"nginx": ("nginx.conf", nginx_command), "haproxy": ("haproxy.cfg", ha
 def proxy(request, server, authority, tmp_path):
     """The port of a running proxy in front of the server."""
     if find_program(request.param) is None:
-        pytest.skip(f"{request.param} is not installed: {HOW_TO_INSTALL}")
+        skip_test(f"{request.param} is not installed: {HOW_TO_INSTALL}")
     example, prepare = PROXIES[request.param]
     port = free_port()
     text = adapt(

@@ -8,6 +8,7 @@ from tests.differential.ladder import ladder
 from tests.differential.routes import MINOR_MAX, ROUTES
 from tests.differential.scene import Act
 from tests.differential.sequences import sequence
+from tests.support.missing_programs import skip_test
 
 SEEDS = range(12)
 SOAK_SEEDS = range(1_000, 1_140)
@@ -19,7 +20,7 @@ STORIES_MAX = 5
 def duel():
     """Yield both servers of this test file."""
     if reference.python() is None:
-        pytest.skip(reference.HOW_TO_INSTALL)
+        skip_test(reference.HOW_TO_INSTALL)
     if (reason := subject.missing()) is not None:
         pytest.skip(reason)
     with reference.Reference() as theirs, subject.Subject() as ours:

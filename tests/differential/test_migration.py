@@ -15,6 +15,7 @@ from tests.differential import reference
 from tests.differential.sequence_feed import SequenceFeed
 from tests.differential.sequences import sequence
 from tests.support.fleets.products import ROOT, environ
+from tests.support.missing_programs import skip_test
 
 PORT = "8779"
 GUIDE = ROOT / "docs" / "how-to" / "migrate-from-placement.md"
@@ -88,7 +89,7 @@ class Guide:
 @pytest.mark.parametrize("target", ["sqlite", "postgresql"])
 def test_commands_of_the_migration_guide_complete(way, target, request, tmp_path):
     if reference.python() is None:
-        pytest.skip(reference.HOW_TO_INSTALL)
+        skip_test(reference.HOW_TO_INSTALL)
     roost = str(tmp_path / "roost.db") if target == "sqlite" else request.getfixturevalue("postgres_url")
     with reference.Reference() as theirs:
         feed = SequenceFeed(theirs, sequence(3))

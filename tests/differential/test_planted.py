@@ -12,6 +12,7 @@ from tests.differential.duel import Duel, Outcome, Side, story
 from tests.differential.exchange import Answer, Request
 from tests.differential.sequences import sequence
 from tests.support.fleets.products import ROOT
+from tests.support.missing_programs import skip_test
 
 REQUEST_ID = "req-01234567-89ab-cdef-0123-456789abcdef"
 HEADERS = {
@@ -187,7 +188,7 @@ def test_a_planted_difference_is_found_and_shortened():
         return original
 
     if reference.python() is None:
-        pytest.skip(reference.HOW_TO_INSTALL)
+        skip_test(reference.HOW_TO_INSTALL)
     with reference.Reference() as one, reference.Reference() as other:
         both = Duel(Side(one), Side(other, alter))
         outcome = both.run(sequence(3))

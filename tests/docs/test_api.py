@@ -10,17 +10,18 @@ from collections.abc import Iterator
 import pytest
 
 from roost.app import open_roost
+from roost.model.placement.microversions import NEWEST
 from tests.support.fleets.products import ROOT, fleet
 from tests.support.servers.servers import serve
 
 PAGES = sorted((ROOT / "docs" / "api").glob("*.md"))
 V1_PAGE = ROOT / "docs" / "api-v1.md"
 # docs/api/README.md defines this function; docs/api-v1.md uses fewer headers.
-_PRELUDE = """
-api() {
-    curl -sS -H 'x-auth-token: admin' -H 'openstack-api-version: placement 1.39' \
+_PRELUDE = f"""
+api() {{
+    curl -sS -H 'x-auth-token: admin' -H 'openstack-api-version: placement {NEWEST}' \
         -H 'content-type: application/json' "$@"
-}
+}}
 """
 
 

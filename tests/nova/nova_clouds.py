@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from roost.machine import SystemClock
-from roost.nova.rpc.broker_options import BrokerOptions
-from tests.nova.rpc_callers import Caller
+from tests.nova.rpc_callers import NOVA, Caller
 from tests.support.nova_messages import flavor, nova_object, request_spec
-from tests.support.servers.nova_database import NovaDatabase
+from tests.support.servers.nova_database import CELL0, NovaDatabase
 from tests.support.servers.servers import serve
 from tests.support.wait import wait_until
 
@@ -49,7 +48,7 @@ class NovaCloud:
         self._api_url = api_url or database.api_url
         self._write_nova_conf(options or {})
         self.server = None
-        self.caller = Caller(broker, BrokerOptions(brokers=(), control_exchange="nova", host="one"), "scheduler")
+        self.caller = Caller(broker, NOVA, "scheduler")
         self.callers = (self.caller,)  # that send casts
 
     def _write_nova_conf(self, options):
@@ -251,6 +250,21 @@ class NovaCloud:
 def new_database(url, *, schema=None):
     """Return a new API database of Nova whose times are real."""
     return NovaDatabase(url, schema=schema, clock=SystemClock())
+
+
+def open_sqlite_nova(folder: Path, *, schema: Path | None):
+    """Return the databases of a Nova with one cell, and the options of nova.conf that its own programs need.
+
+    Args:
+        folder: for the SQLite files.
+        schema: result of ``template``.
+    """
+    api, cell, cell0 = (f"sqlite:///{folder / name}" for name in ("api", "cell", "cell0"))
+    database = new_database(api, schema=schema)
+    database.add_cell(cell)
+    database.create_cell_database(cell0)
+    database.set_cell(CELL0, database_connection=cell0)
+    return database, {"database": {"connection": cell}}
 
 
 class SceneOfTest:

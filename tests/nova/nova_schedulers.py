@@ -9,18 +9,12 @@ from pathlib import Path
 
 import amqp
 
-from roost.nova.rpc.broker_options import BrokerOptions
 from tests.differential.scheduler import nova
-from tests.nova.nova_clouds import NovaCloud, new_database
-from tests.nova.rpc_callers import Caller
+from tests.nova.nova_clouds import NovaCloud, open_sqlite_nova
+from tests.nova.rpc_callers import NOVA, Caller
 from tests.support.missing_programs import skip_test
-from tests.support.servers.nova_database import CELL0, template
+from tests.support.servers.nova_database import shared_template
 from tests.support.wait import wait_until
-
-
-def open_caller(broker):
-    """Return a caller of the topic ``scheduler``."""
-    return Caller(broker, BrokerOptions(brokers=(), control_exchange="nova", host="one"), "scheduler")
 
 
 def write_scheduler_conf(cloud, broker, folder: Path) -> Path:
@@ -56,7 +50,7 @@ def nova_scheduler(cloud, broker, folder: Path):
         )
         try:
             wait_until(lambda: _is_served(broker, process, log))
-            caller = open_caller(broker)
+            caller = Caller(broker, NOVA, "scheduler")
             yield caller
             caller.close()
         finally:
@@ -77,15 +71,10 @@ def open_duel(broker, paths, name, options):
     if nova.python() is None:
         skip_test(nova.HOW_TO_INSTALL)
     folder = paths.mktemp(name)
-    shared = paths.getbasetemp()
-    schema = template(shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared)
-    database = new_database(f"sqlite:///{folder / 'api'}", schema=schema)
-    database.add_cell(f"sqlite:///{folder / 'cell'}")
-    database.create_cell_database(f"sqlite:///{folder / 'cell0'}")
-    database.set_cell(CELL0, database_connection=f"sqlite:///{folder / 'cell0'}")
+    database, sections = open_sqlite_nova(folder, schema=shared_template(paths))
     names = [f"{kind}-{uuid.uuid4().hex[:8]}" for kind in ("roost", "nova")]
     ours, theirs = map(broker.add_virtual_host, names)
-    sections = {"database": {"connection": f"sqlite:///{folder / 'cell'}"}, "scheduler": {"workers": 1}}
+    sections["scheduler"] = {"workers": 1}
     for section, lines in options.items():
         sections[section] = sections.get(section, {}) | lines
     cloud = NovaCloud(folder, ours, database, options=sections)

@@ -18,6 +18,8 @@ from tests.support.servers.rabbitmq import Broker
 from tests.support.wait import wait_until
 
 SECRET = "gAAAAA-secret-token"
+# Of a caller of Nova's services.
+NOVA = BrokerOptions(brokers=(), control_exchange="nova", host="one")
 CONTEXT = {
     "request_id": "req-1",
     "global_request_id": None,

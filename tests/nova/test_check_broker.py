@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from roost.nova.check.check_broker import check_broker
 from roost.nova.rpc.broker_options import Broker as BrokerAddress
 from roost.nova.rpc.broker_options import BrokerOptions, Tls
-from roost.nova.rpc.rpc_server import RpcServer
-from tests.nova.rpc_callers import Service
+from tests.nova.rpc_callers import Service, served
 from tests.support.missing_programs import skip_test
 from tests.support.servers import rabbitmq
 from tests.support.servers.certificates import Authority, needs_openssl
@@ -24,8 +23,7 @@ PASSWORD = "s3cret"
 @pytest.fixture(scope="module")
 def host(shared_broker):
     """Return the name of a virtual host of this file."""
-    shared_broker.control("add_vhost", "check")
-    shared_broker.control("set_permissions", "-p", "check", "guest", ".*", ".*", ".*")
+    shared_broker.add_virtual_host("check")
     return "check"
 
 
@@ -67,16 +65,12 @@ def declare(channel, *, is_durable=False, messages=0):
 
 
 def test_served_queue_is_ok(broker, options):
-    server = RpcServer(options, Service(topic="scheduler"))
-    server.start()
-    wait_until(lambda: server.state.connected)
-    found = lines(options)
-    server.stop(0)
-    assert found == [
-        ("ok", f"127.0.0.1:{broker.port}: login works, virtual host check, without TLS"),
-        ("ok", "exchange nova exists, with the flags of the options"),
-        ("ok", "queue scheduler exists, with the flags of the options: 1 consumer, 0 messages"),
-    ]
+    with served(options, Service(topic="scheduler")):
+        assert lines(options) == [
+            ("ok", f"127.0.0.1:{broker.port}: login works, virtual host check, without TLS"),
+            ("ok", "exchange nova exists, with the flags of the options"),
+            ("ok", "queue scheduler exists, with the flags of the options: 1 consumer, 0 messages"),
+        ]
 
 
 def test_empty_virtual_host_stays_empty(options):

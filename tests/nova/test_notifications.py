@@ -1,19 +1,14 @@
 """Notifications of nova-scheduler and of Roost about the same requests, from a real broker."""
 
 import json
-import os
-import uuid
 
 import amqp
 import pytest
 
-from tests.differential.scheduler import nova
-from tests.nova.nova_clouds import NovaCloud, new_database, new_uuid
-from tests.nova.nova_schedulers import nova_scheduler
+from tests.nova.nova_clouds import new_uuid
+from tests.nova.nova_schedulers import open_duel
 from tests.nova.rpc_callers import SECRET
-from tests.support.missing_programs import skip_test
 from tests.support.nova_messages import cell_mapping, destination, flavor, instance_group, nova_object
-from tests.support.servers.nova_database import CELL0, template
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.differential
@@ -35,37 +30,24 @@ FLAVOR = {"disabled": False, "is_public": True, "created_at": "2026-11-23T08:05:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("notifications")
-
-
-@pytest.fixture(scope="module")
-def cloud(shared_broker, folder, tmp_path_factory):
-    """Yield a cloud whose nova.conf wants all forms of notifications, with Roost and three hosts."""
-    if nova.python() is None:
-        skip_test(nova.HOW_TO_INSTALL)
-    shared = tmp_path_factory.getbasetemp()
-    schema = template(shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared)
-    database = new_database(f"sqlite:///{folder / 'api'}", schema=schema)
-    cell = database.add_cell(f"sqlite:///{folder / 'cell'}")
-    database.create_cell_database(f"sqlite:///{folder / 'cell0'}")
-    database.set_cell(CELL0, database_connection=f"sqlite:///{folder / 'cell0'}")
-    broker = shared_broker.add_virtual_host(f"roost-{uuid.uuid4().hex[:8]}")
-    options = {**OPTIONS, "database": {"connection": f"sqlite:///{folder / 'cell'}"}, "scheduler": {"workers": 1}}
-    cloud = NovaCloud(folder, broker, database, options=options)
-    with cloud.served():
+def duel(shared_broker, tmp_path_factory):
+    """Yield a cloud of three hosts whose nova.conf wants all notifications, and a caller of nova-scheduler."""
+    with open_duel(shared_broker, tmp_path_factory, "notifications", OPTIONS) as (cloud, caller):
+        (cell,) = cloud.database.cells
         for name in ("h0", "h1", "h2"):
             cloud.add_host(cell, name, traits=["OWNER_NOVA"])
-        yield cloud
-    cloud.close()
+        yield cloud, caller
 
 
-@pytest.fixture(scope="module")
-def theirs(cloud, shared_broker, folder):
-    """Yield a caller of nova-scheduler on the same cloud."""
-    broker = shared_broker.add_virtual_host(f"nova-{uuid.uuid4().hex[:8]}")
-    with nova_scheduler(cloud, broker, folder) as caller:
-        yield caller
+@pytest.fixture
+def cloud(duel):
+    return duel[0]
+
+
+@pytest.fixture
+def theirs(duel):
+    """Return the caller of nova-scheduler."""
+    return duel[1]
 
 
 def take(broker, count):

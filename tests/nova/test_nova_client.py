@@ -17,6 +17,8 @@ pytestmark = pytest.mark.differential
 TOO_FEW = "There are not enough hosts available."
 SMALL = {"vcpus": 1, "memory_mb": 64}
 CARD = {"vendor_id": "8086", "product_id": "154c"}
+# The ratios of the column of the compute node, as the object of Nova shows them.
+LIMITS = "NUMATopologyLimits(cpu_allocation_ratio=4.0,network_metadata=<?>,ram_allocation_ratio=1.0)"
 TOTALS = {"VCPU": 8, "MEMORY_MB": 8192, "DISK_GB": 100}
 
 
@@ -121,8 +123,7 @@ def test_refusals_are_exceptions_of_nova(client):
 def test_topology_is_fitted_and_its_limits_come_back(client, spec):
     result = client(flavor={"vcpus": 2, "memory_mb": 128, "extra_specs": spec})
     assert hosts_of(result) == ["numa"]
-    limits = result["selections"][0][0]["limits"]["numa_topology"]
-    assert limits is not None
+    assert result["selections"][0][0]["limits"]["numa_topology"] == LIMITS
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.differential.scheduler import nova
-from tests.nova.nova_clouds import NovaCloud, new_database, new_uuid
+from tests.nova.nova_clouds import NovaCloud, new_uuid, open_sqlite_nova
 from tests.nova.nova_schedulers import nova_scheduler, write_scheduler_conf
 from tests.support.missing_programs import skip_test
 from tests.support.nova_messages import destination, flavor
-from tests.support.servers.nova_database import CELL0, template
+from tests.support.servers.nova_database import shared_template
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.differential
@@ -32,23 +32,17 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-def cloud(shared_broker, tmp_path):
+def cloud(shared_broker, tmp_path, tmp_path_factory):
     """Yield a cloud with two large hosts in one cell, without a running service."""
     if nova.python() is None:
         skip_test(nova.HOW_TO_INSTALL)
-    database = new_database(f"sqlite:///{tmp_path / 'api'}", schema=template(tmp_path))
-    cell = database.add_cell(f"sqlite:///{tmp_path / 'cell'}")
-    database.create_cell_database(f"sqlite:///{tmp_path / 'cell0'}")
-    database.set_cell(CELL0, database_connection=f"sqlite:///{tmp_path / 'cell0'}")
-    options = {
-        "DEFAULT": {"service_down_time": DOWN_S},
-        "database": {"connection": f"sqlite:///{tmp_path / 'cell'}"},
-    }
+    database, options = open_sqlite_nova(tmp_path, schema=shared_template(tmp_path_factory))
+    options["DEFAULT"] = {"service_down_time": DOWN_S}
     broker = shared_broker.add_virtual_host(f"nova-{uuid.uuid4().hex[:8]}")
     cloud = NovaCloud(tmp_path, broker, database, options=options)
-    cloud.cell = cell
+    (cloud.cell,) = database.cells
     with cloud.served():
-        cloud.nodes = {name: cloud.add_host(cell, name, **LARGE_HOST) for name in ("h0", "h1")}
+        cloud.nodes = {name: cloud.add_host(cloud.cell, name, **LARGE_HOST) for name in ("h0", "h1")}
     yield cloud
     cloud.close()
 

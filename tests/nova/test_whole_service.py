@@ -10,7 +10,7 @@ from tests.nova.nova_clouds import NovaCloud, SceneOfTest, new_database, new_uui
 from tests.nova.rpc_callers import SECRET
 from tests.support.databases import mariadb
 from tests.support.fleets.products import roost
-from tests.support.missing_programs import skip_test
+from tests.support.missing_programs import require_module, skip_test
 from tests.support.nova_messages import cell_mapping, destination, instance_group, nova_object
 from tests.support.wait import wait_until
 
@@ -22,7 +22,7 @@ ISOLATION = {"scheduler": {"enable_isolated_aggregate_filtering": "true"}}
 @pytest.fixture(scope="module")
 def new_url():
     """Return a function that creates a database on MariaDB, and returns its URLs: to write, and to read."""
-    pytest.importorskip("pymysql", reason="the extra nova is not installed")
+    require_module("pymysql", extra="nova")
     if mariadb.SERVE is None or mariadb.INSTALL is None:
         skip_test(mariadb.MISSING)
     with mariadb.server() as server:

@@ -7,10 +7,14 @@ from queue import Queue
 from roost.app.remote_placement import RemoteFollower
 from roost.app.up import open_product
 from roost.client.placement_http import Connection
+from roost.model.names import uuid_bytes
 from roost.model.settings.roost_settings import Settings
 from roost.nova.rpc.envelope import CallContext, Message
 from roost.nova.rpc.rpc_call import Call
 from roost.nova.scheduler_service import SchedulerService
+from roost.placement.write_plan import Plan
+from roost.placement.writes.claims import ConsumerSpec, plan_replacement
+from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import merge_fleets
 from tests.support.nova_messages import request_spec
 
@@ -96,6 +100,13 @@ def conductor_over_remote(address, *, settings=None, wrapped=lambda remote: remo
         serving.stop()
         for connection in connections:
             connection.close()
+
+
+def claim(serving, uuid, **vcpus):
+    """Claim virtual CPUs by host for an instance, as Nova does without its scheduler."""
+    amounts = {uuid_named(name): {"VCPU": amount} for name, amount in vcpus.items()}
+    spec = ConsumerSpec(uuid=uuid_bytes(uuid), amounts=amounts, project_id="p", user_id="u", generation=None)
+    serving.run(lambda current: Plan(answer=None, writes=plan_replacement(current, [spec], unknown_class="").writes))
 
 
 def hosts_of(selections):

@@ -1,4 +1,9 @@
-"""``python -m tests.tidy``: print the figures of the language and the layout, each with its limit."""
+"""``python -m tests.tidy``: print the figures of the language and the layout, each with its limit.
+
+The exit code is 1 if a figure exceeds its limit. ``pytest tests/tidy`` checks more, and finds the places.
+"""
+
+import sys
 
 from tests.tidy import identifiers, language, prose, repository
 from tests.tidy.limits import (
@@ -12,8 +17,8 @@ from tests.tidy.limits import (
 )
 
 
-def main() -> None:
-    """Print the table."""
+def main() -> bool:
+    """Print the table; return whether all figures are within their limits."""
     guides = [prose.words(each) for page in prose.guides() for each in prose.sentences(page)]
     longest = max(prose.words(each) for page in prose.pages() for each in prose.sentences(page))
     lines = sum(len((repository.SOURCE / path).read_text(encoding="utf-8").splitlines()) for path in language.sources())
@@ -31,8 +36,15 @@ def main() -> None:
         ("lines of the product", lines, "-"),
     ]
     for name, value, limit in rows:
-        print(f"{name:46} {value:8,.2f}".removesuffix(".00").ljust(58) + f"limit {limit}")
+        mark = "  exceeded" if is_exceeded(value, limit) else ""
+        print(f"{name:46} {value:8,.2f}".removesuffix(".00").ljust(58) + f"limit {limit}{mark}")
+    return not any(is_exceeded(value, limit) for _, value, limit in rows)
+
+
+def is_exceeded(value: float, limit: float | str) -> bool:
+    """Return whether a figure is above its limit; a text is no limit."""
+    return not isinstance(limit, str) and value > limit
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(not main())

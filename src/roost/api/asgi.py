@@ -11,6 +11,7 @@ from urllib.parse import unquote_to_bytes
 
 from roost.api.access.allowed_hosts import AllowedHosts
 from roost.api.access.cors import Cors
+from roost.api.access.session_cookie import open_session
 from roost.api.body_limits import BodyReader
 from roost.api.fast_reads import FastReads
 from roost.api.http import Admission, Identity, Receive, Request, Response, Send, TooSlow, new_request_id
@@ -44,9 +45,11 @@ _SMALL_MAX = 200
 class Api(Protocol):
     """An API without the HTTP around it."""
 
-    open_paths: ClassVar[frozenset[str]]  # paths without authentication, below the prefix
     path_encoding: ClassVar[str]  # encoding of percent-encoded bytes in a path
     route_prefix: ClassVar[str]  # prefix of its routes in metrics, wherever it is mounted
+
+    def is_open(self, request: Request) -> bool:
+        """Return whether a request needs no authentication."""
 
     def admit(self, request: Request) -> Response | Admission:
         """Check identity, path and policy before the body is read; return an error or the next step."""
@@ -166,6 +169,7 @@ class AsgiApplication:
         on_change: called on the loop with the records of each durable change; its errors are only logged.
         reader: the reader process, for long reads; None: the serving thread answers everything.
         saves_traffic: whether to compress long bodies, and to omit bodies that a client has already.
+        has_sessions: whether to accept browser sessions in place of tokens.
     """
 
     def __init__(
@@ -180,6 +184,7 @@ class AsgiApplication:
         reader: Reader | None = None,
         on_change: ChangeListener | None = None,
         saves_traffic: bool = False,
+        has_sessions: bool = False,
     ) -> None:
         self._application = application
         self._serving = serving
@@ -189,7 +194,7 @@ class AsgiApplication:
         self._authenticate = authenticate
         self._reader = reader
         self._on_change = on_change
-        self._saves_traffic = saves_traffic
+        self._saves_traffic, self._has_sessions = saves_traffic, has_sessions
         self._cors = Cors.from_settings(self._settings)
         self._hosts = AllowedHosts.from_settings(self._settings)
         self._mailbox: Mailbox | None = None
@@ -282,7 +287,10 @@ class AsgiApplication:
         if not request.is_path_text:
             raise Problem(400, "The path is not UTF-8.")
         # Authenticate by the head alone: the body of an unknown client is not read.
-        if self._authenticate is not None and request.path not in self._application.open_paths:
+        is_open = self._application.is_open(request)
+        if self._has_sessions:
+            open_session(request, now_s=time.time(), is_open=is_open)
+        if self._authenticate is not None and not is_open:
             identity = await self._authenticate(request)
             if isinstance(identity, Response):
                 return self._application.refuse(request, identity)

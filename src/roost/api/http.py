@@ -97,6 +97,7 @@ class Request:
     trail: tuple[ChangeRow, ...] = ()  # the records of the change, once it is planned
     problem: str = ""  # the error of its response
     client: str = ""  # address of the client; empty: unknown
+    session_end_s: int | None = None  # end of the browser session that has its token, since the epoch; None: no session
     is_abandoned: bool = False  # whether the client disconnected, or has its answer already
     work: Work = "point"
     is_at_once: bool = False  # whether the loop itself answers it

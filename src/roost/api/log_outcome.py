@@ -1,9 +1,12 @@
-"""The log lines of changes by clients, and of refused clients."""
+"""The log lines of changes by clients, of browser sessions, and of refused clients."""
+
+from http import HTTPStatus
 
 from roost.api.changes.change_note import ChangeNote
 from roost.api.http import Identity, Request, Response
 from roost.observe import log
 
+_SIGN_IN = "/v1/session"
 # Characters of a path or problem in a line.
 _TEXT_MAX = 300
 # Maximum number of objects in a line.
@@ -11,11 +14,14 @@ _OBJECTS_MAX = 10
 
 
 def log_outcome(request: Request, response: Response) -> None:
-    """Log the change of a request, and the refusal of its client, if any."""
+    """Log the change of a request, the session that it begins, and the refusal of its client, if any."""
     if response.status in {401, 403}:
         _log_refusal(request, is_known=response.status == 403)
     elif request.change is not None:
         _log_change(request, request.change, response.status)
+    elif response.status == HTTPStatus.CREATED and request.route == _SIGN_IN:
+        fields = {"client": request.client or None, **_who(request.identity), "request_id": request.request_id}
+        log.write("session_begins", fields)
 
 
 def _log_refusal(request: Request, *, is_known: bool) -> None:

@@ -122,7 +122,10 @@ def _serve(
     roost, serving = open_product(config.url, config.settings, events=events, remote=remote, on_work=on_work)
     reader = None if remote is not None else build_reader(config.url, config.settings, product=roost)
     agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())
-    own_api = v1.Application(roost, agents=agents, identify=identify, allows=allows, events=events)
+    strategy = settings.auth_strategy
+    own_api = v1.Application(
+        roost, agents=agents, identify=identify, allows=allows, events=events, auth_strategy=strategy
+    )
     nova = build_nova_service(config.settings, roost, serving)
 
     def sites(serving: Serving, checks: "Checks") -> list[Site]:
@@ -269,6 +272,7 @@ def _http_edges(
             on_change=on_change,
             reader=None if reader is None else ApiReader(client=reader, is_own_api=prefix == PREFIX),
             saves_traffic=prefix == PREFIX,
+            has_sessions=prefix == PREFIX,
         )
         for prefix, api in apis
     }

@@ -23,6 +23,7 @@
 
 import difflib
 import importlib
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -200,9 +201,15 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+# Names of click for types, and their words in messages.
+_KINDS = {"integer": "whole number", "float": "number"}
+_KIND = re.compile(r"is not a valid (integer|float)(?: range)?")
+
+
 def _print_usage_error(error: click.ClickException) -> None:
     """Print a command-line error, with a pointer to the help of the command."""
-    message = error.format_message()
+    message = _KIND.sub(lambda match: f"is not a {_KINDS[match[1]]}", error.format_message())
+    message = message.replace("\n\t", " ")  # The choices of a missing option are on lines of their own.
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()  # Without arguments, print the help instead.
     elif isinstance(error, click.UsageError) and error.ctx is not None:

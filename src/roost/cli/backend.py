@@ -185,6 +185,8 @@ def server_api(connection: Connection) -> Api:
         advice = "; name a server with --url, or a database with --data or --database"
     if connection.has_own_token:
         denied = f"; the token is that of profile {profile!r}, and {login} replaces it"
+    elif connection.other_profile:
+        denied = f"; the token of profile {connection.other_profile!r} is only for its own server: use --token-file"
     return Api(_http_transport(url or DEFAULT_URL, connection.token, advice=advice), denied_advice=denied)
 
 
@@ -266,17 +268,17 @@ def show_object(
         output.repeat(show)
 
 
-def parse_pairs(texts: tuple[str, ...]) -> dict[str, str]:
-    """Parse ``KEY=VALUE`` arguments.
+def parse_pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
+    """Parse the ``KEY=VALUE`` values of an option.
 
     Raises:
-        BadRequest: an argument has another form.
+        BadRequest: a value has another form.
     """
     pairs = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise BadRequest(f"{text!r} is not KEY=VALUE")
+            raise BadRequest(f"{option} must be KEY=VALUE, got {text!r}")
         pairs[key] = value
     return pairs
 

@@ -49,7 +49,8 @@ class NameType(click.types.StringParamType):
     """
 
     def __init__(self, kind: str) -> None:
-        assert kind in _PAGES or kind in _SHORT or kind in _LOCAL or kind == "decision", kind
+        is_known = kind in _PAGES or kind in _SHORT or kind in _LOCAL or kind == "decision"
+        assert is_known, f"no list of names for {kind!r}: add it to _PAGES or _SHORT"
         self.kind = kind
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -2,11 +2,11 @@
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from roost.cli.backend import Api
-from roost.errors import BadRequest, NotFound, RoostError
+from roost.errors import AccessDenied, BadRequest, NotFound, RoostError
 from roost.model.names import uuid_bytes, uuid_form, uuid_range
 
 # Names of the newest decision, and the query for it.
@@ -111,6 +111,28 @@ def check_zone(api: Api, zone: str) -> None:
         close = difflib.get_close_matches(zone, names, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else "; `roost zone list` shows the zones"
         raise NotFound("zone", zone, message=f"no such zone: {zone}{hint}")
+
+
+def check_host(api: Api, host: str) -> None:
+    """Check the name of a service. Without the right to list hosts, accept every name.
+
+    Raises:
+        NotFound: no service has it.
+    """
+    with suppress(AccessDenied):
+        if not any(each["host"].lower() == host.lower() for each in api.iterate("hosts", name=host)):
+            raise NotFound("host", host)
+
+
+@contextmanager
+def suggest_aggregate(api: Api, host: str) -> Iterator[None]:
+    """In the error about an unknown host, suggest the aggregate of this name."""
+    try:
+        yield
+    except NotFound as error:
+        if not api.list_all("aggregates", name=host):
+            raise
+        raise NotFound("", "", message=f"{error}; {host} is an aggregate: use --aggregate {host}") from None
 
 
 def iterate_in_zone(api: Api, name: str, *, zone: str | None, **query: str | bool | None) -> Iterator[dict[str, Any]]:

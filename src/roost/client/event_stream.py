@@ -1,6 +1,7 @@
 """A client that follows the events of a server across connections."""
 
 import http.client
+import re
 import ssl
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -9,12 +10,13 @@ import msgspec
 
 from roost.client.outage_text import outage_sentence
 from roost.client.wire import check_header_text, check_prefix, parse_url_option, problem_of
-from roost.errors import RoostError, Unavailable
+from roost.errors import BadRequest, RoostError, Unavailable
 
 _PATH = "/v1/events"
 # Read timeout; the server sends heartbeats every ``heartbeat_s`` of its settings.
 _SILENCE_S = 120.0
 _STREAM = "text/event-stream"
+_ID = re.compile(r"\S+-\d+")
 _LINE_MAX = 64 * 2**20  # bytes; a longer line is malformed
 
 
@@ -45,6 +47,8 @@ class EventFollower:
     ) -> None:
         self._host, self._port, self._prefix, is_tls = parse_url_option(url, token=token)
         check_header_text("--after", last_id)
+        if last_id and not _ID.fullmatch(last_id):
+            raise BadRequest(f"--after must be the id of an event, as JSON output shows it; got {last_id!r}")
         self._url = url
         self._tls = ssl.create_default_context() if is_tls else None
         self._headers = {"x-auth-token": token, "accept": _STREAM}

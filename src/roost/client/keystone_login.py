@@ -17,6 +17,10 @@ from roost.errors import BadSettings, PlacementGone, Unavailable, extra_hint, fi
 _LOGIN_IN_URL = re.compile(r"//[^/@]*@")
 # Statuses of Keystone that a correct login does not get.
 _REFUSALS = {400, 401, 403, 404}
+# The warnings of the library repeat the errors below, in other words.
+_logger = logging.getLogger("keystoneauth")
+_logger.addHandler(logging.NullHandler())
+_logger.propagate = False
 
 
 class LoginOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,10 +70,6 @@ class KeystoneLogin:
         self._outage = outage
         self._client_exception: type[Exception] = ClientException
         self._catalog_exception: type[Exception] = CatalogException
-        # Its warnings repeat the errors below, in other words.
-        logger = logging.getLogger("keystoneauth")
-        logger.addHandler(logging.NullHandler())
-        logger.propagate = False
         try:
             loader: Any = loading.get_plugin_loader(options.auth_type)
         except ClientException:

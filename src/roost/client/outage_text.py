@@ -22,7 +22,7 @@ _NOT_TLS = {
 
 def describe_outage(error: BaseException, url: str) -> str:
     """Describe a request without an answer: the problem, and for TLS the remedy."""
-    return tls_problem(error, url) or str(error) or type(error).__name__
+    return tls_problem(error, url) or _describe(error)
 
 
 def outage_sentence(error: BaseException, url: str, *, advice: str = "") -> str:
@@ -30,7 +30,7 @@ def outage_sentence(error: BaseException, url: str, *, advice: str = "") -> str:
     problem = tls_problem(error, url)
     if problem:
         return f"{url} cannot be used: {problem}"
-    return f"{url} does not answer: {str(error) or type(error).__name__}{advice}"
+    return f"{url} does not answer: {_describe(error)}{advice}"
 
 
 def tls_problem(error: BaseException, url: str) -> str:
@@ -42,6 +42,12 @@ def tls_problem(error: BaseException, url: str) -> str:
     if isinstance(error, http.client.RemoteDisconnected) and url.startswith("http://") and _uses_tls(url):
         return "its port uses TLS; begin the URL with https://"
     return ""
+
+
+def _describe(error: BaseException) -> str:
+    """Describe an error without the number of the system, which means nothing to a reader."""
+    text = error.strerror if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) else None
+    return text or str(error) or type(error).__name__
 
 
 def _certificate_problem(error: ssl.SSLCertVerificationError, host: str) -> str:

@@ -9,6 +9,9 @@ from roost.errors import BadFile, unreadable_file
 _OPTION = re.compile(r"([^=:]+?)\s*[=:]\s*(.*)")
 _SUBSTITUTE = re.compile(r"\\?\$(?:\$|(?P<plain>\w+)|\{(?P<braced>[\w.]+)\})|\\\$")
 _DEPTH_MAX = 10
+# Options with a password, a token or a key: errors show no part of their values. So do values with a URL.
+_SECRET = re.compile(r"passw|secret|token|passphrase|passcode|_key\b")
+_TRUTHS = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0": False, "off": False, "no": False}
 
 
 class Ini:
@@ -50,7 +53,9 @@ class Ini:
             for option in options:
                 yield section, option
 
-    def _expand(self, text: str, section: str, option: str, *, depth: int = 0) -> str:
+    def _expand(self, text: str, section: str, option: str, *, depth: int = 0, is_secret: bool = False) -> str:
+        is_secret = is_secret or "://" in text or _SECRET.search(option) is not None
+
         def value(match: re.Match[str]) -> str:
             name = match["plain"] or match["braced"]
             if name is None or match[0].startswith("\\"):
@@ -59,8 +64,8 @@ class Ini:
             for target in (named_section,) if named_section else (section, "DEFAULT"):
                 values = self.sections.get(target, {}).get(key)
                 if values and depth < _DEPTH_MAX:
-                    return self._expand(values[-1], target, key, depth=depth + 1)
-            if "://" in text:  # The text after $ may be a part of a password.
+                    return self._expand(values[-1], target, key, depth=depth + 1, is_secret=is_secret)
+            if is_secret:  # The text after $ may be a part of a password.
                 raise BadFile(self.path, f"[{section}] {option} refers to an option which is not set; write $ as $$")
             raise BadFile(self.path, f"[{section}] {option} refers to ${name}, which is not set")
 
@@ -74,6 +79,35 @@ def split_list(text: str) -> list[str]:
     ['a', 'b', 'c']
     """
     return [part for part in map(str.strip, text.split(",")) if part]
+
+
+def read_truth(text: str) -> bool:
+    """Return the value of a boolean option.
+
+    Raises:
+        ValueError: the text means neither true nor false.
+
+    >>> read_truth(" On"), read_truth("0")
+    (True, False)
+    """
+    try:
+        return _TRUTHS[text.strip().lower()]
+    except KeyError:
+        raise ValueError("must be true or false") from None
+
+
+def read_seconds(text: str) -> float:
+    """Return the value of an option with a time, in seconds.
+
+    Raises:
+        ValueError: the text is no whole number above 0.
+
+    >>> read_seconds("60")
+    60.0
+    """
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError("must be a whole number of seconds above 0")
+    return float(text)
 
 
 def read_ini(path: Path) -> Ini:

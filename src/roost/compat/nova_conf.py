@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from roost.compat.ini import Ini, read_ini, split_list
+from roost.compat.ini import Ini, read_ini, read_truth, split_list
 from roost.errors import BadFile, BadSettings, FileMissing, SettingsMissing, quote_value
 
 # Setting -> section and name of the same option in Nova's files, if they differ.
@@ -80,7 +80,6 @@ _DRIVERS: Mapping[str, str] = {
     "chance_scheduler": "chance",
     "caching_scheduler": "caching",
 }
-_TRUTHS = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0": False, "off": False, "no": False}
 
 
 class NovaConf:
@@ -183,7 +182,7 @@ class NovaConf:
         convert, kind_text = _KINDS[kind]
         try:
             value = convert(text)
-        except (ValueError, KeyError):
+        except ValueError:
             raise self._build_error(place, f"must be {kind_text}", text) from None
         return _CONVERSIONS[place](value) if place in _CONVERSIONS else value
 
@@ -214,10 +213,6 @@ def read_nova_conf(path: Path) -> NovaConf:
         raise kind(where, error.problem) from None
 
 
-def _truth(text: str) -> bool:
-    return _TRUTHS[text.strip().lower()]
-
-
 def _period_s(interval_s: float) -> float:
     """Convert Nova's interval to ``update_s``: 0 becomes 60 seconds; a negative value, for no updates, becomes 0."""
     return 60.0 if interval_s == 0 else max(interval_s, 0.0)
@@ -229,6 +224,6 @@ _KINDS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "whole number": (int, "a whole number"),
     "number": (float, "a number"),
     "text": (str, "a text"),
-    "true or false": (_truth, "true or false"),
+    "true or false": (read_truth, "true or false"),
     "list": (split_list, "a list"),
 }

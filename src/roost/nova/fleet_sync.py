@@ -9,9 +9,10 @@ from itertools import islice
 import msgspec
 
 from roost.engine.columns.state import Group, Holder, State
-from roost.errors import RoostError
+from roost.errors import BadRequest, NotFound
 from roost.fleet import aggregate_writes
 from roost.fleet.fleet_service import Fleet
+from roost.fleet.group_writes import group_creation
 from roost.fleet.host_writes import write_of_host
 from roost.model.group import GUARDED_POLICIES
 from roost.model.host import Aggregate, HostSpec
@@ -27,6 +28,11 @@ from roost.scheduler.framework.group_slots import place_of
 
 # Rows in one task: a few milliseconds.
 BATCH = 200
+# Commits before the choice of one request. Two are enough, but requests that count one instance in different groups
+# could go on for ever.
+PREPARATIONS_MAX = 5
+# Errors of one host or aggregate; all others concern the database.
+_REFUSALS = (BadRequest, NotFound)
 
 
 def write_hosts(current: Current, picture: NovaPicture) -> bool:
@@ -38,7 +44,8 @@ def write_hosts(current: Current, picture: NovaPicture) -> bool:
         Whether further nodes can be written.
 
     Raises:
-        Unavailable: another process wrote the same host at this moment; all nodes stay due.
+        Unavailable: another process wrote the same host at this moment, or the database does not answer; all nodes
+            stay due.
     """
     row_of_uuid, row_of_root = current.state.providers.row_of_uuid, current.state.hosts.row_of_root
     uuids = list(islice((uuid for uuid in picture.due_nodes if uuid in row_of_uuid), BATCH))
@@ -53,23 +60,32 @@ def write_hosts(current: Current, picture: NovaPicture) -> bool:
             new.append(spec)
     if writes:
         current.write(writes)
+    if new:
+        _register_hosts(current, new)
+        picture.retry_soon()
     for uuid in uuids:
         del picture.due_nodes[uuid]
-    for spec in new:
-        try:
-            Fleet(current).register_hosts([spec])
-        except RoostError as error:
-            log.event("nova_host_refused", host=spec.host, problem=str(error))
-    if new:
-        picture.retry_soon()
     return len(uuids) == BATCH
+
+
+def _register_hosts(current: Current, specs: Sequence[HostSpec]) -> None:
+    """Register new hosts in one commit; if one is refused, in a commit each, so that it does not affect the others."""
+    fleet = Fleet(current)
+    try:
+        fleet.register_hosts(specs)
+    except _REFUSALS as error:
+        if len(specs) == 1:
+            log.event("nova_host_refused", host=specs[0].host, problem=str(error))
+            return
+        for spec in specs:
+            _register_hosts(current, [spec])
 
 
 def _try_write(state: State, row: int, spec: HostSpec) -> tuple[Write, ...]:
     """Return the write of a host; log facts with values outside the limits of the database."""
     try:
         return write_of_host(state, row, host=spec.host, node=spec.node, facts=spec.facts)
-    except RoostError as error:
+    except _REFUSALS as error:
         log.event("nova_host_refused", host=spec.host, problem=str(error))
         return ()
 
@@ -89,7 +105,7 @@ def write_aggregates(current: Current, aggregates: Iterable[Aggregate]) -> None:
         try:
             aggregate_writes.check_metadata(aggregate.metadata)
             writes.append(aggregate_writes.creation(current, aggregate))
-        except RoostError as error:
+        except _REFUSALS as error:
             log.event("nova_aggregate_refused", aggregate=aggregate.name, problem=str(error))
     if writes:
         current.write(writes)
@@ -121,15 +137,15 @@ def find_unplaced(state: State, instances: Sequence[NovaInstance]) -> list[NovaI
 
 
 def plan_group(current: Current, wanted: GroupMembers) -> tuple[Write, ...]:
-    """Plan the server group of a request: the group itself, and its members missing in the columns.
+    """Plan the server group of a request: first the group itself, then its members missing in the columns.
 
-    Members without a host, or on a host against the policy, are left out.
+    Members without a host, or on a host against the policy, are left out. Call it again after each commit, up to
+    ``PREPARATIONS_MAX`` times.
     """
     state = current.state
     group = state.groups_by_uuid.get(wanted.group.uuid)
     if group is None:
-        Fleet(current).create_groups([wanted.group])
-        group = state.groups_by_uuid[wanted.group.uuid]
+        return (group_creation(current, wanted.group),)
     writes: list[Write] = []
     holders_of_affinity = {holder for holder, _ in group.places.values()} if group.policy == "affinity" else set()
     for uuid in wanted.members:

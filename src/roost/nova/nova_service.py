@@ -45,10 +45,13 @@ from roost.ports import Clock
 from roost.product import Roost
 
 T = TypeVar("T")
-# Seconds for calls in progress at the end.
+_PlanPlaces = Callable[[Current, Sequence[NovaInstance]], tuple[Write, ...]]
+# Seconds for calls in progress at the end, and for a reading.
 _STOP_S = 10.0
 # Pause after the databases did not answer.
 _PAUSE_S = 5.0
+# Shortest pause after a reading: each compute sends messages about changes, and all of them together need one reading.
+_HINT_PAUSE_S = 0.25
 # Attempts to write hosts that other processes write at the same time.
 _TRIES = 5
 # With a remote Placement: time between two comparisons of all instances, and the time that Nova has to store the host
@@ -104,15 +107,18 @@ class NovaFollower:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread after its current reading."""
+        """Stop the thread after its current reading. A database that never answers delays the end only for a time."""
         self._stopped.set()
         self._hinted.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join(_STOP_S)
+        if self._thread.is_alive():
+            return  # It still uses the connections; the process closes them.
         self._reader.close()
         self._chores.close()
 
     def hint(self, part: str) -> None:
-        """Read the databases at once: a message says that a part of them changed."""
+        """Read the databases soon: a message says that a part of them changed."""
         if part == "aggregates":
             self._reader.refresh_aggregates()
         self._hinted.set()
@@ -127,10 +133,7 @@ class NovaFollower:
         started_s = self._now_s()
         changes = self._reader.read()
         picture.add(changes, now_s=self._now_s())
-        if picture.due_aggregates:
-            aggregates = list(picture.due_aggregates.values())
-            run(lambda current: write_aggregates(current, aggregates))
-            picture.due_aggregates.clear()
+        self._write_aggregates()
         self._write_hosts()
         if self._shadow is not None:
             self._shadow.note_hosts({each.uuid: each.host for each in changes.instances})
@@ -138,6 +141,15 @@ class NovaFollower:
         if self._is_remote:
             self._compare_instances(started_s)
         self._write_places(before_s=started_s)
+
+    def _write_aggregates(self) -> None:
+        """Write the aggregates that are due."""
+        due = self._picture.due_aggregates
+        while due:
+            aggregates = list(islice(due.values(), BATCH))
+            self._serving.run(partial(write_aggregates, aggregates=aggregates))
+            for aggregate in aggregates:
+                del due[aggregate.uuid]
 
     def _write_hosts(self) -> None:
         """Write the nodes that are due.
@@ -175,22 +187,21 @@ class NovaFollower:
         plan = plan_remote_places if self._is_remote else plan_instances
         while picture.due_instances:
             instances = list(islice(picture.due_instances.values(), BATCH))
-            run(_write(partial(plan, instances=instances)))
+            unplaced = run(_place(plan, instances))
             if not self._is_remote:  # With a remote one, ``_compare_instances`` finds them.
-                unplaced = run(_find_unplaced(instances))
                 picture.note_attempt(instances, unplaced, now_s=self._now_s())
             for instance in instances:
                 picture.due_instances.pop(instance.uuid, None)
         while picture.due_departures:
             uuids = list(islice(picture.due_departures, BATCH))
             if self._is_remote:
-                run(_write(partial(_plan_departures, uuids=uuids, before_s=before_s)))
+                run(_release(uuids, before_s=before_s))
             for uuid in uuids:
                 picture.due_departures.pop(uuid, None)
 
     def _work(self) -> None:
         while not self._stopped.is_set():
-            pause_s = _PAUSE_S
+            shortest_s = pause_s = _PAUSE_S
             try:
                 self.follow()
             except RoostError as error:
@@ -201,11 +212,13 @@ class NovaFollower:
             else:
                 self._note("")
                 pause_s = self._poll_s
+                shortest_s = min(pause_s, _HINT_PAUSE_S)
                 first, self._on_first = self._on_first, None
                 if first is not None:
                     first()
                 self._chores.work()
-            self._hinted.wait(pause_s)
+            self._stopped.wait(shortest_s)
+            self._hinted.wait(pause_s - shortest_s)
             self._hinted.clear()
 
     def _note(self, problem: str) -> None:
@@ -232,17 +245,14 @@ def _find_surplus(current: Current, *, numbers: Sequence[bytes], known: Containe
     return find_surplus(current.state, numbers, known, before_s=before_s)
 
 
-def _find_unplaced(instances: Sequence[NovaInstance]) -> Task[list[NovaInstance]]:
-    return lambda current: find_unplaced(current.state, instances)
+def _place(plan: _PlanPlaces, instances: Sequence[NovaInstance]) -> Task[list[NovaInstance]]:
+    """Return a task that commits the places of instances; its answer has those without one."""
+    return lambda current: Plan(answer=find_unplaced(current.state, instances), writes=plan(current, instances))
 
 
-def _plan_departures(current: Current, *, uuids: Sequence[str], before_s: float) -> tuple[Write, ...]:
-    return plan_departures(current.state, uuids, before_s=before_s)
-
-
-def _write(plan: Callable[[Current], tuple[Write, ...]]) -> Task[None]:
-    """Return a task that commits planned writes."""
-    return lambda current: Plan(answer=None, writes=plan(current))
+def _release(uuids: Sequence[str], *, before_s: float) -> Task[None]:
+    """Return a task that commits departures."""
+    return lambda current: Plan(answer=None, writes=plan_departures(current.state, uuids, before_s=before_s))
 
 
 class NovaService:

@@ -20,7 +20,7 @@ from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, RoostError, Unavailable
 from roost.model.request import Request
 from roost.model.writes import Write
-from roost.nova.fleet_sync import plan_group
+from roost.nova.fleet_sync import PREPARATIONS_MAX, plan_group
 from roost.nova.instance_sync import plan_departures
 from roost.nova.messages.no_valid_host import TOO_FEW, no_valid_host, refusal_reason
 from roost.nova.messages.request_spec import SpecRequest
@@ -40,7 +40,7 @@ from roost.product import Roost
 from roost.scheduler.explain.rebuild_check import rebuild_refusal
 
 _CHANGE = "decision.create"
-# The group of the request is in the columns now.
+# The answer of a commit before the choice.
 _PREPARED = object()
 
 
@@ -142,6 +142,7 @@ class _Selecting:
         self._started_s = 0.0 if notifier is None else notifier.now_s()
         self._selection: Selection | None = None  # for notifications; None: none is due
         self._found: tuple[FoundNetwork, ...] = ()
+        self._preparations = 0  # commits before the choice
         self._is_move = False  # whether the instance has allocations, although it is unknown here
 
     def submit(self) -> None:
@@ -167,6 +168,7 @@ class _Selecting:
     def set_result(self, result: object, /) -> None:
         """Send the answer, or go on once the server group is in the columns."""
         if result is _PREPARED:
+            self._preparations += 1
             self.submit()
             return
         if isinstance(result, Failure):
@@ -200,12 +202,7 @@ class _Selecting:
         if isinstance(request, Failure):
             return request
         request = with_known_zone(request, current.state)
-        writes: tuple[Write, ...] = ()
-        if self._roost.remote is not None and len(request.instance_uuids) > 1:
-            # These instances are new. What is known of them is out of date, and must not refuse the request.
-            writes = plan_departures(current.state, request.instance_uuids, before_s=current.state.now_s)
-        if not writes and self._spec.group is not None:
-            writes = plan_group(current, self._spec.group)
+        writes = self._prepare(current, request) if self._preparations < PREPARATIONS_MAX else ()
         if writes:
             return Plan(answer=_PREPARED, writes=writes)
         if not request.instance_uuids:
@@ -215,6 +212,16 @@ class _Selecting:
             answer=lambda result: self._answer(current.state, result),
         )
         return sign_act(act, ChangeNote(_CHANGE), self._author(), current=current)
+
+    def _prepare(self, current: Current, request: Request) -> tuple[Write, ...]:
+        """Plan what the columns need before the choice: no old instances, and the server group."""
+        writes: tuple[Write, ...] = ()
+        if self._roost.remote is not None and len(request.instance_uuids) > 1:
+            # These instances are new. What is known of them is out of date, and must not refuse the request.
+            writes = plan_departures(current.state, request.instance_uuids, before_s=current.state.now_s)
+        if not writes and self._spec.group is not None:
+            writes = plan_group(current, self._spec.group)
+        return writes
 
     def _may_be_move(self, exception: BaseException) -> bool:
         is_known = isinstance(exception, Conflict) and exception.problem_type == "already-exists"

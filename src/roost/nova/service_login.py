@@ -1,12 +1,15 @@
 """Sections of nova.conf that describe how Nova reaches another service, such as ``[placement]`` and ``[neutron]``."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 
 from roost.client.keystone_login import LoginOptions
-from roost.compat.ini import Ini, split_list
+from roost.compat.ini import Ini, read_seconds, read_truth, split_list
 from roost.errors import BadSettings, quote_value
 
-_TRUTHS = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0": False, "off": False, "no": False}
+T = TypeVar("T")
 
 
 def read_login_options(ini: Ini, section: str, *, service_type: str) -> LoginOptions | None:
@@ -59,18 +62,15 @@ class _Section:
         )
 
     def truth(self, option: str) -> bool:
-        text = self.text(option) or "false"
-        if text.lower() not in _TRUTHS:
-            raise self._build_error(option, text, problem="must be true or false")
-        return _TRUTHS[text.lower()]
+        return self._convert(option, self.text(option) or "false", read_truth)
 
     def seconds(self, option: str) -> float | None:
         text = self.text(option)
-        if text is None:
-            return None
-        if not text.isdecimal() or int(text) == 0:
-            raise self._build_error(option, text, problem="must be a whole number of seconds above 0")
-        return float(text)
+        return None if text is None else self._convert(option, text, read_seconds)
 
-    def _build_error(self, option: str, text: str, *, problem: str) -> BadSettings:
-        return BadSettings(f"{self._ini.path}: [{self._name}] {option}", f"{problem}, got {quote_value(text)}")
+    def _convert(self, option: str, text: str, convert: Callable[[str], T]) -> T:
+        try:
+            return convert(text)
+        except ValueError as error:
+            where = f"{self._ini.path}: [{self._name}] {option}"
+            raise BadSettings(where, f"{error}, got {quote_value(text)}") from None

@@ -22,7 +22,7 @@ from roost.errors import BadRequest, RoostError, Unavailable
 from roost.model.evidence.decision import Decision
 from roost.model.names import uuid_bytes
 from roost.model.writes import CLASS_BITS
-from roost.nova.fleet_sync import plan_group
+from roost.nova.fleet_sync import PREPARATIONS_MAX, plan_group
 from roost.nova.messages.request_spec import SpecRequest
 from roost.nova.neutron.network_lookup import FoundNetwork, NetworkLookup, needs_lookup
 from roost.nova.neutron.network_segments import add_segments
@@ -37,7 +37,7 @@ from roost.placement.write_plan import Plan
 from roost.product import Roost
 
 Verdict = Literal["same", "equal", "other", "only_nova", "only_roost", "unknown"]
-# Requests without a result yet; further ones are not compared.
+# Requests without a result yet; further ones count as unknown.
 _WAITING_MAX = 1000
 # Seconds until an instance without an allocation counts as refused by Nova.
 _NOVA_MAX_S = 30.0
@@ -73,7 +73,6 @@ class Shadow:
         serving: the deciding thread.
         elapsed_s: returns the seconds of a monotonic clock.
         networks: looks up requested networks; None: no network is routed.
-        on_hint: called after a message about a change of Nova's databases, with the changed part.
     """
 
     topic = "scheduler"
@@ -86,13 +85,11 @@ class Shadow:
         *,
         elapsed_s: Callable[[], float],
         networks: NetworkLookup | None = None,
-        on_hint: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._roost = roost
         self._serving = serving
         self._elapsed_s = elapsed_s
         self._networks = networks
-        self._on_hint = on_hint
         self._lock = threading.Lock()
         self._waiting: list[_Waiting] = []
         self._hosts: dict[str, str] = {}  # of instances in Nova's databases, for a remote Placement
@@ -121,6 +118,9 @@ class Shadow:
 
     def choose(self, current: Current, call: Call, spec: SpecRequest, *, found: Iterable[FoundNetwork]) -> None:
         """Make Roost's choice; a task of the deciding thread."""
+        if len(self._waiting) >= _WAITING_MAX:
+            self.note_failure(call, f"{_WAITING_MAX:,} requests wait for Nova's choice already")
+            return
         wanted = add_segments(spec.request, found, state=current.state, remote=self._roost.remote)
         if isinstance(wanted, Failure):
             self.note_failure(call, wanted.message)
@@ -137,8 +137,7 @@ class Shadow:
             until_s=self._elapsed_s() + _NOVA_MAX_S,
         )
         with self._lock:
-            if len(self._waiting) < _WAITING_MAX:
-                self._waiting.append(waiting)
+            self._waiting.append(waiting)
 
     def note_hosts(self, hosts: Mapping[str, str]) -> None:
         """Note hosts of instances in Nova's databases, by uuid; used with a remote Placement."""
@@ -180,8 +179,9 @@ class Shadow:
                     yield uuid, hosts.names[row]
 
     def _note(self, comparison: Comparison) -> None:
-        self.counts[comparison.verdict] += 1
-        self.recent.append(comparison)
+        with self._lock:
+            self.counts[comparison.verdict] += 1
+            self.recent.append(comparison)
         NOVA_SHADOW.labels(comparison.verdict).inc()
         log.event(
             "nova_shadow",
@@ -221,6 +221,7 @@ class _DryRun:
         self._serving = serving
         self._call = call
         self._spec = spec
+        self._preparations = 0  # commits before the choice
         self._found: tuple[FoundNetwork, ...] = ()
 
     def take_networks(self, found: tuple[FoundNetwork, ...]) -> None:
@@ -246,6 +247,7 @@ class _DryRun:
     def set_result(self, is_prepared: bool, /) -> None:  # noqa: FBT001  # the protocol of outcomes
         """Go on once the server group is in the columns."""
         if is_prepared:
+            self._preparations += 1
             self.submit()
 
     def set_exception(self, exception: BaseException, /) -> None:
@@ -253,7 +255,8 @@ class _DryRun:
         self._shadow.fail(self._call, exception)
 
     def _choose(self, current: Current) -> bool | Plan[bool]:
-        writes = () if self._spec.group is None else plan_group(current, self._spec.group)
+        group = self._spec.group if self._preparations < PREPARATIONS_MAX else None
+        writes = () if group is None else plan_group(current, group)
         if writes:
             return Plan(answer=True, writes=writes)
         self._shadow.choose(current, self._call, self._spec, found=self._found)

@@ -24,6 +24,7 @@ ACTS: Mapping[str, LogEvent] = {
         change="A client changed data, or its change was refused: `kind`, `object`, `result`, client, and details.",
         story="A line of the story of an instance, operation or agent, such as `agent.ready`: `kind` and details.",
         request="An answered request, with `placement.log_requests`.",
+        session_begins="A browser signed in: client, `user`, `project` and `roles`.",
     ),
     **_events(
         "warning",

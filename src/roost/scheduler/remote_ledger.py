@@ -3,7 +3,7 @@
 import msgspec
 
 from roost.errors import Conflict, PlacementGone
-from roost.model.placement.remote import Amounts, RemoteConsumer
+from roost.model.placement.remote import Amounts
 from roost.model.request import Request
 from roost.ports import RemotePlacement
 
@@ -96,8 +96,10 @@ class RemoteLedger:
 
     def _take_back(self, uuid: str, addition: _Addition) -> None:
         """Restore the allocations before a claim, unless they have changed since."""
-        known: RemoteConsumer = self._remote.allocations_of(uuid)
-        if addition.before == addition.after or known.allocations != addition.after:
+        if addition.before == addition.after:
+            return
+        known = self._remote.allocations_of(uuid)
+        if known.allocations != addition.after:
             return
         if addition.before:
             owner = {"project_id": addition.project_id, "user_id": addition.user_id}

@@ -162,7 +162,7 @@ class RemoteScheduler(Scheduler):
                     )
             if not choice.is_refused:
                 choice.alternates = self._find_alternates(shape, ranking, choice.rows, seed=seed)
-        except RoostError:
+        except Exception:  # Also an error of a rule: claims elsewhere do not end with this commit.
             self._give_back(choice)
             raise
         finally:
@@ -241,7 +241,7 @@ class RemoteScheduler(Scheduler):
             return False
         try:
             is_claimed = self._ledger.claim(uuid, allocation.allocations, pending.request)
-        except (Conflict, PlacementGone):
+        except Exception:
             self._return(instance_uuid, departed)
             raise
         if not is_claimed:

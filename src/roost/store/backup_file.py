@@ -165,4 +165,4 @@ def _translate_errors(path: Path, *, is_read: bool) -> Iterator[None]:
     except OSError as error:
         if is_read:
             raise unreadable_file(str(path), error) from error
-        raise BadFile(str(path), error.strerror or str(error)) from error
+        raise BadFile(str(path), f"cannot be written: {error.strerror or error}") from error

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from tests.differential.scheduler import nova
+from tests.support.missing_programs import skip_test
 from tests.support.servers.plugin_site import run_roost, write_files
 
 SETTINGS = """
@@ -50,11 +51,11 @@ def package():
     """Return the folder of the installed package."""
     program = nova.python()
     if program is None:
-        pytest.skip(nova.HOW_TO_INSTALL)
+        skip_test(nova.HOW_TO_INSTALL)
     script = "import blazarnova; print(blazarnova.__path__[0])"
     result = subprocess.run([program, "-I", "-c", script], capture_output=True, text=True, check=False)
     if result.returncode:
-        pytest.skip(f"{program} has no blazar-nova: remove .cache/reference-nova and run `make reference-nova`")
+        skip_test(f"{program} has no blazar-nova: remove .cache/reference-nova and run `make reference-nova`")
     return result.stdout.strip()
 
 

@@ -11,6 +11,7 @@ from tests.differential.scheduler.compare import Duel, Tally, shorten, story
 from tests.differential.scheduler.differences import DIFFERENCES
 from tests.differential.scheduler.pairs import pair, whole
 from tests.differential.scheduler.subject import FILTERS, WEIGHERS
+from tests.support.missing_programs import skip_test
 from tests.support.servers.plugin_site import OSLO, run_roost, write_files
 
 SEEDS = range(400)
@@ -24,7 +25,7 @@ STORIES_MAX = 5
 def reference():
     """Yield the reference of this test file."""
     if nova.python() is None:
-        pytest.skip(nova.HOW_TO_INSTALL)
+        skip_test(nova.HOW_TO_INSTALL)
     # Host states log a warning for each invalid value, and there are many.
     logging.getLogger("roost").setLevel(logging.ERROR)
     with nova.Nova() as running:

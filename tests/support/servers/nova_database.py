@@ -5,6 +5,7 @@ The schema is that of the reference nova if it is installed, else the tables bel
 
 import fcntl
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -32,6 +33,7 @@ from sqlalchemy import (
 )
 
 from roost.compat.upstream.sql_drivers import driver_url
+from roost.machine import SystemClock
 from tests.differential.scheduler import nova
 
 CELL0 = "00000000-0000-0000-0000-000000000000"
@@ -134,6 +136,16 @@ def template(folder: Path) -> Path | None:
     return target
 
 
+def shared_template(paths) -> Path | None:
+    """Return the template of this test run.
+
+    Args:
+        paths: pytest's factory of folders.
+    """
+    folder = paths.getbasetemp()
+    return template(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder)
+
+
 class MovingClock:
     """A clock that a test moves on; durations are real."""
 
@@ -147,6 +159,17 @@ class MovingClock:
     def elapsed_s(self):
         """Return the seconds of a real clock."""
         return time.perf_counter()
+
+
+class SkewedClock:
+    """The real clock, with a difference in seconds."""
+
+    def __init__(self, skew_s):
+        self._real, self._skew_s = SystemClock(), skew_s
+
+    def now_s(self):
+        """Return seconds since the epoch."""
+        return self._real.now_s() + self._skew_s
 
 
 class NovaDatabase:

@@ -33,7 +33,18 @@ def without_progress(text):
     [
         (["nope"], 2, "roost: No such command 'nope'; see `roost --help`"),
         (["replay", "--nope"], 2, "roost: No such option '--nope'; see `roost replay --help`"),
-        (["demo", "--requests", "x"], 2, "roost: Invalid value for '--requests': 'x' is not a valid integer"),
+        (
+            ["demo", "--requests", "x"],
+            2,
+            "roost: Invalid value for '--requests': 'x' is not a whole number;",
+        ),
+        (
+            ["aggregate", "set", "a", "--cpu-ratio", "x"],
+            2,
+            "roost: Invalid value for '--cpu-ratio': 'x' is not a number;",
+        ),
+        (["aggregate", "set", "a", "--cpu-ratio", "nan"], 2, "roost: Invalid value for '--cpu-ratio': 'nan' is not a"),
+        (["group", "create", "g"], 2, "roost: Missing option '--policy'. Choose from: affinity, anti-affinity, soft-"),
         (["demo", "--requests", "0"], 2, "roost: there must be 1..10,000,000 requests, got 0"),
         (["replay", "a\nb.csv"], 4, "roost: a\\nb.csv: cannot be read: No such file or directory"),
         (["replay", "a\udcff.csv"], 4, "roost: a\\udcff.csv: cannot be read: No such file or directory"),

@@ -316,7 +316,11 @@ def test_images_are_stored_and_deleted(command):
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["host", "list", "--url", "http://127.0.0.1:1"], 7, "does not answer"),
+        (
+            ["host", "list", "--url", "http://127.0.0.1:1"],
+            7,
+            "http://127.0.0.1:1 does not answer: Connection refused\n",
+        ),
         (["host", "list", "--url", "ftp://x"], 2, "--url must be http://HOST:PORT"),
         (
             ["host", "list", "--url", "http://x", "--data", "."],
@@ -326,8 +330,12 @@ def test_images_are_stored_and_deleted(command):
         (["host", "set", "h"], 2, "nothing to change"),
         (["host", "set", "h", "--disable", "--enable"], 2, "--disable and --enable cannot be combined"),
         (["host", "list", "--up", "--down"], 2, "--up and --down cannot be combined"),
+        (["service", "list", "--up", "--down"], 2, "--up and --down cannot be combined"),
+        (["service", "list", "--enabled", "--disabled"], 2, "--disabled and --enabled cannot be combined"),
+        (["decision", "list", "--refused", "--granted"], 2, "--refused and --granted cannot be combined"),
+        (["events", "--after", "nope"], 2, "--after must be the id of an event"),
         (["aggregate", "set", "a"], 2, "nothing to change"),
-        (["aggregate", "create", "a", "--metadata", "x"], 2, "'x' is not KEY=VALUE"),
+        (["aggregate", "create", "a", "--metadata", "x"], 2, "--metadata must be KEY=VALUE, got 'x'"),
         (["group", "create", "g", "--policy", "apart"], 2, "apart"),
     ],
 )

@@ -1,6 +1,5 @@
 """Databases of a Nova, on every kind of server."""
 
-import os
 import uuid
 
 import psycopg
@@ -10,8 +9,8 @@ import sqlalchemy
 from roost.nova.database.database_options import DatabaseOptions
 from roost.nova.database.fleet_reader import FleetReader
 from tests.support.databases import mariadb
-from tests.support.missing_programs import skip_test
-from tests.support.servers.nova_database import NovaDatabase, template
+from tests.support.missing_programs import require_module, skip_test
+from tests.support.servers.nova_database import NovaDatabase, shared_template
 
 KINDS = ("sqlite", "mariadb", "postgresql")
 
@@ -19,14 +18,13 @@ KINDS = ("sqlite", "mariadb", "postgresql")
 @pytest.fixture(scope="session")
 def schema(tmp_path_factory):
     """Return the schema of the reference nova, or None."""
-    folder = tmp_path_factory.getbasetemp()
-    return template(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder)
+    return shared_template(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def mariadb_server():
     """Yield the URL of a MariaDB server, one for each test file."""
-    pytest.importorskip("pymysql", reason="the extra mysql is not installed")
+    require_module("pymysql", extra="mysql")
     if mariadb.SERVE is None or mariadb.INSTALL is None:
         skip_test(mariadb.MISSING)
     with mariadb.server() as url:
@@ -63,7 +61,7 @@ def new_url(request, tmp_path):
 
 @pytest.fixture(params=KINDS)
 def kind(request):
-    """Return a kind of database; a test may ask for one kind only."""
+    """Return a kind of database; a test may choose one kind."""
     return request.param
 
 

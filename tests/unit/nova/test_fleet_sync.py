@@ -1,9 +1,9 @@
-from contextlib import contextmanager
-
 import msgspec
 import pytest
 
 from roost.app.up import open_product
+from roost.errors import StoreGone
+from roost.fleet.fleet_service import Fleet
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostFacts
 from roost.model.names import uuid_bytes
@@ -14,8 +14,8 @@ from roost.nova.database.nova_fleet import ComputeNode, FleetChanges, NovaInstan
 from roost.nova.messages.request_spec import GroupMembers
 from roost.nova.nova_picture import NovaPicture
 from roost.placement.write_plan import Plan
-from roost.placement.writes.claims import ConsumerSpec, plan_replacement
 from tests.support.fleets.named_uuids import uuid_named
+from tests.support.nova_conductors import claim
 
 CELL = uuid_named("cell")
 
@@ -44,9 +44,7 @@ class Cloud:
 
     def allocate(self, uuid, **vcpus):
         """Claim as Nova's conductor does, without the scheduler."""
-        amounts = {uuid_named(name): {"VCPU": amount} for name, amount in vcpus.items()}
-        spec = ConsumerSpec(uuid=uuid_bytes(uuid), amounts=amounts, project_id="p", user_id="u", generation=None)
-        self.plan(lambda current: plan_replacement(current, [spec], unknown_class="").writes)
+        claim(self.serving, uuid, **vcpus)
 
     def plan(self, writes_of):
         """Commit planned writes; return their number."""
@@ -63,8 +61,11 @@ class Cloud:
         return self.plan(lambda current: fleet_sync.plan_instances(current, [instance]))
 
     def join(self, group, *members):
-        """Prepare a server group, as for a request."""
-        return self.plan(lambda current: fleet_sync.plan_group(current, GroupMembers(group=group, members=members)))
+        """Prepare a server group, as for a request; return the number of writes."""
+        wanted, total = GroupMembers(group=group, members=members), 0
+        while count := self.plan(lambda current: fleet_sync.plan_group(current, wanted)):
+            total += count
+        return total
 
     def host_of(self, uuid):
         """Return the name of the host of an instance, if any."""
@@ -81,12 +82,6 @@ class Cloud:
 
 @pytest.fixture
 def cloud():
-    with _open() as opened:
-        yield opened
-
-
-@contextmanager
-def _open():
     product, serving = open_product("sqlite://", Settings())
     try:
         yield Cloud(product, serving)
@@ -198,7 +193,7 @@ def test_members_join_a_group_of_a_request_once(cloud):
         cloud.allocate(uuid, **{host: 1})
         cloud.place(uuid, host)
     group = ServerGroup(uuid=uuid_named("g"), name="g", policy="anti-affinity")
-    assert cloud.join(group, one, two, uuid_named("new")) == 4
+    assert cloud.join(group, one, two, uuid_named("new")) == 1 + 4
     assert cloud.members(group) == {"a": 1, "b": 1}
     assert cloud.join(group, one, two) == 0
 
@@ -223,3 +218,49 @@ def test_more_members_on_a_host_than_anti_affinity_allows_are_still_counted(clou
     group = ServerGroup(uuid=uuid_named("g"), name="g", policy="anti-affinity")
     cloud.join(group, one, two)
     assert cloud.members(group) == {"a": 2}
+
+
+def test_refused_new_host_leaves_the_other_new_hosts_alone(cloud):
+    for name in ("a", "b"):
+        cloud.add_provider(name)
+    cloud.read(computes=(node("a", cpu_allocation_ratio=1e300), node("b")))
+    assert cloud.serving.state.hosts.names == ["b"]
+
+
+def test_new_hosts_are_one_commit(cloud):
+    for name in ("a", "b", "c"):
+        cloud.add_provider(name)
+    position = cloud.serving.state.position
+    cloud.read(computes=tuple(map(node, ("a", "b", "c"))))
+    assert cloud.serving.state.position == position + 1
+
+
+def test_new_host_stays_due_while_the_database_does_not_answer(cloud, monkeypatch):
+    def fail(_fleet, _specs):
+        raise StoreGone("no answer")
+
+    cloud.add_provider("a")
+    with monkeypatch.context() as patch:
+        patch.setattr(Fleet, "register_hosts", fail)
+        with pytest.raises(StoreGone):
+            cloud.read(computes=(node("a"),))
+    assert cloud.serving.state.hosts.names == []
+    cloud.read()
+    assert cloud.serving.state.hosts.names == ["a"]
+
+
+def test_new_group_is_planned_so_that_a_lost_race_over_it_repeats_the_task(cloud):
+    group = ServerGroup(uuid=uuid_named("g"), name="g", policy="anti-affinity")
+    wanted = GroupMembers(group=group, members=())
+    (first,), (second,) = (cloud.run(lambda current: fleet_sync.plan_group(current, wanted)) for _ in range(2))
+    assert cloud.serving.state.groups_by_uuid == {}
+    cloud.plan(lambda _: (first,))
+    attempts = []
+
+    def task(current):
+        attempts.append(current.state.position)
+        writes = (second,) if len(attempts) == 1 else fleet_sync.plan_group(current, wanted)
+        return Plan(answer=len(writes), writes=writes)
+
+    assert cloud.run(task) == 0
+    assert len(attempts) == 2

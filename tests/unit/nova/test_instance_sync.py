@@ -1,5 +1,3 @@
-from contextlib import contextmanager
-
 import pytest
 
 from roost.app.up import open_product
@@ -27,6 +25,7 @@ class Columns:
 
     def __init__(self, serving):
         self._serving = serving
+        self.names = list(serving.state.hosts.names)
 
     def place(self, *instances):
         """Write the places of instances; return the number of writes."""
@@ -37,8 +36,9 @@ class Columns:
         return self._plan(lambda current: instance_sync.plan_departures(current.state, uuids, before_s=before_s))
 
     def join(self, group, *members):
-        """Write the members of a server group."""
-        self._plan(lambda current: plan_group(current, GroupMembers(group=group, members=members)))
+        """Write a server group and its members."""
+        while self._plan(lambda current: plan_group(current, GroupMembers(group=group, members=members))):
+            pass
 
     def differences(self, *instances, before_s=2e9):
         """Return the uuids of instances on another host than in Nova, and of those that Nova lacks."""
@@ -71,30 +71,18 @@ class Columns:
         return self._serving.run(task)
 
 
-@contextmanager
-def _open():
+@pytest.fixture
+def columns():
     product, serving = open_product("sqlite://", Settings())
     try:
         serving.run(lambda _: product.install(hosts(2)))
-        yield Columns(serving), *product.state.hosts.names
+        yield Columns(serving)
     finally:
         serving.stop()
 
 
-@pytest.fixture
-def columns():
-    with _open() as (opened, *_):
-        yield opened
-
-
-@pytest.fixture
-def names():
-    with _open() as (_, *names):
-        return names
-
-
-def test_instance_without_allocations_gets_the_host_of_nova(columns, names):
-    first, second = names
+def test_instance_without_allocations_gets_the_host_of_nova(columns):
+    first, second = columns.names
     assert columns.place(on(ME, first)) == 1
     assert columns.place(on(ME, first)) == 0
     columns.place(on(ME, second))
@@ -106,16 +94,16 @@ def test_instances_on_unknown_hosts_wait(columns):
     assert columns.host_of(ME) is None
 
 
-def test_deleted_instance_leaves_unless_a_later_decision_placed_it_again(columns, names):
-    columns.place(on(ME, names[0]))
+def test_deleted_instance_leaves_unless_a_later_decision_placed_it_again(columns):
+    columns.place(on(ME, columns.names[0]))
     assert columns.leave(ME, before_s=1.0) == 0
     assert columns.leave(ME, OTHER) == 1
     assert columns.host_of(ME) is None
     assert columns.leave(ME) == 0
 
 
-def test_moved_instance_stays_in_its_group_except_away_from_other_affinity_members(columns, names):
-    first, second = names
+def test_moved_instance_stays_in_its_group_except_away_from_other_affinity_members(columns):
+    first, second = columns.names
     apart = ServerGroup(uuid=uuid_named("apart"), name="a", policy="anti-affinity")
     near = ServerGroup(uuid=uuid_named("near"), name="n", policy="affinity")
     columns.place(on(ME, first), on(OTHER, first), on(THIRD, first))
@@ -128,8 +116,8 @@ def test_moved_instance_stays_in_its_group_except_away_from_other_affinity_membe
     assert columns.members(near) == {second: 1}
 
 
-def test_differences_are_found_after_nova_had_time_to_store_a_decision(columns, names):
-    first, second = names
+def test_differences_are_found_after_nova_had_time_to_store_a_decision(columns):
+    first, second = columns.names
     columns.place(on(ME, first), on(OTHER, first))
     assert columns.differences(on(ME, first), on(OTHER, first)) == (set(), set())
     wanted = on(ME, second), on(THIRD, second)

@@ -1,15 +1,17 @@
 """The thread that follows Nova's databases, with scripted readings."""
 
+import time
 from contextlib import contextmanager
 
 import msgspec
 
 from roost.app.up import open_product
+from roost.errors import Unavailable
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.settings.roost_settings import Settings
 from roost.model.writes import Claim, ConsumerRow
 from roost.nova import nova_service
-from roost.nova.database.nova_fleet import FleetChanges, NovaInstance
+from roost.nova.database.nova_fleet import FleetChanges, NovaAggregate, NovaInstance
 from roost.nova.nova_service import NovaFollower
 from roost.placement.write_plan import Plan
 from roost.placement.writes.claims import release_of
@@ -136,3 +138,90 @@ def test_decisions_run_between_parts_of_a_comparison(monkeypatch):
         assert nova.follow() == set(uuids)
         assert sizes == [3, 3, 2]
         assert serving.run(lambda current: len(current.state.holders)) == 8
+
+
+def test_aggregates_are_written_in_parts(monkeypatch):
+    monkeypatch.setattr(nova_service, "BATCH", 2)
+    aggregates = tuple(NovaAggregate(id=at, uuid=uuid_named(f"g{at}"), name=f"g{at}") for at in range(5))
+    with follower(is_remote=False) as (nova, _, serving):
+        before = serving.state.position
+        nova.follow(aggregates=aggregates)
+        assert serving.state.position - before == 3
+        assert sorted(serving.state.aggregate_names.values()) == [each.name for each in aggregates]
+
+
+class CountedReadings:
+    """A reader of databases that counts its readings."""
+
+    def __init__(self, error=None):
+        self.count, self.error, self.is_closed = 0, error, False
+
+    def read(self):
+        """Return no changes, or raise the error."""
+        self.count += 1
+        if self.error is not None:
+            raise self.error
+        return FleetChanges()
+
+    def close(self):
+        """Note the end."""
+        self.is_closed = True
+
+
+class NoChores:
+    """Writes nothing."""
+
+    def work(self):
+        """Write nothing."""
+
+    def close(self):
+        """Close nothing."""
+
+
+@contextmanager
+def running(readings):
+    """Yield the follower of an empty fleet with a long pause between two readings."""
+    _, serving = open_product("sqlite://", Settings())
+    nova = NovaFollower(
+        readings, serving, chores=NoChores(), shadow=None, poll_s=60.0, now_s=lambda: 1.0, on_first=lambda: None
+    )
+    try:
+        yield nova
+    finally:
+        nova.stop()
+        serving.stop()
+        assert readings.is_closed
+
+
+def hint_until(nova, condition, *, limit_s):
+    """Send hints all the time; return whether a condition came true."""
+    end_s = time.monotonic() + limit_s
+    while time.monotonic() < end_s:
+        nova.hint("instances")
+        if condition():
+            return True
+        time.sleep(0.001)
+    return False
+
+
+def test_hint_leads_to_a_reading_and_many_hints_to_few(monkeypatch):
+    monkeypatch.setattr(nova_service, "_HINT_PAUSE_S", 0.05)
+    readings = CountedReadings()
+    with running(readings) as nova:
+        nova.start()
+        assert hint_until(nova, lambda: readings.count >= 2, limit_s=30.0)
+        start, start_s = readings.count, time.monotonic()
+        hint_until(nova, lambda: False, limit_s=0.5)
+        assert readings.count - start <= (time.monotonic() - start_s) / 0.05 + 1
+
+
+def test_hints_do_not_shorten_the_pause_after_an_error():
+    readings = CountedReadings(error=Unavailable("down"))
+    with running(readings) as nova:
+        nova.start()
+        assert not hint_until(nova, lambda: readings.count > 1, limit_s=0.5)
+
+
+def test_follower_that_never_started_can_be_stopped():
+    with running(CountedReadings()):
+        pass

@@ -4,17 +4,19 @@ import msgspec
 import pytest
 
 from roost.errors import Unavailable
+from roost.fleet.group_writes import group_creation
 from roost.model.fleet import Fleet
+from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostFacts
 from roost.model.names import uuid_bytes
 from roost.model.settings.roost_settings import Settings
+from roost.nova import scheduler_service
 from roost.nova.database.nova_fleet import NovaInstance
-from roost.nova.fleet_sync import plan_instances
+from roost.nova.fleet_sync import PREPARATIONS_MAX, plan_group, plan_instances
 from roost.placement.write_plan import Plan
-from roost.placement.writes.claims import ConsumerSpec, plan_replacement
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import host, hosts, merge_fleets
-from tests.support.nova_conductors import conductor, hosts_of, reason_of
+from tests.support.nova_conductors import claim, conductor, hosts_of, reason_of
 from tests.support.nova_messages import destination, flavor, instance_group, nova_object
 
 ME, OTHER, THIRD = uuid_named("me"), uuid_named("other"), uuid_named("third")
@@ -54,10 +56,10 @@ def test_zone_without_an_aggregate_accepts_every_host_as_in_nova():
     east = Fleet(aggregates=[Aggregate(uuid=uuid_named("east"), name="e", metadata={"availability_zone": "east"})])
     fleets = (east, host("h0", aggregates=["east"], VCPU=8, MEMORY_MB=4096), host("h1", VCPU=8, MEMORY_MB=4096))
     with conductor(*fleets) as nova:
-        for zone, expected in (("nova", "h0"), ("nowhere", "h0"), ("east", "h0")):
-            uuid = uuid_named(zone)
-            assert hosts_of(nova.select(uuid, availability_zone=zone, ignore_hosts=["h1"])) == [[expected]]
-        assert reason_of(nova.refuse(ME, availability_zone="east", ignore_hosts=["h0"])) != ""
+        for zone in ("nova", "nowhere", "east"):
+            assert hosts_of(nova.select(uuid_named(zone), availability_zone=zone, ignore_hosts=["h1"])) == [["h0"]]
+        refusal = nova.refuse(ME, availability_zone="east", ignore_hosts=["h0"])
+        assert reason_of(refusal) == "There are not enough hosts available."
 
 
 def test_each_instance_gets_its_host_and_the_same_alternates():
@@ -67,7 +69,7 @@ def test_each_instance_gets_its_host_and_the_same_alternates():
     assert selections == [["h0", "h2", "h3"], ["h1", "h2", "h3"]]
 
 
-def test_alternates_are_left_out_unless_they_are_asked_for():
+def test_alternates_are_left_out_unless_they_are_requested():
     with conductor(cell_hosts(3)) as nova:
         assert hosts_of(nova.select(ME, alternates=False)) == [["h0"]]
         assert nova.select(OTHER, objects=False) == [{"host": "h1", "nodename": "h1", "limits": {}}]
@@ -141,11 +143,7 @@ def test_server_group_of_a_message_is_enforced():
 
 def test_members_that_nova_placed_itself_count_in_their_group():
     with conductor(cell_hosts(2)) as nova:
-        amounts = {uuid_named("h1"): {"VCPU": 1}}
-        claim = ConsumerSpec(uuid=uuid_bytes(ME), amounts=amounts, project_id="p", user_id="u", generation=None)
-        nova.serving.run(
-            lambda current: Plan(answer=None, writes=plan_replacement(current, [claim], unknown_class="").writes)
-        )
+        claim(nova.serving, ME, h1=1)
         instance = NovaInstance(uuid=ME, host="h1", node="h1", cell=CELL, project_id="p", user_id="u")
         nova.serving.run(lambda current: Plan(answer=None, writes=plan_instances(current, [instance])))
         group = instance_group(THIRD, "affinity", ME, OTHER)
@@ -156,9 +154,9 @@ def test_groups_of_ports_get_their_providers_in_the_mappings():
     port = nova_object("RequestGroup", "1.3", use_same_provider=True, requester_id=THIRD, resources={"VGPU": 1})
     with conductor(cell_hosts(1, VCPU=8, MEMORY_MB=4096, VGPU=2)) as nova:
         ((chosen,),) = nova.select(ME, requested_resources=[port])
-    claim = json.loads(chosen["allocation_request"])
-    assert claim["mappings"] == {"": [uuid_named("h0")], THIRD: [uuid_named("h0")]}
-    assert claim["allocations"][uuid_named("h0")]["resources"] == {"VCPU": 1, "MEMORY_MB": 64, "VGPU": 1}
+    body = json.loads(chosen["allocation_request"])
+    assert body["mappings"] == {"": [uuid_named("h0")], THIRD: [uuid_named("h0")]}
+    assert body["allocations"][uuid_named("h0")]["resources"] == {"VCPU": 1, "MEMORY_MB": 64, "VGPU": 1}
 
 
 @pytest.mark.parametrize(
@@ -184,19 +182,35 @@ def test_failure_between_group_and_decision_leaves_only_facts_of_nova(monkeypatc
         nova.select(ME)
         submit, tasks = nova.serving.submit, []
 
-        def submit_only_the_first(task, outcome):
+        def submit_only_the_preparations(task, outcome):
             tasks.append(task)
-            if len(tasks) > 1:
+            if len(tasks) > 2:
                 raise Unavailable("the queue is full")
             submit(task, outcome)
 
         with monkeypatch.context() as patch:
-            patch.setattr(nova.serving, "submit", submit_only_the_first)
+            patch.setattr(nova.serving, "submit", submit_only_the_preparations)
             assert "the queue is full" in reason_of(nova.refuse(OTHER, instance_group=group))
-        assert len(tasks) == 2
+        assert len(tasks) == 3
         state = nova.serving.state
         (known,) = state.groups_by_uuid.values()
         assert {state.hosts.names[row]: count for row, count in known.members.items()} == {"h0": 1}
         assert nova.vcpus() == {"h0": 1, "h1": 0}
         assert hosts_of(nova.select(OTHER, instance_group=group, alternates=False)) == [["h1"]]
         assert reason_of(nova.refuse(THIRD, instance_group=group)) == "There are not enough hosts available."
+
+
+def test_group_that_never_matches_does_not_delay_a_decision_for_ever(monkeypatch):
+    plans = []
+
+    def plan_always(current, wanted):
+        plans.append(wanted)
+        name = str(len(plans))
+        other = ServerGroup(uuid=uuid_named(name), name=name, policy="affinity")
+        return plan_group(current, wanted) or (group_creation(current, other),)
+
+    monkeypatch.setattr(scheduler_service, "plan_group", plan_always)
+    with conductor(cell_hosts(2)) as nova:
+        group = instance_group(THIRD, "affinity", ME)
+        assert hosts_of(nova.select(ME, instance_group=group, alternates=False)) == [["h0"]]
+    assert len(plans) == PREPARATIONS_MAX

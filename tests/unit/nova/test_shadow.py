@@ -4,17 +4,16 @@ import msgspec
 import pytest
 
 from roost.app.up import open_product
-from roost.model.names import uuid_bytes
 from roost.model.settings.roost_settings import Settings
+from roost.nova import shadow
 from roost.nova.neutron.network_lookup import FoundNetwork
 from roost.nova.rpc.envelope import CallContext, Message
 from roost.nova.rpc.rpc_call import Call
 from roost.nova.rpc.rpc_failure import Failure, build_failure
 from roost.nova.shadow import Shadow
-from roost.placement.write_plan import Plan
-from roost.placement.writes.claims import ConsumerSpec, plan_replacement
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import FixedClock, hosts
+from tests.support.nova_conductors import claim
 from tests.support.nova_messages import flavor, instance_group, request_spec, requested_networks
 
 ME, OTHER = uuid_named("me"), uuid_named("other")
@@ -46,11 +45,7 @@ class Cloud:
 
     def claim(self, uuid, host):
         """Claim as nova-scheduler does."""
-        amounts = {uuid_named(host): {"VCPU": 1}}
-        spec = ConsumerSpec(uuid=uuid_bytes(uuid), amounts=amounts, project_id="p", user_id="u", generation=None)
-        self.serving.run(
-            lambda current: Plan(answer=None, writes=plan_replacement(current, [spec], unknown_class="").writes)
-        )
+        claim(self.serving, uuid, **{host: 1})
 
     def verdicts(self, *, after_s=0.0):
         """Return the verdicts so far, with the hosts of both."""
@@ -184,3 +179,14 @@ def test_copy_with_networks_is_compared_with_their_segments():
             else:
                 assert cloud.verdicts() == [("unknown", (), ())]
     assert cloud.shadow.recent[0].reason == "no answer"
+
+
+def test_request_beyond_the_limit_is_unknown_and_not_decided(cloud, monkeypatch):
+    monkeypatch.setattr(shadow, "_WAITING_MAX", 1)
+    cloud.request(ME)
+    cloud.request(OTHER)
+    assert [(each.verdict, each.reason) for each in cloud.shadow.recent] == [
+        ("unknown", "1 requests wait for Nova's choice already")
+    ]
+    cloud.claim(ME, "h0")
+    assert cloud.verdicts()[1:] == [("same", ("h0",), ("h0",))]

@@ -34,6 +34,8 @@ from roost.placement.write_plan import Act, Again, Plan
 Allows = Callable[[str, Identity, Mapping[str, str]], bool]  # policy, identity, target
 _VERSION_HEADER = "openstack-api-version"
 _HTML = "text/html"
+# The two paths of the list of versions.
+_OPEN_PATHS = frozenset({"", "/"})
 
 
 class Application:
@@ -45,8 +47,6 @@ class Application:
         options: options of responses.
     """
 
-    # The two paths of the list of versions.
-    open_paths: ClassVar = frozenset({"", "/"})
     route_prefix: ClassVar = "/placement"
     path_encoding: ClassVar = "latin-1"  # one character per byte, as in WSGI and so in OpenStack Placement
 
@@ -60,6 +60,10 @@ class Application:
         """Admit a request with its body, and return its answer or its task."""
         admitted = self.admit(request)
         return admitted if isinstance(admitted, Response) else admitted.enter()
+
+    def is_open(self, request: Request) -> bool:
+        """Return whether a request needs no authentication."""
+        return request.path in _OPEN_PATHS
 
     def admit(self, request: Request) -> Response | Admission:
         """Check identity, path and policy before the body is read; return an error or the next step."""
@@ -85,7 +89,7 @@ class Application:
         """
         if request.identity is None:
             request.identity = self._identify(request.headers)
-        if request.identity is None and request.path not in self.open_paths:
+        if request.identity is None and not self.is_open(request):
             raise Problem(401, version_headers="none")
         request.version = _parse_version(request)
         request.options = self._options

@@ -1,5 +1,6 @@
 """From a request to an answer: authentication, route, authorization, handler. Read this file first."""
 
+from http import HTTPStatus
 from typing import Any, ClassVar
 
 from roost.api import problems
@@ -15,7 +16,7 @@ from roost.api.v1.idempotency import IdempotencyKeys
 from roost.api.v1.permission import Allows
 from roost.api.v1.product_port import Product
 from roost.api.v1.route import Route
-from roost.api.v1.routes import PATHS
+from roost.api.v1.routes import OPEN_OPERATIONS, PATHS
 from roost.api.v1.wire.decode_body import check_unused, decode_body, decode_query
 from roost.api.v1.wire.problem_details import CONTENT_TYPE, as_json
 from roost.errors import RoostError
@@ -27,6 +28,7 @@ from roost.placement.deciding_thread import Task
 from roost.placement.write_plan import Act, Again, Plan
 
 PREFIX = "/v1"
+_UNKNOWN = "authentication is required: x-auth-token is missing or unknown"
 
 
 class Application:
@@ -38,9 +40,9 @@ class Application:
         identify: returns the identity of the request headers; None: unknown.
         allows: evaluates policies; None: the default policies.
         events: notifications of decisions; None: no events.
+        auth_strategy: name of the authentication, for clients without a valid token.
     """
 
-    open_paths: ClassVar = open_documents.PATHS
     path_encoding: ClassVar = "utf-8"
     route_prefix: ClassVar = ""  # its routes have the prefix
 
@@ -52,17 +54,23 @@ class Application:
         identify: Identify,
         allows: Allows | None = None,
         events: Events | None = None,
+        auth_strategy: str = "noauth2",
     ) -> None:
         self._product, self._agents = product, agents
         self._identify = identify
         self._allows = allows or Policy(others=policies.DEFAULTS).allows
         self._keys = IdempotencyKeys()
+        self._auth_strategy = auth_strategy
         self._events = events or Events(Notifications(), run="none")
 
     def enter(self, request: Request) -> Response | Task[Response]:
         """Admit a request with its body, and return its answer or its task."""
         admitted = self.admit(request)
         return admitted if isinstance(admitted, Response) else admitted.enter()
+
+    def is_open(self, request: Request) -> bool:
+        """Return whether a request needs no authentication."""
+        return request.path in open_documents.PATHS or (request.method, request.path) in OPEN_OPERATIONS
 
     def admit(self, request: Request) -> Response | Admission:
         """Check identity, path and policy before the body is read; return an error or the next step."""
@@ -109,8 +117,9 @@ class Application:
         """
         if request.identity is None:
             request.identity = self._identify(request.headers)
-        if request.identity is None:
-            raise Problem(401, "authentication is required: x-auth-token is missing or unknown")
+        is_open = (request.method, request.path) in OPEN_OPERATIONS
+        if request.identity is None and not is_open:
+            raise Problem(401, _UNKNOWN)
         route_match = PATHS.find(request.path)
         if route_match is None or "\0" in request.path:
             raise Problem(404, f"there is no {PREFIX}{request.path[:200]}")
@@ -121,14 +130,18 @@ class Application:
             allowed = ", ".join(methods)
             raise Problem(405, f"{request.route} supports only {allowed}", headers={"allow": allowed})
         request.change = note_of(route.policy, request.parameters)
-        permission.check(self._allows, route.policy, request.identity)
+        if request.identity is not None and not is_open:
+            permission.check(self._allows, route.policy, request.identity)
         if route.is_keyed and "idempotency-key" in request.headers:
             idempotency.check(request.headers["idempotency-key"])
         return route
 
     def refuse(self, request: Request, response: Response) -> Response:
-        """Complete the response to an unknown client."""
-        return self.finish(request, response)
+        """Complete the response to an unknown client; a 401 gets the form of all errors."""
+        if response.status != HTTPStatus.UNAUTHORIZED:
+            return self.finish(request, response)
+        challenge = {name: text for name, text in response.headers.items() if name == "www-authenticate"}
+        return self.fail(request, Problem(401, _UNKNOWN, headers=challenge))
 
     def finish(self, request: Request, response: Response) -> Response:
         """Add the headers of every response."""
@@ -145,7 +158,8 @@ class Application:
         problem = problems.problem_of(error)
         request.problem = problem.text
         headers = {**problem.headers, "content-type": CONTENT_TYPE}
-        body = as_json(problem, request_id=request.request_id)
+        strategy = self._auth_strategy if problem.status == HTTPStatus.UNAUTHORIZED else ""
+        body = as_json(problem, request_id=request.request_id, auth_strategy=strategy)
         return self.finish(request, Response(status=problem.status, body=body, headers=headers))
 
 

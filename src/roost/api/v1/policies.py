@@ -12,11 +12,13 @@ ALL_PROJECTS = "roost:all_projects"
 FORCE_DELETE = "roost:instances:delete:force"
 REVERT_LOST = "roost:instances:revert:lost"
 
-# Nested sets of roles, each a subset of the next one. The smallest sets are rules of the Placement API.
+# Nested sets of roles, each a subset of the next one. The smallest sets are rules of the Placement API, and the largest
+# one has every authenticated client.
 _ROLE_SETS: Mapping[str, str] = {
     "agent_api": "rule:admin_or_service_api or role:agent",
     "observer_api": "rule:agent_api or role:observer or (role:reader and system_scope:all)",
     "reader_api": "rule:observer_api or role:reader",
+    "client_api": "@",
 }
 _POLICIES: Mapping[str, str] = {
     "admin_api": "instances:reset instances:delete:force instances:revert:lost",
@@ -43,6 +45,7 @@ _POLICIES: Mapping[str, str] = {
         changes:list decisions:list decisions:show decisions:why decisions:replay groups:list groups:show instances:list
         instances:show operations:list operations:show flavors:list flavors:show images:list images:show
     """,
+    "client_api": "session:create session:show",
 }
 DEFAULTS: Mapping[str, str] = {
     **_ROLE_SETS,
@@ -53,13 +56,14 @@ _OF_MANY = {"GET": "list", "POST": "create"}
 _OF_ONE = {"GET": "show", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _PARAMETER = re.compile(r"\{\w+\}")
 # GET and POST of capacity have one policy: both are the same request, in a query string or in a body. The results of
-# fleet, audit and status are not lists.
+# fleet, audit, status and session are not lists.
 _SPECIAL = {
     ("GET", "/capacity"): "roost:capacity:show",
     ("POST", "/capacity"): "roost:capacity:show",
     ("GET", "/fleet"): "roost:fleet:show",
     ("GET", "/audit"): "roost:audit:show",
     ("GET", "/status"): "roost:status:show",
+    ("GET", "/session"): "roost:session:show",
 }
 
 

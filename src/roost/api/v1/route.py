@@ -27,6 +27,7 @@ class Route:
     body: Kind | None = None
     query: Kind | None = None
     policy: str = ""  # its authorization; see ``policies``
+    is_open: bool = False  # whether it needs neither authentication nor a policy
     is_keyed: bool = False  # whether the route uses the header Idempotency-Key
     body_max_bytes: int | None = _BODY_MAX_BYTES  # None: only the limit placement.body_max_bytes
     is_long: Callable[[Any], bool] | None = None  # whether a query makes the work "past"; None: never

@@ -20,6 +20,7 @@ from roost.api.v1.handlers import (
     hosts,
     orders,
     ratios,
+    sessions,
     standings,
     status,
     stored_names,
@@ -68,6 +69,7 @@ from roost.api.v1.schemas.hosts import (
 from roost.api.v1.schemas.instances import (
     OperationReference,
 )
+from roost.api.v1.schemas.sessions import NewSession, ShownSession
 from roost.api.v1.schemas.status import FleetStatus
 from roost.api.v1.schemas.stored_names import FlavorsList, FlavorsQuery, ImagesList, ShownImage
 from roost.api.v1.wire.pages import PageQuery
@@ -425,12 +427,34 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
 }
 
 
+_ACCESS: Mapping[str, Mapping[str, Route]] = {
+    "/session": {
+        "POST": Route(handler=sessions.create, about="Begin a session of a browser.", answer=NewSession, status=201),
+        "GET": Route(handler=sessions.show, about="Show the client and its permissions.", answer=ShownSession),
+        "DELETE": Route(
+            handler=sessions.delete,
+            about="End the session of the browser.",
+            answer=None,
+            status=204,
+            is_open=True,
+        ),
+    },
+}
+
+
 def _assign_policies(table: Mapping[str, Mapping[str, Route]]) -> Mapping[str, Mapping[str, Route]]:
     return {
-        path: {method: replace(route, policy=policy_of(method, path)) for method, route in methods.items()}
+        path: {
+            method: route if route.is_open else replace(route, policy=policy_of(method, path))
+            for method, route in methods.items()
+        }
         for path, methods in table.items()
     }
 
 
-TABLE = _assign_policies({**_DECIDING, **INSTANCE_ROUTES, **_FLEET, **_AGENTS})
+TABLE = _assign_policies({**_DECIDING, **INSTANCE_ROUTES, **_FLEET, **_ACCESS, **_AGENTS})
+# Methods and paths that need no authentication.
+OPEN_OPERATIONS = frozenset(
+    (method, path) for path, methods in TABLE.items() for method, route in methods.items() if route.is_open
+)
 PATHS = Paths(TABLE)

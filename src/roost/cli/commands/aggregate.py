@@ -1,5 +1,6 @@
 """``roost aggregate``: host aggregates, their metadata and availability zones."""
 
+import math
 from typing import Any
 
 import click
@@ -25,7 +26,20 @@ _NAME = click.argument("name", type=NameType("aggregate"), metavar="AGGREGATE")
 _METADATA = click.option(
     "--metadata", multiple=True, metavar="KEY=VALUE", help="Metadata of the aggregate, for rules; repeatable."
 )
-_RATIO = click.FloatRange(0, RATIO_MAX, min_open=True)
+
+
+class _Ratio(click.FloatRange):
+    """An allocation ratio. A comparison with NaN is false, so the range alone accepts it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Check a ratio of the command line."""
+        ratio = super().convert(value, param, ctx)
+        if math.isnan(ratio):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return ratio
+
+
+_RATIO = _Ratio(0, RATIO_MAX, min_open=True)
 _ZONE_KEY = "availability_zone"
 _ZONE = click.option(
     "--zone", type=NameType("zone"), metavar="NAME", help="Availability zone of the hosts of the aggregate."
@@ -96,7 +110,7 @@ def create(
     *, name: str, zone: str | None, metadata: tuple[str, ...], uuid: str | None, output: Output, backend: BackendOptions
 ) -> None:
     """Create an aggregate and show it. NAME must be unique."""
-    body = {"name": name, "uuid": uuid, "availability_zone": zone, "metadata": parse_pairs(metadata)}
+    body = {"name": name, "uuid": uuid, "availability_zone": zone, "metadata": parse_pairs("--metadata", metadata)}
     with open_api(backend, is_read_only=False) as api:
         answer = api.request("POST", "aggregates", body=body)
     _print_warnings(answer)
@@ -154,12 +168,12 @@ def set_(
             )
         _change_ratios(name, {**ratios, "dry_run": is_dry}, output=output, backend=backend)
         return
-    pairs: dict[str, str | None] = {**parse_pairs(metadata), **dict.fromkeys(unset)}
+    pairs: dict[str, str | None] = {**parse_pairs("--metadata", metadata), **dict.fromkeys(unset)}
     changes = {"name": new_name, "availability_zone": zone, "metadata": pairs or None}
     body = {key: value for key, value in changes.items() if value is not None}
     if not (body or join or leave):
         raise click.UsageError(
-            "nothing to change: give --name, --zone, --metadata, --unset, --join, --leave or --cpu-ratio"
+            "nothing to change: give --name, --zone, --metadata, --unset, --join, --leave, or a ratio like --cpu-ratio"
         )
     with open_api(backend, is_read_only=False) as api:
         uuid = find_aggregate(api, name)["uuid"]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import click
 import msgspec
 
+from roost.cli import options
 from roost.cli.backend import Api, BackendOptions, backend_options, show_list, show_object
 from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import Row
@@ -31,7 +32,7 @@ def decision() -> None:
 )
 @click.option("--host", type=NameType("host"), metavar="NAME", help="Only decisions that chose this service.")
 @click.option("--project", metavar="ID", help="Only decisions of this project.")
-@click.option("--refused/--granted", default=None, help="List only refusals, or only granted decisions.")
+@options.exclusive_flags("refused", ("--refused", "Only refusals."), ("--granted", "Only granted decisions."))
 @click.option("--reason", metavar="TEXT", help="Only refusals with this text in their reason.")
 @click.option("--since", metavar="TIME", help="Only decisions since then, like 90m, 12h or 7d ago, or 2026-01-31.")
 @click.option("--until", metavar="TIME", help="Only decisions until then, in the form of --since.")

@@ -60,7 +60,9 @@ def show(*, name: str, output: Output, backend: BackendOptions) -> None:
 def set_(*, name: str, extra_spec: tuple[str, ...], output: Output, backend: BackendOptions, **sizes: int) -> None:
     """Store a flavor and show it. Replace an existing flavor of that name completely."""
     with open_api(backend, is_read_only=False) as api:
-        answer = api.request("PUT", "flavors", name, body={**sizes, "extra_specs": parse_pairs(extra_spec)})
+        answer = api.request(
+            "PUT", "flavors", name, body={**sizes, "extra_specs": parse_pairs("--extra-spec", extra_spec)}
+        )
     output.print_object(answer)
 
 

@@ -10,6 +10,7 @@ from roost.cli.backend import Api, BackendOptions, backend_options, open_api
 from roost.cli.complete_name import NameType
 from roost.cli.instance.wait import check_served, get_operation, watch_operation
 from roost.cli.output.output_options import Output, output_options
+from roost.cli.resolve_name import suggest_aggregate
 from roost.cli.text.plain_text import escape_text
 from roost.cli.text.progress import progress_bar
 from roost.cli.views.operation_view import DRAINED, PLANNED_MOVES, stay_advice
@@ -97,7 +98,8 @@ def _drain_one(api: Api, host: str, body: Mapping[str, object], *, output: Outpu
     Raises:
         RoostError: an instance remains.
     """
-    answer = api.request("POST", "hosts", host, "drain", body=body)
+    with suggest_aggregate(api, host):
+        answer = api.request("POST", "hosts", host, "drain", body=body)
     if body["dry_run"]:
         output.print_document(answer, lambda: _plan_lines(answer))
         return

@@ -10,6 +10,7 @@ from roost.cli.backend import Api, BackendOptions, backend_options, open_api
 from roost.cli.complete_name import NameType
 from roost.cli.output.list_view import Column, ListView, fault_field, field
 from roost.cli.output.output_options import Output, output_options
+from roost.cli.resolve_name import suggest_aggregate
 from roost.cli.views.host_sections import state_text
 from roost.errors import BadRequest, NotFound, RoostError
 
@@ -77,7 +78,9 @@ def set_(
         raise click.UsageError("nothing to change: give --disable, --enable, --reason, --force-down or --no-force-down")
     with open_api(backend, is_read_only=is_dry) as api:
         if len(names) == 1 and aggregate is None and zone is None and not is_dry:
-            output.print_object(api.request("PATCH", "services", names[0], body=body))
+            with suggest_aggregate(api, names[0]):
+                answer = api.request("PATCH", "services", names[0], body=body)
+            output.print_object(answer)
             return
         nodes = _find_nodes(api, names, aggregate=aggregate, zone=zone)
         if len(nodes) > max_hosts:

@@ -60,7 +60,7 @@ def set_(
 ) -> None:
     """Store an image and show it. Replace an existing image of that name completely."""
     with open_api(backend, is_read_only=False) as api:
-        body = {"id": image_id, "disk_format": disk_format, "properties": parse_pairs(properties)}
+        body = {"id": image_id, "disk_format": disk_format, "properties": parse_pairs("--property", properties)}
         answer = api.request("PUT", "images", name, body=body)
     output.print_object(answer)
 

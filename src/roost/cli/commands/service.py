@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import click
 
+from roost.cli import options
 from roost.cli.backend import Api, BackendOptions, backend_options, show_list
 from roost.cli.output.list_view import Column, ListView, Row, field, time_field
 from roost.cli.output.output_options import Output, output_options
@@ -33,8 +34,8 @@ def service() -> None:
 
 
 @service.command("list", short_help="List services with their state.")
-@click.option("--disabled/--enabled", default=None, help="List only disabled, or only enabled services.")
-@click.option("--up/--down", default=None, help="List only services that are up, or only those that are down.")
+@options.exclusive_flags("disabled", ("--disabled", "Only disabled services."), ("--enabled", "Only enabled services."))
+@options.exclusive_flags("up", ("--up", "Only services that are up."), ("--down", "Only services that are down."))
 @output_options(_SERVICES)
 @backend_options
 def list_(*, disabled: bool | None, up: bool | None, output: Output, backend: BackendOptions) -> None:

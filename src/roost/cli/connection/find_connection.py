@@ -24,13 +24,14 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     """The server and token of a command.
 
     ``profile`` is the name of the profile with this URL; empty: none was used. ``has_own_token``: the token is that of
-    the profile.
+    the profile. ``other_profile``: the default profile, if it is for another server; empty: it is not.
     """
 
     url: str | None
     token: str
     profile: str = ""
     has_own_token: bool = False
+    other_profile: str = ""
 
 
 def connection_options(command: Command) -> Command:
@@ -88,7 +89,9 @@ def find_connection(*, url: str | None, token: str | None, token_file: Path | No
             click.echo(f"roost: the token in the environment overrides that of profile {name!r}", err=True)
         return Connection(url=entry.url, token=given, profile=name)
     if not is_chosen:
-        return Connection(url=url, token=_ADMIN if given is None else given)
+        if given is None:
+            return Connection(url=url, token=_ADMIN, other_profile=name)
+        return Connection(url=url, token=given)
     if given is None:
         raise BadRequest(
             f"profile {name!r} is for {entry.url}, but --url or ${_URL} names {url}; omit one of them, or give a "

@@ -1,5 +1,6 @@
 """``roost instance``: create, show, delete, start and stop instances."""
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -9,8 +10,9 @@ from roost.cli.backend import Api, BackendOptions, backend_options, open_api, sh
 from roost.cli.complete_name import NameType
 from roost.cli.instance import instance_changes, instance_live, instance_moves
 from roost.cli.instance.wait import check_served, parse_flavor, print_operation, run_action, wait_option
+from roost.cli.output.list_view import Row
 from roost.cli.output.output_options import Output, output_options
-from roost.cli.resolve_name import find_instance, keep_name
+from roost.cli.resolve_name import check_host, find_instance, keep_name
 from roost.cli.text.plain_text import escape_text
 from roost.cli.views.decision_view import plan_lines, refusal_line
 from roost.cli.views.instance_view import INSTANCES, instance_lines
@@ -108,7 +110,16 @@ def create(
 @backend_options
 def list_(*, output: Output, backend: BackendOptions, **filters: str | None) -> None:
     """List instances: name, status, task, host, age and uuid. List deleted ones only with --status DELETED."""
-    show_list(INSTANCES, lambda api: api.iterate("instances", **filters), backend=backend, output=output)
+
+    def fetch(api: Api) -> Iterator[Row]:
+        is_empty = True
+        for each in api.iterate("instances", **filters):
+            is_empty = False
+            yield each
+        if is_empty and filters["host"]:
+            check_host(api, filters["host"])
+
+    show_list(INSTANCES, fetch, backend=backend, output=output)
 
 
 @instance.command("show", short_help="Show an instance and its story.")

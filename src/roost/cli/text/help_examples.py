@@ -3,7 +3,10 @@
 import click
 
 _EXAMPLES = {
-    "agent": ("roost agent --fleet 3", "roost agent --driver libvirt --server https://roost-1:8780"),
+    "agent": (
+        "roost agent --server https://roost-1:8780 --driver libvirt",
+        "roost agent --server http://127.0.0.1:8780 --driver fake --fleet 3",
+    ),
     "aggregate create": ("roost aggregate create rack-7 --zone east",),
     "aggregate set": ("roost aggregate set rack-7 --join host-7 --join host-8",),
     "audit": ("roost audit --data /var/lib/roost", "roost audit --url https://roost-1:8780"),

@@ -189,7 +189,8 @@ def _standing(standing: HostStanding, picks: int) -> str:
 def summary_text(summary: Summary, *, top: int) -> str:
     """Return the refusals of a period by reason, most frequent first."""
     since = f" since {format_time(summary.since_s)}" if summary.since_s else ""
-    lines = [f"{summary.refusals:,} requests were refused{since}"]
+    count = "1 request was" if summary.refusals == 1 else f"{summary.refusals:,} requests were"
+    lines = [f"{count} refused{since}"]
     if not summary.is_complete:
         lines.append("(only the newest are counted; use a later --since)")
     if summary.reasons:

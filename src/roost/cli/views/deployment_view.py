@@ -25,13 +25,11 @@ def print_deployment(findings: "Sequence[Finding]", *, output: Output) -> None:
     Raises:
         AuditFailed: a finding is an error.
     """
+    from roost.nova.check.check_finding import count_of
+
     output.print_rows(DEPLOYMENT, [msgspec.structs.asdict(finding) for finding in findings])
     errors, warnings = (sum(each.level == level for each in findings) for level in ("error", "warning"))
     if output.is_text:
-        click.echo(f"\n{_count(errors, 'error')}, {_count(warnings, 'warning')}")
+        click.echo(f"\n{count_of(errors, 'error')}, {count_of(warnings, 'warning')}")
     if errors:
-        raise AuditFailed(f"the check found {_count(errors, 'error')}")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+        raise AuditFailed(f"the check found {count_of(errors, 'error')}")

@@ -51,7 +51,7 @@ STORY = ListView(
         field("kind", head="event", kind="keep"),
         Column(
             name="details",
-            value=lambda row: "; ".join(f"{name} {text}" for name, text in row["told"].items()),
+            value=lambda row: "; ".join(f"{name} {brief_fault(text)}" for name, text in row["told"].items()),
             kind="prose",
         ),
     ),
@@ -103,6 +103,6 @@ def allocation_section(consumer: Mapping[str, Any]) -> list[str]:
 
 def _decision_text(decision: Mapping[str, Any]) -> str:
     if decision["outcome"] != "granted":
-        return f"refused, {decision['reason']}"
+        return f"refused, {brief_fault(decision['reason'])}"
     alternates = [each["host"] for cell in decision["alternates"].values() for each in cell]
     return f"granted, with the alternates {', '.join(alternates)}" if alternates else "granted, without alternates"

@@ -95,7 +95,8 @@ class _Client:
                 connection.close()
                 # The server may have closed an idle connection.
                 if is_last:
-                    raise Unavailable(f"the source does not answer: {error}") from error
+                    problem = getattr(error, "strerror", None) or error
+                    raise Unavailable(f"the source does not answer: {problem}") from error
                 continue
             self._idle.put(connection)
             return _decode(path, answer.status, body)

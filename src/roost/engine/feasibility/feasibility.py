@@ -14,7 +14,7 @@ import numpy as np
 from roost.engine.candidates.query import CompiledQuery
 from roost.engine.candidates.search import has_candidate
 from roost.engine.columns.state import State
-from roost.engine.columns.types import Amounts, Cells, Mask, Rows
+from roost.engine.columns.types import NO_INVENTORY, Amounts, Cells, Mask, Rows
 from roost.model.placement.remote import RemoteHost
 
 
@@ -76,6 +76,21 @@ class AmountCheck:
         found = state.best_free(self.class_id).copy()
         for row, served in self.lenders:
             np.maximum(found, state.classes[self.class_id].free.each[row], out=found, where=served)
+        return found
+
+    def largest_unit(self, state: State) -> Amounts:
+        """Return the largest permitted allocation on one provider for each host, including lenders.
+
+        Returns:
+            int64, shape (hosts,), in the unit of the class; ``NO_INVENTORY`` without a provider of it.
+        """
+        columns = state.inventory(self.class_id)
+        host_of, _ = state.host_trees()
+        offering = np.flatnonzero((host_of >= 0) & (columns.total.view > 0))
+        found = np.full(len(state.hosts), NO_INVENTORY, dtype=np.int64)
+        np.maximum.at(found, host_of[offering], columns.max_unit.view[offering])
+        for row, served in self.lenders:
+            np.maximum(found, columns.max_unit.each[row], out=found, where=served)
         return found
 
 

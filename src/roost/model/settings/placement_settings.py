@@ -9,6 +9,8 @@ from msgspec import Meta
 NOBODY = "00000000-0000-0000-0000-000000000000"
 AUTH_STRATEGIES = ("noauth2", "tokens", "keystone")
 GENERATION_STRATEGIES = ("depth-first", "breadth-first")
+# Browsers keep a cookie for 400 days at most.
+_SESSION_HOURS_MIN, _SESSION_HOURS_MAX = 0.001, 8_760.0
 # Lower bounds of settings.
 _LOWER_BOUNDS = {
     "workers": 1,
@@ -92,6 +94,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         str, Meta(description="INI file with a section keystone_authtoken, for auth_strategy keystone.")
     ] = ""
     policy_file: Annotated[str, Meta(description="YAML or JSON file of policies that override the defaults.")] = ""
+    session_hours: Annotated[float, Meta(description="Hours until a browser session ends, 0.001 to 8,760.")] = 12.0
     enforce_new_defaults: Annotated[
         bool, Meta(description="Whether only the role service may reshape; otherwise admin may, too.")
     ] = True
@@ -213,6 +216,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 raise ValueError(f"{name} must be {minimum} or more, got {getattr(self, name)}")
         if self.max_allocation_candidates == 0:
             raise ValueError("max_allocation_candidates must be -1, or 1 or more, got 0")
+        if not _SESSION_HOURS_MIN <= self.session_hours <= _SESSION_HOURS_MAX:
+            raise ValueError(f"session_hours must be 0.001 to 8,760, got {self.session_hours}")
         for name, choices in (
             ("auth_strategy", AUTH_STRATEGIES),
             ("allocation_candidates_generation_strategy", GENERATION_STRATEGIES),

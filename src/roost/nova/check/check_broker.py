@@ -1,6 +1,7 @@
 """Checks the brokers of the message queue, and the exchange and the queue of nova-scheduler."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import amqp
@@ -10,7 +11,7 @@ from roost.errors import first_line
 from roost.nova.check.check_finding import Finding, Level, count_of
 from roost.nova.rpc.broker_link import LINK_ERRORS, BrokerLink, Timeouts
 from roost.nova.rpc.broker_options import BrokerOptions
-from roost.nova.rpc.broker_queues import Queue, plan_queues
+from roost.nova.rpc.broker_queues import Queue, plan_queues, send_exchange, send_queue
 
 _TOPIC = "scheduler"
 
@@ -79,31 +80,17 @@ def _reply_text(error: Exception) -> str:
 def _check_objects(connection: Any, options: BrokerOptions) -> Iterator[Finding]:
     shared, *_ = plan_queues(options, _TOPIC, fanout_id="0" * 32)
     exchange = shared.exchange
-
-    def declare_exchange(channel: Any, *, passive: bool) -> Any:
-        return channel.exchange_declare(
-            exchange.name,
-            exchange.kind,
-            passive=passive,
-            durable=exchange.is_durable,
-            auto_delete=exchange.is_auto_delete,
-        )
-
-    def declare_queue(channel: Any, *, passive: bool) -> Any:
-        return channel.queue_declare(
-            shared.name,
-            passive=passive,
-            durable=shared.is_durable,
-            auto_delete=shared.is_auto_delete,
-            arguments=dict(shared.arguments),
-        )
-
-    advice = "correct transport_url if Nova's services run; Roost creates it at its start"
-    yield _check_object(connection, f"exchange {exchange.name}", declare_exchange, missing=advice, count=lambda _: "")
+    yield _check_object(
+        connection,
+        f"exchange {exchange.name}",
+        partial(send_exchange, exchange=exchange),
+        missing="correct transport_url if Nova's services run; Roost creates it at its start",
+        count=lambda _: "",
+    )
     yield _check_object(
         connection,
         f"queue {shared.name}",
-        declare_queue,
+        partial(send_queue, queue=shared),
         missing="correct transport_url if nova-scheduler runs; Roost creates it at its start",
         count=_describe_use,
     )

@@ -74,6 +74,8 @@ class DatabaseLink:
             with _connect(self._writer) as connection:
                 if connection.dialect.name == "sqlite":
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
+                elif connection.dialect.name == "postgresql":
+                    self._limit_statements(connection)
                 yield connection
                 connection.commit()
 
@@ -120,9 +122,13 @@ class DatabaseLink:
             connection.exec_driver_sql("BEGIN")
         elif name == "postgresql":
             connection.exec_driver_sql("SET TRANSACTION READ ONLY")
-            connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(self._timeout_s * 1000)}")
+            self._limit_statements(connection)
         else:
             connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+
+    def _limit_statements(self, connection: Connection) -> None:
+        """Limit the time of each statement in a transaction of PostgreSQL, the wait for a lock included."""
+        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(self._timeout_s * 1000)}")
 
     @contextmanager
     def _report_problems(self, act: str) -> Iterator[None]:

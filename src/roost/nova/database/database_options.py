@@ -2,8 +2,8 @@
 
 import msgspec
 
-from roost.compat.ini import Ini
-from roost.errors import BadSettings
+from roost.compat.ini import Ini, read_seconds
+from roost.errors import BadSettings, quote_value
 
 
 class DatabaseOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +51,7 @@ def _seconds(ini: Ini, option: str, default: float) -> float:
     text = ini.get("DEFAULT", option)
     if text is None:
         return default
-    if not text.isdecimal() or int(text) == 0:
-        raise BadSettings(f"{ini.path}: [DEFAULT] {option}", f"must be a whole number of seconds above 0, got {text!r}")
-    return float(text)
+    try:
+        return read_seconds(text)
+    except ValueError as error:
+        raise BadSettings(f"{ini.path}: [DEFAULT] {option}", f"{error}, got {quote_value(text)}") from None

@@ -16,7 +16,8 @@ from roost.nova.database.nova_fleet import FleetChanges, NovaAggregate
 from roost.observe import log
 from roost.ports import Clock
 
-# A cell that answers delays a read by this at most; a silent one by less, and its answer waits for the next read.
+# A cell that answers delays a read by this at most; all silent ones together by less, and their answers wait for the
+# next read.
 _GRACE_S = 1.0
 _SILENT_WAIT_S = 0.5
 
@@ -115,13 +116,16 @@ class FleetReader:
         """Wait for the cells; return their changes, and the reasons of silent ones."""
         timeout_s = self._options.timeout_s
         deadline_s = self._clock.elapsed_s() + timeout_s + _GRACE_S
+        has_waited = False  # for a silent cell
         changes: list[CellChanges] = []
         silent: dict[str, str] = {}
         for uuid, reader in sorted(self._cells.items(), key=lambda each: each[1].is_silent):
-            left_s = max(deadline_s - self._clock.elapsed_s(), 0.0)
+            if reader.is_silent and not has_waited:
+                has_waited = True
+                deadline_s = min(deadline_s, self._clock.elapsed_s() + _SILENT_WAIT_S)
             problem = ""
             try:
-                found = reader.take(wait_s=min(left_s, _SILENT_WAIT_S) if reader.is_silent else left_s)
+                found = reader.take(wait_s=max(deadline_s - self._clock.elapsed_s(), 0.0))
             except Exception as error:  # noqa: BLE001  # A cell must not affect others, whatever it contains.
                 problem = error_text(error)
             else:

@@ -44,13 +44,18 @@ class ServiceRecord:
         )
         self._host, self._clock, self._version = host, clock, version
         self._interval_s = options.report_interval_s
-        self._reported_at_s: float | None = None
+        self._tried_at_s: float | None = None
 
     def report_if_due(self) -> bool:
-        """Write the row if the interval has passed; return whether it was written. Raises as ``report``."""
-        last_s, now_s = self._reported_at_s, self._clock.now_s()
+        """Write the row if the interval since the last attempt has passed; return whether it was written.
+
+        Raises:
+            Unavailable, BadSettings: as of ``report``.
+        """
+        last_s, now_s = self._tried_at_s, self._clock.now_s()
         if last_s is not None and 0 <= now_s - last_s < self._interval_s:
             return False
+        self._tried_at_s = now_s
         self.report()
         return True
 
@@ -61,16 +66,14 @@ class ServiceRecord:
             Unavailable: the database does not answer, or refuses; the next report may succeed.
             BadSettings: its URL is invalid, or its driver is not installed.
         """
-        now_s = self._clock.now_s()
+        now = moment_of(self._clock.now_s())
         with self._link.write() as connection:
-            now = moment_of(now_s)
             if not self._update(connection, now):
                 try:
                     with connection.begin_nested():
                         self._insert(connection, now)
                 except IntegrityError:  # A process with the same name was faster.
                     self._update(connection, now)
-        self._reported_at_s = now_s
 
     def close(self) -> None:
         """Close the connection."""

@@ -11,6 +11,7 @@ delays requests with networks only, and each of them ends.
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import Full, Queue
 from typing import Protocol
 
@@ -135,26 +136,31 @@ class NetworkLookup:
             question = self._waiting.get()
             if question is None:
                 break
+            api, send = self._look_up(api, question)
             try:
-                if api is None:
-                    api = self._connect()
-                found = self._find(api, question)
-            except RoostError as error:
-                # The next request finds the address in the catalog again.
-                _close(api)
-                api = None
-                self._note(str(error))
-                question.outcome.refuse(_no_answer(str(error)))
-            except _LookupFailed as error:
-                self._note("")
-                question.outcome.refuse(error.failure)
-            except Exception as error:  # noqa: BLE001  # the thread must go on
+                send()
+            except Exception as error:  # noqa: BLE001  # the thread must go on, even if an outcome takes no result
                 log.fault("neutron", error)
-                question.outcome.refuse(internal_error())
-            else:
-                self._note("")
-                question.outcome.take_networks(found)
         _close(api)
+
+    def _look_up(self, api: NeutronApi | None, question: _Question) -> tuple[NeutronApi | None, Callable[[], None]]:
+        """Return the connection for the next request, and the function that sends the result of this one."""
+        try:
+            api = api or self._connect()
+            found = self._find(api, question)
+        except RoostError as error:
+            # The next request finds the address in the catalog again.
+            _close(api)
+            self._note(str(error))
+            return None, partial(question.outcome.refuse, _no_answer(str(error)))
+        except _LookupFailed as error:
+            self._note("")
+            return api, partial(question.outcome.refuse, error.failure)
+        except Exception as error:  # noqa: BLE001  # the caller waits for a result
+            log.fault("neutron", error)
+            return api, partial(question.outcome.refuse, internal_error())
+        self._note("")
+        return api, partial(question.outcome.take_networks, found)
 
     def _find(self, api: NeutronApi, question: _Question) -> tuple[FoundNetwork, ...]:
         """Look up each requested network.

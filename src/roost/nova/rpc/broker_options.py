@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
-from roost.compat.ini import Ini
+from roost.compat.ini import Ini, read_truth
 from roost.errors import BadFile, BadSettings, quote_value
 
 T = TypeVar("T")
@@ -26,7 +26,6 @@ _OLD_NAMES: Mapping[str, tuple[str, ...]] = {
     "kombu_missing_consumer_retry_timeout": ("kombu_reconnect_timeout",),
     "amqp_durable_queues": ("rabbit_durable_queues",),
 }
-_TRUTHS = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0": False, "off": False, "no": False}
 
 
 class Broker(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +109,7 @@ def read_broker_options(ini: Ini, *, url_section: str = "DEFAULT") -> BrokerOpti
     """
     read = _Reader(ini, url_section)
     for option in _UNSUPPORTED:
-        if (text := read.text(option, "")) and _TRUTHS.get(text.lower(), True):
+        if (text := read.text(option, "")) and _has_effect(text):
             problem = "is not supported; remove it, also from the callers of this service"
             raise read.build_error(RABBIT, option, problem)
     brokers, virtual_host, has_tls_scheme = read.transport_url()
@@ -171,7 +170,7 @@ class _Reader:
 
     def truth(self, option: str, *, is_true: bool = False) -> bool:
         """Return a truth; ``is_true`` is its default."""
-        return self._value(RABBIT, option, is_true, convert=lambda text: _TRUTHS[text.lower()], kind="true or false")
+        return self._value(RABBIT, option, is_true, convert=read_truth, kind="true or false")
 
     def number(self, option: str, default: int, *, minimum: int = 0, section: str = RABBIT) -> int:
         """Return a whole number."""
@@ -226,7 +225,7 @@ class _Reader:
                 continue
             try:
                 value: T = convert(text.strip())
-            except (ValueError, KeyError):
+            except ValueError:
                 if place != section:  # Show no part of the URL.
                     raise self.build_error(place, name, f"{option} must be {kind}") from None
                 raise self.build_error(place, name, f"must be {kind}, got {quote_value(text)}") from None
@@ -238,6 +237,14 @@ class _Reader:
             return self._ini.get(section, option)
         except BadFile as error:
             raise self.build_error(section, option, error.problem) from None
+
+
+def _has_effect(text: str) -> bool:
+    """Return whether an option is on; a name, as of a method, counts as on."""
+    try:
+        return read_truth(text)
+    except ValueError:
+        return True
 
 
 def _read_broker(text: str) -> Broker:

@@ -1,6 +1,7 @@
 """The exchange and the queues of a server, with the flags of oslo.messaging, and their declaration."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import amqp
@@ -115,37 +116,50 @@ def declare_queue(channel: amqp.Channel, queue: Queue) -> None:
         amqp.exceptions.AMQPError, OSError: the broker refuses, or is gone.
     """
     exchange = queue.exchange
-
-    def declare_exchange(*, passive: bool) -> None:
-        channel.exchange_declare(
-            exchange.name,
-            exchange.kind,
-            passive=passive,
-            durable=exchange.is_durable,
-            auto_delete=exchange.is_auto_delete,
-        )
-
-    def declare(*, passive: bool) -> None:
-        channel.queue_declare(
-            queue.name,
-            passive=passive,
-            durable=queue.is_durable,
-            exclusive=False,
-            auto_delete=queue.is_auto_delete,
-            arguments=dict(queue.arguments),
-        )
-
-    _create_or_use(f"exchange {exchange.name}", declare_exchange)
+    _create_or_use(f"exchange {exchange.name}", partial(send_exchange, channel, exchange))
     try:
-        _create_or_use(f"queue {queue.name}", declare)
+        _create_or_use(f"queue {queue.name}", partial(send_queue, channel, queue))
     except amqp.exceptions.NotFound:
         # A transient queue on a lost node of a cluster exists, but cannot be used until it is created again.
         channel.queue_delete(queue.name)
-        declare(passive=False)
+        send_queue(channel, queue, passive=False)
     try:
         channel.queue_bind(queue.name, exchange.name, queue.routing_key)
     except amqp.exceptions.AccessRefused as error:
         log.event("rpc_queue_differs", object=f"binding of queue {queue.name}", problem=str(error.reply_text))
+
+
+def send_exchange(channel: amqp.Channel, exchange: Exchange, *, passive: bool) -> Any:
+    """Declare an exchange with its flags.
+
+    Args:
+        passive: whether it must exist; its flags are not compared then.
+
+    Raises:
+        amqp.exceptions.AMQPError, OSError: the broker refuses, or is gone.
+    """
+    return channel.exchange_declare(
+        exchange.name,
+        exchange.kind,
+        passive=passive,
+        durable=exchange.is_durable,
+        auto_delete=exchange.is_auto_delete,
+    )
+
+
+def send_queue(channel: amqp.Channel, queue: Queue, *, passive: bool) -> Any:
+    """Declare a queue with its flags; the answer has the numbers of its messages and consumers.
+
+    Args, and errors: as of ``send_exchange``.
+    """
+    return channel.queue_declare(
+        queue.name,
+        passive=passive,
+        durable=queue.is_durable,
+        exclusive=False,
+        auto_delete=queue.is_auto_delete,
+        arguments=dict(queue.arguments),
+    )
 
 
 def _create_or_use(subject: str, declare: Callable[..., None]) -> None:

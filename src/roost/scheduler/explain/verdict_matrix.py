@@ -11,6 +11,7 @@ from roost.engine.columns.types import Amounts, Mask, Rows
 from roost.engine.feasibility.feasibility import AmountCheck, GroupCheck
 from roost.model.evidence.decision import Stage
 from roost.model.evidence.explain import NearMiss, RuleVerdict, Shortfall
+from roost.model.names import amount_text
 from roost.scheduler.framework.spec import Spec, Subject
 from roost.scheduler.shape.shape import Shape
 
@@ -100,6 +101,7 @@ class _Comparison(NamedTuple):
     resource_class: str  # empty: groups
     available: Amounts
     required: int
+    units: Amounts | None = None  # largest amounts of one allocation; None: no bounds
 
 
 def nearest_hosts(matrix: Matrix, count: int) -> list[NearMiss]:
@@ -139,7 +141,8 @@ def _compare(matrix: Matrix, at: int, rows: Rows) -> _Comparison | None:
     check = checks[at] if at < len(checks) else None
     if isinstance(check, AmountCheck):
         available = np.maximum(check.largest_free(matrix.state)[rows], 0)
-        return _Comparison(matrix.state.class_ids.name_of(check.class_id), available, check.amount)
+        units = None if check.units is None else check.largest_unit(matrix.state)[rows]
+        return _Comparison(matrix.state.class_ids.name_of(check.class_id), available, check.amount, units)
     if isinstance(check, GroupCheck):
         return _Comparison("", check.count_by_host(matrix.state)[rows], check.group_count)
     return None
@@ -148,6 +151,9 @@ def _compare(matrix: Matrix, at: int, rows: Rows) -> _Comparison | None:
 def _shortfall(reason: str, compared: _Comparison | None, position: int) -> Shortfall:
     if compared is None:
         return Shortfall(reason=reason)
+    if compared.units is not None and 0 < compared.units[position] < compared.required:
+        unit = amount_text(compared.resource_class, int(compared.units[position]))
+        return Shortfall(reason=f"accept at most {unit} in one allocation")
     return Shortfall(
         reason=reason,
         resource_class=compared.resource_class,

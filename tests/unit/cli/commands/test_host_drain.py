@@ -104,3 +104,11 @@ def test_short_names_mean_their_commands(command):
 def test_advice_depends_on_status_and_problem(status, problem, advice):
     row = {"name": "web", "status": status, "problem": problem}
     assert all(advice in stay_advice(row, is_decided=is_decided) for is_decided in (True, False))
+
+
+def test_name_of_an_aggregate_suggests_its_option(command):
+    command("aggregate", "create", "rack")
+    for words in (("drain", "rack"), ("drain", "rack", "--dry-run"), ("host", "set", "rack", "--enable")):
+        problem = "roost: no such host: rack; rack is an aggregate: use --aggregate rack\n"
+        assert command(*words) == (4, "", problem), words
+    assert command("drain", "none") == (4, "", "roost: no such host: none\n")

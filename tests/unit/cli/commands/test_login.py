@@ -97,6 +97,9 @@ def test_profile_refers_to_a_token_file(place, roost, tmp_path):
     assert denied.stderr.endswith(
         "; the token is that of profile 'default', and `roost login --profile default` replaces it\n"
     )
+    other = roost("flavor", "list", "--url", server.address.replace("127.0.0.1", "localhost"))
+    advice = "; the token of profile 'default' is only for its own server: use --token-file\n"
+    assert (other.returncode, other.stderr.endswith(advice)) == (10, True)
     path.write_text(token)
     assert roost("login", "--token-file", "token").returncode == 0  # With the URL of the profile.
 

@@ -78,3 +78,9 @@ def test_profiles_are_not_read_if_options_suffice(tmp_path):
     assert find(url="https://other", token="own") == ("https://other", "own", "")
     with pytest.raises(BadRequest, match="other users may use"):
         find()
+
+
+def test_default_profile_of_another_server_is_remembered():
+    assert find_connection(url=WEST, token=None, token_file=None, profile=None).other_profile == "east"
+    assert not find_connection(url=EAST, token=None, token_file=None, profile=None).other_profile
+    assert not find_connection(url=WEST, token="mine", token_file=None, profile=None).other_profile

@@ -54,7 +54,7 @@ def test_events_can_be_followed_by_instance_name(server, command):
         (uuid,) = json.loads(command("instance", "create", "web", "--flavor", "vcpus=2,memory_mb=16", "--json")[1])[
             "instances"
         ]
-        code, output, _ = command("events", "--instance", "web", "--after", "the-start", "--count", "1", "--json")
+        code, output, _ = command("events", "--instance", "web", "--after", "start-0", "--count", "1", "--json")
         assert (code, uuid in output) == (0, True)
         assert command("events", "--instance", "nobody") == (4, "", "roost: no such instance: nobody\n")
 
@@ -107,6 +107,7 @@ REFUSED = [
     (["create", "", "--flavor", "vcpus=1"], 2, "NAME: "),
     (["create", "a", "--request", "none.json"], 4, "none.json"),
     (["list", "--status", "LOST"], 2, "LOST"),
+    (["list", "--host", "none"], 4, "roost: no such host: none"),
 ]
 
 

@@ -23,6 +23,10 @@ def test_example_is_a_valid_command_line(path, example, tmp_path, monkeypatch):
     context.close()  # Unset variables of the environment that options set.
 
 
+def test_examples_of_the_agent_have_what_the_agent_requires():
+    assert all("--server" in example and "--driver" in example for example in _EXAMPLES["agent"])
+
+
 def test_help_of_a_command_ends_with_its_examples(run):
     code, output, _ = run("instance", "create", "--help")
     assert code == 0

@@ -18,6 +18,7 @@ from roost.placement.current import Current
 from roost.placement.placement_service import Placement
 from roost.store.memory_store import MemoryStore
 from tests.support.databases import mariadb
+from tests.support.missing_programs import require_module, skip_test
 from tests.support.servers import upstream_database as upstream
 
 MIB = Offer(1024, 0, 1, 1024, 1, 1.5)
@@ -240,9 +241,9 @@ def database(request, tmp_path):
     elif request.param == "postgresql":
         yield request.getfixturevalue("postgres_url")
     else:
-        pytest.importorskip("pymysql", reason="the extra mysql is not installed")
+        require_module("pymysql", extra="mysql")
         if mariadb.SERVE is None or mariadb.INSTALL is None:
-            pytest.skip(mariadb.MISSING)
+            skip_test(mariadb.MISSING)
         with mariadb.server() as url:
             yield url
 

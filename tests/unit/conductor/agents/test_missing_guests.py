@@ -141,9 +141,11 @@ def test_report_from_before_the_build_of_the_guest_changes_nothing(app):
 
 def test_instance_in_a_build_is_left_alone(app):
     app.build("two", key="two")
+    app.turn()
     app.clock.time_s += HOUR_S
-    app.hands[0].register()
-    assert {*open_kinds(app)} <= {"build", "spawn"}
+    app.hands[1].register()
+    assert (app.status("two").status, app.status("two").host) == ("BUILD", "h1")
+    assert open_kinds(app) == ["spawn"]
 
 
 def test_instance_with_an_open_operation_is_left_alone(app):

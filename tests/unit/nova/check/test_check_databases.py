@@ -8,7 +8,7 @@ from roost.machine import SystemClock
 from roost.model.settings.nova_settings import Nova
 from roost.nova.check.check_databases import check_databases
 from roost.nova.check.check_fleet import check_fleet, read_fleet
-from tests.support.servers.nova_database import MovingClock, NovaDatabase
+from tests.support.servers.nova_database import NovaDatabase, SkewedClock
 
 CLOCKS = ("ok", "2 clocks of databases agree with this machine")
 READABLE = [
@@ -68,7 +68,7 @@ def test_missing_table_of_the_api_database_ends_the_part(nova, options):
 @pytest.mark.usefixtures("cell")
 def test_clocks_that_differ(options):
     for skew_s, level in ((10.0, "warning"), (-10.0, "warning"), (120.0, "error")):
-        found = database_lines(options, MovingClock(SystemClock().now_s() + skew_s))
+        found = database_lines(options, SkewedClock(skew_s))
         assert [each for each, _ in found] == ["ok", "ok", level, level]
         side = "behind" if skew_s > 0 else "ahead of"
         assert f"the clock of the API database is {abs(skew_s):.0f} s {side} the clock of this machine" in found[2][1]

@@ -2,11 +2,11 @@
 
 import threading
 
-import pytest
 from sqlalchemy import select
 
 from roost.nova.database.discover_hosts import discover_hosts
 from roost.observe import log
+from tests.support.missing_programs import require_module
 from tests.support.servers.nova_database import COMPUTE_NODES, HOST_MAPPINGS
 
 
@@ -68,7 +68,7 @@ def test_two_processes_map_each_host_once(nova, cell, options):
 
 
 def test_silent_cell_does_not_affect_others(nova, cell, options):
-    pytest.importorskip("pymysql", reason="the extra mysql is not installed")
+    require_module("pymysql", extra="mysql")
     nova.set_cell(cell, database_connection="mysql://nova:secret@127.0.0.1:1/nova")
     other = nova.add_cell(nova.cells[cell], name="cell2")
     nova.add_host(other, "a", mapped=False)

@@ -1,7 +1,8 @@
 """What the reader returns for each change in Nova's databases."""
 
-import json
 import socket
+import threading
+import time
 from datetime import timedelta
 
 import msgspec
@@ -10,12 +11,14 @@ from sqlalchemy import insert, text, update
 
 from roost.errors import Unavailable
 from roost.model.host import HostFacts
+from roost.nova.database import fleet_reader
+from roost.nova.database.cell_reader import CellReader
 from roost.nova.database.database_options import DatabaseOptions
 from roost.nova.database.fleet_reader import FleetReader
 from roost.nova.database.nova_fleet import Cell, FleetChanges
 from roost.observe import log
 from tests.differential.scheduler.nova import HOW_TO_INSTALL
-from tests.support.missing_programs import skip_test
+from tests.support.missing_programs import require_module, skip_test
 from tests.support.servers import nova_database as tables
 from tests.support.servers.nova_database import NODE, missing_columns
 
@@ -322,7 +325,7 @@ def test_silent_cell_keeps_its_picture_and_does_not_affect_others(nova, cell, re
 
 @only_sqlite
 def test_cell_that_accepts_connections_but_does_not_answer_is_silent(nova, cell):
-    pytest.importorskip("pymysql", reason="the extra mysql is not installed")
+    require_module("pymysql", extra="mysql")
     nova.add_host(cell, "a")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -331,6 +334,23 @@ def test_cell_that_accepts_connections_but_does_not_answer_is_silent(nova, cell)
         changes = reader.read()
         assert [*changes.silent_cells] == [other]
         assert [each.host for each in changes.computes] == ["a"]
+    reader.close()
+
+
+@only_sqlite
+def test_many_silent_cells_delay_a_reading_as_one_does(nova, monkeypatch):
+    stop = threading.Event()
+    for number in range(7):
+        nova.add_cell(nova.api_url + str(number))
+    reader = FleetReader(DatabaseOptions(api_connection=nova.api_url, timeout_s=3.0), nova.clock)
+    monkeypatch.setattr(CellReader, "read", lambda _self, **_: stop.wait(60.0))
+    with monkeypatch.context() as patch:
+        patch.setattr(fleet_reader, "_GRACE_S", -2.9)
+        assert len(reader.read().silent_cells) == 7
+    began_s = time.monotonic()
+    assert len(reader.read().silent_cells) == 7
+    assert time.monotonic() - began_s < 2.0
+    stop.set()
     reader.close()
 
 
@@ -433,4 +453,3 @@ def test_many_rows_are_read_in_parts(nova, cell, reader):
     ]
     nova.cell(cell, insert(tables.COMPUTE_NODES), rows)
     assert len(reader.read().computes) == 1291
-    assert json.loads(node["stats"])["io_workload"] == "2"

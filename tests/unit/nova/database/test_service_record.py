@@ -1,10 +1,13 @@
 """The row of the scheduler in Nova's list of services."""
 
+from contextlib import closing
+
 import msgspec
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import select, text, update
 
 from roost.errors import BadSettings, Unavailable
+from roost.nova.database.database_link import DatabaseLink
 from roost.nova.database.service_record import ServiceRecord
 from tests.support.servers.nova_database import SERVICES
 
@@ -46,11 +49,13 @@ def test_row_changes_nothing_for_the_reader(nova, cell, record, reader):
     assert reader.read().computes == ()
 
 
-def test_row_is_reported_again_after_a_failure(nova, cell, record):
+def test_row_is_reported_again_an_interval_after_a_failure(nova, cell, record):
     nova.cell(cell, _rename("services", "elsewhere"))
     with pytest.raises(Unavailable, match="cannot be written"):
         record.report_if_due()
+    assert not record.report_if_due()
     nova.cell(cell, _rename("elsewhere", "services"))
+    nova.clock.seconds += 10
     assert record.report_if_due()
 
 
@@ -62,3 +67,15 @@ def test_database_must_be_set(nova, options):
 
 def _rename(old, new):
     return text(f"ALTER TABLE {old} RENAME TO {new}")
+
+
+def test_row_locked_by_another_process_delays_a_report_only_for_a_time(nova, cell, options):
+    nova.add_service(cell, "roost1", binary="nova-scheduler", topic="scheduler")
+    other = DatabaseLink(nova.cells[cell], subject="it", timeout_s=5.0)
+    options = msgspec.structs.replace(options, connection=nova.cells[cell], timeout_s=1.0)
+    with closing(other), closing(ServiceRecord(options, host="roost1", clock=nova.clock)) as record:
+        with other.write() as connection:
+            connection.execute(update(SERVICES).values(version=1))
+            with pytest.raises(Unavailable, match="cannot be written"):
+                record.report()
+        record.report()

@@ -232,6 +232,19 @@ def test_silent_neutron_is_a_fault_until_it_answers_again(network, lookup):
         assert hosts_for(nova, ME, {"network_id": NET}) == {"h1"}
 
 
+def test_thread_goes_on_after_an_outcome_that_takes_no_result(network, lookup):
+    class Broken:
+        def take_networks(self, found):
+            raise RuntimeError(found)
+
+    network.add_subnet("n1", NET, EAST)
+    for _ in range(20):  # more than there are threads
+        lookup.submit([RequestedNetwork(network=NET)], Broken())
+    outcome = Outcome()
+    lookup.submit([RequestedNetwork(network=NET)], outcome)
+    assert outcome.results.get(timeout=30) == (FoundNetwork(name=f"network {NET}", segments=(EAST,)),)
+
+
 def test_requests_without_networks_go_on_while_neutron_is_silent(network, lookup):
     network.add_subnet("n1", NET, EAST)
     network.gate.clear()

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from roost import __version__
+from roost.api.access.session_cookie import KEY_HEADER, TOKEN_HEADER
 from roost.api.problems import title_of
 from roost.api.v1.call import JSON
 from roost.api.v1.documents.tags import TAGS, tag_of
@@ -23,6 +24,15 @@ _ABOUT = (
     "Placement and scheduling: where every workload runs, and why. Responses to GET have an etag for If-None-Match. "
     "Long bodies are compressed for clients that accept gzip."
 )
+_SCHEMES = {
+    "token": {"type": "apiKey", "in": "header", "name": TOKEN_HEADER},
+    "session": {
+        "type": "apiKey",
+        "in": "header",
+        "name": KEY_HEADER,
+        "description": "Key of a browser session from POST /session, together with the cookie of that response.",
+    },
+}
 _EXAMPLES_FILE = "openapi_examples.json"
 _REFERENCE = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"{(\w+)}")
@@ -50,7 +60,7 @@ def document() -> dict[str, Any]:
             "description": _ABOUT,
         },
         "servers": [{"url": "/v1"}],
-        "security": [{"token": []}],
+        "security": [{"token": []}, {"session": []}],
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": {
             path: {
@@ -65,7 +75,7 @@ def document() -> dict[str, Any]:
         },
         "components": {
             "schemas": components,
-            "securitySchemes": {"token": {"type": "apiKey", "in": "header", "name": "x-auth-token"}},
+            "securitySchemes": _SCHEMES,
         },
     }
 
@@ -83,6 +93,8 @@ def _operation(path: str, route: Route, *, schemas: dict[Any, Any], components: 
             "default": _answer("Error", CONTENT_TYPE, schemas[ProblemDetails]),
         },
     }
+    if route.is_open:
+        operation["security"] = []
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": {JSON: {"schema": schemas[route.body]}}}
     return operation
@@ -108,6 +120,8 @@ def _with_examples(operation: dict[str, Any], route: Route, example: Mapping[str
 def _describe(route: Route) -> str:
     """Return the details of an operation, from the docstring of its handler, and its policy."""
     _, _, details = (inspect.getdoc(route.handler) or "").partition("\n\n")
+    if route.is_open:
+        return details
     policy = f"Policy {route.policy}, by default {DEFAULTS[route.policy]}."
     return f"{details}\n\n{policy}" if details else policy
 

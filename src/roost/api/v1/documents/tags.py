@@ -17,6 +17,7 @@ TAGS: Mapping[str, str] = {
     "fleet": "The whole fleet: its state in numbers, its export, and the check of its database.",
     "changes": "Who changed what, and when.",
     "events": "Notifications of decisions, instances and changes.",
+    "sessions": "Sessions of browsers, and the permissions of a client.",
     "agents": "The protocol of agents: registration, reports and orders.",
 }
 # First segments of paths that have the tag of another noun.
@@ -27,6 +28,7 @@ _OTHERS: Mapping[str, str] = {
     "zones": "aggregates",
     "status": "fleet",
     "audit": "fleet",
+    "session": "sessions",
     "orders": "agents",
 }
 

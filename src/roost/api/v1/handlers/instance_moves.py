@@ -10,7 +10,7 @@ from roost.api.v1.current_names import find_flavor
 from roost.api.v1.handlers.instance_acts import act, begin, move
 from roost.api.v1.policies import REVERT_LOST
 from roost.api.v1.schemas.instances import MigrateBody, ResizeBody, RevertBody
-from roost.api.v1.wire.decode_body import field_problem
+from roost.api.v1.wire.decode_body import field_problem, missing_problem
 from roost.conductor.intake import accept_revert
 from roost.conductor.moves.migration import move_request
 from roost.conductor.operation.step import body_of
@@ -100,7 +100,7 @@ def aim_at_host(call: Call, request: Request, status: StatusRow, *, host: str | 
     rows = hosts.rows_of_name.get(host.lower(), ())
     name = next((hosts.names[row] for row in rows if hosts.alive.each[row]), None)
     if name is None:
-        raise field_problem("$.host", f"there is no host {host[:70]!r}")
+        raise missing_problem("$.host", "host", host)
     if name == status.host:
         raise field_problem("$.host", f"the instance is on {name} already")
     aim = msgspec.structs.replace(request.destination or Destination(), host=name)

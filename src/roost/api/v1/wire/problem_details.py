@@ -29,9 +29,12 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         tuple[str, ...],
         Meta(description="Roles of the default policies, one of which would allow the refused request."),
     ] = ()
+    auth_strategy: Annotated[
+        str, Meta(description="With status 401, the authentication of the server: noauth2, tokens or keystone.")
+    ] = ""
 
 
-def as_json(problem: Problem, *, request_id: str) -> bytes:
+def as_json(problem: Problem, *, request_id: str, auth_strategy: str = "") -> bytes:
     """Encode an error as problem details."""
     title = title_of(problem.status)
     details = ProblemDetails(
@@ -43,5 +46,6 @@ def as_json(problem: Problem, *, request_id: str) -> bytes:
         field=problem.more.get("field", ""),
         missing=problem.more.get("missing", ""),
         needed_roles=tuple(filter(None, problem.more.get("needed_roles", "").split(","))),
+        auth_strategy=auth_strategy,
     )
     return msgspec.json.encode(details)
