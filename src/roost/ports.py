@@ -258,7 +258,7 @@ class WorkReader(Protocol):
     def operations_on(self, instance_uuid: bytes, *, newest: int) -> list[OperationRow]:
         """Return the last operations of an instance, newest first."""
 
-    def ended_operations(self, *, newest: int) -> list[OperationRow]:
+    def recent_operations(self, *, newest: int) -> list[OperationRow]:
         """Return the operations that ended last, newest first."""
 
     def operations_by_id(self, numbers: Sequence[int]) -> list[OperationRow]:

@@ -284,6 +284,8 @@ def test_work_is_found_by_its_subject(store, reader):
     assert ids(reader.events_of(2, newest=9)) == [2, 1]
     assert ids(reader.events_since(1003.0, limit=9)) == [3, 2]
     assert ids(reader.events_since(1003.0, limit=1)) == [3]
+    assert ids(reader.events_before(1004.0, newest=9)) == [3, 1]
+    assert ids(reader.events_before(1004.0, newest=1)) == [3]
     assert (reader.lease("other"), reader.lease("watch")) == (rows[-1], None)
 
 

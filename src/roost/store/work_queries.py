@@ -120,8 +120,8 @@ class WorkQueries:
         conditions = [Condition("instance_uuid", "=", instance_uuid)]
         return self._find(OperationRow, conditions, order=_BY_TIME, is_descending=True, limit=newest)
 
-    def ended_operations(self, *, newest: int) -> list[OperationRow]:
-        """See ``WorkReader.ended_operations``."""
+    def recent_operations(self, *, newest: int) -> list[OperationRow]:
+        """See ``WorkReader.recent_operations``."""
         return self._find(
             OperationRow, [], order=("changed_at_s", "id"), is_descending=True, limit=newest, subset=_ENDED_OPERATIONS
         )

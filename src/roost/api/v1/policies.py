@@ -23,7 +23,8 @@ _ROLE_SETS: Mapping[str, str] = {
 _POLICIES: Mapping[str, str] = {
     "admin_api": "instances:reset instances:delete:force instances:revert:lost",
     "admin_or_service_api": """
-        decisions:create groups:create groups:delete hosts:drain operations:delete operations:pause operations:resume services:update
+        decisions:create groups:create groups:delete hosts:drain operations:delete operations:pause operations:resume
+        services:update
         aggregates:create aggregates:update aggregates:delete aggregates:hosts:update aggregates:hosts:delete
         aggregates:ratios
         flavors:update flavors:delete images:update images:delete
@@ -38,7 +39,8 @@ _POLICIES: Mapping[str, str] = {
     "observer_api": """
         all_projects agents:list agents:show aggregates:list aggregates:show audit:show capacity:show
         events:list explanations:create
-        fleet:show hosts:list hosts:show hosts:providers hosts:events migrations:list migrations:show refusals:list services:list status:show
+        fleet:show hosts:list hosts:show hosts:providers hosts:events
+        migrations:list migrations:show refusals:list services:list status:show
         zones:list
     """,
     "reader_api": """

@@ -57,11 +57,14 @@ from roost.api.v1.schemas.decisions import (
 from roost.api.v1.schemas.drain import DrainBody, DrainPlan
 from roost.api.v1.schemas.exports import AuditResult
 from roost.api.v1.schemas.groups import DetailedGroup, GroupBody, GroupsPage, GroupsQuery, ShownGroup
-from roost.api.v1.schemas.host_details import HostEvents, HostEventsQuery, ProvidersQuery, ProviderTree
 from roost.api.v1.schemas.hosts import (
     DetailedHost,
+    HostEvents,
+    HostEventsQuery,
     HostsPage,
     HostsQuery,
+    ProvidersQuery,
+    ProviderTree,
     ServicePatch,
     ServicesPage,
     ShownService,

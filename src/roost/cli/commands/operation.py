@@ -14,9 +14,9 @@ from roost.cli.views.operation_view import OPERATIONS, operation_lines
 from roost.model.work.operation import Kind
 
 
-@click.group("operation", short_help="Show and cancel operations.")
+@click.group("operation", short_help="Show operations; pause and cancel drains.")
 def operation() -> None:
-    """Show operations on instances and hosts, and cancel drains."""
+    """Show operations on instances and hosts; pause, resume and cancel drains."""
 
 
 @operation.command("list", short_help="List operations.")
@@ -77,7 +77,29 @@ def show(*, uuid: str, output: Output, backend: BackendOptions) -> None:
 @backend_options
 def cancel(*, uuid: str, output: Output, backend: BackendOptions) -> None:
     """Cancel a drain: no further moves start, and those in progress complete. Show the drain."""
+    _change(uuid, "DELETE", output=output, backend=backend)
+
+
+@operation.command("pause", short_help="Pause a drain.")
+@click.argument("uuid", type=NameType("operation"))
+@output_options(can_watch=False)
+@backend_options
+def pause(*, uuid: str, output: Output, backend: BackendOptions) -> None:
+    """Pause a drain: no further moves start until it is resumed, and those in progress complete. Show the drain."""
+    _change(uuid, "POST", "pause", output=output, backend=backend)
+
+
+@operation.command("resume", short_help="Resume a paused drain.")
+@click.argument("uuid", type=NameType("operation"))
+@output_options(can_watch=False)
+@backend_options
+def resume(*, uuid: str, output: Output, backend: BackendOptions) -> None:
+    """Resume a paused drain. Show the drain."""
+    _change(uuid, "POST", "resume", output=output, backend=backend)
+
+
+def _change(uuid: str, method: str, *act: str, output: Output, backend: BackendOptions) -> None:
     with open_api(backend, is_read_only=False) as api:
-        api.request("DELETE", "operations", uuid)
+        api.request(method, "operations", uuid, *act)
         answer = api.request("GET", "operations", uuid)
     output.print_document(answer, lambda: operation_lines(answer))

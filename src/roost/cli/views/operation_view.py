@@ -10,7 +10,10 @@ from roost.cli.views.instance_view import STORY
 
 
 def _outcome(row: Row) -> str:
-    return "cancelled" if row["is_cancelled"] and row["outcome"] == "open" else str(row["outcome"])
+    if row["outcome"] == "open" and row["is_cancelled"]:
+        return "cancelled"
+    drain = row.get("drain")
+    return "paused" if drain and drain["is_paused"] else str(row["outcome"])
 
 
 OPERATIONS = ListView(

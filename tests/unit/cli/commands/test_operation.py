@@ -43,6 +43,12 @@ def test_open_operation_is_listed_and_a_drain_cancelled(server, command):
     list_drains = ("operation", "list", "--kind", "drain", "-o", "csv")
     (row,) = rows(command(*list_drains))
     assert (row["outcome"], row["uuid"]) == ("open", drain["operation"])
+    code, output, _ = command("operation", "pause", drain["operation"], "--json")
+    assert (code, json.loads(output)["drain"]["is_paused"]) == (0, True)
+    (row,) = rows(command(*list_drains))
+    assert row["outcome"] == "paused"
+    code, output, _ = command("operation", "resume", drain["operation"], "--json")
+    assert (code, json.loads(output)["drain"]["is_paused"]) == (0, False)
     code, output, _ = command("operation", "cancel", drain["operation"], "--json")
     assert (code, json.loads(output)["is_cancelled"]) == (0, True)
     assert {row["outcome"] for row in rows(command(*list_drains))} <= {"cancelled"}  # It may have ended by now.

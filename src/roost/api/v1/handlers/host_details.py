@@ -10,7 +10,7 @@ import msgspec
 from roost.api.http import Response
 from roost.api.v1.call import Call, json_response
 from roost.api.v1.handlers.hosts import row_of_node
-from roost.api.v1.schemas.host_details import (
+from roost.api.v1.schemas.hosts import (
     HostEvent,
     HostEvents,
     HostEventsQuery,
@@ -61,7 +61,10 @@ def show_providers(call: Call) -> Response:
             host=state.hosts.names[row],
             node=state.hosts.nodes[row],
             provider_count=len(state.providers.rows_of_tree(root)),
-            providers=[_show_provider(state, *each, names=names) for each in call.request.while_active(found)],
+            providers=[
+                _show_provider(state, provider_row, holders, holder_count=count, names=names)
+                for provider_row, count, holders in call.request.while_active(found)
+            ],
         )
     )
 
@@ -137,7 +140,7 @@ class _HolderNames:
 
 
 def _show_provider(
-    state: State, row: int, holder_count: int, holders: Sequence[Holder], *, names: _HolderNames
+    state: State, row: int, holders: Sequence[Holder], *, holder_count: int, names: _HolderNames
 ) -> ShownTreeProvider:
     providers, name_of = state.providers, state.class_ids.name_of
     provider_id, parent = providers.ids[row], int(providers.parent.each[row])

@@ -46,7 +46,7 @@ def _rows(reader: WorkReader, query: OperationsQuery) -> Iterator[OperationRow]:
     if query.recent:
         if query.instance or query.cursor or query.outcome == "open":
             raise field_problem("?recent", "goes neither with an instance, nor with a cursor, nor with outcome=open")
-        yield from reader.ended_operations(newest=_SCAN_MAX)
+        yield from reader.recent_operations(newest=_SCAN_MAX)
         return
     if query.instance:
         uuid = uuid_bytes(query.instance)
