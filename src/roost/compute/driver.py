@@ -150,7 +150,7 @@ def drivers() -> Mapping[str, EntryPoint]:
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
         first = found.setdefault(entry.name, entry)
         if first.value != entry.value:
-            raise BadSettings(f"driver {entry.name}", f"is both {first.value} and {entry.value}")
+            raise BadSettings(f"driver {entry.name}", f"is defined twice, as {first.value} and as {entry.value}")
     return found
 
 
@@ -168,7 +168,7 @@ def load(name: str, options: Mapping[str, str], terms: HostTerms | None = None) 
     available = drivers()
     subject = f"driver {name}"
     if name not in available:
-        raise BadSettings(subject, f"is none of {', '.join(sorted(available))}")
+        raise BadSettings(subject, f"does not exist; the drivers are {', '.join(sorted(available))}")
     try:
         make: Maker = available[name].load()
     except (Exception, SystemExit) as error:  # A third-party driver may fail in any way.

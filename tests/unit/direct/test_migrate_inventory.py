@@ -136,10 +136,10 @@ def test_conflicting_provider_config_is_reported_and_nothing_moves(database, run
     ("more", "code", "problem"),
     [
         (("--node", "nowhere"), 4, "has no node nowhere"),
-        (("--driver", "metal"), 3, "driver metal: is none of"),
+        (("--driver", "metal"), 3, "driver metal: does not exist; the drivers are"),
         (("--option", "colour=red"), 3, "has no option colour"),
         (("--option", "colour"), 3, "--option: must be KEY=VALUE, got 'colour'"),
-        (("--term", "colour=red"), 3, "term colour: is none of"),
+        (("--term", "colour=red"), 3, "term colour: does not exist; the terms are"),
         (("--term", "reserved_host_cpus=-1"), 3, "term reserved_host_cpus: "),
         (("--host", "another"), 4, "no such provider: another"),
         (("--data", "/nowhere/at/all"), 4, "/nowhere/at/all/roost.db does not exist"),
