@@ -109,7 +109,7 @@ def test_driver_failure_changes_nothing(database, run, act, kind, prefix):
     code, _, error = run(*arguments(database, "gpus", fault=(act, kind)))
     last = error.splitlines()[-1]
     assert (code, last.startswith("roost: ")) == (7, True)
-    assert f"{prefix}{act} on {database.host} was to go wrong ({kind})" in last
+    assert f"{prefix}{act} on {database.host} was made to fail ({kind})" in last
     assert database.dump() == before
 
 
