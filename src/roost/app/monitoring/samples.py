@@ -63,7 +63,7 @@ def _zones_by_aggregate(state: State) -> dict[int, list[str]]:
 
 
 def _largest_zones(counts: Mapping[tuple[str, str], int], zones_max: int) -> dict[str, str]:
-    """Return the shown name of each zone: its own, or that of all further zones."""
+    """Return the shown name of each zone: its own, or the common name of the smallest zones."""
     sizes: dict[str, int] = {}
     for (_, zone), count in counts.items():
         sizes[zone] = sizes.get(zone, 0) + count
