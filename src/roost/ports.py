@@ -127,10 +127,7 @@ class Store(Protocol):
         """
 
     def changes(self) -> Sequence[Change] | None:
-        """Return the commits of other processes since the last call (or ``load``).
-
-        Call ``load`` first. None: the database was restored, and must be loaded again.
-        """
+        """Return the commits of others since the last call or ``load``; None: the database was restored, load it."""
 
     @property
     def visible_changes(self) -> str:
@@ -240,11 +237,7 @@ class WorkReader(Protocol):
         """
 
     def due_operations(self, cells: Sequence[str] | None, *, now_s: float, limit: int) -> list[OperationRow]:
-        """Return due open operations without an owner in some cells, by due time.
-
-        Args:
-            cells: names of the cells; None: all cells, with a scan of all open operations.
-        """
+        """Return due open operations without an owner in some cells, by due time; None: in all cells, with a scan."""
 
     def operation(self, number: int) -> OperationRow | None:
         """Return an operation by its id."""
