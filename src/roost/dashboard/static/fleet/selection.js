@@ -6,6 +6,7 @@ import { counted } from "../core/format.js";
 import { useLoad } from "../core/load.js";
 import { go } from "../core/router.js";
 import { Dialog, Problem, Select } from "../parts/common.js";
+import { drainPath } from "../parts/links.js";
 import { nameOf } from "./fleet_data.js";
 
 /** @param {{hosts: number[], onEnd: () => void}} props */
@@ -29,7 +30,7 @@ export function SelectionBar({ hosts, onEnd }) {
           {
             class: "button",
             type: "button",
-            onClick: () => go(`/work/drain?hosts=${encodeURIComponent(names.join(","))}`),
+            onClick: () => go(drainPath(names)),
           },
           "Plan a drain",
         )

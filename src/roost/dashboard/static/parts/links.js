@@ -1,4 +1,4 @@
-/** Links to the views of hosts, instances and decisions. */
+/** Links to the views of hosts, instances, operations and decisions. */
 import { h } from "preact";
 import { shortId } from "../core/format.js";
 import { Link } from "../core/router.js";
@@ -11,5 +11,12 @@ export const instanceLink = (uuid, name) =>
   h(Link, { to: `/work/instances/${uuid}`, class: name ? "" : "mono" }, name || shortId(uuid));
 
 /** @param {string} uuid @param {any} [text] */
+export const operationLink = (uuid, text) =>
+  h(Link, { to: `/work/operations/${uuid}`, class: text ? "" : "mono" }, text ?? shortId(uuid));
+
+/** @param {string} uuid @param {any} [text] */
 export const decisionLink = (uuid, text) =>
   h(Link, { to: `/decisions/${uuid}`, class: text ? "" : "mono" }, text ?? shortId(uuid));
+
+/** The path of the plan for draining hosts. @param {string[]} nodes */
+export const drainPath = (nodes) => `/work/drain?hosts=${encodeURIComponent(nodes.join(","))}`;

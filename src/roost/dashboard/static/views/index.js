@@ -4,7 +4,14 @@ import { DecisionView } from "../decision/decision_view.js";
 import { DecisionsView } from "../decision/decisions_view.js";
 import { TryView } from "../decision/try_view.js";
 import { FleetView } from "../fleet/fleet_view.js";
+import { HostView } from "../host/host_view.js";
 import { LiveView } from "../live/live_view.js";
+import { DrainView } from "../work/drain_view.js";
+import { InstanceView } from "../work/instance_view.js";
+import { InstancesView } from "../work/instances_view.js";
+import { MigrationsView } from "../work/migrations_view.js";
+import { OperationView } from "../work/operation_view.js";
+import { OperationsView } from "../work/operations_view.js";
 
 /** The places of the page, in their order. */
 export const PLACES = [
@@ -25,7 +32,21 @@ const VIEWS = {
   live: () => ({ title: "Live", View: LiveView }),
   decisions: (parts) =>
     parts[1] ? { title: "Decision", View: DecisionView } : { title: "Decisions", View: DecisionsView },
+  hosts: (parts) => (parts[1] ? { title: parts[1], View: HostView } : { title: "Fleet", View: FleetView }),
+  work: workView,
 };
+
+/** @param {string[]} parts */
+function workView([, list, uuid]) {
+  if (list === "operations")
+    return uuid ? { title: "Operation", View: OperationView } : { title: "Operations", View: OperationsView };
+  if (list === "migrations") return { title: "Migrations", View: MigrationsView };
+  if (list === "drain") return { title: "Drains", View: DrainView };
+  if (list === "instances" && uuid) return { title: "Instance", View: InstanceView };
+  return list && list !== "instances"
+    ? { title: "Not found", View: NotFound }
+    : { title: "Instances", View: InstancesView };
+}
 
 /** Return the view of a path. @param {string[]} parts @returns {{title: string, View: any}} */
 export function viewOf(parts) {

@@ -1,0 +1,18 @@
+/** The buttons below a page of a list. */
+import { h } from "preact";
+import { setQuery } from "../core/router.js";
+
+/** @param {{next: string | null, cursor: string}} props */
+export function Pages({ next, cursor }) {
+  if (!next && !cursor) return null;
+  return h(
+    "div",
+    { class: "bar-of-tools", style: "padding:12px 16px;border-top:1px solid var(--line)" },
+    cursor
+      ? h("button", { class: "button", type: "button", onClick: () => setQuery({ cursor: null }) }, "First page")
+      : null,
+    next
+      ? h("button", { class: "button", type: "button", onClick: () => setQuery({ cursor: next }) }, "Next page")
+      : h("span", { class: "second" }, "This is the last page."),
+  );
+}

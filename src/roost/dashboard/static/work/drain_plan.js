@@ -1,0 +1,76 @@
+/** The plan of a drain: asked from the server for one host or several, and summed up. */
+import { ApiError, call } from "../core/api.js";
+
+/** @typedef {{uuid: string, name: string, status: string, source: string, how: string, host: string, problem: string}} Move */
+/** @typedef {{services: string[], moves: Move[], problems: Record<string, string>}} Plan */
+
+const AT_A_TIME = 5; // requests; a browser has six connections
+
+/** Return the services of nodes, and why others have none. @param {string[]} nodes @param {AbortSignal} signal */
+async function servicesOf(nodes, signal) {
+  /** @type {string[]} */
+  const services = [];
+  /** @type {Record<string, string>} */
+  const problems = {};
+  for (let at = 0; at < nodes.length; at += AT_A_TIME)
+    await Promise.all(
+      nodes.slice(at, at + AT_A_TIME).map(async (node) => {
+        try {
+          services.push((await call("GET", `/hosts/${encodeURIComponent(node)}`, { signal })).host);
+        } catch (error) {
+          if (!(error instanceof ApiError) || error.status === 0 || error.status === 401) throw error;
+          problems[node] = error.message;
+        }
+      }),
+    );
+  return { services: [...new Set(services)].sort(), problems };
+}
+
+/**
+ * Plan the drains of some nodes, one after the other.
+ * @param {string[]} nodes @param {{atOnce: number, disable: boolean}} options @param {AbortSignal} signal
+ * @returns {Promise<Plan>}
+ */
+export async function loadPlan(nodes, { atOnce, disable }, signal) {
+  const { services, problems } = await servicesOf(nodes, signal);
+  while (services.length) {
+    const [first, ...others] = services;
+    try {
+      const body = { dry_run: true, at_once: atOnce, disable, with_hosts: others };
+      const plan = await call("POST", `/hosts/${encodeURIComponent(String(first))}/drain`, { body, signal });
+      const drained = services.filter((each) => !(each in plan.problems));
+      return { services: drained, moves: plan.moves, problems: { ...problems, ...plan.problems } };
+    } catch (error) {
+      // The first host cannot be drained; the others may.
+      if (!(error instanceof ApiError) || ![404, 409].includes(error.status)) throw error;
+      if (error.problem?.type?.includes("not-supported")) throw error;
+      problems[String(first)] = error.message;
+      services.shift();
+    }
+  }
+  return { services, moves: [], problems };
+}
+
+/** Who goes, who stays, and how many arrive on which host. @param {Move[]} moves */
+export function sumUp(moves) {
+  const staying = moves.filter((move) => !move.how);
+  const going = moves.filter((move) => move.how);
+  /** @type {Map<string, number>} */
+  const arrivals = new Map();
+  for (const move of going) if (move.host) arrivals.set(move.host, (arrivals.get(move.host) ?? 0) + 1);
+  /** @type {Map<string, Move[]>} */
+  const reasons = new Map();
+  for (const move of staying) {
+    const reason = move.problem || "for an unknown reason";
+    const same = reasons.get(reason);
+    if (same) same.push(move);
+    else reasons.set(reason, [move]);
+  }
+  return {
+    going,
+    staying,
+    live: going.filter((move) => move.how === "live_migrate").length,
+    arrivals: [...arrivals].sort((left, right) => right[1] - left[1] || left[0].localeCompare(right[0])),
+    reasons: [...reasons].sort((left, right) => right[1].length - left[1].length),
+  };
+}

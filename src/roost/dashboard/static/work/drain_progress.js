@@ -1,0 +1,128 @@
+/** The progress of drains: a bar for each, who stayed, and their buttons. */
+import { h } from "preact";
+import { call, may } from "../core/api.js";
+import { age, counted } from "../core/format.js";
+import { useLoad } from "../core/load.js";
+import { Link } from "../core/router.js";
+import { Card, Loaded, Table } from "../parts/common.js";
+import { instanceLink, operationLink } from "../parts/links.js";
+import { DrainButtons } from "./drain_buttons.js";
+import { DrainBar, OutcomeBadge, progressOf } from "./frame.js";
+
+const STORIES_MAX = 20; // drains whose story is loaded
+
+/** Drains by their operations. @param {{uuids: string[]}} props */
+export function DrainProgressCards({ uuids }) {
+  const loaded = useLoad(
+    (signal) => Promise.all(uuids.slice(0, STORIES_MAX).map((uuid) => call("GET", `/operations/${uuid}`, { signal }))),
+    [uuids.join()],
+    { everyMs: 1500 },
+  );
+  return h(Loaded, {
+    of: loaded,
+    children: (operations) =>
+      h(
+        "div",
+        { class: "stack" },
+        operations.length > 1 ? h(Sum, { operations }) : null,
+        operations.map((/** @type {any} */ each) =>
+          h(DrainCard, { key: each.uuid, operation: each, again: loaded.again }),
+        ),
+        uuids.length > STORIES_MAX
+          ? h("p", { class: "second" }, `And ${counted(uuids.length - STORIES_MAX, "more drain")}.`)
+          : null,
+        h("p", {}, h(Link, { to: "/work/drain" }, "All drains")),
+      ),
+  });
+}
+
+/** @param {{operations: any[]}} props */
+function Sum({ operations }) {
+  const sum = { host: counted(operations.length, "host"), instances: 0, left: 0, moving: 0, stayed: 0 };
+  for (const { drain } of operations) {
+    const { all, moving, stayed, left } = progressOf(drain);
+    sum.instances += all;
+    sum.moving += moving;
+    sum.stayed += stayed;
+    sum.left += left;
+  }
+  return h(Card, { title: `All ${sum.host}` }, h("div", { style: "margin-top:8px" }, h(DrainBar, { drain: sum })));
+}
+
+/** @param {{operation: any, again: () => void}} props */
+function DrainCard({ operation, again }) {
+  const names = new Map(operation.instances.map((/** @type {any} */ each) => [each.uuid, each.name]));
+  const stays = operation.story.filter((/** @type {any} */ event) => event.kind === "drain.stayed");
+  return h(
+    Card,
+    {
+      title: ["Drain of ", operation.drain.host, " ", h(OutcomeBadge, { operation })],
+      second: [
+        `requested ${age(operation.created_at_s)}, ${operation.drain.at_once} at once · `,
+        operationLink(operation.uuid, "story and sub-operations"),
+      ],
+      acts: h(DrainButtons, { operation, onChange: again }),
+    },
+    h("div", { style: "margin-top:8px" }, h(DrainBar, { drain: operation.drain })),
+    operation.outcome === "done"
+      ? h("p", { class: "done", role: "status", style: "margin-top:12px" }, `${operation.drain.host} is empty.`)
+      : null,
+    operation.problem ? h("p", { class: "problem", style: "margin-top:12px" }, operation.problem) : null,
+    stays.length
+      ? h(
+          "ul",
+          { class: "story" },
+          stays.map((/** @type {any} */ event, /** @type {number} */ at) =>
+            h(
+              "li",
+              { key: at },
+              instanceLink(event.instance, names.get(event.instance)),
+              " stays: ",
+              event.told.problem,
+            ),
+          ),
+        )
+      : null,
+  );
+}
+
+/** The drains under way, and those that ended last; of one service, or of all if it is empty. @param {{host: string}} props */
+export function OpenDrains({ host }) {
+  const loaded = useLoad(
+    async (signal) => {
+      if (!may("operations:list")) return [];
+      const open = await call("GET", "/operations", { query: { outcome: "open", kind: "drain", limit: 200 }, signal });
+      const ended = await call("GET", "/operations", { query: { recent: true, kind: "drain", limit: 20 }, signal });
+      const all = [...open.operations, ...ended.operations];
+      return host ? all.filter((each) => each.drain?.host.toLowerCase() === host.toLowerCase()).slice(0, 3) : all;
+    },
+    [host],
+    { everyMs: 2000 },
+  );
+  const drains = loaded.data ?? [];
+  if (host && !drains.length) return null;
+  return h(
+    Card,
+    { title: host ? "Drains" : "Drains under way, and the last ones", flush: true },
+    h(Loaded, {
+      of: loaded,
+      children: () =>
+        h(Table, {
+          label: "Drains",
+          rows: drains,
+          keyOf: (row) => row.uuid,
+          empty: "No host is drained.",
+          columns: [
+            ...(host ? [] : [{ title: "Host", cell: (/** @type {any} */ row) => row.drain.host }]),
+            { title: "Result", cell: (row) => operationLink(row.uuid, h(OutcomeBadge, { operation: row })) },
+            { title: "Progress", class: "drain-cell", cell: (row) => h(DrainBar, { drain: row.drain }) },
+            { title: "Requested", isNumber: true, cell: (row) => age(row.created_at_s) },
+            {
+              title: h("span", { class: "hidden-text" }, "Acts"),
+              cell: (row) => h(DrainButtons, { operation: row, onChange: loaded.again }),
+            },
+          ],
+        }),
+    }),
+  );
+}

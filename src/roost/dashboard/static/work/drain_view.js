@@ -1,0 +1,280 @@
+/** Drains: a plan before the start, and the progress of those that have started. */
+import { useState } from "preact/hooks";
+import { h } from "preact";
+import { call, may } from "../core/api.js";
+import { counted } from "../core/format.js";
+import { useLoad } from "../core/load.js";
+import { go, place, setQuery } from "../core/router.js";
+import { ActDialog, CheckField, TextField } from "../parts/act.js";
+import { Card, Loaded, Meter, Select, Table } from "../parts/common.js";
+import { drainPath, hostLink, instanceLink } from "../parts/links.js";
+import { statusText } from "./acts.js";
+import { loadPlan, sumUp } from "./drain_plan.js";
+import { DrainProgressCards, OpenDrains } from "./drain_progress.js";
+import { WorkHead } from "./frame.js";
+
+const HOW = /** @type {Record<string, string>} */ ({
+  live_migrate: "live migration",
+  migrate: "stopped, by migration",
+  offload: "offload of its saved disk",
+});
+
+/** @param {string | null} text */
+const namesOf = (text) => [
+  ...new Set(
+    (text ?? "")
+      .split(",")
+      .map((each) => each.trim())
+      .filter(Boolean),
+  ),
+];
+
+export function DrainView() {
+  const { query } = place.value;
+  const hosts = namesOf(query.get("hosts"));
+  const operations = namesOf(query.get("operations"));
+  const second = "Take all instances off hosts, a few at a time";
+  return h(
+    "div",
+    {},
+    h(WorkHead, { current: "/work/drain", second }),
+    operations.length
+      ? h(DrainProgressCards, { key: operations.join(), uuids: operations })
+      : hosts.length
+        ? h(Planned, { key: hosts.join(), hosts })
+        : h(Start, {}),
+  );
+}
+
+/** The hosts to drain, as text, and the drains under way. */
+function Start() {
+  const [text, setText] = useState("");
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const names = namesOf(text);
+    if (names.length) go(drainPath(names));
+  };
+  return h(
+    "div",
+    { class: "stack" },
+    may("hosts:drain")
+      ? h(
+          Card,
+          { title: "Plan a drain", second: "Or select hosts on the map of the fleet." },
+          h(
+            "form",
+            { class: "bar-of-tools", style: "margin-top:8px", onSubmit: submit },
+            h("input", {
+              size: 40,
+              placeholder: "host-1, host-2",
+              "aria-label": "Hosts to drain, separated by commas",
+              value: text,
+              onInput: (/** @type {InputEvent} */ event) =>
+                setText(/** @type {HTMLInputElement} */ (event.currentTarget).value),
+            }),
+            h("button", { class: "button primary", type: "submit", disabled: !text.trim() }, "Show the plan"),
+          ),
+        )
+      : null,
+    h(OpenDrains, { host: "" }),
+  );
+}
+
+/** @param {{hosts: string[]}} props */
+function Planned({ hosts }) {
+  const { query } = place.value;
+  const atOnce = Number(query.get("at_once") ?? 2);
+  const loaded = useLoad((signal) => loadPlan(hosts, { atOnce, disable: true }, signal), [hosts.join(), atOnce]);
+  if (!may("hosts:drain")) return h("div", { class: "empty" }, "Your roles do not allow you to drain hosts.");
+  return h(
+    "div",
+    { class: "stack" },
+    h(
+      "div",
+      { class: "bar-of-tools" },
+      h(Select, {
+        label: "Instances that move at once, for each host",
+        value: String(atOnce),
+        options: [1, 2, 4, 8, 16, 32].map((value) => ({ value: String(value), name: `${value} at once` })),
+        onChoose: (value) => setQuery({ at_once: value }),
+      }),
+      h("button", { class: "button", type: "button", disabled: loaded.isLoading, onClick: loaded.again }, "Plan again"),
+      loaded.data?.services.length ? h(StartButton, { plan: loaded.data, atOnce }) : null,
+    ),
+    h(Loaded, { of: loaded, children: (plan) => h(Plan, { plan }) }),
+  );
+}
+
+/** @param {{plan: import("./drain_plan.js").Plan}} props */
+function Plan({ plan }) {
+  const { going, staying, live, arrivals, reasons } = sumUp(plan.moves);
+  const problems = Object.entries(plan.problems);
+  const most = arrivals[0]?.[1] ?? 1;
+  return h(
+    "div",
+    { class: "stack" },
+    h(
+      "div",
+      { class: "verdict card", role: "status" },
+      h("div", { class: `verdict-sign ${staying.length ? "refused" : "granted"}` }, staying.length ? "!" : "✓"),
+      h(
+        "div",
+        { class: "verdict-text" },
+        h("strong", {}, planText(plan.services, going.length, staying.length)),
+        going.length ? ` ${counted(live, "instance")} by live migration.` : "",
+        h(
+          "div",
+          { class: "second" },
+          "A plan, not a promise: it holds if nothing else changes, and no live migration fails.",
+        ),
+      ),
+    ),
+    problems.length
+      ? h(
+          "div",
+          { class: "problem" },
+          problems.map(([name, text]) => h("div", { key: name }, h("strong", {}, name), `: ${text}`)),
+        )
+      : null,
+    h(
+      "div",
+      { class: "columns" },
+      h(
+        "div",
+        { class: "stack" },
+        staying.length ? h(Staying, { reasons, count: staying.length }) : null,
+        h(
+          Card,
+          { title: `Who goes where: ${counted(going.length, "instance")}`, flush: true },
+          h(Table, {
+            label: "Who goes where",
+            rows: going,
+            keyOf: (row) => row.uuid,
+            empty: "Nobody goes.",
+            columns: [
+              { title: "Instance", class: "name-cell", cell: (row) => instanceLink(row.uuid, row.name) },
+              { title: "Status", cell: (row) => statusText(row.status) },
+              { title: "From", class: "name-cell", cell: (row) => row.source },
+              { title: "To", class: "name-cell", cell: (row) => (row.host ? ["→ ", row.host] : "no host") },
+              { title: "How", cell: (row) => HOW[row.how] ?? row.how },
+            ],
+          }),
+        ),
+      ),
+      h(
+        Card,
+        { title: "Arrivals by host", second: counted(arrivals.length, "host") },
+        h(
+          "div",
+          { class: "stack", style: "margin-top:8px" },
+          arrivals
+            .slice(0, 30)
+            .map(([host, number]) =>
+              h(
+                "div",
+                { key: host },
+                h("div", { class: "figure-row" }, hostLink(host), counted(number, "instance")),
+                h(Meter, { share: number / most, label: `${counted(number, "instance")} to ${host}` }),
+              ),
+            ),
+          arrivals.length > 30
+            ? h("p", { class: "second" }, `and ${counted(arrivals.length - 30, "more host")}`)
+            : null,
+        ),
+      ),
+    ),
+  );
+}
+
+/** @param {string[]} services @param {number} going @param {number} staying */
+function planText(services, going, staying) {
+  if (!services.length) return "None of these hosts can be drained.";
+  const where = services.length === 1 ? services[0] : counted(services.length, "host");
+  if (!going && !staying) return `There is no instance on ${where}.`;
+  if (!staying) return `${counted(going, "instance")} would leave ${where}, and none would stay.`;
+  return `${counted(going, "instance")} would leave ${where}, and ${staying} would stay.`;
+}
+
+/** @param {{reasons: [string, any[]][], count: number}} props */
+function Staying({ reasons, count }) {
+  return h(
+    Card,
+    { title: `Who stays, and why: ${counted(count, "instance")}`, flush: true },
+    h(Table, {
+      label: "Who stays, and why",
+      rows: reasons,
+      keyOf: (row) => row[0],
+      columns: [
+        { title: "Reason", cell: (row) => row[0].replace(/^No valid host was found\. /, "") },
+        {
+          title: "Instances",
+          cell: (row) =>
+            row[1]
+              .slice(0, 20)
+              .map((/** @type {any} */ move, /** @type {number} */ at) => [
+                at ? ", " : "",
+                instanceLink(move.uuid, move.name),
+                ` on ${move.source}`,
+              ]),
+        },
+      ],
+    }),
+  );
+}
+
+/** @param {{plan: import("./drain_plan.js").Plan, atOnce: number}} props */
+function StartButton({ plan, atOnce }) {
+  const [isOpen, setOpen] = useState(false);
+  const [reason, setReason] = useState("it is drained");
+  const [isDisabling, setDisabling] = useState(true);
+  const { services } = plan;
+  const what = services.length === 1 ? String(services[0]) : counted(services.length, "host");
+  const start = async (/** @type {Record<string, string>} */ headers) => {
+    // All hosts are disabled before the first move, so no instance moves to another host of this drain.
+    if (isDisabling && may("services:update"))
+      for (const name of services)
+        await call("PATCH", `/services/${encodeURIComponent(name)}`, {
+          body: { disabled: true, disabled_reason: reason },
+        });
+    const uuids = [];
+    for (const name of services) {
+      const key = `${headers["idempotency-key"]}-${uuids.length}`;
+      const body = { at_once: atOnce, disable: isDisabling };
+      const answer = await call("POST", `/hosts/${encodeURIComponent(name)}/drain`, {
+        body,
+        headers: { "idempotency-key": key },
+      });
+      uuids.push(answer.operation);
+    }
+    return uuids;
+  };
+  return [
+    h(
+      "button",
+      { key: "b", class: "button primary", type: "button", onClick: () => setOpen(true) },
+      "Start the drain …",
+    ),
+    isOpen
+      ? h(
+          ActDialog,
+          {
+            key: "d",
+            title: `Drain ${what}`,
+            verb: "Start the drain",
+            act: start,
+            onClose: () => setOpen(false),
+            onDone: (uuids) => go(`/work/drain?operations=${uuids.join(",")}`),
+          },
+          h("p", {}, `${counted(plan.moves.length, "instance")} on ${what}, ${atOnce} at once for each host.`),
+          h(CheckField, {
+            label: "Disable first, so that no new instances arrive",
+            isOn: isDisabling,
+            onChange: setDisabling,
+          }),
+          isDisabling && may("services:update")
+            ? h(TextField, { label: "Reason", value: reason, onInput: setReason, maxLength: 255 })
+            : null,
+        )
+      : null,
+  ];
+}
