@@ -98,9 +98,9 @@ def test_events_are_changes_of_the_host_and_lines_that_name_it_or_its_instances(
     assert listed["since_s"] == 0.0
     change, *lines = listed["events"]
     assert (change["kind"], change["is_change"], change["details"]["reason"]) == ("host.disable", True, "fan")
-    assert [(each["kind"], each["operation"]) for each in lines] == [
-        ("live_migrate.done", None),
-        ("stop.done", uuid_text(operation(1).uuid)),
+    assert [(each["kind"], each["instance_name"], each["operation"]) for each in lines] == [
+        ("live_migrate.done", "i2", None),
+        ("stop.done", "i1", uuid_text(operation(1).uuid)),
     ]
     assert [each["kind"] for each in own.get("/hosts/host-0/events?limit=1").json["events"]] == ["host.disable"]
     before = own.get("/hosts/host-0/events?before=1003").json["events"]

@@ -194,12 +194,15 @@ def _details_of(line: EventRow) -> dict[str, str]:
 def _show_lines(reader: WorkReader, lines: Sequence[EventRow]) -> list[HostEvent]:
     numbers = list({line.operation_id for line in lines if line.operation_id})
     uuids = {row.id: uuid_text(row.uuid) for row in reader.operations_by_id(numbers)} if numbers else {}
+    instances = list({line.instance_uuid for line in lines if line.instance_uuid is not None})
+    names = {status.uuid: status.name for status in reader.statuses_of(instances)} if instances else {}
     return [
         HostEvent(
             at_s=line.at_s,
             kind=line.kind,
             is_change=False,
             instance=None if line.instance_uuid is None else uuid_text(line.instance_uuid),
+            instance_name=names.get(line.instance_uuid or b"", ""),
             operation=uuids.get(line.operation_id),
             user_id="",
             details=_details_of(line),
@@ -220,6 +223,7 @@ def _changes(reader: WorkReader, names: set[str], *, before_s: float, newest: in
                     kind=row.kind,
                     is_change=True,
                     instance=None,
+                    instance_name="",
                     operation=None,
                     user_id=row.user_id,
                     details=details,

@@ -192,6 +192,7 @@ class HostEvent(msgspec.Struct, frozen=True, kw_only=True):
     kind: Annotated[str, Meta(description="Kind, such as spawn.failed or host.disable.")]
     is_change: Annotated[bool, Meta(description="Whether a client changed the host.")]
     instance: Annotated[str | None, Meta(description="Uuid of the instance; null: none.")]
+    instance_name: Annotated[str, Meta(description="Name of the instance; empty: none, or unknown.")]
     operation: Annotated[str | None, Meta(description="Uuid of the operation; null: none, or no longer stored.")]
     user_id: Annotated[str, Meta(description="User of a change; empty: no user.")]
     details: Annotated[dict[str, str], Meta(description="Details, by name.")]

@@ -19,7 +19,7 @@ export function detailsText(details) {
     .map(([name, value]) => `${name.replaceAll("_", " ")} ${value.replaceAll("_", " ")}`);
   if (host) words.unshift(source ? `from ${source} to ${host}` : `on ${host}`);
   else if (source) words.unshift(`from ${source}`);
-  if (problem) words.push(problem);
+  if (problem) words.push(problem.replace(/^No valid host was found\. /, ""));
   return words.join(", ");
 }
 
@@ -49,7 +49,9 @@ export function Story({ events, isNewestFirst = false, names = new Map(), label,
           " ",
           detailsText(details),
           user ? ` by ${user}` : "",
-          event.instance && names.size ? [" · ", instanceLink(event.instance, names.get(event.instance))] : null,
+          event.instance && (names.size || event.instance_name)
+            ? [" · ", instanceLink(event.instance, names.get(event.instance) ?? event.instance_name)]
+            : null,
         ),
       );
     }),

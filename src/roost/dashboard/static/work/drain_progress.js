@@ -5,7 +5,7 @@ import { age, counted } from "../core/format.js";
 import { useLoad } from "../core/load.js";
 import { Link } from "../core/router.js";
 import { Card, Loaded, Table } from "../parts/common.js";
-import { instanceLink, operationLink } from "../parts/links.js";
+import { hostLink, instanceLink, operationLink } from "../parts/links.js";
 import { DrainButtons } from "./drain_buttons.js";
 import { DrainBar, OutcomeBadge, progressOf } from "./frame.js";
 
@@ -113,10 +113,12 @@ export function OpenDrains({ host }) {
           keyOf: (row) => row.uuid,
           empty: "No host is drained.",
           columns: [
-            ...(host ? [] : [{ title: "Host", cell: (/** @type {any} */ row) => row.drain.host }]),
-            { title: "Result", cell: (row) => operationLink(row.uuid, h(OutcomeBadge, { operation: row })) },
+            ...(host
+              ? []
+              : [{ title: "Host", class: "name-cell", cell: (/** @type {any} */ row) => hostLink(row.drain.host) }]),
+            { title: "Result", cell: (row) => h(OutcomeBadge, { operation: row }) },
             { title: "Progress", class: "drain-cell", cell: (row) => h(DrainBar, { drain: row.drain }) },
-            { title: "Requested", isNumber: true, cell: (row) => age(row.created_at_s) },
+            { title: "Requested", isNumber: true, cell: (row) => operationLink(row.uuid, age(row.created_at_s)) },
             {
               title: h("span", { class: "hidden-text" }, "Acts"),
               cell: (row) => h(DrainButtons, { operation: row, onChange: loaded.again }),
