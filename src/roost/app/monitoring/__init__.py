@@ -3,5 +3,6 @@
 ``surveyor``: surveys in a thread beside the one that decides.
 ``samples``: the metrics of a survey.
 ``host_zones``: the zones of hosts.
+``fleet_follower``: snapshots of the fleet and their differences, for clients.
 ``checks``: health, readiness, and their paths.
 """
