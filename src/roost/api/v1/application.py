@@ -12,6 +12,7 @@ from roost.api.v1 import idempotency, permission, policies
 from roost.api.v1.agents.agent_registry import AgentRegistry
 from roost.api.v1.call import JSON, Call
 from roost.api.v1.documents import open_documents
+from roost.api.v1.fleet.fleet_port import FleetPort
 from roost.api.v1.idempotency import IdempotencyKeys
 from roost.api.v1.permission import Allows
 from roost.api.v1.product_port import Product
@@ -41,6 +42,7 @@ class Application:
         allows: evaluates policies; None: the default policies.
         events: notifications of decisions; None: no events.
         auth_strategy: name of the authentication, for clients without a valid token.
+        fleet: snapshots of the fleet; None: no snapshots.
     """
 
     path_encoding: ClassVar = "utf-8"
@@ -55,12 +57,14 @@ class Application:
         allows: Allows | None = None,
         events: Events | None = None,
         auth_strategy: str = "noauth2",
+        fleet: FleetPort | None = None,
     ) -> None:
         self._product, self._agents = product, agents
         self._identify = identify
         self._allows = allows or Policy(others=policies.DEFAULTS).allows
         self._keys = IdempotencyKeys()
         self._auth_strategy = auth_strategy
+        self._fleet = fleet
         self._events = events or Events(Notifications(), run="none")
 
     def enter(self, request: Request) -> Response | Task[Response]:
@@ -92,14 +96,17 @@ class Application:
         except Exception as error:  # noqa: BLE001  # every request gets an answer
             return self.fail(request, error)
         handler, keys = route.handler, self._keys if route.is_keyed else None
+        if not route.needs_columns:
+            return self._answer_at_once(request, route, query)
 
         # The annotation is quoted: its evaluation for each request would take as long as the rest of this method.
         def task(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
             call = Call(
                 request=request,
                 product=self._product,
-                current=current,
+                columns=current,
                 events=self._events,
+                fleet=self._fleet,
                 agents=self._agents,
                 body=body,
                 query=query,
@@ -108,6 +115,25 @@ class Application:
             return request.sign(handler(call) if keys is None else keys.answer(call, handler), current)
 
         return task
+
+    def _answer_at_once(self, request: Request, route: Route, query: Any) -> Response:
+        call = Call(
+            request=request,
+            product=self._product,
+            columns=None,
+            events=self._events,
+            fleet=self._fleet,
+            agents=self._agents,
+            body=None,
+            query=query,
+            allows=self._allows,
+        )
+        try:
+            response = route.handler(call)
+            assert isinstance(response, Response), "it plans nothing without columns"
+            return self.finish(request, response)
+        except Exception as error:  # noqa: BLE001  # every request gets an answer
+            return self.fail(request, error)
 
     def _admit(self, request: Request) -> Route:
         """Authenticate a request, and find its route.

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 # Allows a client to see instances, decisions, groups and operations of all projects, not only of its own project.
 ALL_PROJECTS = "roost:all_projects"
 FORCE_DELETE = "roost:instances:delete:force"
+SNAPSHOT_POLICY = "roost:fleet:columns"
 REVERT_LOST = "roost:instances:revert:lost"
 
 # Nested sets of roles, each a subset of the next one. The smallest sets are rules of the Placement API, and the largest
@@ -37,9 +38,8 @@ _POLICIES: Mapping[str, str] = {
         instances:delete decisions:next
     """,
     "observer_api": """
-        all_projects agents:list agents:show aggregates:list aggregates:show audit:show capacity:show
-        events:list explanations:create
-        fleet:show hosts:list hosts:show hosts:providers hosts:events
+        all_projects agents:list agents:show aggregates:list aggregates:show audit:show capacity:show events:list
+        explanations:create fleet:columns fleet:names fleet:show hosts:list hosts:show hosts:providers hosts:events
         migrations:list migrations:show refusals:list services:list status:show
         zones:list
     """,
