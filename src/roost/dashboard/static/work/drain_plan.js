@@ -1,7 +1,7 @@
-/** The plan of a drain: asked from the server for one host or several, and summed up. */
+/** The plan of a drain of one host or several, from the server. */
 import { ApiError, call } from "../core/api.js";
 
-/** @typedef {{uuid: string, name: string, status: string, source: string, how: string, host: string, problem: string}} Move */
+/** @typedef {import("./sums.js").Move} Move */
 /** @typedef {{services: string[], moves: Move[], problems: Record<string, string>}} Plan */
 
 const AT_A_TIME = 5; // requests; a browser has six connections
@@ -49,28 +49,4 @@ export async function loadPlan(nodes, { atOnce, disable }, signal) {
     }
   }
   return { services, moves: [], problems };
-}
-
-/** Who goes, who stays, and how many arrive on which host. @param {Move[]} moves */
-export function sumUp(moves) {
-  const staying = moves.filter((move) => !move.how);
-  const going = moves.filter((move) => move.how);
-  /** @type {Map<string, number>} */
-  const arrivals = new Map();
-  for (const move of going) if (move.host) arrivals.set(move.host, (arrivals.get(move.host) ?? 0) + 1);
-  /** @type {Map<string, Move[]>} */
-  const reasons = new Map();
-  for (const move of staying) {
-    const reason = move.problem || "for an unknown reason";
-    const same = reasons.get(reason);
-    if (same) same.push(move);
-    else reasons.set(reason, [move]);
-  }
-  return {
-    going,
-    staying,
-    live: going.filter((move) => move.how === "live_migrate").length,
-    arrivals: [...arrivals].sort((left, right) => right[1] - left[1] || left[0].localeCompare(right[0])),
-    reasons: [...reasons].sort((left, right) => right[1].length - left[1].length),
-  };
 }

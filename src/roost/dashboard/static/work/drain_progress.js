@@ -7,7 +7,8 @@ import { Link } from "../core/router.js";
 import { Card, Loaded, Table } from "../parts/common.js";
 import { hostLink, instanceLink, operationLink } from "../parts/links.js";
 import { DrainButtons } from "./drain_buttons.js";
-import { DrainBar, OutcomeBadge, progressOf } from "./frame.js";
+import { DrainBar, OutcomeBadge } from "./frame.js";
+import { progressOf } from "./sums.js";
 
 const STORIES_MAX = 20; // drains whose story is loaded
 
@@ -71,7 +72,7 @@ function DrainCard({ operation, again }) {
     stays.length
       ? h(
           "ul",
-          { class: "story" },
+          { class: "story stays" },
           stays.map((/** @type {any} */ event, /** @type {number} */ at) =>
             h(
               "li",

@@ -9,9 +9,10 @@ import { ActDialog, CheckField, TextField } from "../parts/act.js";
 import { Card, Loaded, Meter, Select, Table } from "../parts/common.js";
 import { drainPath, hostLink, instanceLink } from "../parts/links.js";
 import { statusText } from "./acts.js";
-import { loadPlan, sumUp } from "./drain_plan.js";
+import { loadPlan } from "./drain_plan.js";
 import { DrainProgressCards, OpenDrains } from "./drain_progress.js";
 import { WorkHead } from "./frame.js";
+import { sumUp } from "./sums.js";
 
 const HOW = /** @type {Record<string, string>} */ ({
   live_migrate: "live migration",
@@ -208,6 +209,7 @@ function Staying({ reasons, count }) {
         { title: "Reason", cell: (row) => row[0].replace(/^No valid host was found\. /, "") },
         {
           title: "Instances",
+          class: "stays-cell",
           cell: (row) =>
             row[1]
               .slice(0, 20)

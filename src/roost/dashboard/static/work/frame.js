@@ -4,6 +4,7 @@ import { counted, percent } from "../core/format.js";
 import { Link } from "../core/router.js";
 import { Head } from "../parts/common.js";
 import { statusText, toneOf } from "./acts.js";
+import { progressOf } from "./sums.js";
 
 const TABS = [
   { path: "/work", name: "Instances" },
@@ -46,13 +47,6 @@ export function OutcomeBadge({ operation }) {
   if (outcome === "open") text = isCancelled ? "stopping" : drain?.is_paused ? "paused" : "in progress";
   else if (outcome === "failed" && isCancelled) text = "stopped";
   return h("span", { class: `badge ${tone}` }, `${SIGNS[outcome] ?? ""}${text}`);
-}
-
-/** How far a drain is, in parts of its instances. @param {any} drain */
-export function progressOf(drain) {
-  const all = drain.instances;
-  const moved = Math.max(0, all - drain.left - drain.moving - drain.stayed);
-  return { all, moved, moving: drain.moving, stayed: drain.stayed, left: drain.left };
 }
 
 /** The progress of a drain as a bar and in words. @param {{drain: any}} props */

@@ -1,0 +1,174 @@
+"""Hosts, instances and drains in a real browser, with agents that do the work."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from roost.api.access.authentication import as_toml, new_token
+from roost.app import open_roost
+from tests.dashboard.clouds import build, get, running_cloud
+from tests.support.fleets.products import fleet
+from tests.support.servers.servers import serve
+
+PATIENCE_MS = 45_000
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory):
+    """Yield a server with four hosts. Only the test that drains node-1 puts instances there."""
+    with running_cloud(tmp_path_factory.mktemp("cloud"), hosts=4) as server:
+        change_service(server, "node-1", disabled=True)
+        yield server
+
+
+def change_service(server, host, **changes):
+    """Disable or enable a host."""
+    assert server.ask("PATCH", f"/v1/services/{host}", changes)[0] == 200
+
+
+@pytest.fixture
+def tab(cloud, open_tab):
+    """A tab of an administrator."""
+    return open_tab(cloud.address)
+
+
+def press_in_dialog(page, name):
+    """Press a button of the open dialog, and wait until the dialog has closed."""
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name=name, exact=True).click()
+    expect(dialog).to_have_count(0)
+
+
+def test_host_is_disabled_with_a_reason_and_enabled(cloud, tab):
+    page = tab.open("/hosts/node-4")
+    expect(page.get_by_role("heading", name="node-4")).to_be_visible()
+    page.get_by_role("button", name="Disable …").click()
+    page.get_by_role("dialog").get_by_label("Reason").fill("a fan is broken")
+    press_in_dialog(page, "Disable")
+    expect(page.get_by_text("Disabled: a fan is broken")).to_be_visible()
+    host = get(cloud, "/hosts/node-4")
+    assert (host["disabled"], host["disabled_reason"]) == (True, "a fan is broken")
+    events = page.get_by_role("list", name="Events of this host, newest first")
+    expect(events.get_by_text("host disable")).to_be_visible()
+    page.get_by_role("button", name="Enable …").click()
+    press_in_dialog(page, "Enable")
+    expect(page.get_by_role("button", name="Disable …")).to_be_visible()
+    assert get(cloud, "/hosts/node-4")["disabled"] is False
+
+
+def test_tree_and_cells_of_a_host_show_who_holds_what(cloud, tab):
+    build(cloud, "keeper", host="node-3")
+    page = tab.open("/hosts/node-3")
+    providers = page.get_by_role("list", name="Providers", exact=True)
+    expect(providers.get_by_text("node-3_numa0")).to_be_visible()
+    expect(providers.get_by_text("node-3_numa1")).to_be_visible()
+    page.get_by_label("Show what an instance holds").select_option(label="keeper")
+    expect(page.get_by_text(re.compile(r"holds 1 GiB Disk on node-3; .*1 VCPU.* on node-3_numa"))).to_be_visible()
+    cell = page.get_by_role("region", name="NUMA cell 0")
+    expect(cell.get_by_role("img", name="4 shared processors")).to_be_visible()
+    expect(page.get_by_role("region", name="NUMA cell 1").get_by_text("15b3:1018")).to_be_visible()
+
+
+def test_instance_is_created_stopped_and_deleted(tab):
+    page = tab.open("/work")
+    page.get_by_role("link", name="Create instances").click()
+    page.get_by_role("button", name="Place it …").click()
+    page.get_by_role("dialog").get_by_label("Name").fill("shop")
+    page.get_by_role("dialog").get_by_role("button", name="Place it").click()
+    expect(page.get_by_role("heading", name="Build shop ✓ done")).to_be_visible(timeout=PATIENCE_MS)
+    page.get_by_role("region", name="Instances of the operation").get_by_role("link", name="shop").click()
+    expect(page.get_by_role("heading", name="shop active")).to_be_visible(timeout=PATIENCE_MS)
+    page.get_by_role("button", name="Stop …").click()
+    press_in_dialog(page, "Stop")
+    expect(page.get_by_role("heading", name="shop shutoff")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_role("button", name="Start …")).to_be_visible()
+    expect(page.get_by_role("button", name="Reboot …")).to_have_count(0)
+    page.get_by_role("button", name="Delete …").click()
+    press_in_dialog(page, "Delete")
+    expect(page.get_by_role("heading", name="shop deleted")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_role("list", name="Story, newest first").get_by_text("delete done")).to_be_visible()
+    tab.open("/work?name=shop")
+    expect(page.get_by_text("No instance matches.")).to_be_visible()
+
+
+def test_drain_is_planned_started_paused_and_seen_to_end(cloud, tab):
+    change_service(cloud, "node-1", disabled=False)
+    uuids = build(cloud, "guest", count=3, host="node-1")
+    page = tab.open("/work/drain?hosts=node-1")
+    sentence = page.get_by_text(re.compile("3 instances would leave node-1, and none would stay"))
+    expect(sentence).to_be_visible(timeout=PATIENCE_MS)
+    plan = page.get_by_role("region", name="Who goes where")
+    expect(plan.get_by_role("row")).to_have_count(1 + 3)
+    page.get_by_label("Instances that move at once").select_option(label="1 at once")
+    page.get_by_role("button", name="Start the drain …").click()
+    page.get_by_role("dialog").get_by_label("Reason").fill("new memory")
+    press_in_dialog(page, "Start the drain")
+    bar = page.get_by_role("progressbar", name="Drain of node-1")
+    expect(bar).to_be_visible()
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("paused", exact=True)).to_be_visible()
+    expect(page.get_by_text(re.compile("of 3 instances gone, 2 to go"))).to_be_visible(timeout=PATIENCE_MS)
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_text("node-1 is empty.")).to_be_visible(timeout=PATIENCE_MS)
+    expect(bar).to_have_attribute("aria-valuetext", "3 of 3 instances gone")
+    assert all(get(cloud, f"/instances/{uuid}")["host"] != "node-1" for uuid in uuids)
+    assert get(cloud, "/hosts/node-1")["disabled_reason"] == "new memory"
+    tab.open("/work/migrations?status=any")
+    expect(page.get_by_role("region", name="Migrations").get_by_role("link", name="guest-2").first).to_be_visible()
+
+
+def test_plan_says_who_stays_and_why_and_a_drain_is_stopped(cloud, tab):
+    group = cloud.ask("POST", "/v1/groups", {"name": "apart", "policy": "anti-affinity"})[2]["uuid"]
+    build(cloud, "lone", count=3, group=group, force_hosts=["node-2", "node-3", "node-4"])
+    build(cloud, "many", count=3, host="node-2")
+    page = tab.open("/work/drain?hosts=node-2,nowhere")
+    stays = page.get_by_role("region", name="Who stays, and why")
+    expect(stays.get_by_text("hold a member of the server group")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("no such host: nowhere")).to_be_visible()
+    page.get_by_label("Instances that move at once").select_option(label="1 at once")
+    page.get_by_role("button", name="Start the drain …").click()
+    press_in_dialog(page, "Start the drain")
+    page.get_by_role("button", name="Stop …").click()
+    press_in_dialog(page, "Stop the drain")
+    expect(page.get_by_text(re.compile("it was cancelled"))).to_be_visible(timeout=PATIENCE_MS)
+    change_service(cloud, "node-2", disabled=False)
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    """Yield a server with a claim, with tokens of a reader and an observer."""
+    texts, entries = {}, []
+    for name, roles in (("ada", ("admin",)), ("rita", ("reader",)), ("olga", ("observer",))):
+        texts[name], entry = new_token(name, project="shop", roles=roles)
+        entries.append(as_toml(entry))
+    with open_roost(None, tmp_path) as roost:
+        roost.install(fleet(2, vcpus=4))
+    file = tmp_path / "tokens.toml"
+    file.write_text("".join(entries))
+    file.chmod(0o600)
+    with serve(noun="up", folder=tmp_path, settings=f'auth_strategy = "tokens"\ntokens_file = "{file}"') as server:
+        request = {"flavor": {"name": "small", "vcpus": 1, "memory_mb": 16}, "project_id": "shop"}
+        status, _, decision = server.ask("POST", "/v1/decisions", request, headers={"x-auth-token": texts["ada"]})
+        assert status == 201, decision
+        yield server, texts, decision["picks"][0]["instance_uuid"]
+
+
+@pytest.mark.parametrize("name", ["rita", "olga"])
+def test_clients_that_may_only_read_see_no_buttons(guarded, open_tab, name):
+    server, texts, uuid = guarded
+    page = open_tab(server.address).open(f"/work/instances/{uuid}")
+    page.get_by_label("Token").fill(texts[name])
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Claim")).to_be_visible()
+    allowed = {"Sign out"}
+    for path, text in (
+        (f"/work/instances/{uuid}", "Allocations"),
+        ("/work", "Instances"),
+        ("/work/drain", "Drains under way"),
+        ("/hosts/host-0", "Providers, and what holds what" if name == "olga" else "does not allow this"),
+    ):
+        page.goto(f"{server.address}/ui{path}")
+        expect(page.get_by_text(text).first).to_be_visible()
+        buttons = {each.inner_text() for each in page.get_by_role("button").all()} - allowed
+        assert buttons <= {"Find", "Try again"}, (path, buttons)
