@@ -100,7 +100,7 @@ libvirt: $(DEV) ## install libvirt and QEMU for the tests of this driver, if roo
 	@$(BIN)/python -m tests.support.agents.libvirt_packages
 
 # Tests of packages that cannot be installed are skipped, except under CI.
-servers: $(DEV) ## install Prometheus, nginx, HAProxy, RabbitMQ and MariaDB for tests, if root and apt are available
+servers: $(DEV) ## install Prometheus, proxies, RabbitMQ, MariaDB and Chromium for tests, if root and apt are available
 	@$(BIN)/python -m tests.support.debian_packages
 
 bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows it)
