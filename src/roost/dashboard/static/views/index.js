@@ -4,6 +4,7 @@ import { DecisionView } from "../decision/decision_view.js";
 import { DecisionsView } from "../decision/decisions_view.js";
 import { TryView } from "../decision/try_view.js";
 import { FleetView } from "../fleet/fleet_view.js";
+import { Head } from "../parts/common.js";
 import { LiveView } from "../live/live_view.js";
 
 /** The places of the page, in their order. */
@@ -33,5 +34,5 @@ export function viewOf(parts) {
 }
 
 function NotFound() {
-  return h("div", { class: "empty" }, "This page does not exist.");
+  return h("div", {}, h(Head, { title: "Not found" }), h("div", { class: "card empty" }, "This page does not exist."));
 }
