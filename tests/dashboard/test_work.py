@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from roost.api.access.authentication import as_toml, new_token
 from roost.app import open_roost
 from tests.dashboard.clouds import build, get, running_cloud
+from tests.dashboard.test_accessibility import AXE
 from tests.support.fleets.products import fleet
 from tests.support.servers.servers import serve
 
@@ -133,6 +134,35 @@ def test_plan_says_who_stays_and_why_and_a_drain_is_stopped(cloud, tab):
     press_in_dialog(page, "Stop the drain")
     expect(page.get_by_text(re.compile("it was cancelled"))).to_be_visible(timeout=PATIENCE_MS)
     change_service(cloud, "node-2", disabled=False)
+
+
+VIEWS = (
+    "/hosts/node-3",
+    "/work",
+    "/work/instances/{instance}",
+    "/work/operations?show=recent",
+    "/work/operations/{operation}",
+    "/work/migrations?status=any",
+    "/work/drain",
+    "/work/drain?hosts=node-3",
+)
+
+
+def test_views_have_no_violations_of_accessibility_rules(cloud, open_tab):
+    (uuid,) = build(cloud, "accessible", host="node-3")
+    ids = {"instance": uuid, "operation": get(cloud, f"/instances/{uuid}")["operations"][0]["uuid"]}
+    found = {}
+    for scheme, size in (("light", (1440, 900)), ("dark", (390, 844))):
+        tab = open_tab(cloud.address, size=size, scheme=scheme)
+        for view in VIEWS:
+            page = tab.open(view.format(**ids))
+            expect(page.get_by_role("main")).to_be_visible()
+            expect(page.get_by_text("Loading")).to_have_count(0, timeout=PATIENCE_MS)
+            page.evaluate(AXE.read_text(encoding="utf-8"))
+            for each in page.evaluate("axe.run().then((result) => result.violations)"):
+                found[view, scheme, each["id"]] = [node["html"][:200] for node in each["nodes"][:3]]
+            assert page.evaluate("document.documentElement.scrollWidth") <= size[0], view
+    assert found == {}
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import { credentials, session, urlOf } from "./api.js";
 
 /** @typedef {(event: {type: string, id: string | undefined, data: any}) => void} Listener */
 
-const HIDDEN_MS = 30_000;
+const HIDDEN_MS = 5000; // a browser has six connections to a server, for all its tabs
 const SILENT_MS = 60_000; // the server sends a comment at least this often
 const WAIT_MAX_MS = 30_000;
 

@@ -6,6 +6,7 @@ import { TryView } from "../decision/try_view.js";
 import { FleetView } from "../fleet/fleet_view.js";
 import { HostView } from "../host/host_view.js";
 import { LiveView } from "../live/live_view.js";
+import { Head } from "../parts/common.js";
 import { DrainView } from "../work/drain_view.js";
 import { InstanceView } from "../work/instance_view.js";
 import { InstancesView } from "../work/instances_view.js";
@@ -54,5 +55,5 @@ export function viewOf(parts) {
 }
 
 function NotFound() {
-  return h("div", { class: "empty" }, "This page does not exist.");
+  return h("div", {}, h(Head, { title: "Not found" }), h("div", { class: "card empty" }, "This page does not exist."));
 }
