@@ -14,7 +14,7 @@ from roost.api.v1.call import JSON, Call
 from roost.api.v1.documents import open_documents
 from roost.api.v1.idempotency import IdempotencyKeys
 from roost.api.v1.permission import Allows
-from roost.api.v1.product_port import Product
+from roost.api.v1.product_port import Product, ReportSettings
 from roost.api.v1.route import Route
 from roost.api.v1.routes import OPEN_OPERATIONS, PATHS
 from roost.api.v1.wire.decode_body import check_unused, decode_body, decode_query
@@ -41,6 +41,7 @@ class Application:
         allows: evaluates policies; None: the default policies.
         events: notifications of decisions; None: no events.
         auth_strategy: name of the authentication, for clients without a valid token.
+        report_settings: reports the settings in force; None: they are not reported.
     """
 
     path_encoding: ClassVar = "utf-8"
@@ -55,12 +56,14 @@ class Application:
         allows: Allows | None = None,
         events: Events | None = None,
         auth_strategy: str = "noauth2",
+        report_settings: ReportSettings | None = None,
     ) -> None:
         self._product, self._agents = product, agents
         self._identify = identify
         self._allows = allows or Policy(others=policies.DEFAULTS).allows
         self._keys = IdempotencyKeys()
         self._auth_strategy = auth_strategy
+        self._report_settings = report_settings
         self._events = events or Events(Notifications(), run="none")
 
     def enter(self, request: Request) -> Response | Task[Response]:
@@ -104,6 +107,7 @@ class Application:
                 body=body,
                 query=query,
                 allows=self._allows,
+                report_settings=self._report_settings,
             )
             return request.sign(handler(call) if keys is None else keys.answer(call, handler), current)
 

@@ -25,7 +25,7 @@ _POLICIES: Mapping[str, str] = {
     "admin_or_service_api": """
         decisions:create groups:create groups:delete hosts:drain operations:delete services:update
         aggregates:create aggregates:update aggregates:delete aggregates:hosts:update aggregates:hosts:delete
-        aggregates:ratios
+        aggregates:ratios settings:show
         flavors:update flavors:delete images:update images:delete
         instances:create instances:start instances:stop instances:resize instances:migrate instances:confirm
         instances:revert instances:rebuild instances:shelve instances:offload instances:unshelve instances:reboot
@@ -37,6 +37,7 @@ _POLICIES: Mapping[str, str] = {
     """,
     "observer_api": """
         all_projects agents:list agents:show aggregates:list aggregates:show audit:show capacity:show
+        comparisons:create
         events:list explanations:create
         fleet:show hosts:list hosts:show migrations:list migrations:show refusals:list services:list status:show
         zones:list
@@ -56,7 +57,7 @@ _OF_MANY = {"GET": "list", "POST": "create"}
 _OF_ONE = {"GET": "show", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _PARAMETER = re.compile(r"\{\w+\}")
 # GET and POST of capacity have one policy: both are the same request, in a query string or in a body. The results of
-# fleet, audit, status and session are not lists.
+# fleet, audit, status, session and settings are not lists.
 _SPECIAL = {
     ("GET", "/capacity"): "roost:capacity:show",
     ("POST", "/capacity"): "roost:capacity:show",
@@ -64,6 +65,7 @@ _SPECIAL = {
     ("GET", "/audit"): "roost:audit:show",
     ("GET", "/status"): "roost:status:show",
     ("GET", "/session"): "roost:session:show",
+    ("GET", "/settings"): "roost:settings:show",
 }
 
 

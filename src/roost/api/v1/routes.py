@@ -10,6 +10,7 @@ from roost.api.v1.handlers import (
     aggregates,
     capacity,
     changes,
+    comparisons,
     decision_list,
     decisions,
     drain,
@@ -20,6 +21,7 @@ from roost.api.v1.handlers import (
     orders,
     ratios,
     sessions,
+    settings,
     standings,
     status,
     stored_names,
@@ -41,6 +43,7 @@ from roost.api.v1.schemas.aggregates import (
 from roost.api.v1.schemas.capacity import CapacityBody, CapacityQuery
 from roost.api.v1.schemas.changes import ChangesPage, ChangesQuery
 from roost.api.v1.schemas.decisions import (
+    ComparisonBody,
     DecisionBody,
     DecisionsPage,
     DecisionsQuery,
@@ -54,7 +57,7 @@ from roost.api.v1.schemas.decisions import (
     ShownWhy,
 )
 from roost.api.v1.schemas.drain import DrainBody, DrainPlan
-from roost.api.v1.schemas.exports import AuditResult
+from roost.api.v1.schemas.exports import AuditResult, ShownSettings
 from roost.api.v1.schemas.groups import DetailedGroup, GroupBody, GroupsPage, GroupsQuery, ShownGroup
 from roost.api.v1.schemas.hosts import (
     DetailedHost,
@@ -74,6 +77,7 @@ from roost.api.v1.wire.pages import PageQuery
 from roost.model.documents.fleet_document import FleetDocument
 from roost.model.documents.request_document import FlavorEntry, ImageEntry
 from roost.model.evidence.capacity import Capacity
+from roost.model.evidence.comparison import Comparison
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
@@ -198,6 +202,15 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
             work="past",
         ),
     },
+    "/comparisons": {
+        "POST": Route(
+            handler=comparisons.create,
+            about="Decide recorded requests again under several sets of settings.",
+            body=ComparisonBody,
+            answer=Comparison,
+            work="past",
+        ),
+    },
     "/refusals": {
         "GET": Route(
             handler=decision_list.summarise_refusals,
@@ -309,6 +322,9 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(
             handler=exports.audit, about="Check the database for consistency.", answer=AuditResult, work="scan"
         ),
+    },
+    "/settings": {
+        "GET": Route(handler=settings.show, about="Show the settings in force.", answer=ShownSettings),
     },
     "/hosts": {
         "GET": Route(handler=hosts.list_hosts, about="List hosts.", query=HostsQuery, answer=HostsPage, work="list"),
