@@ -26,8 +26,8 @@ def main(hosts: int, decisions: int) -> None:
     gc.freeze()
     wall_s, cpu_s = _survey(roost.state)
     print(f"{hosts:,} hosts: one survey takes {wall_s * 1e3:.0f} ms, {cpu_s * 1e3:.0f} ms of a processor")
-    _decide(roost, decisions)
-    print(f"decisions alone:                           {_decide(roost, decisions)}")
+    decide(roost, decisions)
+    print(f"decisions alone:                           {decide(roost, decisions)}")
     is_done = threading.Event()
 
     def repeat() -> None:
@@ -36,7 +36,7 @@ def main(hosts: int, decisions: int) -> None:
 
     thread = threading.Thread(target=repeat)
     thread.start()
-    print(f"decisions beside one survey after another: {_decide(roost, decisions)}")
+    print(f"decisions beside one survey after another: {decide(roost, decisions)}")
     is_done.set()
     thread.join()
 
@@ -47,7 +47,8 @@ def _survey(state: State) -> tuple[float, float]:
     return time.perf_counter() - wall_s, time.thread_time() - cpu_s
 
 
-def _decide(roost: Roost, count: int) -> str:
+def decide(roost: Roost, count: int) -> str:
+    """Make decisions; return their times in words."""
     times_s = []
     for _ in range(count):
         begun_s = time.perf_counter()

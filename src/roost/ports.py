@@ -236,7 +236,7 @@ class WorkReader(Protocol):
         """Return the common time of all processes on the database, in seconds since the epoch.
 
         Raises:
-            Unavailable: the database cannot be read; also from all methods below.
+            Unavailable: the database cannot be read. Every method below raises it, too.
         """
 
     def due_operations(self, cells: Sequence[str] | None, *, now_s: float, limit: int) -> list[OperationRow]:
@@ -457,7 +457,7 @@ class RemotePlacement(Protocol):
         """Return the hosts that can satisfy a query.
 
         Raises:
-            PlacementGone: the remote Placement does not answer; also from all methods below.
+            PlacementGone: the remote Placement does not answer. Every method below raises it, too.
         """
 
     def claim(self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str) -> bool:

@@ -171,7 +171,11 @@ def test_periodic_reshape_setting_ends_the_agent_or_only_logs(server, tmp_path, 
             2,
             "name the server of the agent with --server, or in the setting agent.servers; see `roost agent --help`",
         ),
-        (["--server", "http://127.0.0.1:1", "--driver", "nope"], 3, "driver nope: is none of fake, libvirt"),
+        (
+            ["--server", "http://127.0.0.1:1", "--driver", "nope"],
+            3,
+            "driver nope: does not exist; the drivers are fake, libvirt",
+        ),
         (
             ["--server", "http://127.0.0.1:1", "--driver", "fake", "--option", "x"],
             2,

@@ -1,6 +1,6 @@
 """An honest client beside an attack: it decides, reads and checks health in a loop, and measures the durations.
 
-It is a process of its own, so that the work of the attacker does not count as the server's.
+It runs in a separate process. In the attacker's process, its durations would include the attacker's work.
 """
 
 import http.client
@@ -31,8 +31,8 @@ class Bystander:
     """Sends one request after the other until it is stopped.
 
     Args:
-        host, port: Of the server.
-        headers: Identify the client.
+        host, port: the address of the server.
+        headers: identify the client.
     """
 
     def __init__(self, host: str, port: int, headers: dict[str, str]) -> None:
@@ -97,7 +97,7 @@ def run_client(host: str, port: int, headers: dict[str, str]) -> None:
 
 
 class BystanderProcess:
-    """The process of a bystander, from outside."""
+    """A bystander in its process, as seen by the test."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process

@@ -82,7 +82,7 @@ class Session:
         """Start an action on a server, and wait until a condition holds and no task is left.
 
         Args:
-            more: as of ``observe``.
+            more: as in ``observe``.
         """
         loads = self.loads()
         try:

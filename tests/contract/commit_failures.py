@@ -35,7 +35,7 @@ def run_with_commit_failure(world, hands, work, *, at, is_made, **options):
 
     Args:
         work: sends a request to a server and runs until all parts are idle.
-        at, is_made: see ``Dying``.
+        at, is_made: see ``FailingStore``.
         options: see ``open_server``.
 
     Returns:

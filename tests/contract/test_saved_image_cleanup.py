@@ -142,5 +142,5 @@ def test_failed_image_cleanup_is_logged_once_and_retried(action, kind, capfd):
         wait_until(is_dropped)
     assert agent_errors == []
     (line,) = events(log, "saved_images_stay")
-    assert f"{action} on host-a was to go wrong ({kind})" in line["problem"]
+    assert f"{action} on host-a was made to fail ({kind})" in line["problem"]
     assert one.driver.saved_images() == []

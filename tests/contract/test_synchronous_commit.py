@@ -51,7 +51,7 @@ class Operator:
         wait_until(lambda: self.execute("SELECT current_setting('synchronous_standby_names')") == [name])
 
     def cancel_wait(self):
-        """Wait for a commit that waits for the standby, and cancel it."""
+        """Wait until a commit waits for the standby, then cancel its wait."""
         (waiting,) = wait_until(lambda: self.execute(WAITING))
         assert self.execute(f"SELECT pg_cancel_backend({waiting})") == [True]
         return waiting

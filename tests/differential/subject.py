@@ -1,4 +1,4 @@
-"""Roost's Placement API server, started like a user starts it, on an empty database."""
+"""Roost's Placement API server, started as by a user, on an empty database."""
 
 import shutil
 import subprocess

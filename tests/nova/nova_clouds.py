@@ -91,7 +91,7 @@ class NovaCloud:
         Args:
             totals: amounts by resource class.
             waits: whether to wait until Roost has the host.
-            rows: as of ``NovaDatabase.add_host``.
+            rows: as in ``NovaDatabase.add_host``.
         """
         number = self.database.add_host(cell, name, **rows)
         self.add_provider(number, name, traits=traits, reserved_mib=reserved_mib, totals=totals, ratios=ratios)

@@ -33,7 +33,10 @@ def duel(network, shared_broker, tmp_path_factory):
 
 
 class RoutedScene(SceneOfTest):
-    """Three hosts: h0 reaches the segment west, h1 both, h2 none; a network of both, and one of each."""
+    """Two segments and three hosts: h0 is in west, h1 in west and east, h2 in none.
+
+    The network ``both`` has both segments; ``west`` and ``east`` have one each.
+    """
 
     def __init__(self, cloud, caller, network):
         self.caller, self.network = caller, network
@@ -92,7 +95,7 @@ class RoutedScene(SceneOfTest):
             self.cloud.release(number)
             return {self.hosts.index(each["nova_object.data"]["service_host"]) for each in reply["result"][0]}
         failure = json.loads(reply["failure"])
-        text = failure["message"] if failure["module"] == OWN else ""  # The others become RemoteError.
+        text = failure["message"] if failure["module"] == OWN else ""  # Other errors become RemoteError.
         return failure["class"], failure["module"], text
 
     def both(self, *networks, **fields):

@@ -11,7 +11,7 @@ FEATURES = Path(__file__).with_name("features.toml")
 PAGE = ROOT / "docs" / "parity.md"
 BEGIN, END = "<!-- features: begin -->", "<!-- features: end -->"
 _MARK = "shows"
-# Tests outside `make test-all` do not count on their own.
+# A test with one of these marks is outside `make test-all`. A feature needs another test, too.
 _EXCLUDED_MARKS = frozenset({"soak", "bench", "differential", "skip"})
 
 

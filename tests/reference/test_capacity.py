@@ -16,7 +16,7 @@ FEW = "tests.reference.test_capacity.few_instances"
 
 
 def few_instances():
-    """Return a filter written for Nova that reads a column that claims change."""
+    """Return a filter for Nova; claims change the column it reads."""
     from roost.compat.scheduler.filters.num_instances_filter import NumInstancesFilter
 
     class AtMostThree(NumInstancesFilter):

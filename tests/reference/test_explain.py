@@ -1,4 +1,4 @@
-"""Explanations are true: the test recounts each figure slowly, tries each change, and tries each tip."""
+"""Explanations are true: the tests recount each figure slowly, and try each change and each tipping point."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""With any faults of a seed, the invariants hold after each event, and the deployment becomes idle."""
+"""Each seed injects faults. The invariants hold after each event, and the deployment becomes idle at the end."""
 
 import os
 import subprocess

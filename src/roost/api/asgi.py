@@ -212,7 +212,7 @@ class AsgiApplication:
                 self._hosts.check(request)
             response = self._preflight(request) or await self._answer(request, receive)
             if response.stream is not None:
-                response.stream.open()
+                await response.stream.open()
             if self._saves_traffic:
                 response = await compress(request, await revalidate(request, response))
         except Exception as error:  # noqa: BLE001  # every request gets an answer

@@ -232,7 +232,7 @@ class Request:
 class Stream(Protocol):
     """The body of a long response, sent in parts."""
 
-    def open(self) -> None:
+    async def open(self) -> None:
         """Begin, before the head is sent; an error here becomes the response."""
 
     def close(self) -> None:

@@ -32,16 +32,16 @@ from roost.observe import log, metrics
 from roost.observe.metrics_folder import environment_without_metrics
 
 _MODULE = "roost.app.reader_process"
-# Maximum number of questions in progress, and of lists; each occupies a processor.
+# Maximum number of questions in progress, and maximum number of lists in progress. Each occupies a processor.
 _RUNNING_MAX = 2
 # Maximum number of waiting questions, in all and per identity. All processes of Nova are one identity.
 _WAITING_MAX = 64
 _EACH_MAX = 32
-# Share of the time for a request that a scan of everything may take; the remainder is for its way to the client.
+# Share of ``request_timeout_s`` for a full scan; the rest is for sending the answer.
 _SCAN_PART = 0.9
 # Minimum seconds between two starts of the process.
 _RESTART_PAUSE_S = 1.0
-# Hosts from which the process starts before the first question: it loads all columns.
+# With at least this number of hosts, the process starts before the first question: loading the columns takes long.
 _LARGE_FLEET = 1_000
 
 _decoder = msgspec.msgpack.Decoder(FromReader)
@@ -262,9 +262,9 @@ class ReaderClient:
 
     async def _connect(self) -> _Link:
         async with self._starting:
-            return await self._connect_alone()
+            return await self._connect_under_lock()
 
-    async def _connect_alone(self) -> _Link:
+    async def _connect_under_lock(self) -> _Link:
         if self._link is not None and self._listening is not None and not self._listening.done():
             return self._link
         now_s = time.monotonic()

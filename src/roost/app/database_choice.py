@@ -46,7 +46,8 @@ def settings_with_sources(
         is_lenient: whether to return the errors instead of raising them.
 
     Raises:
-        BadSettings: a setting is unknown or wrong, or a requested file does not exist. It has all further errors.
+        BadSettings: a setting is unknown or wrong, or a requested file does not exist. ``others`` has all further
+            errors.
     """
     # Rules written for Nova import its modules.
     install_aliases()

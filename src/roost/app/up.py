@@ -106,7 +106,9 @@ def _serve(
     from roost.api.v1 import application as v1
     from roost.api.v1.agents.agent_registry import AgentRegistry
     from roost.api.v1.agents.wakeups import ENDS, ENDS_MAX, Wakeups
+    from roost.api.v1.host_uptime import down_time_of
     from roost.app.authenticator import build_authenticators
+    from roost.app.monitoring.fleet_follower import FleetFollower
     from roost.dashboard import dashboard_site as dashboard
 
     settings = config.settings.placement
@@ -123,6 +125,7 @@ def _serve(
     reader = None if remote is not None else build_reader(config.url, config.settings, product=roost)
     agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())
     strategy = settings.auth_strategy
+    fleet = FleetFollower(serving, settings=lambda: roost.settings, down_time_s=lambda: down_time_of(roost.settings))
     reporter = SettingsReporter(config)
     own_api = v1.Application(
         roost,
@@ -130,6 +133,7 @@ def _serve(
         identify=identify,
         allows=allows,
         events=events,
+        fleet=fleet,
         auth_strategy=strategy,
         report_settings=reporter.report,
     )
@@ -156,10 +160,10 @@ def _serve(
     on_tick = call_each(
         start_reloader(roost, serving, config=config, tls=tls, reporter=reporter), agents.store_heartbeats
     )
-    on_stop = call_each(conductor.stop, events.close, wakeups.close, ends.close)
+    on_stop = call_each(conductor.stop, events.close, fleet.stop, wakeups.close, ends.close)
     reading = nullcontext() if reader is None else closing(reader)
     background = _background(roost, serving, conductor=conductor, publisher=publisher, remote=remote, nova=nova)
-    with closing(agents), background, reading:
+    with closing(agents), background, reading, closing(fleet):
         serve = partial(serve_sites, serving, sites, settings=lambda: roost.settings, database=config.url)
         serve(parent=parent, on_ready=on_ready, on_tick=on_tick, on_stop=on_stop, reader=reader)
 

@@ -62,10 +62,10 @@ class ServiceHttp:
         version: str | None = None,
         may_retry: Callable[[], bool] = lambda: True,
     ) -> Reply:
-        """Send an idempotent request; return the first answer that is no 503, else the last one.
+        """Send an idempotent request; return the first answer other than 503, else the last one.
 
         Args:
-            version: as of ``Wire.send``.
+            version: as in ``Wire.send``.
             may_retry: returns whether there is time for another try.
 
         Raises:

@@ -46,7 +46,7 @@ class Driver(Protocol):
         """Return the names of its nodes.
 
         Raises:
-            DriverNotReady: the hypervisor does not answer; also from all methods on nodes.
+            DriverNotReady: the hypervisor does not answer. Every method on nodes raises it, too.
         """
 
     def is_node_gone(self, node: str) -> bool:
@@ -73,15 +73,15 @@ class Driver(Protocol):
         """
 
     def metrics(self, node: str) -> dict[str, float]:
-        """Return the measurements of a node, by name as in ``monitors``; times are totals since its start, in ns."""
+        """Return the measurements of a node, by name as in ``monitors``; times are totals in ns since its start."""
 
     def spawn(self, spec: GuestSpec, operation: str) -> None:
         """Build and start a guest; replace a guest of another operation, or an incomplete one.
 
         Raises:
-            BuildFailed: another host may succeed; nothing of the guest remains. Also from all methods for builds and
-                moves.
-            BuildAborted: no host can succeed; nothing of the guest remains. Also from these methods.
+            BuildFailed: another host may succeed; nothing of the guest remains.
+            BuildAborted: no host can succeed; nothing of the guest remains. All methods for builds and moves raise
+                these two errors.
         """
 
     def destroy(self, uuid: str, operation: str) -> None:
@@ -150,7 +150,7 @@ def drivers() -> Mapping[str, EntryPoint]:
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
         first = found.setdefault(entry.name, entry)
         if first.value != entry.value:
-            raise BadSettings(f"driver {entry.name}", f"is both {first.value} and {entry.value}")
+            raise BadSettings(f"driver {entry.name}", f"is defined twice, as {first.value} and as {entry.value}")
     return found
 
 
@@ -168,7 +168,7 @@ def load(name: str, options: Mapping[str, str], terms: HostTerms | None = None) 
     available = drivers()
     subject = f"driver {name}"
     if name not in available:
-        raise BadSettings(subject, f"is none of {', '.join(sorted(available))}")
+        raise BadSettings(subject, f"does not exist; the drivers are {', '.join(sorted(available))}")
     try:
         make: Maker = available[name].load()
     except (Exception, SystemExit) as error:  # A third-party driver may fail in any way.
@@ -203,7 +203,7 @@ def read_options(name: str, kind: type[_Options], options: Mapping[str, str]) ->
 
 
 def read_resources(node: str, reported: object) -> NodeResources:
-    """Check the resources of a node as a driver reported them, and return them.
+    """Check a driver's report of the resources of a node, and return it as a struct.
 
     Raises:
         BadRequest: a key is missing, or of another type.

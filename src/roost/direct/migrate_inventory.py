@@ -155,7 +155,7 @@ def _read_terms(pairs: Mapping[str, str], *, otherwise: HostTerms) -> HostTerms:
     """
     for key in pairs:
         if key not in HostTerms.__struct_fields__:
-            raise BadSettings(f"term {key}", f"is none of {', '.join(HostTerms.__struct_fields__)}")
+            raise BadSettings(f"term {key}", f"does not exist; the terms are {', '.join(HostTerms.__struct_fields__)}")
     try:
         return msgspec.convert(msgspec.to_builtins(otherwise) | dict(pairs), HostTerms, strict=False)
     except msgspec.ValidationError as error:

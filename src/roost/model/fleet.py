@@ -30,10 +30,10 @@ class NamedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     request: Request
     decision_uuid: str = ""  # empty: a new one
-    # Writes of work in the commit of the decision, granted or refused. If they were committed already, no decision
-    # is made.
+    # Rows of work for the commit of the decision, whether granted or refused. If they are committed already, Roost does
+    # not decide.
     work: tuple[Put, ...] = ()
-    change: ChangeRow | None = None  # the record of the client; the decision completes object and details
+    change: ChangeRow | None = None  # the record of the client's change; the decision adds its object and details
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):

@@ -286,7 +286,7 @@ class EvidenceRow(msgspec.Struct, frozen=True, array_like=True):
     outcome: str  # granted, refused
     project_id: str
     settings_id: int  # document
-    hosts: str  # names of the chosen hosts, blank separated and cut at 255 characters
+    hosts: str  # names of the chosen hosts, separated by blanks, cut at 255 characters
     reason: str  # of a refusal, in one line
     body: bytes  # msgpack of roost.model.stored_decision.Record
 
@@ -306,7 +306,7 @@ class Refusal(msgspec.Struct, frozen=True):
     kind: str  # capacity, units, place, generation, in_use, duplicate, missing
     table: str = ""
     key: int = 0  # id of the row, if any
-    work: str = ""  # the conflicting row of work, for people; empty: another kind of row
+    work: str = ""  # description of the conflicting row of work; empty: another kind of row
 
     @property
     def is_final(self) -> bool:

@@ -1,7 +1,7 @@
-"""Instances of Nova when a remote Placement keeps their allocations.
+"""Instances of Nova with allocations in a remote Placement.
 
-In this case, the columns have an instance only with its host, for filters, weighers and server groups. Nova's databases
-decide where it is. A place from a decision holds until Nova has had time to store it.
+The columns have the host of such an instance, but not its allocations. Filters, weighers and server groups read the
+host. Nova's databases decide where the instance is. The host from a decision stays until Nova has had time to store it.
 
 Each function is part of a task of the deciding thread; its caller limits the number of instances.
 """
@@ -19,7 +19,7 @@ from roost.scheduler.framework.group_slots import is_outside
 
 
 def plan_remote_places(current: Current, instances: Sequence[NovaInstance]) -> tuple[Write, ...]:
-    """Plan the hosts of instances. Their server groups stay, unless an affinity group is on another host now."""
+    """Plan the hosts of instances. Keep their server groups, except an affinity group on another host."""
     state = current.state
     writes: list[Write] = []
     for instance in instances:
@@ -45,7 +45,7 @@ def plan_departures(state: State, uuids: Iterable[str], *, before_s: float) -> t
     Args:
         state: the columns.
         uuids: the instances.
-        before_s: time of the reading, seconds since the epoch; later decisions stay.
+        before_s: time of the read, seconds since the epoch; instances of later decisions stay.
     """
     holders = [holder for uuid in uuids if (holder := find_holder(state, uuid)) and holder.touched_s <= before_s]
     return (release_of(state, holders),) if holders else ()
@@ -62,16 +62,18 @@ def find_moved(state: State, instances: Iterable[NovaInstance], *, before_s: flo
     return [each for each in instances if _differs(state, each, before_s=before_s)]
 
 
-def find_surplus(state: State, numbers: Iterable[bytes], instances: Container[str], *, before_s: float) -> list[str]:
+def find_surplus(
+    state: State, consumer_uuids: Iterable[bytes], instances: Container[str], *, before_s: float
+) -> list[str]:
     """Return the uuids of instances in the columns that Nova lacks.
 
     Args:
         state: the columns.
-        numbers: some consumers, by the bytes of their uuids; they may be gone.
+        consumer_uuids: uuids of some consumers, 16 bytes each; the consumers may be gone.
         instances: the uuids of all instances of Nova.
-        before_s: as of ``find_moved``.
+        before_s: as in ``find_moved``.
     """
-    holders = (state.holders.get(number) for number in numbers)
+    holders = (state.holders.get(uuid) for uuid in consumer_uuids)
     placed = (each for each in holders if each and each.instance is not None and each.touched_s <= before_s)
     return [uuid for holder in placed if (uuid := uuid_text(holder.uuid)) not in instances]
 

@@ -177,8 +177,8 @@ class NovaFollower:
         for part in _split(instances.values()):
             moved = run(partial(_find_moved, instances=part, before_s=before_s))
             picture.due_instances.update({instance.uuid: instance for instance in moved})
-        for numbers in _split(run(lambda current: list(current.state.holders))):
-            surplus = run(partial(_find_surplus, numbers=numbers, known=instances, before_s=before_s))
+        for uuids in _split(run(lambda current: list(current.state.holders))):
+            surplus = run(partial(_find_surplus, consumer_uuids=uuids, known=instances, before_s=before_s))
             picture.due_departures.update(dict.fromkeys(surplus))
 
     def _write_places(self, *, before_s: float) -> None:
@@ -241,8 +241,10 @@ def _find_moved(current: Current, *, instances: Sequence[NovaInstance], before_s
     return find_moved(current.state, instances, before_s=before_s)
 
 
-def _find_surplus(current: Current, *, numbers: Sequence[bytes], known: Container[str], before_s: float) -> list[str]:
-    return find_surplus(current.state, numbers, known, before_s=before_s)
+def _find_surplus(
+    current: Current, *, consumer_uuids: Sequence[bytes], known: Container[str], before_s: float
+) -> list[str]:
+    return find_surplus(current.state, consumer_uuids, known, before_s=before_s)
 
 
 def _place(plan: _PlanPlaces, instances: Sequence[NovaInstance]) -> Task[list[NovaInstance]]:

@@ -101,7 +101,7 @@ class SchedulerService:
         except BadRequest as error:
             call.fail(no_valid_host(str(error)))
             return
-        selecting = _Selecting(
+        select_call = _SelectCall(
             self._roost,
             self._serving,
             call,
@@ -110,9 +110,9 @@ class SchedulerService:
             notifier=self._notifier,
         )
         if self._networks is not None and needs_lookup(spec, self._roost.settings):
-            self._networks.submit(spec.requested_networks, selecting)
+            self._networks.submit(spec.requested_networks, select_call)
         else:
-            selecting.submit()
+            select_call.submit()
 
     def _note_hint(self, part: str, call: Call) -> None:
         self._on_hint(part)
@@ -120,8 +120,8 @@ class SchedulerService:
             call.answer(None)
 
 
-class _Selecting:
-    """One call on its way through the deciding thread, and the destination of the results of its tasks."""
+class _SelectCall:
+    """One call in progress: it submits tasks to the deciding thread, and receives their results."""
 
     def __init__(
         self,
@@ -181,8 +181,8 @@ class _Selecting:
     def set_exception(self, exception: BaseException, /) -> None:
         """Send an error; it becomes the fault of the instances.
 
-        Only a remote Placement knows for certain whether an instance has allocations. If so, the request is decided
-        again, as a move.
+        Only a remote Placement knows for certain whether an instance has allocations. If the instance has some, the
+        request is decided again, as a move.
         """
         if self._may_be_move(exception):
             self._is_move = True

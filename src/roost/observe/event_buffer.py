@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 from threading import Lock
+from typing import Protocol
 
 import msgspec
 
@@ -20,6 +21,16 @@ _BATCH_BYTES = 64 * 2**10
 
 class ReaderTooSlow(Exception):
     """A reader is so far behind that its next event was dropped."""
+
+
+class Source(Protocol):
+    """Further parts of a stream. It sets ``Reader.awake`` if it has some."""
+
+    def read(self) -> bytes:
+        """Return some parts, encoded; empty: there are none."""
+
+    def leave(self) -> None:
+        """End; called on the event loop."""
 
 
 class Events:
@@ -107,6 +118,8 @@ class Events:
     def leave(self, reader: "Reader") -> None:
         """Remove a reader; call this on the event loop."""
         self._readers.discard(reader)
+        if reader.source is not None:
+            reader.source.leave()
         metrics.EVENT_READERS.set(len(self._readers))
 
     def close(self) -> None:
@@ -171,6 +184,11 @@ class Reader:
         self.has_gap = has_gap
         self.owner = ""
         self.awake = asyncio.Event()
+        self.source: Source | None = None
+
+    def join(self, source: Source) -> None:
+        """Also read the parts of another source, after the events."""
+        self.source = source
 
     async def next(self) -> bytes | None:
         """Wait for events and return some of them, encoded; empty after a pause without events, None at the end.
@@ -179,9 +197,13 @@ class Reader:
             ReaderTooSlow: the next event was dropped.
         """
         self.awake.clear()
-        frames, self._after = self._events.read_after(self._after)
+        frames = self._read()
         if not frames and not self._events.is_closed:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.awake.wait(), self._events.limits.heartbeat_s)
-            frames, self._after = self._events.read_after(self._after)
+            frames = self._read()
         return None if not frames and self._events.is_closed else frames
+
+    def _read(self) -> bytes:
+        frames, self._after = self._events.read_after(self._after)
+        return frames if self.source is None else frames + self.source.read()

@@ -107,7 +107,7 @@ AGENTS: Mapping[str, LogEvent] = {
         "info",
         agent_begins="An agent has started.",
         credentials_read="The server refused the token, and the agent read another one from its file.",
-        server_is_back="All pending requests are answered, by the server in this line.",
+        server_is_back="The server in this line has answered all pending requests.",
         node_resources="The resources of a node, when they change.",
         node_dropped="The providers of a permanently removed node were deleted.",
         reshape="The fake driver moved classes to another provider.",

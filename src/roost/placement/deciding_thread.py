@@ -133,7 +133,7 @@ class Serving:
 
     @property
     def state(self) -> State:
-        """The present columns. Only ``roost.engine.survey.fleet_sums`` may read them in another thread."""
+        """The present columns. Only ``roost.engine.survey`` may read them in another thread."""
         return self._current.state
 
     @property

@@ -13,5 +13,6 @@
 ``plots``: plots of replays.
 ``seeded_random``: repeatable seeds and uuids.
 ``stable_uuids``: uuids derived from names.
+``demo_server``: a server with traffic, for the demo.
 ``cluster``: a simulated deployment with faults.
 """

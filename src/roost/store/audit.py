@@ -248,8 +248,8 @@ def audit(url_or_path: str | Path) -> list[Finding]:
         StoreOutdated: its schema is older or newer than the program's.
         Unavailable: PostgreSQL does not answer.
     """
-    with _open(str(url_or_path)) as (query, place):
-        return list(_findings(query, place))
+    with _open(str(url_or_path)) as (query, label):
+        return list(_findings(query, label))
 
 
 def orphans(url_or_path: str | Path) -> list[Orphan]:
@@ -260,21 +260,21 @@ def orphans(url_or_path: str | Path) -> list[Orphan]:
     Raises:
         StoreBroken, StoreOutdated, Unavailable: as for ``audit``.
     """
-    with _open(str(url_or_path)) as (query, place):
-        _check_version(query, place)
+    with _open(str(url_or_path)) as (query, label):
+        _check_version(query, label)
         return [orphan_of(row) for row in query(ORPHANS)]
 
 
 @contextmanager
 def _open(url: str) -> Iterator[tuple[Query, str]]:
-    """Yield a function for queries of a database, all as of one moment, and the label of the database."""
+    """Yield a function for queries of a database, all of one moment, and the label of the database."""
     database = database_at(url)
     with database.audit_query() as query:
         yield query, database.label
 
 
-def _findings(query: Query, place: str) -> Iterator[Finding]:
-    _check_version(query, place)
+def _findings(query: Query, label: str) -> Iterator[Finding]:
+    _check_version(query, label)
     for check in _CHECKS:
         for row in query(check.query):
             yield Finding(check.name, check.subject.format(*row), check.problem.format(*row))
@@ -285,9 +285,9 @@ def _findings(query: Query, place: str) -> Iterator[Finding]:
         yield Finding("orphan", f"consumer {orphan.consumer}", orphan.problem)
 
 
-def _check_version(query: Query, place: str) -> None:
+def _check_version(query: Query, label: str) -> None:
     versions = [version for (version,) in query("SELECT version_num FROM alembic_version")]
-    check_version(versions[0] if versions else None, place)
+    check_version(versions[0] if versions else None, label)
 
 
 def _cycles(query: Query) -> Iterator[Finding]:

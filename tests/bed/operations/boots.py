@@ -135,7 +135,7 @@ def count_quota(session: Session) -> dict[str, Outcome]:
 
 
 def list_servers(session: Session) -> dict[str, Outcome]:
-    """Read all servers, before the crowds."""
+    """Read all servers, before the operations with many servers at once."""
     outcomes = {}
     for name in sorted(session.servers):
         seen = session.observe(name)
@@ -145,7 +145,7 @@ def list_servers(session: Session) -> dict[str, Outcome]:
 
 
 def sum_usages(session: Session) -> dict[str, Outcome]:
-    """Read the usages of all hosts, before the crowds."""
+    """Read the usages of all hosts, before the operations with many servers at once."""
     usages = session.usages()
     parts = {
         "hosts": [amounts for name, amounts in usages.items() if name in COMPUTES],

@@ -464,7 +464,7 @@ def test_losing_every_healing_race_does_not_end_the_agent(machine, world):
     assert len(world.held("one")) == 2
 
 
-def test_healing_with_a_lost_reply_is_found_done_at_the_next_update(machine, world):
+def test_update_after_a_lost_reply_finds_the_healing_done(machine, world):
     spawn_untracked(machine, world, "one")
     machine.start()
     world.network.lose("POST", "/reshaper", is_done=True, times=4)

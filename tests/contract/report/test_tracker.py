@@ -343,5 +343,5 @@ def test_driver_failure_skips_one_update(machine, kind, capfd):
     script = Script(**machine.script, fault=(Fault(action="update_provider_tree", kind=kind, times=1),))
     machine.start(driver=fake_driver(script, machine.host))
     assert machine.update() is None
-    assert "was to go wrong" in capfd.readouterr().err
+    assert "was made to fail" in capfd.readouterr().err
     assert machine.update() is not None

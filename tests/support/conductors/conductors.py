@@ -234,9 +234,9 @@ class PlayedAgent:
 
     def poll(self):
         """Poll for orders."""
-        return self.server.run(lambda current: poll(current, self.server.reader, [self.asking()], orders_max=64))
+        return self.server.run(lambda current: poll(current, self.server.reader, [self.polling_agent()], orders_max=64))
 
-    def asking(self):
+    def polling_agent(self):
         """Return the agent's part of a poll."""
         return PollingAgent(host=self.host, run=self.life, fence=self.fence, held=tuple(self.known))
 
@@ -257,10 +257,10 @@ class PlayedAgent:
                 self.guests[order.instance] = "stopped" if action(order) == "power_off" else "running"
             elif action(order) == "rebuild":
                 self.guests[order.instance] = "running" if order.act.guest.is_on else "stopped"
-            given = self.told(order, given)
+            given = self.complete_answer(order, given)
         self.answer(order, given)
 
-    def told(self, order: Order, given: Answer = OK) -> Answer:
+    def complete_answer(self, order: Order, given: Answer = OK) -> Answer:
         """Return an answer, completed with the guest report or the saved image of the order."""
         state = self.guests.get(order.instance)
         if action(order) == "inspect" and state is not None:

@@ -276,7 +276,7 @@ class Worker(PlayedAgent):
         elif action(order) not in {"save", "inspect"}:
             is_off = action(order) == "power_off" or (action(order) == "rebuild" and not order.act.guest.is_on)
             self.guests[order.instance] = "stopped" if is_off else "running"
-        return self.told(order)
+        return self.complete_answer(order)
 
 
 def check_allocations_match_guests(world):

@@ -38,7 +38,7 @@ class Mover(PlayedAgent):
         """Carry out the current orders; return their number.
 
         Args:
-            script: answers to the next orders by host and action, which are sent instead of the work.
+            script: answers by host and action; the agent sends them to its next orders, without work.
         """
         orders = self.poll().orders
         for order in orders:

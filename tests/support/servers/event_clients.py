@@ -37,12 +37,12 @@ class EventStream:
 
 
 @contextmanager
-def follow_events(server, *, last_id=None, headers=ADMIN):
+def follow_events(server, *, last_id=None, headers=ADMIN, query=""):
     """Yield a stream of the events of a server, after its first block."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
         more = {} if last_id is None else {"last-event-id": last_id}
-        connection.request("GET", "/v1/events", headers={**headers, **more})
+        connection.request("GET", f"/v1/events{query}", headers={**headers, **more})
         follower = EventStream(connection.getresponse())
         if follower.status == 200:
             assert follower.lines() == ["retry: 1000"]

@@ -182,7 +182,7 @@ class VirtualHost:
 
 @contextmanager
 def broker(*, tls: tuple[Path, Path, Path] | None = None) -> Iterator[Broker]:
-    """Run a broker during the block; ``tls`` as of ``Broker``."""
+    """Run a broker during the block; ``tls`` as in ``Broker``."""
     folder = Path(tempfile.mkdtemp(prefix="roost-mq-", dir="/tmp"))
     server = Broker(folder, tls=tls)
     try:

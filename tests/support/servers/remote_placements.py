@@ -114,7 +114,7 @@ def stocked_placement(request, folder):
     """Yield a Placement with host-0, host-1 and host-2, of 4 VCPU each.
 
     Args:
-        request: of a fixture whose parameter is ``ours`` or ``reference``.
+        request: pytest's ``request``, with the parameter ``ours`` or ``reference``.
         folder: for the files of our own server.
     """
     with ExitStack() as stack:

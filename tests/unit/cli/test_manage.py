@@ -339,7 +339,7 @@ def test_migrate_exits_127_for_invalid_driver_arguments(database, run, more):
 @pytest.mark.parametrize(("kind", "prefix"), [("unready", ""), ("crash", "host  host: FakeCrash: ")])
 def test_migrate_exits_255_if_the_driver_fails(database, run, kind, prefix):
     code, _, error = run("migrate_compute_inventory", *host_arguments(database, "gpus", fault=("start", kind)))
-    message = f"roost-manage: {prefix}start on {database.host} was to go wrong ({kind})"
+    message = f"roost-manage: {prefix}start on {database.host} was made to fail ({kind})"
     assert (code, error.splitlines()[-1]) == (255, message)
 
 

@@ -122,7 +122,9 @@ def test_drivers_from_entry_points_load_by_name(offer):
 
 def test_driver_name_with_two_targets_is_refused(offer):
     offer("fake", "metal.driver:make")
-    with pytest.raises(BadSettings, match=r"^driver fake: is both roost[.]\S+:make and metal[.]driver:make$"):
+    with pytest.raises(
+        BadSettings, match=r"^driver fake: is defined twice, as roost[.]\S+:make and as metal[.]driver:make$"
+    ):
         drivers()
 
 
@@ -168,7 +170,7 @@ def test_driver_with_a_missing_module_is_refused_by_name(offer):
 
 
 def test_unknown_driver_error_lists_the_available_ones():
-    with pytest.raises(BadSettings, match=r"^driver metal: is none of .*fake"):
+    with pytest.raises(BadSettings, match=r"^driver metal: does not exist; the drivers are .*fake"):
         load("metal", {})
 
 

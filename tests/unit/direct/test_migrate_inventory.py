@@ -109,7 +109,7 @@ def test_driver_failure_changes_nothing(database, run, act, kind, prefix):
     code, _, error = run(*arguments(database, "gpus", fault=(act, kind)))
     last = error.splitlines()[-1]
     assert (code, last.startswith("roost: ")) == (7, True)
-    assert f"{prefix}{act} on {database.host} was to go wrong ({kind})" in last
+    assert f"{prefix}{act} on {database.host} was made to fail ({kind})" in last
     assert database.dump() == before
 
 
@@ -136,10 +136,10 @@ def test_conflicting_provider_config_is_reported_and_nothing_moves(database, run
     ("more", "code", "problem"),
     [
         (("--node", "nowhere"), 4, "has no node nowhere"),
-        (("--driver", "metal"), 3, "driver metal: is none of"),
+        (("--driver", "metal"), 3, "driver metal: does not exist; the drivers are"),
         (("--option", "colour=red"), 3, "has no option colour"),
         (("--option", "colour"), 3, "--option: must be KEY=VALUE, got 'colour'"),
-        (("--term", "colour=red"), 3, "term colour: is none of"),
+        (("--term", "colour=red"), 3, "term colour: does not exist; the terms are"),
         (("--term", "reserved_host_cpus=-1"), 3, "term reserved_host_cpus: "),
         (("--host", "another"), 4, "no such provider: another"),
         (("--data", "/nowhere/at/all"), 4, "/nowhere/at/all/roost.db does not exist"),

@@ -54,7 +54,7 @@ async def compress(request: Request, response: Response) -> Response:
     is_plain = response.stream is None and "content-encoding" not in response.headers
     if len(body) < _SIZE_MIN or not is_plain or not accepts_gzip(request.headers.get("accept-encoding")):
         return response
-    short = _gzip(body) if len(body) < _LONG else await asyncio.to_thread(_gzip, body)
+    short = gzip_body(body) if len(body) < _LONG else await asyncio.to_thread(gzip_body, body)
     headers = {**response.headers, "content-encoding": "gzip", "content-length": str(len(short))}
     return replace(response, body=short, headers=headers)
 
@@ -64,5 +64,6 @@ def add_vary(headers: MutableMapping[str, str]) -> None:
     headers["vary"] = f"{headers['vary']}, {_VARY}" if "vary" in headers else _VARY
 
 
-def _gzip(body: bytes) -> bytes:
+def gzip_body(body: bytes) -> bytes:
+    """Return a body in the format of gzip."""
     return zlib.compress(body, _LEVEL, _GZIP_FRAME)

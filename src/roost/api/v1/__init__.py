@@ -18,4 +18,5 @@
 ``host_uptime``: whether hosts are up.
 ``documents``: the OpenAPI document, and its page for browsers.
 ``product_port``: the interface of the product.
+``fleet``: snapshots of the fleet.
 """

@@ -20,7 +20,7 @@ def respond_accepted(
 
     Args:
         uuid: of the operation.
-        body: None: an ``OperationReference``.
+        body: content of the response; None: an ``OperationReference``.
     """
     call.note(operation=uuid)
     response = respond_with_location(call, uuid, body=body)

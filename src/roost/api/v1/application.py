@@ -12,6 +12,7 @@ from roost.api.v1 import idempotency, permission, policies
 from roost.api.v1.agents.agent_registry import AgentRegistry
 from roost.api.v1.call import JSON, Call
 from roost.api.v1.documents import open_documents
+from roost.api.v1.fleet.fleet_port import FleetPort
 from roost.api.v1.idempotency import IdempotencyKeys
 from roost.api.v1.permission import Allows
 from roost.api.v1.product_port import Product, ReportSettings
@@ -42,6 +43,7 @@ class Application:
         events: notifications of decisions; None: no events.
         auth_strategy: name of the authentication, for clients without a valid token.
         report_settings: reports the settings in force; None: they are not reported.
+        fleet: snapshots of the fleet; None: no snapshots.
     """
 
     path_encoding: ClassVar = "utf-8"
@@ -57,6 +59,7 @@ class Application:
         events: Events | None = None,
         auth_strategy: str = "noauth2",
         report_settings: ReportSettings | None = None,
+        fleet: FleetPort | None = None,
     ) -> None:
         self._product, self._agents = product, agents
         self._identify = identify
@@ -64,6 +67,7 @@ class Application:
         self._keys = IdempotencyKeys()
         self._auth_strategy = auth_strategy
         self._report_settings = report_settings
+        self._fleet = fleet
         self._events = events or Events(Notifications(), run="none")
 
     def enter(self, request: Request) -> Response | Task[Response]:
@@ -95,14 +99,17 @@ class Application:
         except Exception as error:  # noqa: BLE001  # every request gets an answer
             return self.fail(request, error)
         handler, keys = route.handler, self._keys if route.is_keyed else None
+        if not route.needs_columns:
+            return self._answer_at_once(request, route, query)
 
         # The annotation is quoted: its evaluation for each request would take as long as the rest of this method.
         def task(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
             call = Call(
                 request=request,
                 product=self._product,
-                current=current,
+                columns=current,
                 events=self._events,
+                fleet=self._fleet,
                 agents=self._agents,
                 body=body,
                 query=query,
@@ -112,6 +119,26 @@ class Application:
             return request.sign(handler(call) if keys is None else keys.answer(call, handler), current)
 
         return task
+
+    def _answer_at_once(self, request: Request, route: Route, query: Any) -> Response:
+        call = Call(
+            request=request,
+            product=self._product,
+            columns=None,
+            events=self._events,
+            fleet=self._fleet,
+            agents=self._agents,
+            body=None,
+            query=query,
+            allows=self._allows,
+            report_settings=self._report_settings,
+        )
+        try:
+            response = route.handler(call)
+            assert isinstance(response, Response), "it plans nothing without columns"
+            return self.finish(request, response)
+        except Exception as error:  # noqa: BLE001  # every request gets an answer
+            return self.fail(request, error)
 
     def _admit(self, request: Request) -> Route:
         """Authenticate a request, and find its route.

@@ -10,6 +10,7 @@ from roost.api.http import Identity, Request, Response, TooSlow
 from roost.api.problems import Problem
 from roost.api.v1 import permission
 from roost.api.v1.agents.agent_registry import AgentRegistry
+from roost.api.v1.fleet.fleet_port import FleetPort
 from roost.api.v1.permission import Allows
 from roost.api.v1.policies import ALL_PROJECTS
 from roost.api.v1.product_port import Product, ReportSettings
@@ -29,13 +30,20 @@ class Call:
 
     request: Request
     product: Product
-    current: Current
+    columns: Current | None  # None: the handler runs on the event loop, beside the thread that owns them
     events: Events
+    fleet: FleetPort | None  # None: this process has no snapshots of the fleet
     agents: AgentRegistry
     body: Any  # an instance of the route's body type; None: the route has none
     query: Any  # an instance of the route's query type; None: the route has none
     allows: Allows
     report_settings: ReportSettings | None  # None: this process does not know the sources of its settings
+
+    @property
+    def current(self) -> Current:
+        """The columns and the store behind them."""
+        assert self.columns is not None, "the route of this handler does not need columns"
+        return self.columns
 
     @property
     def name(self) -> str:

@@ -26,7 +26,7 @@ class LongPoll:
         self._wakeups, self._keys, self._mark, self._wait = wakeups, keys, mark, wait
         self._waiter: Waiter | None = None
 
-    def open(self) -> None:
+    async def open(self) -> None:
         """Register the waiter.
 
         Raises:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 # Allows a client to see instances, decisions, groups and operations of all projects, not only of its own project.
 ALL_PROJECTS = "roost:all_projects"
 FORCE_DELETE = "roost:instances:delete:force"
+SNAPSHOT_POLICY = "roost:fleet:columns"
 REVERT_LOST = "roost:instances:revert:lost"
 
 # Nested sets of roles, each a subset of the next one. The smallest sets are rules of the Placement API, and the largest
@@ -37,10 +38,8 @@ _POLICIES: Mapping[str, str] = {
     """,
     "observer_api": """
         all_projects agents:list agents:show aggregates:list aggregates:show audit:show capacity:show
-        comparisons:create
-        events:list explanations:create
-        fleet:show hosts:list hosts:show migrations:list migrations:show refusals:list services:list status:show
-        zones:list
+        comparisons:create events:list explanations:create fleet:columns fleet:names fleet:show hosts:list hosts:show
+        migrations:list migrations:show refusals:list services:list status:show zones:list
     """,
     "reader_api": """
         changes:list decisions:list decisions:show decisions:why decisions:replay groups:list groups:show instances:list

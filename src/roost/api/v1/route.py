@@ -31,4 +31,5 @@ class Route:
     is_keyed: bool = False  # whether the route uses the header Idempotency-Key
     body_max_bytes: int | None = _BODY_MAX_BYTES  # None: only the limit placement.body_max_bytes
     is_long: Callable[[Any], bool] | None = None  # whether a query makes the work "past"; None: never
+    needs_columns: bool = True  # False: the handler runs on the event loop, and returns a response at once
     work: Work = "point"  # the work for an answer; with ``dry_run`` false in the body: always "point"

@@ -16,6 +16,7 @@ from roost.api.v1.handlers import (
     drain,
     events,
     exports,
+    fleet_columns,
     groups,
     hosts,
     orders,
@@ -58,6 +59,7 @@ from roost.api.v1.schemas.decisions import (
 )
 from roost.api.v1.schemas.drain import DrainBody, DrainPlan
 from roost.api.v1.schemas.exports import AuditResult, ShownSettings
+from roost.api.v1.schemas.fleet_columns import EventsQuery, NamesQuery
 from roost.api.v1.schemas.groups import DetailedGroup, GroupBody, GroupsPage, GroupsQuery, ShownGroup
 from roost.api.v1.schemas.hosts import (
     DetailedHost,
@@ -224,8 +226,10 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(
             handler=events.follow,
             about="Follow notifications as server-sent events.",
+            query=EventsQuery,
             answer=Notification,
             media_type=EVENT_STREAM,
+            needs_columns=False,
         ),
     },
     "/capacity": {
@@ -316,6 +320,25 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     "/fleet": {
         "GET": Route(
             handler=exports.export_fleet, about="Export the fleet as a document.", answer=FleetDocument, work="scan"
+        ),
+    },
+    "/fleet/columns": {
+        "GET": Route(
+            handler=fleet_columns.show,
+            about="Show all hosts as a binary file of columns.",
+            answer=None,
+            media_type=fleet_columns.BYTES,
+            needs_columns=False,
+        ),
+    },
+    "/fleet/names": {
+        "GET": Route(
+            handler=fleet_columns.list_names,
+            about="List the names of hosts, in the order of the columns.",
+            query=NamesQuery,
+            answer=None,
+            media_type=fleet_columns.TEXT,
+            needs_columns=False,
         ),
     },
     "/audit": {

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
+from roost.app.monitoring.host_zones import read_zones
 from roost.engine.columns.state import State
 from roost.engine.survey.fleet_sums import ClassSum, sum_classes, survey_hosts
 from roost.model.host import HostFacts, is_up
@@ -11,7 +12,6 @@ from roost.model.settings.monitoring_settings import Monitoring
 from roost.model.work.operation import Status
 from roost.observe import fleet_metrics as families
 from roost.observe.survey_board import Sample, sample
-from roost.scheduler.rule_support.scopes import ZONE, split_names
 from roost.store.upkeep.row_counts import DatabaseCounts
 
 # Pause after each chunk of work, so that the deciding thread gets the interpreter at once.
@@ -40,7 +40,7 @@ def survey_fleet(
             return "down"
         return "disabled" if facts.is_disabled else "up"
 
-    zones = _zones_by_aggregate(state)
+    zones = read_zones(state)
 
     def zone_of(aggregates: frozenset[int]) -> str:
         found = sorted(zone for aggregate in aggregates for zone in zones.get(aggregate, ()))
@@ -57,13 +57,8 @@ def survey_fleet(
     return samples + list(_class_samples(sum_classes(state, hosts, pause=pause), shown, limits.classes_max))
 
 
-def _zones_by_aggregate(state: State) -> dict[int, list[str]]:
-    zones = {aggregate: split_names(metadata.get(ZONE, "")) for aggregate, metadata in list(state.metadata.items())}
-    return {aggregate: names for aggregate, names in zones.items() if names}
-
-
 def _largest_zones(counts: Mapping[tuple[str, str], int], zones_max: int) -> dict[str, str]:
-    """Return the shown name of each zone: its own, or that of all further zones."""
+    """Return the shown name of each zone: its own, or the common name of the smallest zones."""
     sizes: dict[str, int] = {}
     for (_, zone), count in counts.items():
         sizes[zone] = sizes.get(zone, 0) + count

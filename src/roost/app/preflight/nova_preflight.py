@@ -39,7 +39,7 @@ def check_nova_deployment(
     """Check settings, message broker, databases, Placement and Neutron for the service nova-scheduler.
 
     Args:
-        conf, database, overrides: as of ``resolve_server_config``.
+        conf, database, overrides: as in ``resolve_server_config``.
 
     Raises:
         BadSettings: no nova.conf is named, or the extra for the service is not installed.

@@ -1,6 +1,7 @@
 """``roost demo``: place requests on a generated fleet, and explain a refusal."""
 
 import os
+import random
 import shlex
 import shutil
 import sys
@@ -26,11 +27,14 @@ from roost.model.request import Request
 from roost.scheduler.pipeline.budget import lift_search_limit
 from roost.simulator.replay import ReplayTarget
 from roost.simulator.replay import replay as run_replay
+from roost.simulator.traces.filling_requests import fill
+from roost.simulator.traces.generated_fleet import generate_fleet
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
 
 # A fleet that these requests almost fill, so that many refusals are about resources.
 _RECIPE = Recipe(hosts=100, requests=3_000)
+_SERVED_HOSTS = 10_000
 
 
 @click.command("demo", short_help="Place requests on a generated fleet.")
@@ -38,13 +42,33 @@ _RECIPE = Recipe(hosts=100, requests=3_000)
 @click.option("--requests", default=_RECIPE.requests, show_default=True, help="Number of requests.")
 @click.option("--seed", default=_RECIPE.seed, show_default=True, help="Seed of the generator.")
 @click.option("--data", type=PATH, metavar="FOLDER", help="Folder for a new database.  [a new temporary folder]")
-def demo(*, host_count: int, requests: int, seed: int, data: Path | None) -> None:
+@click.option("--serve", "is_served", is_flag=True, help="Fill a fleet, serve it with traffic, and show its dashboard.")
+@click.option("--listen", default="127.0.0.1:8780", show_default=True, help="Address of the server, with --serve.")
+@click.pass_context
+def demo(
+    context: click.Context,
+    *,
+    host_count: int,
+    requests: int,
+    seed: int,
+    data: Path | None,
+    is_served: bool,
+    listen: str,
+) -> None:
     """Place a generated workload with the real scheduler, in a new SQLite database.
 
     A request counts as placed after the commit of its claim. Print a report, one granted and one refused decision, and
     the result of an audit of the database. The database stays, and the last lines are commands to explore it.
+
+    With --serve, fill a fleet of 10,000 hosts instead, until most of its memory is used. Then serve it with requests
+    and departures, until you press Ctrl-C.
     """
     from roost.app import audit_path, open_roost
+
+    if is_served:
+        is_default = context.get_parameter_source("host_count") is click.core.ParameterSource.DEFAULT
+        serve_demo(_SERVED_HOSTS if is_default else host_count, seed=seed, data=data, listen=listen)
+        return
 
     workload = generate(Recipe(hosts=host_count, requests=requests, seed=seed), Options())
     with _new_folder(data) as folder:
@@ -66,6 +90,27 @@ def demo(*, host_count: int, requests: int, seed: int, data: Path | None) -> Non
     click.echo(f"\nAudit of the database: {len(findings):,} findings.\n\n{_next_commands(folder, recorder)}")
     if findings:
         raise click.ClickException("the database breaks a rule")
+
+
+def serve_demo(host_count: int, *, seed: int, data: Path | None, listen: str) -> None:
+    """Fill a fleet, then serve it with traffic until an interruption."""
+    from roost.app import open_roost
+    from roost.simulator.demo_server import DemoServer
+
+    fleet = generate_fleet(host_count, rng=random.Random(f"{seed}/fleet"), groups=[])
+    with (
+        _new_folder(data) as folder,
+        open_roost(None, folder, environ=os.environ, is_scratch=True) as roost,
+        lift_search_limit(roost.state),
+        progress_bar("filling") as progress,
+    ):
+        roost.install(fleet)
+        for share in fill(roost, rng=random.Random(f"{seed}/filling")):
+            progress(round(100 * share), 100)
+    with DemoServer(folder, listen=listen) as server:
+        click.echo(f"{host_count:,} hosts, with requests and departures. The database is in {folder}.")
+        click.echo(f"Open {server.address}/ui/ in a browser. Press Ctrl-C to end.")
+        server.send_traffic(rng=random.Random(f"{seed}/traffic"))
 
 
 @contextmanager
@@ -102,6 +147,7 @@ def _next_commands(folder: Path, recorder: "_SampleRecorder") -> str:
         lines.append(f"  {program} why last-refused {data}")
     lines.append(f"  {program} capacity --flavor vcpus=4,memory_mb=8192,root_gb=80 {data}")
     lines.append(f"  {program} host list {data}")
+    lines.append(f"See it in a browser, at http://127.0.0.1:8780/ui/, with:\n  {program} up {data}")
     return "\n".join(lines)
 
 

@@ -25,13 +25,12 @@ def align(
     fits: Sequence[Fit] | None = None,
     has_heads: bool = True,
 ) -> list[str]:
-    """Return the lines of a table. A terminal limits their width, if the columns have a fit.
+    """Return the lines of a table; with ``fits``, reduce its columns to the width of the terminal.
 
     Args:
         table: rows of equal length.
         indent: spaces before each line.
-        right: indices of the right-aligned columns; None: each column after the first with only numbers below its
-            head.
+        right: indices of the right-aligned columns; None: all columns of numbers, except the first column.
         fits: fit of each column; None: no column adapts to the terminal.
         has_heads: whether the first row has the heads of the columns.
     """

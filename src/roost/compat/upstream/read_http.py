@@ -18,8 +18,8 @@ from roost.placement.writes.claims import UNKNOWN_TYPE
 _CONNECTIONS = 4
 _TIMEOUT_S = 60
 _READS_MAX = 3
-_OLDEST = CONSUMER_GENERATIONS.minor  # microversion 1.x with generations of consumers
-_TYPES = 38
+_OLDEST_MINOR = CONSUMER_GENERATIONS.minor  # microversion 1.x with generations of consumers
+_TYPES_MINOR = 38  # microversion 1.x with types of consumers
 _FIELDS = Offer.__struct_fields__
 T = TypeVar("T")
 R = TypeVar("R")
@@ -76,8 +76,8 @@ class _Client:
             newest = newest_minor(versions)
         except ValueError as error:
             raise BadRequest(f"the source is not a Placement API: {error}") from None
-        if newest < _OLDEST:
-            raise BadRequest(f"the source has microversions up to 1.{newest}, and 1.{_OLDEST} is needed")
+        if newest < _OLDEST_MINOR:
+            raise BadRequest(f"the source has microversions up to 1.{newest}, and 1.{_OLDEST_MINOR} is needed")
         return min(newest, NEWEST.minor)
 
     def get(self, path: str) -> Any:
@@ -189,7 +189,7 @@ def _read_consumer(client: _Client, uuid: str) -> Consumer:
     answer = client.get(f"/allocations/{uuid}")
     if not answer or not answer["allocations"]:
         raise _SourceChanged
-    kind = answer["consumer_type"] if client.minor >= _TYPES else UNKNOWN_TYPE
+    kind = answer["consumer_type"] if client.minor >= _TYPES_MINOR else UNKNOWN_TYPE
     amounts = {canonical_uuid(each, "provider"): held["resources"] for each, held in answer["allocations"].items()}
     return Consumer(
         canonical_uuid(uuid, "consumer"),

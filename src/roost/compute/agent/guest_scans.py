@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from roost.compute.agent.queues import Lane
 from roost.model.work.guest import GuestReport
 
-# Seconds from a failed or undone order to the scan, so that the server receives the order's answer first.
-_RETRY_S = 5.0
+# Seconds between a failed or undone order and the next scan. Meanwhile, the server receives the answer to the order.
+_SCAN_PAUSE_S = 5.0
 
 
 class GuestScans:
@@ -54,7 +54,7 @@ class GuestScans:
 
     def schedule_soon(self, now_s: float) -> None:
         """Schedule the next scan soon, since it is unknown whether a guest runs."""
-        self.due_at_s = min(self.due_at_s, now_s + _RETRY_S * self._spread)
+        self.due_at_s = min(self.due_at_s, now_s + _SCAN_PAUSE_S * self._spread)
 
     def add_new_guests(self, guests: Sequence[GuestReport]) -> tuple[GuestReport, ...]:
         """Return the scanned guests, and those possibly created during the scan: no guest may be missing."""

@@ -1,4 +1,4 @@
-"""The facts of a node that the agent reports, from the report of its driver."""
+"""The facts of a node in the agent's report, made from the report of the driver."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -31,7 +31,7 @@ def facts_of(
 ) -> HostFacts:
     """Return the facts of a node, without the use by its guests.
 
-    Overcommit is left out, since the inventories have it, except ratios that the settings fix.
+    Only allocation ratios from the settings are included; the inventories have the others.
 
     Args:
         resources: from the driver.
@@ -39,7 +39,7 @@ def facts_of(
         host_ip: IP address of its host; empty: unknown.
         rack: its rack; empty: unknown.
         pools: its devices; None: those of the driver.
-        fixed_ratios: allocation ratios of the settings by resource class, which each report restores.
+        fixed_ratios: allocation ratios from the settings, by resource class; each report restores them.
     """
     return HostFacts(
         vcpus_total=resources.vcpus,
@@ -62,7 +62,7 @@ def facts_of(
 def pools_of(devices: Sequence[PciDevice]) -> tuple[PciPool, ...]:
     """Return the pools of equal devices, by first occurrence.
 
-    A unique device is reported with its address.
+    A pool of one device has its address.
     """
     return pool_devices(devices).pools
 

@@ -35,7 +35,7 @@ class Offers:
         Raises:
             InUse: an inventory to delete is in use.
             BadRequest: a name or a record is invalid.
-            Conflict, NotFound, PlacementGone: see ``refusal``; also from all methods below.
+            Conflict, NotFound, PlacementGone: see ``refusal``. Every method below raises them, too.
         """
         tree = self._cache.tree
         if not tree.has_inventory_changed(uuid, inventory):

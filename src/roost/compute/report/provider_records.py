@@ -38,7 +38,7 @@ class Providers:
         Raises:
             SyncFailed: another provider has its name.
             Conflict: the cached provider no longer exists, and was dropped from the cache.
-            PlacementGone: Placement does not answer; also from all methods below.
+            PlacementGone: Placement does not answer. Every method below raises it, too.
         """
         tree = self._cache.tree
         if tree.exists(uuid):

@@ -42,7 +42,7 @@ def target_problem(view: View, host: str) -> str:
 
 
 def may_run(view: View) -> bool:
-    """Return whether an instance that is not ACTIVE is possibly running: perhaps an order to stop it failed."""
+    """Return whether an instance may run although it is not ACTIVE; an order to stop it may have failed."""
     return bool(view.status.fault)
 
 
@@ -106,7 +106,7 @@ def _until_done(view: View, body: Any) -> Reply:
 
 
 def retry_after_pause(view: View, body: Any, reply: Reply) -> Reply:
-    """Return ``NOT_YET`` until the pause in the body is over, then the reply as ``FAILED``."""
+    """Return ``NOT_YET`` until ``limit_at_s`` of the body, then the reply as ``FAILED``."""
     if view.now_s < body.limit_at_s:
         return not_yet(body.limit_at_s)
     return Reply(event=Event.FAILED, problem=reply.problem, answer=reply.answer)

@@ -54,10 +54,13 @@ def _is_fit(request: PciRequest, resource_class: str, pools: Sequence[PciPool]) 
 
 
 def _match_seats(fitting: Sequence[Sequence[int]]) -> dict[int, int]:
-    """Find a maximum matching of devices with seats, the allocated units: index of the seat -> index of its device.
+    """Assign as many devices as possible to seats, one device each. A seat is one allocated unit of a provider.
 
     Args:
         fitting: for each device, the indexes of the seats it fits.
+
+    Returns:
+        Index of a seat -> index of its device.
     """
     taken: dict[int, int] = {}
 

@@ -74,9 +74,9 @@ def total(parts: list[Scores], hosts: int) -> Scores:
 def find_best(scores: Scores, count: int) -> Rows:
     """Find the positions of the best scores, best first, equal ones in row order.
 
-    Up to four positions are found one by one. Otherwise the maximum of each block shows whether the block can have one
-    of the best scores, so few blocks are read. Each block contains its
-    maximum, so the search reads only the first of several blocks with equal maxima.
+    Up to four positions are found one by one. Otherwise the search compares the maxima of blocks, and reads only the
+    ``count`` blocks with the highest maxima. No score of another block is higher than one of these maxima. Of blocks
+    with equal maxima, the search reads the first ones.
 
     Args:
         scores: float64, shape (hosts,).
@@ -118,6 +118,6 @@ def _sort_first(scores: Scores, positions: Rows, count: int) -> Rows:
     return positions[order]
 
 
-def leading_run(scores: Scores) -> Rows:
+def find_ties(scores: Scores) -> Rows:
     """Return the positions with the best score, in row order: intp, shape (equals,)."""
     return np.flatnonzero(scores == scores.max())

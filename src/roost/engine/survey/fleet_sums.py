@@ -1,7 +1,6 @@
 """Sums over the fleet, by resource class and zone, for a thread beside the one that changes the columns.
 
-All functions read the memory of the columns, and copy it. They use no cached view and store nothing in the columns, so
-they may run in any thread. Rows that change meanwhile may be counted as before or as after the change.
+Rows that change meanwhile may be counted as before or as after the change; see ``column_memory``.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,10 +9,10 @@ from operator import itemgetter
 
 import numpy as np
 
-from roost.engine.columns.column import Column
 from roost.engine.columns.inventory_columns import ClassColumns
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts, AnyArray, Mask, Rows
+from roost.engine.survey.column_memory import copy, find_hosts, pad
 from roost.model.host import HostFacts
 
 # Classes of which an instance of average size needs a share.
@@ -74,7 +73,7 @@ def survey_hosts(
     """
     hosts, labels = state.hosts, state.membership.of_row
     count = len(hosts.ids)
-    roots, is_alive = _copy(hosts.provider_row, count), _copy(hosts.alive, count)
+    roots, is_alive = copy(hosts.provider_row, count), copy(hosts.alive, count)
     count = len(is_alive)
     zones: dict[str, int] = {}
     zone_of_labels: dict[frozenset[int], int] = {}
@@ -116,7 +115,7 @@ def sum_classes(state: State, survey: HostSurvey, *, pause: Callable[[], None]) 
         survey: the hosts.
         pause: called after each class.
     """
-    host_of = _find_hosts(state, survey)
+    host_of = find_hosts(state, survey.is_alive)
     host_count, zone_count = len(survey.is_alive), len(survey.zones)
     # Providers outside of all hosts have the last zone and, as their host, the row after the last host.
     zone_of: Rows = np.append(survey.zone_of_host, zone_count - 1)[host_of]
@@ -159,38 +158,11 @@ def sum_classes(state: State, survey: HostSurvey, *, pause: Callable[[], None]) 
     return sums
 
 
-def _find_hosts(state: State, survey: HostSurvey) -> Rows:
-    """Return the host row of each provider: the row after the last host for providers outside of all hosts."""
-    roots, alive = state.providers.root, state.providers.alive
-    count = min(len(roots), len(alive))
-    root_of, is_alive = _copy(roots, count), _copy(alive, count)
-    count = len(is_alive)
-    host_count = len(survey.is_alive)
-    of_root: Rows = np.full(count, host_count, dtype=np.intp)
-    host_roots = _copy(state.hosts.provider_row, host_count)
-    of_root[host_roots[survey.is_alive]] = np.flatnonzero(survey.is_alive)
-    host_of: Rows = of_root[root_of[:count]]
-    host_of[~is_alive] = host_count
-    return host_of
-
-
 def _read_amounts(columns: ClassColumns, count: int) -> tuple[Amounts, Amounts]:
     """Return capacity and use of each provider: one class at a time, since a fleet may have many."""
-    return _pad(columns.capacity, count), _pad(columns.used, count)
+    return pad(columns.capacity, count), pad(columns.used, count)
 
 
 def _by_host(host_of: Rows, amounts: AnyArray, host_count: int) -> AnyArray:
     found: AnyArray = np.bincount(host_of, weights=amounts, minlength=host_count + 1)
-    return found
-
-
-def _copy(column: Column, count: int) -> AnyArray:
-    return column.data[:count].copy()
-
-
-def _pad(column: Column, count: int) -> Amounts:
-    """Return the first rows of a column; it may be shorter, if it grows at this moment."""
-    found: Amounts = np.zeros(count, dtype=np.int64)
-    rows = column.data[:count]
-    found[: len(rows)] = rows
     return found

@@ -69,7 +69,10 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = 4
     reshape_pause_s: Annotated[
         _Seconds,
-        Meta(description="Pauses between attempts are random; their upper bound grows by these seconds each time."),
+        Meta(
+            description="Pauses between attempts are random; "
+            "their upper bound grows by this number of seconds each time."
+        ),
     ] = 2.0
     periodic_reshape: Annotated[
         str,

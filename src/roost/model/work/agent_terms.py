@@ -135,7 +135,10 @@ class ReshapeTerms(msgspec.Struct, frozen=True, kw_only=True):
     ] = 4
     reshape_pause_s: Annotated[
         Annotated[float, Meta(ge=0)],
-        Meta(description="Pauses between attempts are random; their upper bound grows by these seconds each time."),
+        Meta(
+            description="Pauses between attempts are random; "
+            "their upper bound grows by this number of seconds each time."
+        ),
     ] = 2.0
     periodic_reshape: Annotated[
         Literal["die", "log"],

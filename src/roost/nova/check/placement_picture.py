@@ -1,4 +1,4 @@
-"""What the check needs of a Placement: its root providers, with their aggregates and some traits."""
+"""The part of a Placement for the check: its root providers, with their aggregates and some traits."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -23,7 +23,7 @@ _FLAVOR_FIELDS = ("name", "vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap
 _DEFAULT_POLICY = "legacy"  # of the NUMA affinity of devices
 # Image properties with one entry per NUMA cell: hw_numa_mem.0, hw_numa_mem.1 …
 _NUMBERED = ("hw_numa_cpus", "hw_numa_mem")
-# Ids of no network: Nova creates one later, or none.
+# Values without the id of a network: Nova creates a network later, or none.
 _NO_NETWORKS = (None, "auto", "none")
 _NETWORKS_MAX = 1000
 _REMOTE_MANAGED = "remote_managed"  # tag of a device
@@ -39,10 +39,10 @@ class GroupMembers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestedNetwork(msgspec.Struct, frozen=True, kw_only=True):
-    """A network for the instances, or an existing port of one."""
+    """A network for the instances, or an existing port."""
 
     port: str | None = None
-    network: str | None = None  # of the port, or one to choose from
+    network: str | None = None  # the network of the port; without a port, the network for a new one
 
 
 class SpecRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -232,7 +232,7 @@ def _read_requested_networks(spec: Mapping[str, Any]) -> Iterator[RequestedNetwo
 
 
 def _read_remote_managed(spec: Mapping[str, Any]) -> Iterator[Network]:
-    """Yield the requested ports whose device is remote-managed. Their device request says so, so Neutron need not.
+    """Yield the requested ports with a remote-managed device, as their device requests state without Neutron.
 
     Source:
         nova/network/neutron.py, create_resource_requests.

@@ -85,7 +85,7 @@ def _row_of(state: State, pick: Pick) -> int:
 
 
 def _zone_of(state: State, provider: int, default_zone: str) -> str:
-    """Return the availability zone of a host: of the first of its aggregates with one, by name."""
+    """Return the availability zone of a host; of several, the first by name."""
     zones = [
         zone
         for aggregate in state.membership.labels_of(provider)
@@ -95,7 +95,7 @@ def _zone_of(state: State, provider: int, default_zone: str) -> str:
 
 
 def _build_limits(limits: Limits) -> dict[str, Any]:
-    """Return SchedulerLimits: amounts by filters such as ``ram``, and the overcommit of NUMA cells."""
+    """Return SchedulerLimits: amounts set by filters such as ``ram``, and the overcommit of NUMA cells."""
     numa = limits.get("numa_topology")
     data: dict[str, Any] = {"numa_topology": _build_numa_limits(numa) if isinstance(numa, dict) else None}
     data |= {name: _amount(limits.get(name)) for name in _AMOUNTS}

@@ -18,7 +18,7 @@ _PAGES_MAX = 100
 
 
 class NeutronRefusal(Exception):
-    """Neutron answers with the status of an error."""
+    """Neutron answers with an error status."""
 
     def __init__(self, path: str, status: int) -> None:
         self.status = status
@@ -134,7 +134,7 @@ class NeutronApi:
             has_time: returns whether the request may still be sent.
 
         Raises:
-            NeutronRefusal: the answer has the status of an error.
+            NeutronRefusal: the answer has an error status.
             Unavailable: no answer, no time, no token, or an answer that is not JSON.
         """
         if not has_time():
@@ -163,7 +163,7 @@ class NeutronApi:
 
 
 def neutron_outage(problem: str) -> Unavailable:
-    """Return the error after no answer of Neutron."""
+    """Return the error for a Neutron without a usable answer."""
     return Unavailable(f"Neutron cannot be used: {problem}")
 
 

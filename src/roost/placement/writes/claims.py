@@ -287,7 +287,7 @@ def places_of(state: State, instance: InstanceRow | None) -> list[Place]:
 def _find_emptied_providers(
     specs: Sequence[ConsumerSpec], holders: Sequence[Holder | None], claim: Claim | None
 ) -> set[int]:
-    """Return the ids of the released consumers' providers without a new claim; the release raises their generations."""
+    """Return the ids of providers with released amounts and no new claim; the release raises their generations."""
     emptied = {
         inventory_id >> CLASS_BITS
         for spec, holder in zip(specs, holders, strict=True)

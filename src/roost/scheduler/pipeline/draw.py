@@ -33,8 +33,8 @@ class Draw:
             return rows[int(random.integers(len(rows)))]
         if self._settings.shuffle_best_same_weighed_hosts:
             all_hosts = shape.rank_all()
-            run = ranks.leading_run(np.array(all_hosts.totals))
-            rows = random.permutation(np.array(all_hosts.rows)[run]).tolist() + all_hosts.rows[len(run) :]
+            ties = ranks.find_ties(np.array(all_hosts.totals))
+            rows = random.permutation(np.array(all_hosts.rows)[ties]).tolist() + all_hosts.rows[len(ties) :]
         subset = min(self._settings.host_subset_size, len(rows))
         return int(rows[int(random.integers(subset))])
 

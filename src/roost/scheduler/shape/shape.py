@@ -44,8 +44,8 @@ class Shape:
         fit: the checks of the search.
         stop_reason: why no host can match, regardless of the fleet; empty: hosts are judged.
         allowed: reason and mask of the named hosts (forced, ignored, destination), if any.
-        filters: the filters of the request, in the order of the settings. Each has its verdicts if they hold until
-            facts change, else None: then it judges at each decision.
+        filters: the filters of the request, in the order of the settings. Each comes with its verdicts if they hold
+            until facts change. A filter without verdicts judges at each decision.
         score_table: the weighers of the request.
         scratch: memory for temporary verdicts.
     """
@@ -83,7 +83,7 @@ class Shape:
         self._is_local = score_table.is_local and self.verdicts.is_static
         # Only these amounts can reject an accepted host before the next static change.
         self._amounts = None if self.verdicts.is_per_instance else fit.find_limits(state)
-        self._passes = 0  # 0 or 1
+        self._is_first_pass = True
         self._idle: set[int] | None = None  # ids of static verdicts that reject no host; found at the second pass
         self._pool: Pool | None = None
         self._rejections, self._alive = Rejections([], []), 0
@@ -116,7 +116,7 @@ class Shape:
         return self._run_pass(count, pool_size=min(SIZE_MAX, max(SIZE, _POOL_PER_TOUCH * touch_count)))
 
     def series(self, count: int) -> list[int]:
-        """Return hosts for up to ``count`` consecutive instances, each chosen after the previous ones have their hosts.
+        """Return hosts for up to ``count`` consecutive instances, each chosen as if the previous ones were claimed.
 
         The state does not change; the caller must apply the instances' claims to it before the next ranking. The list
         is shorter or empty if the pool is used up, a host has child providers, or a rule reads more than columns.
@@ -167,7 +167,7 @@ class Shape:
         return list(dict.fromkeys(rows))
 
     def _rank_pool(self, touched: list[int], count: int) -> Ranking | None:
-        """Return the ranking from the pool, updated by the touched hosts; None if only a pass can tell."""
+        """Return the ranking from the pool, updated by the touched hosts; None if a pass is necessary."""
         pool, state, passing = self._pool, self._state, self._passing
         assert pool is not None
         if len(touched) <= _ONE_BY_ONE_MAX:
@@ -253,8 +253,8 @@ class Shape:
 
     def _find_idle(self) -> set[int]:
         """Find verdicts that reject no host for the shape's lifetime; at the first pass, return none."""
-        if self._passes == 0:
-            self._passes = 1
+        if self._is_first_pass:
+            self._is_first_pass = False
             return set()
         self._idle = self.verdicts.idle_masks()
         return self._idle

@@ -28,7 +28,7 @@ _REQUEST_S, _DISTURB_S = (0.2, 4.0), 1.0
 _CUT_S, _LOST_HOSTS = (2.0, 40.0), 0.15
 _ABSENCE_S = (9.5, 13.0)  # of a host in the focus: until it counts as down, or a little longer
 _STALL_S, _LEAVING_SHARE = (1.0, 12.0), 0.8  # of conductors; of the hosts of an operation
-_INJECTED = "was to go wrong"  # text of the fake driver's injected errors
+_INJECTED = "was made to fail"  # text of the fake driver's injected errors
 _GUEST_ERRORS = ("NotFound(", "Conflict(")  # of a guest that is missing or in another state
 
 

@@ -9,8 +9,8 @@ from roost.conductor.operation.events import Transition
 # Pattern of "kind step event next-step" -> reason.
 UNREACHED: Mapping[str, str] = MappingProxyType(
     {
-        "sync wait FAILED send": "no database of a simulation is restored from a backup",
-        "reset wait FAILED send": "no database of a simulation is restored from a backup",
+        "sync wait FAILED send": "simulations restore no database from a backup",
+        "reset wait FAILED send": "simulations restore no database from a backup",
         "* finish DONE undo": "no client of the Placement API changes allocations meanwhile",
         "revert discard HOST_GONE end": "no client of the Placement API changes allocations meanwhile",
         "spawn spawn DONE clearing": "no client of the Placement API changes allocations meanwhile",

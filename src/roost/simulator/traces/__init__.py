@@ -8,4 +8,5 @@
 ``generated_workload``: workloads from a seed.
 ``generated_fleet``: the hosts of generated workloads.
 ``generated_requests``: the requests of generated workloads.
+``filling_requests``: requests that fill a generated fleet.
 """

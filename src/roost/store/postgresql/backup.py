@@ -60,7 +60,7 @@ def _one(connection: Connection, text: str) -> int:
 
 @contextmanager
 def read_backup(url: str) -> Iterator[_Reader]:
-    """Yield a reader of a database at one moment, beside the processes that serve it."""
+    """Yield a reader of the state of a database at one moment; servers may run meanwhile."""
     prepare_database(url, may_create=False)
     with translate_errors(), closing(connect(url)) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -101,7 +101,7 @@ class _Writer:
             next_ids[kind] = max(highest + 1, restored.get(kind, 1), self._sequence.get(kind, 1))
         for kind, number in next_ids.items():
             self._connection.execute(_SET_NEXT_ID, (kind, number))
-        # This change is empty; the next position follows from it. Positions are never reused.
+        # Positions are never reused: an empty change takes the position after all earlier ones.
         self._connection.execute(
             "SELECT setval(pg_get_serial_sequence('feed', 'position'), "
             "greatest(%s, nextval(pg_get_serial_sequence('feed', 'position'))))",
@@ -128,7 +128,7 @@ def replace_content(url: str) -> Iterator[_Writer]:
         StoreBusy: other processes lock the tables for too long.
     """
     prepare_database(url)
-    # The deadline includes the wait for the locks, with its own limit.
+    # The deadline includes the wait for the locks, which has a limit of its own.
     opened = connect(url, application_name="restore", deadline_s=_LOCK_TIMEOUT_S + DEFAULTS.bulk_deadline_s)
     with translate_errors(), closing(opened) as connection, connection.transaction():
         connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT_S}s'".encode())

@@ -80,7 +80,7 @@ def test_very_long_body_is_compressed_in_another_thread(monkeypatch, size, is_he
         threads.append(threading.current_thread())
         return gzip.compress(data)
 
-    monkeypatch.setattr(compression, "_gzip", note_thread)
+    monkeypatch.setattr(compression, "gzip_body", note_thread)
     assert gzip.decompress(compressed(Response(body=body)).body) == body
     assert [each is threading.main_thread() for each in threads] == [is_here]
 

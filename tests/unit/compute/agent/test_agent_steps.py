@@ -288,7 +288,7 @@ def test_each_order_takes_effect_once_despite_repeats_losses_and_crashes(seed, c
         for line in lines:
             if line.answer is not None and line.answer.outcome != "ok":
                 assert isinstance(line.order.act, (Spawn, Power)), line
-                assert "was to go wrong" in line.answer.problem
+                assert "was made to fail" in line.answer.problem
         found = simulation.fake_driver.inspect(uuid_named(guest))
         assert (found is not None) == simulation.has_guest(lines), lines
         if found is not None:

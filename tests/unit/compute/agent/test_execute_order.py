@@ -86,10 +86,10 @@ def test_guest_that_does_not_fit_fails_without_being_built():
 @pytest.mark.parametrize(
     ("kind", "outcome", "problem"),
     [
-        ("failed", "failed", "spawn on host-a was to go wrong (failed)"),
-        ("aborted", "aborted", "spawn on host-a was to go wrong (aborted)"),
-        ("unready", "failed", "spawn on host-a was to go wrong (unready)"),
-        ("crash", "aborted", "FakeCrash: spawn on host-a was to go wrong (crash)"),
+        ("failed", "failed", "spawn on host-a was made to fail (failed)"),
+        ("aborted", "aborted", "spawn on host-a was made to fail (aborted)"),
+        ("unready", "failed", "spawn on host-a was made to fail (unready)"),
+        ("crash", "aborted", "FakeCrash: spawn on host-a was made to fail (crash)"),
     ],
 )
 def test_failed_build_leaves_no_guest_and_no_claim(kind, outcome, problem, capsys):

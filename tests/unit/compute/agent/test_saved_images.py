@@ -121,7 +121,7 @@ def test_failed_drop_is_logged_once_and_does_not_block_other_images(capfd):
     images = images_of(driver, InstanceDirectory(dict.fromkeys("abc", GONE)))
     assert len(images.drop_deleted()) == 1
     (line,) = read_events(capfd, "saved_images_stay")
-    assert line["problem"] == "FakeCrash: drop_saved_image on host-a was to go wrong (crash)"
+    assert line["problem"] == "FakeCrash: drop_saved_image on host-a was made to fail (crash)"
     assert len(images.drop_deleted()) == 2
     assert driver.saved_images() == []
 

@@ -234,7 +234,7 @@ def test_unregistered_agent_cannot_poll_or_leave(app):
 def test_one_poll_returns_the_orders_of_several_agents(app):
     agents = [played_agent(app, "h0"), played_agent(app, "h1")]
     put(app, operation(1), order_row(1, host="h0"), order_row(2, host="h1"))
-    polls = [each.asking() for each in agents]
+    polls = [each.polling_agent() for each in agents]
     reply = app.run(lambda current: poll(current, app.reader, polls, orders_max=64))
     assert [(each.id, each.host) for each in reply.orders] == [(1, "h0"), (2, "h1")]
     assert app.reader.order(2).run == agents[1].run
@@ -248,5 +248,5 @@ def test_orders_withheld_from_an_unclean_host_do_not_block_others(app):
     h0 = PlayedAgent(app, "h0")
     h0.guests = {ONE: "running"}
     assert not h0.register().is_ready
-    reply = app.run(lambda current: poll(current, app.reader, [h0.asking(), h1.asking()], orders_max=64))
+    reply = app.run(lambda current: poll(current, app.reader, [h0.polling_agent(), h1.polling_agent()], orders_max=64))
     assert sorted(each.id for each in reply.orders) == [100, 101]

@@ -80,5 +80,5 @@ def test_contributions_add_up_in_order():
     assert ranks.total([], 2).tolist() == [0.0, 0.0]
 
 
-def test_leading_run_is_all_hosts_that_tie_for_the_best():
-    assert ranks.leading_run(scores([3, 1, 3, 2])).tolist() == [0, 2]
+def test_ties_are_all_hosts_with_the_best_score():
+    assert ranks.find_ties(scores([3, 1, 3, 2])).tolist() == [0, 2]

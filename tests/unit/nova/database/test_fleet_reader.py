@@ -114,7 +114,7 @@ def test_service_without_a_report_counts_from_its_creation(nova, cell, reader):
     assert one(reader.read()).facts.reported_at_s == created_s
 
 
-def test_clock_far_ahead_is_dead_and_stays_dead(nova, cell, reader):
+def test_service_with_a_clock_far_ahead_is_dead_and_stays_dead(nova, cell, reader):
     nova.add_host(cell, "a")
     nova.set_service(cell, "a", last_seen_up=nova.now() + timedelta(seconds=100))
     assert reader.read().computes[0].facts.reported_at_s == nova.clock.seconds - 100
@@ -292,7 +292,7 @@ def test_aggregates_are_returned_when_they_change(nova, reader):
     assert [each.uuid for each in reader.read().aggregates] == [first, second]
     nova.delete_aggregate(first)
     assert [each.uuid for each in reader.read().aggregates] == [second]
-    # Without a new time, as in the second of the last read: a message of Nova causes a complete read.
+    # A change within the second of the last read has no new time. A message of Nova causes a complete read.
     nova.api(update(tables.AGGREGATE_METADATA).values(value="z"))
     assert reader.read().aggregates is None
     reader.refresh_aggregates()

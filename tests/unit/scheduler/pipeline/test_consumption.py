@@ -1,4 +1,4 @@
-"""Each instance of a request sees the resources that earlier instances of it took."""
+"""Each instance of a request sees only the resources that the earlier instances left."""
 
 from types import SimpleNamespace
 

@@ -131,6 +131,8 @@ def _of_later(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _answer(text: str, media_type: str, schema: Any) -> dict[str, Any]:
+    if schema is None and media_type != JSON:
+        schema = {"type": "string"} if media_type.startswith("text/") else {"type": "string", "format": "binary"}
     return {"description": text} | ({} if schema is None else {"content": {media_type: {"schema": schema}}})
 
 

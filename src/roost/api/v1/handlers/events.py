@@ -5,8 +5,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from roost.api.http import Receive, Response, Send
+from roost.api.problems import Problem
 from roost.api.v1.call import EVENT_STREAM, Call
+from roost.api.v1.fleet.fleet_frames import FleetFrames
+from roost.api.v1.handlers.fleet_columns import require_fleet
 from roost.api.v1.long_poll import wait_for_disconnect
+from roost.api.v1.policies import SNAPSHOT_POLICY
 from roost.observe import metrics
 from roost.observe.event_buffer import Events, Reader
 
@@ -20,10 +24,18 @@ _GAP = b"event: events_lost\ndata: {}\n\n"
 def follow(call: Call) -> Response:
     """Follow notifications from the event after ``Last-Event-ID``; without this header, from the next new event.
 
-    The stream ends when the server stops, or when the client reads too slowly. Fails with 503 for too many readers.
+    With ``fleet``, the stream also has the changes of hosts since a snapshot, as events ``fleet`` without an id. The
+    stream ends when the server stops, or when the client reads too slowly. Fails with 503 for too many readers.
     """
-    last_id = call.request.headers.get("last-event-id", "")
-    return Response(headers=_HEADERS, stream=EventStream(call.events, last_id, owner=call.owner))
+    last_id, query = call.request.headers.get("last-event-id", ""), call.query
+    if query.fleet != (query.after is not None):
+        raise Problem(400, "fleet=true and after=POSITION belong together", more={"field": "?after"})
+    frames = None
+    if query.fleet:
+        call.check_allowed(SNAPSHOT_POLICY)
+        frames = require_fleet(call).frames
+    stream = EventStream(call.events, last_id, owner=call.owner, frames=frames, after=query.after or 0)
+    return Response(headers=_HEADERS, stream=stream)
 
 
 class EventStream:
@@ -33,19 +45,26 @@ class EventStream:
         events: the buffer of events.
         last_id: id of the newest event that the client has; empty: begin with the next new event.
         owner: identity of the client.
+        frames: changes of the fleet; None: the client needs none.
+        after: position of the client's snapshot of the fleet.
     """
 
-    def __init__(self, events: Events, last_id: str, *, owner: str) -> None:
+    def __init__(
+        self, events: Events, last_id: str, *, owner: str, frames: FleetFrames | None = None, after: int = 0
+    ) -> None:
         self._events, self._last_id, self._owner = events, last_id, owner
+        self._frames, self._after = frames, after
         self._reader: Reader | None = None
 
-    def open(self) -> None:
+    async def open(self) -> None:
         """Register the reader.
 
         Raises:
             Unavailable: too many readers.
         """
         self._reader = self._events.open(self._last_id, owner=self._owner)
+        if self._frames is not None:
+            self._reader.join(self._frames.open(self._after, self._reader.awake))
 
     def close(self) -> None:
         """Remove the reader."""

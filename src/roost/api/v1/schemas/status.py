@@ -19,7 +19,7 @@ class ClassUse(msgspec.Struct, frozen=True, kw_only=True):
 
     used: Annotated[int, Meta(description="Allocated amount.")]
     capacity: Annotated[int, Meta(description="Total less reserved amounts, times the allocation ratios.")]
-    share: Annotated[float, Meta(description="used of capacity; 0 without capacity.")]
+    share: Annotated[float, Meta(description="Used share of the capacity; 0 without capacity.")]
 
 
 class AgentCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ class FleetStatus(msgspec.Struct, frozen=True, kw_only=True):
     consumers: Annotated[int, Meta(description="Consumers with allocations, such as instances and migrations.")]
     instances: Annotated[
         dict[str, int] | None,
-        Meta(description="Instances that Roost runs, by status; null: as for agents."),
+        Meta(description="Instances that Roost runs, by status; null: the database is in memory."),
     ]
     agents: Annotated[AgentCounts | None, Meta(description="Agents; null: the database is in memory.")]
     operations: Annotated[OperationCounts | None, Meta(description="Operations; null: the database is in memory.")]

@@ -49,7 +49,7 @@ class Faults:
         delay_s = delays.get(fault.kind, 0.0) if fault.delay_s is None else fault.delay_s
         if delay_s > 0:
             self._wait(delay_s)
-        message = fault.message or f"{action} on {self._host} was to go wrong ({fault.kind})"
+        message = fault.message or f"{action} on {self._host} was made to fail ({fault.kind})"
         if fault.kind in ("failed", "hang"):
             raise BuildFailed(message)
         if fault.kind == "aborted":

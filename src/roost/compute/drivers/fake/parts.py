@@ -24,7 +24,7 @@ def place(amounts: Mapping[str, int], room: Uses) -> Uses | None:
     """Choose parts for amounts, and subtract the amounts from the free amounts in ``room``.
 
     Classes with a common part go together to the emptiest part with enough room. If no part has enough, they are spread
-    over several parts. Classes of no part are left out.
+    over several parts. Classes that no part has are left out.
 
     Returns:
         The amounts by part; ``VCPU`` and ``MEMORY_MB`` may overcommit the emptiest part. None if another class lacks

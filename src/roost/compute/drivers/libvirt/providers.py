@@ -68,8 +68,8 @@ def update(
         The GPU of each GPU provider, by uuid.
 
     Raises:
-        ReshapeNeeded: the root has vGPUs, or offers PCPU for the first time with guests that use it, and
-            ``allocations`` is None.
+        ReshapeNeeded: ``allocations`` is None, and either the root has vGPUs, or it offers PCPU for the first time
+            while guests use it.
         ReshapeFailed: the allocations contradict the guests' use.
     """
     root = tree.data(node)

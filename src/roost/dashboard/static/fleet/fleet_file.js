@@ -31,7 +31,7 @@ export const OVER = 8;
 export const NONE = 65535;
 
 const MAGIC = "RFS1";
-const TYPES = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array };
+const TYPES = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array };
 
 /** Decode the columns. @param {ArrayBuffer} buffer @returns {Fleet} */
 export function decodeFleet(buffer) {
@@ -60,11 +60,16 @@ export function decodeFleet(buffer) {
     states: columns.state,
     reported: columns.reported_s,
     place: columns.place,
-    places: head.places,
+    places: head.places.map((/** @type {{zone: number, aggregates: number[]}} */ each) => ({
+      zone: head.zones[each.zone],
+      aggregates: each.aggregates,
+    })),
     rack: columns.rack,
     racks: head.racks,
     kind: columns.kind,
-    kinds: head.kinds,
+    kinds: head.kinds.map((/** @type {number[]} */ each) =>
+      Object.fromEntries(each.map((value, at) => [head.classes[at], value]).filter(([, value]) => value)),
+    ),
     aggregates: head.aggregates,
   };
 }

@@ -9,6 +9,7 @@
  * @property {number} top of the cells; the label is above
  * @property {number} columns
  * @property {number} rows
+ * @property {number} room width for the label
  * @property {Int32Array} at host by cell, or -1
  * @property {{name: string, column: number, row: number, columns: number, rows: number}[]} blocks
  */
@@ -77,7 +78,7 @@ function tryOut(shapes, pitch, columns, width, ratio) {
     line.forEach((_, column) => places.push({ left: padding + column * (columnWidth + gap), top: top + label }));
     top += label + Math.max(...line.map((each) => each.rows)) * pitch + gap;
   }
-  return { height: top - gap + padding, flows, places, cells };
+  return { height: top - gap + padding, flows, places, columnWidth };
 }
 
 /**
@@ -107,7 +108,7 @@ export function layOut(groups, { width, height, ratio, hosts }) {
       return { name: block.name, ...place };
     });
     const { left, top } = /** @type {{left: number, top: number}} */ (found.places[number]);
-    return { name: group.name, left, top, columns, rows, at, blocks };
+    return { name: group.name, left, top, columns, rows, room: found.columnWidth, at, blocks };
   });
   return { pitch, width, height: Math.max(height, found.height), areas, areaOf, cellOf };
 }

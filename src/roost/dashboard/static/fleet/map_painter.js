@@ -265,11 +265,13 @@ export class MapPainter {
     context.fillStyle = palette.ink;
     context.font = `600 ${12 * ratio}px system-ui, sans-serif`;
     const y = top - 6 * ratio;
-    context.fillText(area.name, left, y);
-    const width = context.measureText(area.name).width;
+    const room = Math.max(area.room * this.view.zoom, area.columns * cell);
+    const name = fitted(context, area.name, room);
+    context.fillText(name, left, y);
+    const used = context.measureText(name).width + 8 * ratio;
     context.fillStyle = palette.isDark ? "#9aa4b1" : "#5b6470";
     context.font = `${12 * ratio}px system-ui, sans-serif`;
-    context.fillText(this.labels[number] ?? "", left + width + 8 * ratio, y);
+    context.fillText(fitted(context, this.labels[number] ?? "", room - used), left + used, y);
     if (cell < 14) return;
     for (const block of area.blocks) {
       if (!block.name || block.columns * cell < LABEL_MIN * ratio || area.blocks.length < 2) continue;
@@ -368,6 +370,14 @@ function newLayer(columns, rows) {
   canvas.height = Math.max(1, rows);
   const image = new ImageData(canvas.width, canvas.height);
   return { canvas, image, pixels: new Uint32Array(image.data.buffer), isStale: true };
+}
+
+/** A text that fits a width: its end gives way to dots. @param {CanvasRenderingContext2D} context @param {string} text @param {number} width */
+function fitted(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let length = text.length;
+  while (length > 0 && context.measureText(`${text.slice(0, length)}…`).width > width) length -= 1;
+  return length ? `${text.slice(0, length)}…` : "";
 }
 
 /** @param {string} css */

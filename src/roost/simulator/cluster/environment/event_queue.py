@@ -84,7 +84,7 @@ class EventQueue:
         self.run(act)
 
     def run(self, act: Callable[[], object]) -> None:
-        """Run a part of an event; a killed process dies, and the simulation continues."""
+        """Run a part of an event. If it kills a process, the simulation continues."""
         try:
             act()
         except ProcessKilled as killed:

@@ -74,7 +74,7 @@ def test_fault_strikes_only_matching_hosts():
 
 
 def test_message_names_action_and_host_or_comes_from_the_script():
-    with pytest.raises(BuildFailed, match="spawn on host-a was to go wrong"):
+    with pytest.raises(BuildFailed, match="spawn on host-a was made to fail"):
         fake_driver(Script(fault=(Fault(action="spawn"),))).spawn(spec_of(), "op-1")
     with pytest.raises(BuildAborted, match="the image is broken"):
         fake_driver(Script(fault=(Fault(action="spawn", kind="aborted", message="the image is broken"),))).spawn(

@@ -1,0 +1,103 @@
+"""The columns of the fleet, and the names of its hosts: long bodies, from a thread beside the deciding one."""
+
+import asyncio
+from collections.abc import Callable
+
+from roost.api.http import Receive, Response, Send
+from roost.api.transfer.compression import accepts_gzip, add_vary
+from roost.api.v1.call import Call
+from roost.api.v1.fleet.fleet_file import Encoded, FleetFile
+from roost.api.v1.fleet.fleet_port import FleetPort
+from roost.errors import Conflict
+
+BYTES, TEXT = "application/octet-stream", "text/plain; charset=utf-8"
+_PART_BYTES = 256 * 2**10
+# A generation has the same names for ever.
+_IMMUTABLE = "private, max-age=31536000, immutable"
+
+
+def show(call: Call) -> Response:
+    """Show all hosts as a binary file of columns: share of each resource, instances, state, place, rack and kind.
+
+    docs/api-v1.md describes the format of the file. ``GET /events`` with ``fleet`` has later changes.
+    """
+    return _respond(call, lambda file: file.columns, content_type=BYTES, cache_control="no-store")
+
+
+def list_names(call: Call) -> Response:
+    """List the names of the nodes, one in a line, in the order of the columns of a generation.
+
+    Fails with 409 for another generation than the present one: load the columns again.
+    """
+    generation: str = call.query.generation
+
+    def choose(file: FleetFile) -> Encoded:
+        if file.generation != generation:
+            raise Conflict(f"the fleet has generation {file.generation} now, not {generation[:64]}: load its columns")
+        return file.names
+
+    return _respond(call, choose, content_type=TEXT, cache_control=_IMMUTABLE)
+
+
+def require_fleet(call: Call) -> FleetPort:
+    """Return the snapshots of the fleet.
+
+    Raises:
+        Conflict: this process has none.
+    """
+    if call.fleet is None:
+        text = "this process has no snapshots of the fleet: send the request to a server"
+        raise Conflict(text, problem_type="not-supported")
+    return call.fleet
+
+
+def _respond(call: Call, choose: Callable[[FleetFile], Encoded], *, content_type: str, cache_control: str) -> Response:
+    headers = {"content-type": content_type, "cache-control": cache_control}
+    add_vary(headers)
+    is_compressed = accepts_gzip(call.request.headers.get("accept-encoding"))
+    if is_compressed:
+        headers["content-encoding"] = "gzip"
+    body = FleetBody(require_fleet(call), choose, is_compressed=is_compressed, stall_s=call.events.limits.stall_s)
+    return Response(headers=headers, stream=body)
+
+
+class FleetBody:
+    """The body of a response after a wait for a snapshot, without the deciding thread.
+
+    Args:
+        fleet: the snapshots.
+        choose: returns the part of a snapshot for the client, or raises an error.
+        is_compressed: whether to send gzip.
+        stall_s: seconds until a stalled client is disconnected.
+    """
+
+    def __init__(
+        self, fleet: FleetPort, choose: Callable[[FleetFile], Encoded], *, is_compressed: bool, stall_s: float
+    ) -> None:
+        self._fleet, self._choose, self._is_compressed, self._stall_s = fleet, choose, is_compressed, stall_s
+        self._body = b""
+
+    async def open(self) -> None:
+        """Wait for a snapshot, and encode it.
+
+        Raises:
+            Unavailable: there is no snapshot.
+            Conflict: the client has another generation.
+        """
+        chosen = self._choose(await self._fleet.newest())
+        self._body = await asyncio.to_thread(chosen.read, is_compressed=self._is_compressed)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    async def run(self, receive: Receive, send: Send, *, abort: Callable[[], None]) -> None:
+        """Send the body; disconnect a stalled client."""
+        try:
+            for start in range(0, len(self._body), _PART_BYTES):
+                async with asyncio.timeout(self._stall_s):
+                    part = self._body[start : start + _PART_BYTES]
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
+        except TimeoutError:
+            abort()
+            return
+        await send({"type": "http.response.body", "body": b""})
