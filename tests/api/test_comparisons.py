@@ -124,7 +124,10 @@ def test_partial_results_have_a_note(own):
             {"a": settings, "b": settings}, newest=5, has_hosts=False, is_late=lambda: next(turns)
         )
     )
-    assert (found.requests, found.notes) == (2, ["the budget ended after 2 of 5 decisions"])
+    assert (found.requests, found.notes) == (
+        2,
+        ["the budget ended after 2 of 5 decisions (limit placement.question_budget_s)"],
+    )
     assert [each.granted for each in found.sets] == [2, 2]
 
 

@@ -99,7 +99,8 @@ def compare_settings(
     departures = 0
     for act in acts:
         if is_late():
-            notes.append(f"the budget ended after {len(done):,} of {len(requests):,} decisions")
+            limit = "limit placement.question_budget_s"
+            notes.append(f"the budget ended after {len(done):,} of {len(requests):,} decisions ({limit})")
             break
         if isinstance(act, Departure):
             departures += len(act.instance_uuids)

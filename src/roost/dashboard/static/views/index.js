@@ -5,6 +5,9 @@ import { DecisionsView } from "../decision/decisions_view.js";
 import { TryView } from "../decision/try_view.js";
 import { FleetView } from "../fleet/fleet_view.js";
 import { LiveView } from "../live/live_view.js";
+import { PoliciesView } from "../policies/policies_view.js";
+import { ChangesView } from "../settings/changes_view.js";
+import { SettingsView } from "../settings/settings_view.js";
 
 /** The places of the page, in their order. */
 export const PLACES = [
@@ -23,6 +26,9 @@ const VIEWS = {
   "": () => ({ title: "Fleet", View: FleetView }),
   try: () => ({ title: "Try a request", View: TryView }),
   live: () => ({ title: "Live", View: LiveView }),
+  policies: () => ({ title: "Policies", View: PoliciesView }),
+  settings: (parts) =>
+    parts[1] === "changes" ? { title: "Changes", View: ChangesView } : { title: "Settings", View: SettingsView },
   decisions: (parts) =>
     parts[1] ? { title: "Decision", View: DecisionView } : { title: "Decisions", View: DecisionsView },
 };
