@@ -32,7 +32,7 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: attack bed bed-peers dist help wheels web demo docs test test-all check tidy format sim reference reference-nova differential openstack libvirt servers soak bench bench-agents bench-peers parity golden lock clean
+.PHONY: attack bed bed-peers dist help wheels web screenshots demo docs test test-all check tidy format sim reference reference-nova differential openstack libvirt servers soak bench bench-agents bench-peers parity golden lock clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,7 +100,7 @@ libvirt: $(DEV) ## install libvirt and QEMU for the tests of this driver, if roo
 	@$(BIN)/python -m tests.support.agents.libvirt_packages
 
 # Tests of packages that cannot be installed are skipped, except under CI.
-servers: $(DEV) ## install Prometheus, nginx, HAProxy, RabbitMQ and MariaDB for tests, if root and apt are available
+servers: $(DEV) ## install Prometheus, proxies, RabbitMQ, MariaDB and Chromium for tests, if root and apt are available
 	@$(BIN)/python -m tests.support.debian_packages
 
 bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows it)
@@ -128,6 +128,9 @@ parity: $(DEV) ## write the tables of features and their tests into docs/parity.
 
 golden: $(DEV) ## rewrite the golden files and the pictures of the documents; review the diff
 	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden tests/docs/test_operations.py tests/docs/test_metrics.py tests/docs/test_pictures.py tests/api/test_openapi.py $(PYTEST_ARGS)
+
+screenshots: $(DEV) $(WEB) ## write the pictures of the dashboard in the documents (needs make servers)
+	@PYTHONPATH=. $(BIN)/python -m tests.dashboard.screenshots
 
 # Hatchling gives every file of the archives the same time, so equal sources give equal archives.
 dist: $(DEV) $(WEB) ## build the wheel and the sdist into dist

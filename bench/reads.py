@@ -52,7 +52,7 @@ class _Client:
         self._connection.close()
 
 
-def _decide(port: int, seconds: float) -> list[float]:
+def decide_at_rate(port: int, seconds: float) -> list[float]:
     """Make decisions at a constant rate; return their seconds."""
     times_s = []
     with closing(_Client(port)) as client:
@@ -106,7 +106,7 @@ def _readers(port: int, path: str, times_s: list[float]) -> Iterator[None]:
     assert all(process.exitcode == 0 for process in processes), "a reader failed"
 
 
-def _line(name: str, times_s: Sequence[float]) -> str:
+def line(name: str, times_s: Sequence[float]) -> str:
     ordered = sorted(times_s)
     p50, p99 = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
     return f"{name:48} p50 {1000 * p50:9.2f} ms   p99 {1000 * p99:9.2f} ms   {len(ordered):6,}"
@@ -136,8 +136,8 @@ def _measure(server: RunningServer, seconds: float) -> None:
         print(f"first overview, right after the start: {time.perf_counter() - start_s:.1f} s")
         client.ask("POST", "/v1/instances", {"name": "web", "flavor": _FLAVOR})
         uuid = json.loads(client.ask("POST", "/v1/decisions", {"flavor": _FLAVOR}))["uuid"]
-    _decide(server.port, 2.0)
-    print(_line("decisions alone", _decide(server.port, seconds)))
+    decide_at_rate(server.port, 2.0)
+    print(line("decisions alone", decide_at_rate(server.port, seconds)))
     for name, path in (
         ("why", f"/v1/decisions/{uuid}/why"),
         ("capacity by host", "/v1/capacity?flavor=bench&by=host"),
@@ -147,12 +147,12 @@ def _measure(server: RunningServer, seconds: float) -> None:
     ):
         times_s: list[float] = []
         with _readers(server.port, path, times_s):
-            decided = _decide(server.port, seconds)
-        print(_line(f"decisions beside two readers of: {name}", decided))
-        print(_line(f"  {name}", times_s))
+            decided = decide_at_rate(server.port, seconds)
+        print(line(f"decisions beside two readers of: {name}", decided))
+        print(line(f"  {name}", times_s))
     place = ("--url", server.address, "--token", "admin")
     for words in (("why", "web"), ("status",)):
-        print(_line(f"roost {' '.join(words)} --url …", [_time_command(*words, *place) for _ in range(_COMMANDS)]))
+        print(line(f"roost {' '.join(words)} --url …", [_time_command(*words, *place) for _ in range(_COMMANDS)]))
     pid = server.process.pid
     print(
         f"memory: server {_memory_mib(pid):.0f} MiB, its children",

@@ -43,6 +43,20 @@ def follow(server, columns):
     return follow_events(server, query=f"?fleet=true&after={columns.head['position']}")
 
 
+def load_with_names(server, hosts):
+    """Return the columns if a worker knows the names of their generation; workers follow the database on their own."""
+    columns = load_columns(server)
+    status, _, body = server.ask("GET", f"/v1/fleet/names?generation={columns.head['generation']}")
+    assert status in {200, 409}
+    return columns if status == 200 and len(body.splitlines()) == columns.hosts == hosts else None
+
+
+def has_inventories(columns, hosts):
+    """Return whether a number of hosts have reported all their inventories."""
+    shares = [share for each in columns.shares for share in each]
+    return columns.hosts == hosts and len(columns.head["classes"]) == 3 and 65_535 not in shares
+
+
 def instances_of(columns):
     return sum(columns.columns["instances"])
 
@@ -207,10 +221,10 @@ def test_every_worker_serves_columns_names_and_changes(tmp_path, postgres_url):
         options = ("--workers", "2", "--database", postgres_url)
         server = stack.enter_context(serve(*options, noun="up", folder=tmp_path))
         stack.enter_context(running_agents(server, tmp_path, "--host", "h", "--fleet", 3))
-        wait_until(lambda: load_columns(server).columns["state"] == [0, 0, 0])
+        # Reports of inventories change the classes, and so the generation.
+        wait_until(lambda: has_inventories(load_columns(server), 3))
         for round_number in range(6):
-            columns = load_columns(server)
-            assert len(names_of(server, columns)) == 3
+            columns = wait_until(lambda: load_with_names(server, 3))
             with follow(server, columns) as follower:
                 decide(server, 2)
                 count = 2 * (round_number + 1)

@@ -6,8 +6,18 @@ import shutil
 import subprocess
 from pathlib import Path
 
-# In the order of the tests that need them: alerts and board, proxies, Nova's message queue, Nova's databases.
-SERVERS = ("prometheus", "nginx-light", "haproxy", "rabbitmq-server", "mariadb-server-core", "mariadb-client-core")
+# For tests of alerts and board, proxies, message queue, databases of Nova, and dashboard, in this order.
+# Without recommended packages, Chromium would have no font.
+SERVERS = (
+    "prometheus",
+    "nginx-light",
+    "haproxy",
+    "rabbitmq-server",
+    "mariadb-server-core",
+    "mariadb-client-core",
+    "chromium",
+    "fonts-dejavu-core",
+)
 # Debian has servers in folders that are not in the PATH of users.
 _PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 HOW_TO_INSTALL = "`make servers` installs it"

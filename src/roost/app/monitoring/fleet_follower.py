@@ -74,15 +74,19 @@ class FleetFollower:
         """The newest snapshot; None: none was read yet."""
         return self._read
 
-    async def newest(self) -> FleetFile:
+    async def newest(self, *, is_fresh: bool = False) -> FleetFile:
         """Return the newest snapshot; call this on the event loop.
+
+        Args:
+            is_fresh: whether to wait for the end of the present or the next reading.
 
         Raises:
             Unavailable: it takes too long, or the server is stopping.
         """
         done = asyncio.Event()
         with self._lock:
-            if self._file is not None and time.monotonic() - self._confirmed_s < _QUIET_S:
+            is_recent = time.monotonic() - self._confirmed_s < _QUIET_S
+            if self._file is not None and is_recent and not is_fresh:
                 self._demanded_s = time.monotonic()
                 return self._file
             self._waiting.append((asyncio.get_running_loop(), done))

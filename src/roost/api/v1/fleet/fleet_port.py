@@ -13,8 +13,11 @@ class FleetPort(Protocol):
     def frames(self) -> FleetFrames:
         """The differences."""
 
-    async def newest(self) -> FleetFile:
+    async def newest(self, *, is_fresh: bool = False) -> FleetFile:
         """Return the newest snapshot; call this on the event loop.
+
+        Args:
+            is_fresh: whether to wait for the end of the present or the next reading.
 
         Raises:
             Unavailable: it takes too long, or the server is stopping.

@@ -12,6 +12,8 @@ from roost.errors import Conflict
 
 BYTES, TEXT = "application/octet-stream", "text/plain; charset=utf-8"
 _PART_BYTES = 256 * 2**10
+# Further readings before a refusal: the first one may have begun before the request.
+_READINGS = 2
 # A generation has the same names for ever.
 _IMMUTABLE = "private, max-age=31536000, immutable"
 
@@ -84,8 +86,22 @@ class FleetBody:
             Unavailable: there is no snapshot.
             Conflict: the client has another generation.
         """
-        chosen = self._choose(await self._fleet.newest())
+        chosen = await self._choose_part()
         self._body = await asyncio.to_thread(chosen.read, is_compressed=self._is_compressed)
+
+    async def _choose_part(self) -> Encoded:
+        """Return the part of a snapshot; the client may know a newer generation, from another process.
+
+        Raises:
+            Conflict: the client has another generation. The last reading began after its request.
+        """
+        file = await self._fleet.newest()
+        for _ in range(_READINGS):
+            try:
+                return self._choose(file)
+            except Conflict:
+                file = await self._fleet.newest(is_fresh=True)
+        return self._choose(file)
 
     def close(self) -> None:
         """Do nothing."""

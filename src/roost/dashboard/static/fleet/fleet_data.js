@@ -60,7 +60,9 @@ export function load() {
 async function fetchFleet() {
   try {
     const response = await send("GET", "/fleet/columns");
-    const found = decodeFleet(await response.arrayBuffer());
+    const buffer = await response.arrayBuffer();
+    performance.mark("fleet-arrived");
+    const found = decodeFleet(buffer);
     if (names.generation !== found.generation) {
       const text = await (await send("GET", "/fleet/names", { query: { generation: found.generation } })).text();
       names = { generation: found.generation, list: text.split("\n").slice(0, found.hosts) };

@@ -70,6 +70,7 @@ export class MapPainter {
     this.nameOf = /** @type {(host: number) => string} */ (() => "");
     this.labels = /** @type {string[]} */ ([]);
     this.background = 0;
+    this.isPainted = false;
     this.box = /** @type {{left: number, top: number, right: number, bottom: number} | null} */ (null);
   }
 
@@ -152,6 +153,8 @@ export class MapPainter {
       this.paintLabels(area, number, left, top, cell);
     });
     this.paintMarks(now, cell);
+    if (!this.isPainted) performance.mark("fleet-painted");
+    this.isPainted = true;
     if (this.flashes.size) this.draw();
   }
 
