@@ -1,7 +1,7 @@
 """The whole product as one object."""
 
 import gc
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -18,8 +18,9 @@ from roost.fleet.requested_shapes import find_shapes
 from roost.fleet.stored_documents import find_flavors
 from roost.machine import SystemClock, SystemRandom
 from roost.model.evidence.capacity import Capacity
+from roost.model.evidence.comparison import Comparison
 from roost.model.evidence.decision import Decision
-from roost.model.evidence.explain import Change, Explanation, Never, Why
+from roost.model.evidence.explain import Explanation, Why
 from roost.model.evidence.replay_result import ReplayResult
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
@@ -35,8 +36,10 @@ from roost.placement.placement_service import Placement
 from roost.placement.prune_evidence import PRUNE_EVERY, prune
 from roost.ports import Clock, IdKind, Random, RemotePlacement, Store
 from roost.scheduler import registry
+from roost.scheduler.comparison.policy_comparison import compare_settings
 from roost.scheduler.explain import decision_replay, decision_rows
 from roost.scheduler.explain.capacity_count import BY, By, CapacityCounter, Progress
+from roost.scheduler.explain.explain_several import explain_several
 from roost.scheduler.explain.explainer import Explainer
 from roost.scheduler.explain.frozen_clock import FixedClock, FixedRandom
 from roost.scheduler.explain.refusal_summary import summarise
@@ -228,25 +231,9 @@ class Roost:
         """
         self._current.refresh()
         request = msgspec.structs.replace(request, instance_uuids=())
-        single = msgspec.structs.replace(request, count=1)
         if request.count == 1:
-            return self.explainer.explain(single)
-        # All trials use the same random draws.
-        draws = FixedRandom(self._random.seed())
-        trial = self.fork(random=draws).decide(request)
-        if trial.is_granted:
-            return self.explainer.explain(single)
-        changes = self.explainer.changes(request, seed=draws.seed())
-        partial = self.fork(random=draws)
-        if trial.found:
-            fewer = msgspec.structs.replace(single, count=trial.found)
-            partial.scheduler.keeps_consumed = True
-            partial.decide(fewer)
-            text, hosts = f"{trial.found:,} instances instead of {request.count:,}", self.explainer.explain(single).left
-            changes.append(Change(kind="count", text=text, hosts=hosts, request=fewer))
-        empty = self.without_consumers(random=draws).decide(request)
-        never = Never(could_fit=empty.is_granted, reason=empty.reason)
-        return partial.explainer.explain(single, changes=changes, never=never)
+            return self.explainer.explain(request)
+        return explain_several(self, request, seed=self._random.seed())
 
     def decide(self, request: Request, *, dry_run: bool = False) -> Decision:
         """Choose hosts for a request and claim them; durable on return, whether granted or refused.
@@ -471,6 +458,12 @@ class Roost:
         present = past.fork(settings=settings)
         standings = past.scheduler.standings(request), present.scheduler.standings(request)
         return decision_replay.compare_decisions(decision, present.decide(request), standings)
+
+    def compare(
+        self, sets: Mapping[str, Settings], *, newest: int, has_hosts: bool, is_late: Callable[[], bool]
+    ) -> Comparison:
+        """Decide the newest stored requests again under several sets of settings; see ``policy_comparison``."""
+        return compare_settings(self, self._store, sets, newest=newest, has_hosts=has_hosts, is_late=is_late)
 
     def audit(self) -> list[Finding]:
         """Check the tables of the database for consistency, and record that; see ``roost.store.audit``."""

@@ -119,9 +119,20 @@ REQUESTS = {
     ("/operations/{id}", "DELETE"): (f"/operations/{uuid_text(DRAIN_OPERATION.uuid)}", None),
     ("/operations/{id}", "GET"): (f"/operations/{uuid_text(STOP_OPERATION.uuid)}", None),
     ("/explanations", "POST"): ("/explanations", SMALL),
+    ("/comparisons", "POST"): (
+        "/comparisons",
+        {
+            "sets": [
+                {"name": "in force"},
+                {"name": "pack", "settings": {"filter_scheduler": {"ram_weight_multiplier": -1.0}}},
+            ],
+            "newest": 10,
+        },
+    ),
     ("/refusals", "GET"): ("/refusals?since=1.5", None),
     ("/status", "GET"): ("/status", None),
     ("/fleet", "GET"): ("/fleet", None),
+    ("/settings", "GET"): ("/settings", None),
     ("/fleet/columns", "GET"): ("/fleet/columns", None),
     ("/fleet/names", "GET"): ("/fleet/names?generation=0", None),
     ("/audit", "GET"): ("/audit", None),

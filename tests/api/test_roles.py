@@ -12,7 +12,9 @@ from tests.support.servers.in_process_api import roost_api
 ROUTES = sorted((path, method) for path, methods in TABLE.items() for method in methods)
 # Routes for all clients with a valid token.
 CLIENT_ROUTES = {("/session", "POST"), ("/session", "GET")}
-READS_BY_POST = {"/decisions/{id}/replay", "/capacity", "/explanations"}
+READS_BY_POST = {"/decisions/{id}/replay", "/capacity", "/comparisons", "/explanations"}
+# Paths for administrators and services alone.
+ADMIN_READS = {"/settings"}
 # Paths that readers of a project may read.
 READER_PATHS = {
     "/changes",
@@ -69,6 +71,8 @@ def test_route_is_open_to_its_roles_and_closed_to_others(own, path, method):
         expected = set()
     elif not is_read:
         expected |= {"observer", "reader"} if (path, method) in AGENT_ROUTES else {"observer", "reader", "agent"}
+    elif path in ADMIN_READS:
+        expected |= {"observer", "reader", "agent"}
     elif path not in READER_PATHS:
         expected |= {"reader"}
     if path == "/instances/{id}/reset":

@@ -10,8 +10,17 @@ from roost.compat.adapter import adapt
 from roost.compat.aliases import install_aliases
 from roost.errors import BadSettings
 from roost.model.settings.roost_settings import Settings
+from roost.model.settings.setting_rows import SettingRow, hide_secrets
 from roost.scheduler import registry
-from roost.settings import LoadedSettings, data_folder, find_nova_conf, find_settings, load_with_sources
+from roost.settings import (
+    LoadedSettings,
+    data_folder,
+    find_nova_conf,
+    find_settings,
+    load_with_sources,
+    schema,
+    values_of,
+)
 from roost.store.audit import Finding, audit
 
 FILE = "roost.db"  # the database in a data folder
@@ -79,6 +88,29 @@ def _validator_problems() -> list[BadSettings]:
         BadSettings(f"entry point {NAMESPACE}.{name}", f"cannot be loaded: {why}; its extra specs are not checked")
         for name, why in load_problems()
     ]
+
+
+def setting_rows(settings: Settings, sources: Mapping[tuple[str, str], str]) -> list[SettingRow]:
+    """Return all settings as rows for people, without secrets: some hundredths of a second of work.
+
+    Args:
+        sources: source of each setting with another value than its default, by section and key.
+    """
+    values, rows = values_of(settings), []
+    for each in schema(settings=settings, adapt=adapt):
+        name = each.section, each.key
+        rows.append(
+            SettingRow(
+                section=each.section,
+                key=each.key,
+                value=hide_secrets(*name, values.get(name, each.default)),
+                default=msgspec.to_builtins(each.default),
+                source=sources.get(name, "default"),
+                kind=each.kind,
+                description=each.description,
+            )
+        )
+    return rows
 
 
 def nova_conf_notes(nova_conf: Path) -> tuple[str, ...]:

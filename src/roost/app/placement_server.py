@@ -44,6 +44,10 @@ Progress = Callable[[int, int], None]  # done, total
 PLACEMENT_AREAS = exposition.SERVER_AREAS - {"decisions", "operations", "agents", "events"}
 
 
+# The source of settings from options of a command.
+COMMAND_LINE = "command line"
+
+
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of a server."""
 
@@ -52,6 +56,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     settings_file: Path | None  # from the command line; None: the usual places
     file_settings: Settings  # without ``placement.conf`` and the command line
     notes: tuple[str, ...]  # options without effect, one sentence each
+    sources: Mapping[tuple[str, str], str] = {}  # by section and key, for settings with a source
 
 
 def resolve_server_config(
@@ -93,12 +98,21 @@ def resolve_server_config(
         url = str(folder / FILE)
     if placement.workers > 1 and not is_shared(url):
         raise BadSettings("placement.workers", "must be 1 on SQLite, which serves one process; use PostgreSQL")
+    sources = dict(loaded.sources)
+    sources |= {("placement", name): str(conf) for name in (placement_conf.settings if placement_conf else ())}
+    sources |= {("placement", name): COMMAND_LINE for name in overrides or {}}
+    if url != settings.store.url:
+        is_given = database is not None or data is not None
+        origin = "environment" if environ.get("ROOST_DATA") else "default"
+        is_of_conf = placement_conf is not None and url == placement_conf.connection
+        sources["store", "url"] = COMMAND_LINE if is_given else str(conf) if is_of_conf else origin
     return ServerConfig(
         url=url,
         settings=msgspec.structs.replace(settings, placement=placement),
         settings_file=config,
         file_settings=settings,
         notes=tuple(notes),
+        sources=sources,
     )
 
 

@@ -1,19 +1,22 @@
-"""Reloads the settings of a running server on request: all of them, or none if any is wrong."""
+"""Reloads the settings of a running server on request: all of them, or none if any is wrong. Reports them."""
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
 from types import FrameType
 
 import msgspec
 
-from roost.app.database_choice import settings_with_sources
+from roost.app.database_choice import setting_rows, settings_with_sources
+from roost.app.placement_server import COMMAND_LINE, ServerConfig
 from roost.errors import BadSettings, first_line
 from roost.model.settings.log_settings import Log
 from roost.model.settings.roost_settings import Settings
+from roost.model.settings.setting_rows import SettingsReport
 from roost.observe import log
 from roost.product import Roost
+from roost.settings import LoadedSettings, values_of
 
 # Sections whose changes need a restart, since the database and sockets stay open.
 _FIXED = ("store", "placement", "notifications", "nova")
@@ -29,16 +32,24 @@ class Reloader:
         roost: the product to reconfigure.
         config, environ: location of the settings; see ``roost.app.product_factory``.
         file_settings: the settings as read at the start; None: those of ``roost``.
+        on_load: called with valid settings as they are in the files.
     """
 
     def __init__(
-        self, roost: Roost, *, config: Path | None, environ: Mapping[str, str], file_settings: Settings | None = None
+        self,
+        roost: Roost,
+        *,
+        config: Path | None,
+        environ: Mapping[str, str],
+        file_settings: Settings | None = None,
+        on_load: Callable[[LoadedSettings], None] = lambda _loaded: None,
     ) -> None:
         self._roost = roost
         self._file_settings = file_settings or roost.settings
         self._log_at_start = roost.settings.log
         self._config = config
         self._environ = environ
+        self._on_load = on_load
         self._requested = Event()
 
     def watch(self) -> None:
@@ -74,6 +85,7 @@ class Reloader:
             if settings != before:
                 self._roost.use(settings)
             log.configure(settings.log)
+            self._on_load(loaded)
         except BadSettings as error:
             log.event("settings_refused", error=str(error))
             return False
@@ -105,3 +117,45 @@ class Reloader:
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self.request_reload()
+
+
+class SettingsReporter:
+    """Reports the settings of a running server, with their sources.
+
+    Args:
+        config: the configuration at the start.
+    """
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._config = config
+        self._sources = dict(config.sources)
+        self._file_settings = config.file_settings
+        self._needs_restart: list[str] = []
+        self._last: tuple[Settings, SettingsReport] | None = None
+        self.report(config.settings)  # Requests then find a report.
+
+    def follow(self, loaded: LoadedSettings) -> None:
+        """Use the sources of settings after a reload."""
+        at_start = {name: source for name, source in self._config.sources.items() if name[0] in _FIXED}
+        self._sources = {name: source for name, source in loaded.sources.items() if name[0] not in _FIXED} | at_start
+        before, after = values_of(self._config.file_settings), values_of(loaded.settings)
+        self._needs_restart = [
+            f"{section}.{key}"
+            for (section, key), value in after.items()
+            if section in _FIXED and before.get((section, key)) != value
+        ]
+        self._file_settings, self._last = loaded.settings, None
+
+    def report(self, settings: Settings) -> SettingsReport:
+        """Return a report of the settings in force."""
+        if self._last is None or self._last[0] is not settings:
+            in_file, at_start = values_of(self._file_settings), values_of(self._config.file_settings)
+            options = {
+                name: COMMAND_LINE
+                for name, value in values_of(settings).items()
+                if name[0] != "placement" and value != (at_start if name[0] in _FIXED else in_file).get(name)
+            }
+            store = msgspec.structs.replace(settings.store, url=self._config.url)
+            rows = setting_rows(msgspec.structs.replace(settings, store=store), self._sources | options)
+            self._last = settings, SettingsReport(rows=rows, needs_restart=self._needs_restart)
+        return self._last[1]

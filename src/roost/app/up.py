@@ -14,7 +14,7 @@ import msgspec
 from roost import __version__
 from roost.app.conductor_thread import ConductorThread
 from roost.app.placement_server import ServerConfig, placement_policy
-from roost.app.reload import Reloader
+from roost.app.reload import Reloader, SettingsReporter
 from roost.app.remote_placement import RemoteFollower, connect_remote
 from roost.app.server_process import (
     IN_MEMORY,
@@ -126,8 +126,16 @@ def _serve(
     agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())
     strategy = settings.auth_strategy
     fleet = FleetFollower(serving, settings=lambda: roost.settings, down_time_s=lambda: down_time_of(roost.settings))
+    reporter = SettingsReporter(config)
     own_api = v1.Application(
-        roost, agents=agents, identify=identify, allows=allows, events=events, fleet=fleet, auth_strategy=strategy
+        roost,
+        agents=agents,
+        identify=identify,
+        allows=allows,
+        events=events,
+        fleet=fleet,
+        auth_strategy=strategy,
+        report_settings=reporter.report,
     )
     nova = build_nova_service(config.settings, roost, serving)
 
@@ -149,7 +157,9 @@ def _serve(
         pages = {dashboard.PREFIX: page, "/": page}
         return [Site(Mount({**edges, **pages}, otherwise=probes), listener, tls)]
 
-    on_tick = call_each(start_reloader(roost, serving, config=config, tls=tls), agents.store_heartbeats)
+    on_tick = call_each(
+        start_reloader(roost, serving, config=config, tls=tls, reporter=reporter), agents.store_heartbeats
+    )
     on_stop = call_each(conductor.stop, events.close, fleet.stop, wakeups.close, ends.close)
     reading = nullcontext() if reader is None else closing(reader)
     background = _background(roost, serving, conductor=conductor, publisher=publisher, remote=remote, nova=nova)
@@ -302,14 +312,25 @@ def combine_listeners(*listeners: WorkListener) -> WorkListener:
 
 
 def start_reloader(
-    roost: Roost, serving: Serving, *, config: ServerConfig, tls: ssl.SSLContext | None
+    roost: Roost,
+    serving: Serving,
+    *,
+    config: ServerConfig,
+    tls: ssl.SSLContext | None,
+    reporter: SettingsReporter | None = None,
 ) -> Callable[[], None]:
     """Reload settings and certificate at SIGHUP; return the function that checks for a pending reload."""
     from roost.api.changes.change_note import SETTINGS_RELOAD, ChangeNote
     from roost.api.changes.change_row import Author, rows_of
     from roost.api.server.tls import reload_certificate
 
-    reloader = Reloader(roost, config=config.settings_file, environ=os.environ, file_settings=config.file_settings)
+    reloader = Reloader(
+        roost,
+        config=config.settings_file,
+        environ=os.environ,
+        file_settings=config.file_settings,
+        on_load=(lambda _loaded: None) if reporter is None else reporter.follow,
+    )
     reloader.watch()
 
     def reload(current: Current) -> Plan[None] | None:

@@ -15,4 +15,5 @@
 ``rule_support``: shared parts of filters and weighers.
 ``numa``: NUMA cells of instances.
 ``explain``: explanations, capacity and replays.
+``comparison``: recorded requests under several sets of settings.
 """

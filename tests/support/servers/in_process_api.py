@@ -12,9 +12,11 @@ from roost.api.v1 import application as v1
 from roost.api.v1.agents.agent_registry import AgentRegistry
 from roost.api.v1.agents.wakeups import ENDS, Wakeups
 from roost.app import open_product
+from roost.app.database_choice import setting_rows
 from roost.errors import RoostError
 from roost.machine import SystemClock
 from roost.model.settings.roost_settings import Settings
+from roost.model.settings.setting_rows import SettingsReport
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.placement.placement_service import Placement
@@ -117,7 +119,14 @@ class RoostApi(ApiClient):
         self.agents = AgentRegistry(
             serving, wakeups or Wakeups(100), ends=ends or Wakeups(100, topic=ENDS), clock=SystemClock()
         )
-        super().__init__(v1.Application(product, agents=self.agents, identify=identify, allows=allows), serving)
+        application = v1.Application(
+            product,
+            agents=self.agents,
+            identify=identify,
+            allows=allows,
+            report_settings=lambda settings: SettingsReport(rows=setting_rows(settings, {})),
+        )
+        super().__init__(application, serving)
         self.product = product
 
     def in_thread(self, act):

@@ -15,7 +15,7 @@ from roost.api.v1.documents import open_documents
 from roost.api.v1.fleet.fleet_port import FleetPort
 from roost.api.v1.idempotency import IdempotencyKeys
 from roost.api.v1.permission import Allows
-from roost.api.v1.product_port import Product
+from roost.api.v1.product_port import Product, ReportSettings
 from roost.api.v1.route import Route
 from roost.api.v1.routes import OPEN_OPERATIONS, PATHS
 from roost.api.v1.wire.decode_body import check_unused, decode_body, decode_query
@@ -42,6 +42,7 @@ class Application:
         allows: evaluates policies; None: the default policies.
         events: notifications of decisions; None: no events.
         auth_strategy: name of the authentication, for clients without a valid token.
+        report_settings: reports the settings in force; None: they are not reported.
         fleet: snapshots of the fleet; None: no snapshots.
     """
 
@@ -57,6 +58,7 @@ class Application:
         allows: Allows | None = None,
         events: Events | None = None,
         auth_strategy: str = "noauth2",
+        report_settings: ReportSettings | None = None,
         fleet: FleetPort | None = None,
     ) -> None:
         self._product, self._agents = product, agents
@@ -64,6 +66,7 @@ class Application:
         self._allows = allows or Policy(others=policies.DEFAULTS).allows
         self._keys = IdempotencyKeys()
         self._auth_strategy = auth_strategy
+        self._report_settings = report_settings
         self._fleet = fleet
         self._events = events or Events(Notifications(), run="none")
 
@@ -111,6 +114,7 @@ class Application:
                 body=body,
                 query=query,
                 allows=self._allows,
+                report_settings=self._report_settings,
             )
             return request.sign(handler(call) if keys is None else keys.answer(call, handler), current)
 
@@ -127,6 +131,7 @@ class Application:
             body=None,
             query=query,
             allows=self._allows,
+            report_settings=self._report_settings,
         )
         try:
             response = route.handler(call)

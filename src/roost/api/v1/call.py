@@ -13,7 +13,7 @@ from roost.api.v1.agents.agent_registry import AgentRegistry
 from roost.api.v1.fleet.fleet_port import FleetPort
 from roost.api.v1.permission import Allows
 from roost.api.v1.policies import ALL_PROJECTS
-from roost.api.v1.product_port import Product
+from roost.api.v1.product_port import Product, ReportSettings
 from roost.observe.event_buffer import Events
 from roost.placement.current import Current
 from roost.placement.write_plan import Act, Again, Plan
@@ -37,6 +37,7 @@ class Call:
     body: Any  # an instance of the route's body type; None: the route has none
     query: Any  # an instance of the route's query type; None: the route has none
     allows: Allows
+    report_settings: ReportSettings | None  # None: this process does not know the sources of its settings
 
     @property
     def current(self) -> Current:

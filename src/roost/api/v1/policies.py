@@ -27,7 +27,7 @@ _POLICIES: Mapping[str, str] = {
         decisions:create groups:create groups:delete hosts:drain operations:delete operations:pause operations:resume
         services:update
         aggregates:create aggregates:update aggregates:delete aggregates:hosts:update aggregates:hosts:delete
-        aggregates:ratios
+        aggregates:ratios settings:show
         flavors:update flavors:delete images:update images:delete
         instances:create instances:start instances:stop instances:resize instances:migrate instances:confirm
         instances:revert instances:rebuild instances:shelve instances:offload instances:unshelve instances:reboot
@@ -38,10 +38,9 @@ _POLICIES: Mapping[str, str] = {
         instances:delete decisions:next
     """,
     "observer_api": """
-        all_projects agents:list agents:show aggregates:list aggregates:show audit:show capacity:show events:list
-        explanations:create fleet:columns fleet:names fleet:show hosts:list hosts:show hosts:providers hosts:events
-        migrations:list migrations:show refusals:list services:list status:show
-        zones:list
+        all_projects agents:list agents:show aggregates:list aggregates:show audit:show capacity:show
+        comparisons:create events:list explanations:create fleet:columns fleet:names fleet:show hosts:list hosts:show
+        hosts:providers hosts:events migrations:list migrations:show refusals:list services:list status:show zones:list
     """,
     "reader_api": """
         changes:list decisions:list decisions:show decisions:why decisions:replay groups:list groups:show instances:list
@@ -58,7 +57,7 @@ _OF_MANY = {"GET": "list", "POST": "create"}
 _OF_ONE = {"GET": "show", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _PARAMETER = re.compile(r"\{\w+\}")
 # GET and POST of capacity have one policy: both are the same request, in a query string or in a body. The results of
-# fleet, audit, status and session are not lists.
+# fleet, audit, status, session and settings are not lists.
 _SPECIAL = {
     ("GET", "/capacity"): "roost:capacity:show",
     ("POST", "/capacity"): "roost:capacity:show",
@@ -66,6 +65,7 @@ _SPECIAL = {
     ("GET", "/audit"): "roost:audit:show",
     ("GET", "/status"): "roost:status:show",
     ("GET", "/session"): "roost:session:show",
+    ("GET", "/settings"): "roost:settings:show",
 }
 
 

@@ -1,10 +1,11 @@
 """The interface of the product for the API."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from roost.errors import RoostError
 from roost.model.evidence.capacity import Capacity
+from roost.model.evidence.comparison import Comparison
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Explanation, Why
 from roost.model.evidence.replay_result import ReplayResult
@@ -13,11 +14,15 @@ from roost.model.flavor import Flavor
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
+from roost.model.settings.setting_rows import SettingsReport
 from roost.model.stored_decision import DecisionQuery
 from roost.ports import RemotePlacement
 from roost.scheduler.explain.capacity_count import By
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.select import Scheduler
+
+# Reports the settings in force with their sources.
+ReportSettings = Callable[[Settings], SettingsReport]
 
 
 class Finding(Protocol):
@@ -141,6 +146,11 @@ class Product(Protocol):
 
     def replay(self, uuid: str, settings: Settings | None = None) -> ReplayResult:
         """Decide the request of a stored decision again."""
+
+    def compare(
+        self, sets: Mapping[str, Settings], *, newest: int, has_hosts: bool, is_late: Callable[[], bool]
+    ) -> Comparison:
+        """Decide the newest stored requests again under several sets of settings."""
 
     def capacity(self, request: Request, *, by: Collection[By], limit: int | None) -> Capacity:
         """Count how many more instances fit."""

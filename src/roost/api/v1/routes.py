@@ -10,6 +10,7 @@ from roost.api.v1.handlers import (
     aggregates,
     capacity,
     changes,
+    comparisons,
     decision_list,
     decisions,
     drain,
@@ -22,6 +23,7 @@ from roost.api.v1.handlers import (
     orders,
     ratios,
     sessions,
+    settings,
     standings,
     status,
     stored_names,
@@ -43,6 +45,7 @@ from roost.api.v1.schemas.aggregates import (
 from roost.api.v1.schemas.capacity import CapacityBody, CapacityQuery
 from roost.api.v1.schemas.changes import ChangesPage, ChangesQuery
 from roost.api.v1.schemas.decisions import (
+    ComparisonBody,
     DecisionBody,
     DecisionsPage,
     DecisionsQuery,
@@ -56,7 +59,7 @@ from roost.api.v1.schemas.decisions import (
     ShownWhy,
 )
 from roost.api.v1.schemas.drain import DrainBody, DrainPlan
-from roost.api.v1.schemas.exports import AuditResult
+from roost.api.v1.schemas.exports import AuditResult, ShownSettings
 from roost.api.v1.schemas.fleet_columns import EventsQuery, NamesQuery
 from roost.api.v1.schemas.groups import DetailedGroup, GroupBody, GroupsPage, GroupsQuery, ShownGroup
 from roost.api.v1.schemas.hosts import (
@@ -81,6 +84,7 @@ from roost.api.v1.wire.pages import PageQuery
 from roost.model.documents.fleet_document import FleetDocument
 from roost.model.documents.request_document import FlavorEntry, ImageEntry
 from roost.model.evidence.capacity import Capacity
+from roost.model.evidence.comparison import Comparison
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
@@ -202,6 +206,15 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
             about="Explain what a request would get now; nothing is claimed.",
             body=ExplanationBody,
             answer=ShownWhy,
+            work="past",
+        ),
+    },
+    "/comparisons": {
+        "POST": Route(
+            handler=comparisons.create,
+            about="Decide recorded requests again under several sets of settings.",
+            body=ComparisonBody,
+            answer=Comparison,
             work="past",
         ),
     },
@@ -337,6 +350,9 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(
             handler=exports.audit, about="Check the database for consistency.", answer=AuditResult, work="scan"
         ),
+    },
+    "/settings": {
+        "GET": Route(handler=settings.show, about="Show the settings in force.", answer=ShownSettings),
     },
     "/hosts": {
         "GET": Route(handler=hosts.list_hosts, about="List hosts.", query=HostsQuery, answer=HostsPage, work="list"),

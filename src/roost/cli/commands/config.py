@@ -2,7 +2,6 @@
 
 import difflib
 import os
-import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,10 +18,6 @@ from roost.errors import BadSettings, NotFound, SettingsMissing
 
 if TYPE_CHECKING:
     from roost.settings import LoadedSettings
-
-# The account of a URL, whose password may contain @; and a password among its parameters.
-_PASSWORD = re.compile(r"(?<=://)([^/@:]*:)[^/]*(?=@)|(?<=password=)[^&]+")
-
 
 _SETTINGS = ListView(
     nouns="settings",
@@ -90,22 +85,18 @@ def _check_section(section: str, known: Collection[str]) -> None:
 
 
 def _rows(loaded: "LoadedSettings") -> list[dict[str, Any]]:
+    from roost.model.settings.setting_rows import hide_secrets
     from roost.settings import values_of
 
     return [
         {
             "section": section,
             "key": key,
-            "value": _hide_password(msgspec.to_builtins(value)),
+            "value": hide_secrets(section, key, msgspec.to_builtins(value)),
             "source": loaded.sources.get((section, key), "default"),
         }
         for (section, key), value in values_of(loaded.settings).items()
     ]
-
-
-def _hide_password(value: object) -> object:
-    """Mask the passwords in a URL."""
-    return _PASSWORD.sub(r"\1***", value) if isinstance(value, str) else value
 
 
 def _text(value: object) -> str:

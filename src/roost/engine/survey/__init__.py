@@ -5,4 +5,5 @@
 ``fleet_layout``: the steady parts of a snapshot: order, names, places, racks and capacities.
 ``reported_facts``: the facts of hosts as arrays.
 ``column_memory``: copies of columns.
+``host_shares``: the used share of each host, for columns of the own thread.
 """

@@ -4,6 +4,7 @@
 ``explain``: reasons of a decision, and changes that would help.
 ``capacity``: capacity for more instances, and shortages.
 ``replay_result``: replays, and their differences.
+``comparison``: recorded requests under several sets of settings.
 ``predicates``: predicates of refusals, such as "lack 4 VCPU or more".
 ``summary``: counts of recent refusals.
 """

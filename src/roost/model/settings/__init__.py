@@ -9,4 +9,5 @@
 ``nova_settings``: section nova.
 ``number_bounds``: the check of bounds that sections share.
 ``placement_settings``: section placement.
+``setting_rows``: settings as rows for people, without secrets.
 """

@@ -1,6 +1,7 @@
 """Explanations: rejections, nearest hosts, and changes that would help; exports. Read ``explainer`` first.
 
 ``explainer``: explanation of a decision in full.
+``explain_several``: the same for several instances.
 ``verdict_matrix``: verdicts of every check on every host.
 ``relaxations``: changes of a request that ask for less.
 ``ranking_margins``: shares of weighers, and multipliers for a tie with the winner.

@@ -15,6 +15,7 @@ TAGS: Mapping[str, str] = {
     "images": "Stored images, which requests can name.",
     "groups": "Server groups: instances that share hosts, or avoid each other.",
     "fleet": "The whole fleet: its state in numbers, its export, and the check of its database.",
+    "settings": "The settings in force, and the enabled rules.",
     "changes": "Who changed what, and when.",
     "events": "Notifications of decisions, instances and changes.",
     "sessions": "Sessions of browsers, and the permissions of a client.",
@@ -24,6 +25,7 @@ TAGS: Mapping[str, str] = {
 _OTHERS: Mapping[str, str] = {
     "explanations": "decisions",
     "refusals": "decisions",
+    "comparisons": "decisions",
     "services": "hosts",
     "zones": "aggregates",
     "status": "fleet",

@@ -12,6 +12,8 @@ from roost.model.evidence.explain import Explanation, Why
 from roost.model.evidence.replay_result import HostDifference, ReplayResult
 from roost.model.request import Request
 
+_SETS_MAX = 4
+_NEWEST_MAX = 1_000
 _Image = Annotated[
     ImageEntry | str | None, Meta(description="The image of the instances, or the name of a stored image.")
 ]
@@ -174,6 +176,28 @@ class ReplayBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             description="Sections of a settings file that override the settings in force; with them, under is ignored."
         ),
     ] = None
+
+
+class SettingsSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One set of settings."""
+
+    name: Annotated[Annotated[str, Meta(min_length=1, max_length=60)], Meta(description="Name, unique in the request.")]
+    settings: Annotated[
+        dict[str, dict[str, Any]],
+        Meta(description="Sections of a settings file that override the settings in force; {}: those in force."),
+    ] = {}
+
+
+class ComparisonBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Two to four sets of settings, and the recorded decisions to make again."""
+
+    sets: Annotated[
+        Annotated[list[SettingsSet], Meta(min_length=2, max_length=_SETS_MAX)], Meta(description="Sets of settings.")
+    ]
+    newest: Annotated[
+        Annotated[int, Meta(ge=1, le=_NEWEST_MAX)], Meta(description="Number of newest decisions to make again.")
+    ] = 200
+    hosts: Annotated[bool, Meta(description="Whether to return the shares of single hosts.")] = False
 
 
 class ShownReplay(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { h } from "preact";
 import uPlot from "uplot";
+import { count } from "../core/format.js";
 
 /**
  * @typedef {object} Line
@@ -14,15 +15,19 @@ import uPlot from "uplot";
 
 /**
  * Lines over time, with a table of the last values for screen readers.
- * @param {{times: number[], lines: Line[], label: string, height?: number, format?: (value: number) => string, max?: number}} props times: seconds since the epoch
+ * @param {{times: number[], lines: Line[], label: string, height?: number, format?: (value: number) => string, max?: number, isCount?: boolean}} props times: seconds since the epoch; numbers if isCount
  */
-export function Plot({ times, lines, label, height = 200, format = String, max }) {
+export function Plot({ times, lines, label, height = 200, format = String, max, isCount = false }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const plot = useRef(/** @type {uPlot | null} */ (null));
   const names = lines.map((line) => line.label).join("|");
   useEffect(() => {
     const element = /** @type {HTMLDivElement} */ (box.current);
-    const made = new uPlot(optionsOf(element, lines, height, format, max), [[], ...lines.map(() => [])], element);
+    const made = new uPlot(
+      optionsOf(element, lines, { height, format, max, isCount }),
+      [[], ...lines.map(() => [])],
+      element,
+    );
     plot.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: Math.max(200, element.clientWidth), height }));
     observer.observe(element);
@@ -51,6 +56,9 @@ export function Plot({ times, lines, label, height = 200, format = String, max }
   );
 }
 
+/** Numbers as labels of an axis. @param {uPlot} _plot @param {number[]} splits */
+const countLabels = (_plot, splits) => splits.map((each) => (Number.isInteger(each) ? count(each) : ""));
+
 /** Times as labels of an axis: the hour within two days, else the date. @param {uPlot} _plot @param {number[]} splits */
 function timeLabels(_plot, splits) {
   const isLong = (splits.at(-1) ?? 0) - (splits[0] ?? 0) > 172_800;
@@ -64,10 +72,11 @@ function timeLabels(_plot, splits) {
 const shown = (value, format) => (value === null || value === undefined ? "–" : format(value));
 
 /**
- * @param {HTMLElement} element @param {Line[]} lines @param {number} height @param {(value: number) => string} format @param {number | undefined} max
+ * @param {HTMLElement} element @param {Line[]} lines
+ * @param {{height: number, format: (value: number) => string, max: number | undefined, isCount: boolean}} form
  * @returns {uPlot.Options}
  */
-function optionsOf(element, lines, height, format, max) {
+function optionsOf(element, lines, { height, format, max, isCount }) {
   const styles = getComputedStyle(document.documentElement);
   const colour = (/** @type {string} */ name) => styles.getPropertyValue(name).trim();
   const axis = {
@@ -81,13 +90,18 @@ function optionsOf(element, lines, height, format, max) {
     height,
     legend: { live: true },
     cursor: { y: false },
-    scales: { y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), max ?? Math.max((high ?? 1) * 1.1, 1e-9)] } },
+    scales: {
+      x: { time: !isCount },
+      y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), max ?? Math.max((high ?? 1) * 1.1, 1e-9)] },
+    },
     axes: [
-      { ...axis, values: timeLabels },
+      { ...axis, values: isCount ? countLabels : timeLabels },
       { ...axis, size: 64, values: (_plot, values) => values.map(format) },
     ],
     series: [
-      { value: (_plot, at) => (at ? new Date(1000 * at).toTimeString().slice(0, 8) : "–") },
+      isCount
+        ? { label: "Requests", value: (_plot, at) => shown(at, count) }
+        : { value: (_plot, at) => (at ? new Date(1000 * at).toTimeString().slice(0, 8) : "–") },
       ...lines.map((line) => ({
         label: line.label,
         stroke: colour(line.colour),

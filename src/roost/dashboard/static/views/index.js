@@ -7,6 +7,9 @@ import { FleetView } from "../fleet/fleet_view.js";
 import { HostView } from "../host/host_view.js";
 import { LiveView } from "../live/live_view.js";
 import { Head } from "../parts/common.js";
+import { PoliciesView } from "../policies/policies_view.js";
+import { ChangesView } from "../settings/changes_view.js";
+import { SettingsView } from "../settings/settings_view.js";
 import { DrainView } from "../work/drain_view.js";
 import { InstanceView } from "../work/instance_view.js";
 import { InstancesView } from "../work/instances_view.js";
@@ -31,6 +34,9 @@ const VIEWS = {
   "": () => ({ title: "Fleet", View: FleetView }),
   try: () => ({ title: "Try a request", View: TryView }),
   live: () => ({ title: "Live", View: LiveView }),
+  policies: () => ({ title: "Policies", View: PoliciesView }),
+  settings: (parts) =>
+    parts[1] === "changes" ? { title: "Changes", View: ChangesView } : { title: "Settings", View: SettingsView },
   decisions: (parts) =>
     parts[1] ? { title: "Decision", View: DecisionView } : { title: "Decisions", View: DecisionsView },
   hosts: (parts) => (parts[1] ? { title: parts[1], View: HostView } : { title: "Fleet", View: FleetView }),

@@ -1,0 +1,169 @@
+/** Who did what, and when. */
+import { useEffect, useState } from "preact/hooks";
+import { h } from "preact";
+import { call, may } from "../core/api.js";
+import { age, dateTime } from "../core/format.js";
+import { useLoad } from "../core/load.js";
+import { Link, place, setQuery } from "../core/router.js";
+import { Card, Choice, Head, Loaded, Select, Table } from "../parts/common.js";
+import { hostLink, instanceLink } from "../parts/links.js";
+
+const KINDS = ["host", "instance", "decision", "operation", "aggregate", "group", "flavor", "image", "settings"];
+const PLACEMENT = ["resource_provider", "inventory", "allocation", "trait", "resource_class"];
+const PERIODS = [
+  { value: "", name: "All" },
+  { value: "3600", name: "Hour" },
+  { value: "86400", name: "Day" },
+  { value: "604800", name: "Week" },
+];
+
+export function ChangesView() {
+  const { query } = place.value;
+  const [kind, object, user, period, cursor] = ["kind", "object", "user", "period", "cursor"].map(
+    (name) => query.get(name) ?? "",
+  );
+  const loaded = useLoad(
+    (signal) => {
+      const since = period ? Math.floor(Date.now() / 1000) - Number(period) : null;
+      return call("GET", "/changes", { query: { kind, object, user, since, cursor, limit: 50 }, signal });
+    },
+    [kind, object, user, period, cursor],
+    { everyMs: cursor ? 0 : 10_000 },
+  );
+  return h(
+    "div",
+    {},
+    h(Head, {
+      crumbs: [h(Link, { to: "/settings" }, "Settings"), " / Changes"],
+      title: "Who did what",
+      second: "Changes by clients and reloads of the settings, newest first",
+    }),
+    may("changes:list")
+      ? [
+          h(
+            "div",
+            { key: "tools", class: "bar-of-tools", style: "margin-bottom:12px" },
+            h(Select, {
+              label: "Kind of change",
+              value: kind ?? "",
+              options: [
+                { value: "", name: "All kinds" },
+                ...[...KINDS, ...PLACEMENT].map((each) => ({ value: each, name: each.replace("_", " ") })),
+              ],
+              onChoose: (value) => setQuery({ kind: value, cursor: null }),
+            }),
+            h(Choice, {
+              label: "Period",
+              value: period ?? "",
+              options: PERIODS,
+              onChoose: (value) => setQuery({ period: value, cursor: null }),
+            }),
+            h(Find, { object: object ?? "", user: user ?? "" }),
+          ),
+          h(Loaded, {
+            key: "list",
+            of: loaded,
+            children: (page) =>
+              h(
+                Card,
+                { flush: true },
+                h(Changes, { changes: page.changes }),
+                page.next || cursor ? h(Pages, { next: page.next, isFirst: !cursor }) : null,
+              ),
+          }),
+        ]
+      : h("div", { class: "notice" }, "Your roles do not allow the list of changes."),
+  );
+}
+
+/** @param {{object: string, user: string}} props */
+function Find({ object, user }) {
+  const [typed, setTyped] = useState({ object, user });
+  useEffect(() => setTyped({ object, user }), [object, user]);
+  const field = (/** @type {"object" | "user"} */ name, /** @type {string} */ label) =>
+    h("input", {
+      type: "search",
+      placeholder: label,
+      "aria-label": label,
+      size: 22,
+      value: typed[name],
+      onInput: (/** @type {InputEvent} */ event) =>
+        setTyped({ ...typed, [name]: /** @type {HTMLInputElement} */ (event.currentTarget).value }),
+    });
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    setQuery({ object: typed.object.trim(), user: typed.user.trim(), cursor: null });
+  };
+  return h(
+    "form",
+    { class: "bar-of-tools", role: "search", onSubmit: submit },
+    field("object", "Name or uuid of an object"),
+    field("user", "User id"),
+    h("button", { class: "button", type: "submit" }, "Find"),
+  );
+}
+
+/** A table of changes. @param {{changes: any[], isShort?: boolean}} props */
+export function Changes({ changes, isShort = false }) {
+  return h(Table, {
+    label: "Changes",
+    rows: changes.map((each, at) => ({ ...each, at })),
+    keyOf: (row) => `${row.at_s} ${row.request_id} ${row.object} ${row.at}`,
+    empty: "No change matches.",
+    columns: [
+      { title: "When", class: "nowrap", cell: (row) => h("span", { title: dateTime(row.at_s) }, age(row.at_s)) },
+      { title: "User", cell: (row) => row.user_id || "the server" },
+      { title: "Act", cell: (row) => actText(row.kind) },
+      { title: "Object", cell: (row) => objectLink(row) },
+      ...(isShort
+        ? []
+        : [
+            { title: "Details", cell: (/** @type {any} */ row) => detailsText(row.details) },
+            { title: "Project", cell: (/** @type {any} */ row) => row.project_id || "–" },
+            {
+              title: "Request",
+              class: "nowrap",
+              cell: (/** @type {any} */ row) => h("span", { class: "mono" }, row.request_id || "–"),
+            },
+          ]),
+    ],
+  });
+}
+
+/** `host.force_down` → `host: force down`. @param {string} kind */
+export function actText(kind) {
+  const [noun, verb] = kind.split(".");
+  return `${(noun ?? "").replaceAll("_", " ")}: ${(verb ?? "").replaceAll("_", " ")}`;
+}
+
+/** @param {Record<string, string>} details */
+const detailsText = (details) =>
+  Object.entries(details)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join(", ") || "–";
+
+/** @param {any} row */
+function objectLink(row) {
+  if (!row.object) return "–";
+  if (row.kind.startsWith("host.")) return hostLink(row.object);
+  if (row.kind.startsWith("instance.")) return instanceLink(row.object);
+  if (row.kind.startsWith("operation."))
+    return h(Link, { to: `/work/operations/${encodeURIComponent(row.object)}` }, row.object);
+  if (row.kind.startsWith("decision.") && row.object)
+    return h(Link, { to: `/decisions/${encodeURIComponent(row.object)}` }, row.object);
+  return row.object;
+}
+
+/** @param {{next: string | null, isFirst: boolean}} props */
+function Pages({ next, isFirst }) {
+  return h(
+    "div",
+    { class: "bar-of-tools", style: "padding:12px 16px;border-top:1px solid var(--line)" },
+    isFirst
+      ? null
+      : h("button", { class: "button", type: "button", onClick: () => setQuery({ cursor: null }) }, "Newest"),
+    next
+      ? h("button", { class: "button", type: "button", onClick: () => setQuery({ cursor: next }) }, "Older")
+      : h("span", { class: "second" }, "No older changes"),
+  );
+}

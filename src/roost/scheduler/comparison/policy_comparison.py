@@ -1,0 +1,262 @@
+"""Compare settings: recorded requests in their order, on a fork for each set of settings.
+
+Each fork begins with the state before the oldest request. All forks get the same requests and departures in the order
+of their commits, so each decision sees the earlier decisions under its own settings. Changes of hosts in between are
+left out, and so are moves of instances. An instance that departed departs from every fork that placed it.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Scores
+from roost.engine.survey.host_shares import ClassShares, read_shares
+from roost.errors import OverBudget, RoostError, StateLost
+from roost.model.evidence.comparison import (
+    ClassSpread,
+    ComparedDecision,
+    Comparison,
+    Result,
+    SettingsResult,
+    result_of,
+)
+from roost.model.evidence.decision import Decision
+from roost.model.fleet import Departure
+from roost.model.request import Request
+from roost.model.settings.roost_settings import Settings
+from roost.ports import Clock, Random, Store
+from roost.scheduler.comparison.recorded_acts import Record, RecordedRequest, order_acts, read_record
+from roost.scheduler.explain.frozen_clock import FixedRandom
+
+_SHOWN_MAX = 200  # decisions with different results
+_MOMENTS_MAX = 200
+_LATER_MAX = 20  # newer decisions to begin with, if the state before the oldest is lost
+
+
+class Trial(Protocol):
+    """A product on columns of its own; see ``roost.product.Roost``."""
+
+    @property
+    def state(self) -> State:
+        """The columns."""
+
+    def as_of(self, uuid: str, *, settings: Settings | None = None) -> "Trial":
+        """Return a trial on the state of a stored decision."""
+
+    def fork(
+        self, *, settings: Settings | None = None, clock: Clock | None = None, random: Random | None = None
+    ) -> "Trial":
+        """Return a trial on a copy of the columns."""
+
+    def outcomes(self, acts: Sequence[Request | Departure]) -> Sequence[Decision | RoostError | None]:
+        """Execute acts in order."""
+
+
+def compare_settings(
+    product: Trial,
+    store: Store,
+    sets: Mapping[str, Settings],
+    *,
+    newest: int,
+    has_hosts: bool,
+    is_late: Callable[[], bool],
+) -> Comparison:
+    """Decide the newest stored requests again under several sets of settings; change nothing.
+
+    Args:
+        store: the stored decisions.
+        sets: two or more sets of settings, by name.
+        newest: maximum number of requests, >= 1.
+        has_hosts: whether the result has the shares of single hosts.
+        is_late: returns whether to stop; the result then has the requests so far.
+
+    Raises:
+        BadSettings: a rule of the settings is not installed.
+    """
+    record = read_record(store, newest=newest)
+    notes = _notes(record)
+    start, requests = _find_start(product, record.requests, next(iter(sets.values())))
+    if start is None:
+        if record.requests:
+            notes.append("the states of these decisions are no longer kept: only newer decisions can be compared")
+        runs = [_Run(name, settings, product.fork(settings=settings)) for name, settings in sets.items()]
+        return _Result(runs, [], departures=0, notes=notes).build(has_hosts=has_hosts)
+    if len(requests) < len(record.requests):
+        notes.append(f"{len(record.requests) - len(requests):,} older decisions are left out: their state is not kept")
+    seed = requests[0].decision.seed
+    # Equal random draws for all sets.
+    runs = [
+        _Run(name, settings, start.fork(settings=settings, random=FixedRandom(seed))) for name, settings in sets.items()
+    ]
+    acts = order_acts(requests, start.state, store)
+    if acts is None:
+        notes.append("departures of instances are left out: the changes between the decisions are not kept")
+        acts = iter(requests)
+    done: list[RecordedRequest] = []
+    departures = 0
+    for act in acts:
+        if is_late():
+            limit = "limit placement.question_budget_s"
+            notes.append(f"the budget ended after {len(done):,} of {len(requests):,} decisions ({limit})")
+            break
+        if isinstance(act, Departure):
+            departures += len(act.instance_uuids)
+            for run in runs:
+                run.trial.outcomes([act])
+            continue
+        done.append(act)
+        for run in runs:
+            run.decide(act)
+    return _Result(runs, done, departures=departures, notes=notes).build(has_hosts=has_hosts)
+
+
+def _notes(record: Record) -> list[str]:
+    notes = []
+    if record.moves:
+        notes.append(f"{record.moves:,} decisions about moves are left out: they depend on the place of the instance")
+    if record.lost:
+        notes.append(f"{record.lost:,} decisions are left out: their requests are not kept")
+    return notes
+
+
+def _find_start(
+    product: Trial, requests: list[RecordedRequest], settings: Settings
+) -> tuple[Trial | None, list[RecordedRequest]]:
+    """Return the state before the oldest request with a stored state, and the requests from there on."""
+    count = len(requests)
+    # Later decisions are more likely to have their state: try evenly spaced ones.
+    for at in sorted({count * step // _LATER_MAX for step in range(_LATER_MAX)} if count else ()):
+        try:
+            return product.as_of(requests[at].decision.uuid, settings=settings), requests[at:]
+        except StateLost:
+            continue
+    return None, []
+
+
+class _Run:
+    """The decisions under one set of settings."""
+
+    def __init__(self, name: str, settings: Settings, trial: Trial) -> None:
+        self.name, self.trial = name, trial
+        self.fingerprint = settings.fingerprint().hex()
+        self.results: list[Result] = []
+        self.nodes: list[tuple[str, ...]] = []  # of each request, sorted
+        self.instances = 0
+        self.hosts_so_far: list[int] = []  # number of hosts with placed instances after each request
+        self._placed: set[str] = set()
+
+    def decide(self, act: RecordedRequest) -> None:
+        """Decide one request."""
+        (decision,) = self.trial.outcomes([act.request])
+        if isinstance(decision, Decision):
+            self.results.append(result_of(decision))
+            self.nodes.append(_nodes_of(decision))
+            self.instances += len(decision.picks)
+            self._placed.update(self.nodes[-1])
+        elif isinstance(decision, OverBudget):
+            raise decision
+        else:
+            self.results.append(Result(outcome="failed", reason=str(decision)))
+            self.nodes.append(())
+        self.hosts_so_far.append(len(self._placed))
+
+
+class _Result:
+    """The comparison of finished runs."""
+
+    def __init__(
+        self, runs: Sequence[_Run], requests: Sequence[RecordedRequest], *, departures: int, notes: list[str]
+    ) -> None:
+        self._runs, self._requests = runs, requests
+        self._departures, self._notes = departures, notes
+        steps = min(_MOMENTS_MAX, len(requests))
+        self._moments = sorted({len(requests) * (step + 1) // steps for step in range(steps)})
+
+    def build(self, *, has_hosts: bool) -> Comparison:
+        requests, runs = self._requests, self._runs
+        different = [
+            number
+            for number in range(len(requests))
+            if len({(run.results[number].outcome, run.nodes[number]) for run in runs}) > 1
+        ]
+        state = runs[0].trial.state
+        rows, _ = read_shares(state)
+        return Comparison(
+            requests=len(requests),
+            departures=self._departures,
+            first=requests[0].decision.uuid if requests else "",
+            since_s=requests[0].decision.decided_at_s if requests else 0.0,
+            until_s=requests[-1].decision.decided_at_s if requests else 0.0,
+            moments=self._moments,
+            hosts=[state.hosts.nodes[row] for row in rows.tolist()] if has_hosts else [],
+            sets=[self._set(run, has_hosts=has_hosts) for run in runs],
+            different=len(different),
+            decisions=[self._decision(number) for number in different[:_SHOWN_MAX]],
+            notes=self._notes,
+        )
+
+    def _set(self, run: _Run, *, has_hosts: bool) -> SettingsResult:
+        outcomes = [result.outcome for result in run.results]
+        pairs = list(zip(outcomes, run.nodes, strict=True))
+        first = self._runs[0]
+        at_first = zip((result.outcome for result in first.results), first.nodes, strict=True)
+        recorded = [(each.decision.outcome, _nodes_of(each.decision)) for each in self._requests]
+        rows, classes = read_shares(run.trial.state)
+        is_used = np.zeros(len(rows), dtype=np.bool_)
+        for each in classes:
+            is_used |= np.nan_to_num(each.shares) > 0
+        granted = np.cumsum([outcome == "granted" for outcome in outcomes], dtype=np.int64)
+        return SettingsResult(
+            name=run.name,
+            fingerprint=run.fingerprint,
+            granted=outcomes.count("granted"),
+            refused=outcomes.count("refused"),
+            failed=outcomes.count("failed"),
+            instances=run.instances,
+            hosts_used=int(is_used.sum()),
+            differs=sum(one != other for one, other in zip(pairs, at_first, strict=True)),
+            differs_from_recorded=sum(one != other for one, other in zip(pairs, recorded, strict=True)),
+            granted_over_time=[int(granted[moment - 1]) for moment in self._moments],
+            hosts_over_time=[run.hosts_so_far[moment - 1] for moment in self._moments],
+            classes=[_spread(each, has_hosts=has_hosts) for each in classes],
+        )
+
+    def _decision(self, number: int) -> ComparedDecision:
+        recorded = self._requests[number]
+        return ComparedDecision(
+            uuid=recorded.decision.uuid,
+            decided_at_s=recorded.decision.decided_at_s,
+            flavor=recorded.request.flavor.name,
+            count=recorded.decision.count,
+            recorded=result_of(recorded.decision),
+            results=[run.results[number] for run in self._runs],
+        )
+
+
+def _nodes_of(decision: Decision) -> tuple[str, ...]:
+    return tuple(sorted(pick.node for pick in decision.picks))
+
+
+def _thousandths(shares: Scores) -> list[int | None]:
+    return [None if math.isnan(share) else round(1000 * share) for share in shares.tolist()]
+
+
+def _spread(each: ClassShares, *, has_hosts: bool) -> ClassSpread:
+    offered = each.shares[~np.isnan(each.shares)]
+    least, tenth, median, ninetieth, most = np.quantile(offered, [0, 0.1, 0.5, 0.9, 1]).tolist()
+    return ClassSpread(
+        resource_class=each.resource_class,
+        used=each.used,
+        capacity=each.capacity,
+        mean=float(offered.mean()),
+        deviation=float(offered.std()),
+        least=least,
+        tenth=tenth,
+        median=median,
+        ninetieth=ninetieth,
+        most=most,
+        shares=_thousandths(each.shares) if has_hosts else [],
+    )
