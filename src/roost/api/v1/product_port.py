@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from roost.errors import RoostError
-from roost.model.evidence.capacity import Capacity
+from roost.model.evidence.capacity import Capacity, FleetChange
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Explanation, Why
 from roost.model.evidence.replay_result import ReplayResult
@@ -142,8 +142,10 @@ class Product(Protocol):
     def replay(self, uuid: str, settings: Settings | None = None) -> ReplayResult:
         """Decide the request of a stored decision again."""
 
-    def capacity(self, request: Request, *, by: Collection[By], limit: int | None) -> Capacity:
-        """Count how many more instances fit."""
+    def capacity(
+        self, request: Request, *, by: Collection[By], limit: int | None, change: FleetChange | None = None
+    ) -> Capacity:
+        """Count how many more instances fit, now or after a change of the fleet."""
 
     def count_rows(self, *, contact_since_s: float, failed_since_s: float) -> RowCounts | None:
         """Count rows of the database; None: it is in memory."""
