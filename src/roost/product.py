@@ -20,6 +20,7 @@ from roost.machine import SystemClock, SystemRandom
 from roost.model.evidence.capacity import Capacity, FleetChange
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Change, Explanation, Never, Why
+from roost.model.evidence.fleet_history import HistoryRow
 from roost.model.evidence.replay_result import ReplayResult
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
@@ -49,6 +50,7 @@ from roost.settings import override_settings
 from roost.store.audit import Finding
 from roost.store.dry_store import DryStore
 from roost.store.upkeep.row_counts import DatabaseCounts, count_database
+from roost.store.upkeep.stored_history import find_history
 from roost.store.upkeep.upkeep_rows import audit_and_record
 
 # Refusals in one summary: some seconds of work.
@@ -478,6 +480,11 @@ class Roost:
         if self._database is None:
             return None
         return count_database(self._database, contact_since_s=contact_since_s, failed_since_s=failed_since_s)
+
+    def history(self, first: int, last: int) -> list[HistoryRow]:
+        """Return the history of a span of minutes since the epoch; see ``roost.store.upkeep.stored_history``."""
+        table = find_history(self._database, self._store)
+        return [] if table is None else table.read(first, last)
 
     def prune(self) -> int:
         """Delete some evidence, feed and snapshots beyond the limits; return their number. Start a due snapshot."""

@@ -7,6 +7,7 @@ from roost.errors import RoostError
 from roost.model.evidence.capacity import Capacity, FleetChange
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Explanation, Why
+from roost.model.evidence.fleet_history import HistoryRow
 from roost.model.evidence.replay_result import ReplayResult
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
@@ -146,6 +147,9 @@ class Product(Protocol):
         self, request: Request, *, by: Collection[By], limit: int | None, change: FleetChange | None = None
     ) -> Capacity:
         """Count how many more instances fit, now or after a change of the fleet."""
+
+    def history(self, first: int, last: int) -> list[HistoryRow]:
+        """Return the history of a span of minutes since the epoch."""
 
     def count_rows(self, *, contact_since_s: float, failed_since_s: float) -> RowCounts | None:
         """Count rows of the database; None: it is in memory."""

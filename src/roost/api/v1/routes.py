@@ -17,6 +17,7 @@ from roost.api.v1.handlers import (
     exports,
     fleet_columns,
     groups,
+    history,
     hosts,
     orders,
     ratios,
@@ -70,12 +71,13 @@ from roost.api.v1.schemas.instances import (
     OperationReference,
 )
 from roost.api.v1.schemas.sessions import NewSession, ShownSession
-from roost.api.v1.schemas.status import FleetStatus
+from roost.api.v1.schemas.status import FleetStatus, HistoryQuery
 from roost.api.v1.schemas.stored_names import FlavorsList, FlavorsQuery, ImagesList, ShownImage
 from roost.api.v1.wire.pages import PageQuery
 from roost.model.documents.fleet_document import FleetDocument
 from roost.model.documents.request_document import FlavorEntry, ImageEntry
 from roost.model.evidence.capacity import Capacity
+from roost.model.evidence.fleet_history import FleetHistory
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
@@ -302,6 +304,15 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     "/status": {
         "GET": Route(
             handler=status.show, about="Show the state of the fleet in numbers.", answer=FleetStatus, work="past"
+        ),
+    },
+    "/history": {
+        "GET": Route(
+            handler=history.show,
+            about="Show amounts and decisions over time.",
+            query=HistoryQuery,
+            answer=FleetHistory,
+            work="past",
         ),
     },
     "/fleet": {

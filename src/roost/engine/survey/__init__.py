@@ -5,4 +5,5 @@
 ``fleet_layout``: the steady parts of a snapshot: order, names, places, racks and capacities.
 ``reported_facts``: the facts of hosts as arrays.
 ``column_memory``: copies of columns.
+``history_rollup``: the history of the sums, with fewer and longer periods.
 """
