@@ -90,7 +90,7 @@ function aggregateLabels(fleet) {
 }
 
 /** @param {Record<string, number>} kind capacity by class */
-function kindName(kind) {
+export function kindName(kind) {
   const parts = Object.entries(kind).map(([name, value]) =>
     name === "VCPU" ? `${value} VCPU` : `${shortAmount(name, value)} ${className(name)}`,
   );

@@ -1,5 +1,6 @@
 /** The views, by the first part of the path. */
 import { h } from "preact";
+import { CapacityView } from "../capacity/capacity_view.js";
 import { DecisionView } from "../decision/decision_view.js";
 import { DecisionsView } from "../decision/decisions_view.js";
 import { TryView } from "../decision/try_view.js";
@@ -24,6 +25,7 @@ const VIEWS = {
   "": () => ({ title: "Fleet", View: FleetView }),
   try: () => ({ title: "Try a request", View: TryView }),
   live: () => ({ title: "Live", View: LiveView }),
+  capacity: () => ({ title: "Capacity", View: CapacityView }),
   decisions: (parts) =>
     parts[1] ? { title: "Decision", View: DecisionView } : { title: "Decisions", View: DecisionsView },
 };
