@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import msgspec
 
-from roost.compat.adapter import adapt, extra_spec_problem
+from roost.compat.adapter import adapt, check_extra_specs, extra_spec_problem
 from roost.engine.columns import totals
 from roost.engine.columns.empty_fleet import empty_fleet
 from roost.engine.columns.state import State
@@ -17,10 +17,11 @@ from roost.fleet.fleet_service import Fleet as FleetService
 from roost.fleet.requested_shapes import find_shapes
 from roost.fleet.stored_documents import find_flavors
 from roost.machine import SystemClock, SystemRandom
-from roost.model.evidence.capacity import Capacity
+from roost.model.evidence.capacity import Capacity, FleetChange
 from roost.model.evidence.comparison import Comparison
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Explanation, Why
+from roost.model.evidence.fleet_history import HistoryRow
 from roost.model.evidence.replay_result import ReplayResult
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
@@ -39,6 +40,7 @@ from roost.scheduler import registry
 from roost.scheduler.comparison.policy_comparison import compare_settings
 from roost.scheduler.explain import decision_replay, decision_rows
 from roost.scheduler.explain.capacity_count import BY, By, CapacityCounter, Progress
+from roost.scheduler.explain.changed_fleet import change_fleet
 from roost.scheduler.explain.explain_several import explain_several
 from roost.scheduler.explain.explainer import Explainer
 from roost.scheduler.explain.frozen_clock import FixedClock, FixedRandom
@@ -51,6 +53,7 @@ from roost.settings import override_settings
 from roost.store.audit import Finding
 from roost.store.dry_store import DryStore
 from roost.store.upkeep.row_counts import DatabaseCounts, count_database
+from roost.store.upkeep.stored_history import find_history
 from roost.store.upkeep.upkeep_rows import audit_and_record
 
 # Refusals in one summary: some seconds of work.
@@ -290,21 +293,10 @@ class Roost:
         return results
 
     def capacity(
-        self, request: Request, *, by: Collection[By] = BY, limit: int | None = None, progress: Progress | None = None
+        self, request: Request, *, by: Collection[By] = BY, limit: int | None = None, change: FleetChange | None = None
     ) -> Capacity:
-        """Count how many more instances of a request could be placed one after another; claim nothing.
-
-        Args:
-            request: the request; its count and uuids are ignored.
-            by: parts of the fleet to count separately.
-            limit: upper bound of the count, >= 1; None: 10,000,000, or 10,000 if instances must be placed one by one.
-            progress: called now and then with the steps done and the maximum of steps.
-
-        Raises:
-            BadRequest: the request is invalid, or the limit is out of range.
-            NotFound: the request refers to a missing object.
-        """
-        return next(self.capacities([request], by=by, limit=limit, progress=progress))
+        """Count how many more instances of a request could be placed one after another; see ``capacities``."""
+        return next(self.capacities([request], by=by, limit=limit, change=change))
 
     def capacities(
         self,
@@ -313,16 +305,30 @@ class Roost:
         by: Collection[By] = BY,
         limit: int | None = None,
         progress: Progress | None = None,
+        change: FleetChange | None = None,
     ) -> Iterator[Capacity]:
-        """Count the capacity for each of several requests; see ``capacity``. ``progress`` restarts for each."""
+        """Count how many more instances of each of several requests could be placed one after another; claim nothing.
+
+        Args:
+            requests: their counts and uuids are ignored.
+            by: parts of the fleet to count separately.
+            limit: upper bound of the count, >= 1; None: see ``CapacityCounter``.
+            progress: called now and then with the steps done and the maximum of steps; restarts for each request.
+            change: hosts to add and to remove before.
+
+        Raises:
+            BadRequest, NotFound: a request, the change or the limit is invalid.
+        """
         if self.remote is not None:
             raise BadRequest("capacity cannot be counted with a remote Placement")
-        fork = self.fork()
+        fork, zone = self.fork(), self._settings.default.default_availability_zone
+        if change is not None:
+            change_fleet(fork.placement, change, random=self._random, default_zone=zone)
         counter = CapacityCounter(
             placement=fork.placement,
             scheduler=fork.scheduler,
             random=self._random,
-            default_zone=self._settings.default.default_availability_zone,
+            default_zone=zone,
             limit=limit,
             progress=progress,
         )
@@ -337,16 +343,7 @@ class Roost:
         """Return the shapes of stored requests; see ``roost.fleet.requested_shapes``."""
         return find_shapes(self.state, self._store.document, project_id=project_id)
 
-    @staticmethod
-    def check_extra_specs(extra_specs: Mapping[str, str]) -> None:
-        """Check extra specs with the built-in and installed validators.
-
-        Raises:
-            BadRequest: an extra spec is invalid.
-        """
-        problem = next(filter(None, (extra_spec_problem(name, value) for name, value in extra_specs.items())), "")
-        if problem:
-            raise BadRequest(problem)
+    check_extra_specs = staticmethod(check_extra_specs)
 
     def decision(self, uuid: str) -> Decision:
         """Return a stored decision with its evidence.
@@ -477,11 +474,13 @@ class Roost:
             return None
         return count_database(self._database, contact_since_s=contact_since_s, failed_since_s=failed_since_s)
 
-    def prune(self) -> int:
-        """Delete some evidence, feed and snapshots beyond the limits of the settings; return the number of rows.
+    def history(self, first: int, last: int) -> list[HistoryRow]:
+        """Return the history of a span of minutes since the epoch; see ``roost.store.upkeep.stored_history``."""
+        table = find_history(self._database, self._store)
+        return [] if table is None else table.read(first, last)
 
-        If a snapshot is due, start it in another process.
-        """
+    def prune(self) -> int:
+        """Delete some evidence, feed and snapshots beyond the limits; return their number. Start a due snapshot."""
         return prune(self._store, self._settings.store, now_s=self._clock.now_s())
 
     def utilisation(self) -> dict[str, tuple[int, int]]:
@@ -489,5 +488,5 @@ class Roost:
         return totals.utilisation(self.state)
 
     def free_by_provider(self, resource_class: str) -> Amounts:
-        """Return the free amounts of a class; see ``roost.engine.columns.totals``."""
+        """Return the free amounts of a class by provider."""
         return totals.free_by_provider(self.state, resource_class)

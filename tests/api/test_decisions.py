@@ -325,6 +325,24 @@ def test_capacity_is_counted_by_flavor_name_and_by_request(own):
     assert own.post("/capacity", {"request": SMALL, "limit": 0}).json["field"] == "$.limit"
 
 
+def test_capacity_is_counted_after_a_change_of_the_fleet(own):
+    body = {"request": SMALL}
+    assert own.post("/capacity", body).json["count"] == 6
+    assert own.post("/capacity", body | {"without_hosts": ["host-0"]}).json["count"] == 4
+    assert own.post("/capacity", body | {"add_hosts": [{"like": "host-0", "count": 5}]}).json["count"] == 16
+    assert own.post("/capacity", body | {"without_zones": ["nova"]}).json["count"] == 0
+    assert own.post("/capacity", body).json["count"] == 6
+    for change, field in (
+        ({"without_zones": ["mars"]}, "$.without_zones[0]"),
+        ({"without_hosts": ["host-7"]}, "$.without_hosts[0]"),
+        ({"add_hosts": [{"like": "host-7", "count": 1}]}, "$.add_hosts[0].like"),
+        ({"add_hosts": [{"like": "host-0", "count": 9999}] * 2}, "$.add_hosts"),
+        ({"add_hosts": [{"like": "host-0", "count": 0}]}, "$.add_hosts[0].count"),
+    ):
+        refused = own.post("/capacity", body | change)
+        assert (refused.status, refused.json["field"]) == (400, field), refused.json
+
+
 def test_idempotency_key_replays_the_response_without_a_second_claim(url):
     key = {"idempotency-key": "order-1"}
     with roost_api(fleet(3, vcpus=4), url=url) as own:

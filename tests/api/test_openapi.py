@@ -146,6 +146,7 @@ REQUESTS = {
     ("/aggregates/{uuid}/ratios", "POST"): (f"/aggregates/{RACK}/ratios", {"cpu_allocation_ratio": 8}),
     ("/aggregates/{uuid}/hosts/{host}", "PUT"): (f"/aggregates/{RACK}/hosts/host-0", None),
     ("/zones", "GET"): ("/zones", None),
+    ("/history", "GET"): ("/history?since=1700000000&until=1700007200&points=2", None),
     ("/hosts", "GET"): ("/hosts", None),
     ("/hosts/{host}", "GET"): ("/hosts/host-0", None),
     ("/hosts/{host}/providers", "GET"): ("/hosts/host-0/providers", None),

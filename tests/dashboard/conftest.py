@@ -21,8 +21,9 @@ def browser() -> Iterator[object]:
     chromium = find_program("chromium")
     if chromium is None:
         skip_test(f"chromium is missing: {HOW_TO_INSTALL}")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=30_000)  # The first long question starts the reader process.
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium)
         yield running

@@ -6,10 +6,9 @@ from playwright.sync_api import expect
 from roost.app import open_roost
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
-from tests.support.fleets.products import ROOT
+from tests.support.accessibility import find_violations
 from tests.support.servers.servers import serve
 
-AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 VIEWS = {
     "fleet": "/",
     "decisions": "/decisions",
@@ -42,11 +41,7 @@ def test_views_have_no_violations(name, served, open_tab):
         page = open_tab(server.address, size=size, scheme=scheme).open(VIEWS[name].format(**ids))
         expect(page.get_by_role("main")).to_be_visible()
         expect(page.get_by_text("Loading")).to_have_count(0)
-        page.evaluate(AXE.read_text(encoding="utf-8"))
-        violations = page.evaluate("axe.run().then((result) => result.violations)")
-        for each in violations:
-            nodes = [node["html"][:200] for node in each["nodes"][:3]]
-            found[scheme, size[0], each["id"]] = (each["help"], nodes)
+        found |= {(scheme, size[0], rule): text for rule, text in find_violations(page).items()}
     assert found == {}
 
 
@@ -56,5 +51,4 @@ def test_sign_in_has_no_violations(tmp_path, open_tab):
     with serve(noun="up", folder=tmp_path, settings=settings) as server:
         page = open_tab(server.address).open("/")
         expect(page.get_by_label("Token")).to_be_visible()
-        page.evaluate(AXE.read_text(encoding="utf-8"))
-        assert page.evaluate("axe.run().then((result) => result.violations.map((each) => each.id))") == []
+        assert find_violations(page) == {}

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from roost.api.access.authentication import as_toml, new_token
 from roost.app import open_roost
 from tests.dashboard.clouds import build, get, running_cloud
-from tests.dashboard.test_accessibility import AXE
+from tests.support.accessibility import find_violations
 from tests.support.fleets.products import fleet
 from tests.support.servers.servers import serve
 
@@ -158,9 +158,7 @@ def test_views_have_no_violations_of_accessibility_rules(cloud, open_tab):
             page = tab.open(view.format(**ids))
             expect(page.get_by_role("main")).to_be_visible()
             expect(page.get_by_text("Loading")).to_have_count(0, timeout=PATIENCE_MS)
-            page.evaluate(AXE.read_text(encoding="utf-8"))
-            for each in page.evaluate("axe.run().then((result) => result.violations)"):
-                found[view, scheme, each["id"]] = [node["html"][:200] for node in each["nodes"][:3]]
+            found |= {(view, scheme, rule): text for rule, text in find_violations(page).items()}
             assert page.evaluate("document.documentElement.scrollWidth") <= size[0], view
     assert found == {}
 

@@ -73,7 +73,7 @@ class ConductorThread:
         self._thread = Thread(
             target=self._work,
             args=(conductor, jobs, reader),
-            kwargs={"is_alone": not serving.is_shared},
+            kwargs={"is_alone": not serving.store.is_shared},
             name="conductor",
             daemon=True,
         )

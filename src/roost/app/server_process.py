@@ -187,11 +187,20 @@ def _tick(serving: Serving, on_tick: Callable[[], None]) -> None:
 
 def _build_surveyor(serving: Serving, settings: Callable[[], Settings], database: str) -> "Surveyor":
     from roost.api.v1.host_uptime import down_time_of
+    from roost.app.monitoring.history_writer import HistoryWriter
     from roost.app.monitoring.surveyor import Surveyor
+    from roost.scheduler.decision_counts import DECISION_TOTALS
+    from roost.store.upkeep.stored_history import find_history
 
+    stored = None if database in IN_MEMORY else database
+    table, process = find_history(stored, serving.store), os.urandom(4).hex()
+    history = None
+    if table is not None:
+        history = HistoryWriter(table, process=process, limits=lambda: settings().store, totals=DECISION_TOTALS.read)
     return Surveyor(
         serving,
         settings=settings,
-        database=None if database in IN_MEMORY else database,
+        database=stored,
         down_time_s=lambda: down_time_of(settings()),
+        history=history,
     )

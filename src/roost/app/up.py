@@ -124,38 +124,20 @@ def _serve(
     roost, serving = open_product(config.url, config.settings, events=events, remote=remote, on_work=on_work)
     reader = None if remote is not None else build_reader(config.url, config.settings, product=roost)
     agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())
-    strategy = settings.auth_strategy
     fleet = FleetFollower(serving, settings=lambda: roost.settings, down_time_s=lambda: down_time_of(roost.settings))
     reporter = SettingsReporter(config)
-    own_api = v1.Application(
-        roost,
-        agents=agents,
-        identify=identify,
-        allows=allows,
-        events=events,
-        fleet=fleet,
-        auth_strategy=strategy,
-        report_settings=reporter.report,
-    )
+    build_own_api = partial(v1.Application, roost, agents=agents, identify=identify, allows=allows, events=events)
+    own_api = build_own_api(fleet=fleet, auth_strategy=settings.auth_strategy, report_settings=reporter.report)
     nova = build_nova_service(config.settings, roost, serving)
 
     def sites(serving: Serving, checks: "Checks") -> list[Site]:
         apis: list[tuple[str, Api]] = [*([(PLACEMENT, placement)] if remote is None else []), (v1.PREFIX, own_api)]
         outages, on_change = Outages(), partial(publish_claims, events)
-        edges = _http_edges(
-            apis,
-            serving,
-            settings=settings,
-            authenticate=authenticate,
-            reader=reader,
-            outages=outages,
-            on_change=on_change,
-        )
+        build_edges = partial(_http_edges, apis, serving, settings=settings, authenticate=authenticate)
+        edges = build_edges(reader=reader, outages=outages, on_change=on_change)
         areas = ALL_AREAS if nova is not None else SERVER_AREAS
         probes = checks.probes(areas=areas, others=(*edges, dashboard.PREFIX), note=outages.note)
-        page = _build_dashboard(settings)
-        pages = {dashboard.PREFIX: page, "/": page}
-        return [Site(Mount({**edges, **pages}, otherwise=probes), listener, tls)]
+        return [Site(Mount({**edges, **_pages(settings)}, otherwise=probes), listener, tls)]
 
     on_tick = call_each(
         start_reloader(roost, serving, config=config, tls=tls, reporter=reporter), agents.store_heartbeats
@@ -238,11 +220,11 @@ def build_nova_service(settings: Settings, roost: Roost, serving: Serving) -> "N
     return NovaService(nova_conf, settings.nova, roost=roost, serving=serving, clock=SystemClock())
 
 
-def _build_dashboard(settings: PlacementSettings) -> "DashboardSite":
-    """Return the dashboard. Links on other sites may lead to its page: the page has no data."""
+def _pages(settings: PlacementSettings) -> "dict[str, DashboardSite]":
+    """Return the dashboard by its paths. Links on other sites may lead to its page: the page has no data."""
     from roost.api.access.allowed_hosts import AllowedHosts
     from roost.api.problems import Problem
-    from roost.dashboard.dashboard_site import DashboardSite
+    from roost.dashboard.dashboard_site import PREFIX, DashboardSite
 
     hosts = AllowedHosts.from_settings(settings)
 
@@ -254,7 +236,8 @@ def _build_dashboard(settings: PlacementSettings) -> "DashboardSite":
             return problem.status, problem.text
         return None
 
-    return DashboardSite(authentication=settings.auth_strategy, version=__version__, check_origin=check)
+    site = DashboardSite(authentication=settings.auth_strategy, version=__version__, check_origin=check)
+    return {PREFIX: site, "/": site}
 
 
 def _http_edges(

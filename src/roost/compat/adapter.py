@@ -1,5 +1,8 @@
 """The entrance to the compatibility with Nova. Many processes never need it, so its modules are imported on use."""
 
+from collections.abc import Mapping
+
+from roost.errors import BadRequest
 from roost.scheduler.registry import RuleClass
 
 
@@ -22,3 +25,14 @@ def extra_spec_problem(name: str, value: str) -> str:
     from roost.compat.api.validation.extra_specs.validators import problem_of
 
     return problem_of(name, value)
+
+
+def check_extra_specs(extra_specs: Mapping[str, str]) -> None:
+    """Check extra specs with the built-in and installed validators.
+
+    Raises:
+        BadRequest: an extra spec is invalid.
+    """
+    problem = next(filter(None, (extra_spec_problem(name, value) for name, value in extra_specs.items())), "")
+    if problem:
+        raise BadRequest(problem)

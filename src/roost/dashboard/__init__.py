@@ -2,5 +2,6 @@
 
 ``dashboard_site``: the application that serves the page and its files.
 ``static_files``: the files of the page, in memory, with their headers.
-``static``: the page itself: modules, styles and libraries.
+
+The folder ``static`` has the page itself: modules, styles and libraries.
 """

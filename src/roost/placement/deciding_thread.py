@@ -22,6 +22,7 @@ from roost.placement.group_commit import Gathering, split_phases
 from roost.placement.last_success import LastSuccess
 from roost.placement.task_queue import Arrivals
 from roost.placement.write_plan import Act, Again, Deed, Plan, Result
+from roost.ports import Store
 
 # After this number of lost races, a plan is committed in a group of its own.
 _SHARED_ATTEMPTS_MAX = 3
@@ -142,9 +143,9 @@ class Serving:
         return self._is_stopped
 
     @property
-    def is_shared(self) -> bool:
-        """Whether other processes may write to the database."""
-        return self._current.store.is_shared
+    def store(self) -> Store:
+        """The store; only its properties may be read in another thread."""
+        return self._current.store
 
     def measure(self) -> None:
         """Update the metrics; callable from any thread."""

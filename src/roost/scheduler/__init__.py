@@ -3,7 +3,7 @@
 ``select``: the flow of a decision, from request to commit.
 ``remote_select``: the same, with claims at a remote Placement.
 ``remote_ledger``: these claims, and those to take back.
-``decision_counts``: the metrics of decisions.
+``decision_counts``: counts of decisions, for metrics and the history of the fleet.
 ``registry``: available and enabled filters and weighers.
 ``unread_metadata``: metadata of aggregates that no enabled rule reads.
 ``query``: the query to Placement, and pre-filters.

@@ -12,10 +12,10 @@ from roost.store.backends import database_at
 from roost.store.backup_file import Block, Header, Progress, TableHead, read_blocks, read_header, write_backup
 from roost.store.database import BackupReader
 from roost.store.rules.codec import CODECS
-from roost.store.rules.schema import DECISION, SCHEMA_VERSION, SEQUENCE, Table
+from roost.store.rules.schema import DECISION, HISTORY, SCHEMA_VERSION, SEQUENCE, Table
 
 # A backup omits feed and snapshots, which serve to rebuild earlier states: a restored database has a new history.
-TABLES: tuple[Table, ...] = (*(codec.table for codec in CODECS.values()), SEQUENCE)
+TABLES: tuple[Table, ...] = (*(codec.table for codec in CODECS.values()), HISTORY, SEQUENCE)
 _ROWS_PER_BLOCK = 2000
 _BODY = DECISION.columns.index("body")
 

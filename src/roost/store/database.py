@@ -12,6 +12,8 @@ from roost.store.rules.schema import Table
 
 # Executes a query of the audit, and returns its rows.
 Query = Callable[[str], Iterable[tuple[Any, ...]]]
+# Executes a statement with ``?`` for each of its values, and returns its rows.
+Execute = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 
 
 class BackupReader(Protocol):
@@ -137,6 +139,14 @@ class Database(ABC):
     @abstractmethod
     def put_upkeep(self, values: tuple[str, float, int, int]) -> None:
         """Insert or replace a row of the table ``upkeep``; servers can keep running.
+
+        Raises:
+            Unavailable: it cannot be written.
+        """
+
+    @abstractmethod
+    def write(self) -> AbstractContextManager[Execute]:
+        """Yield a function that executes statements in one short transaction; servers can keep running.
 
         Raises:
             Unavailable: it cannot be written.

@@ -18,6 +18,7 @@ from roost.store.old_changes import find_old_changes
 from roost.store.rules.codec import CODECS, decode_writes, encode_writes
 from roost.store.rules.commit_rules import are_committable, judge
 from roost.store.rules.decision_filter import is_wanted
+from roost.store.rules.history_table import MemoryHistory
 from roost.store.rules.row_cache import RowCache
 from roost.store.rules.schema import CHANGE_RECORD, Table
 from roost.store.work_queries import RowQuery, WorkQueries, find_expired, select_rows
@@ -87,6 +88,7 @@ class MemoryStore:
         self._peer = 1
         self._seen = 0
         self._own: set[int] = set()
+        self.history = MemoryHistory()
 
     def peer(self) -> Self:
         """Return the store of another process: it shares the rows, and has read nothing yet."""

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import * as format from "../../../src/roost/dashboard/static/core/format.js";
+import * as format from "../../../src/roost/dashboard/static/page/format.js";
 import { sortKey } from "../../../src/roost/dashboard/static/fleet/groups.js";
 
 test("amounts have the units of the command line", () => {

@@ -2,6 +2,7 @@
 
 ``application``: authentication, route, authorization, handler.
 ``routes``: the routes of every path.
+``fleet_routes``: routes of hosts, aggregates, stored names and groups.
 ``instance_routes``: routes of instances, operations and migrations.
 ``route``: one route.
 ``call``: the input of a handler, and JSON responses.

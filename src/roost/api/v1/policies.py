@@ -39,8 +39,9 @@ _POLICIES: Mapping[str, str] = {
     """,
     "observer_api": """
         all_projects agents:list agents:show aggregates:list aggregates:show audit:show capacity:show
-        comparisons:create events:list explanations:create fleet:columns fleet:names fleet:show hosts:list hosts:show
-        hosts:providers hosts:events migrations:list migrations:show refusals:list services:list status:show zones:list
+        comparisons:create events:list explanations:create fleet:columns fleet:names fleet:show history:show hosts:list
+        hosts:show hosts:providers hosts:events migrations:list migrations:show refusals:list services:list status:show
+        zones:list
     """,
     "reader_api": """
         changes:list decisions:list decisions:show decisions:why decisions:replay groups:list groups:show instances:list
@@ -57,13 +58,14 @@ _OF_MANY = {"GET": "list", "POST": "create"}
 _OF_ONE = {"GET": "show", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _PARAMETER = re.compile(r"\{\w+\}")
 # GET and POST of capacity have one policy: both are the same request, in a query string or in a body. The results of
-# fleet, audit, status, session and settings are not lists.
+# fleet, audit, status, history, session and settings are not lists.
 _SPECIAL = {
     ("GET", "/capacity"): "roost:capacity:show",
     ("POST", "/capacity"): "roost:capacity:show",
     ("GET", "/fleet"): "roost:fleet:show",
     ("GET", "/audit"): "roost:audit:show",
     ("GET", "/status"): "roost:status:show",
+    ("GET", "/history"): "roost:history:show",
     ("GET", "/session"): "roost:session:show",
     ("GET", "/settings"): "roost:settings:show",
 }

@@ -4,10 +4,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from roost.errors import RoostError
-from roost.model.evidence.capacity import Capacity
+from roost.model.evidence.capacity import Capacity, FleetChange
 from roost.model.evidence.comparison import Comparison
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Explanation, Why
+from roost.model.evidence.fleet_history import HistoryRow
 from roost.model.evidence.replay_result import ReplayResult
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
@@ -152,8 +153,13 @@ class Product(Protocol):
     ) -> Comparison:
         """Decide the newest stored requests again under several sets of settings."""
 
-    def capacity(self, request: Request, *, by: Collection[By], limit: int | None) -> Capacity:
-        """Count how many more instances fit."""
+    def capacity(
+        self, request: Request, *, by: Collection[By], limit: int | None, change: FleetChange | None = None
+    ) -> Capacity:
+        """Count how many more instances fit, now or after a change of the fleet."""
+
+    def history(self, first: int, last: int) -> list[HistoryRow]:
+        """Return the history of a span of minutes since the epoch."""
 
     def count_rows(self, *, contact_since_s: float, failed_since_s: float) -> RowCounts | None:
         """Count rows of the database; None: it is in memory."""

@@ -195,7 +195,7 @@ class FleetFollower:
 
     def _refresh(self) -> None:
         """Let the deciding thread read the commits of other processes, if there may be any; wait a moment for it."""
-        if not self._serving.is_shared:
+        if not self._serving.store.is_shared:
             return
         if self._refreshing is None or self._refreshing.done():
             outcome: Future[None] = Future()

@@ -1,4 +1,4 @@
-"""Surveys of the fleet and of the database, for metrics: a thread beside the one that decides.
+"""Surveys of the fleet and of the database, for metrics and the history: a thread beside the one that decides.
 
 It reads the columns without a lock, in chunks, and the database on a connection of its own. So it stops no decision. A
 survey that takes long is repeated less often, also if it fails.
@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event, Thread
 
+from roost.app.monitoring.history_writer import HistoryWriter
 from roost.app.monitoring.samples import database_samples, survey_fleet
 from roost.errors import RoostError
 from roost.machine import SystemClock
@@ -53,6 +54,7 @@ class Surveyor:
         settings: the current settings.
         database: URL or path; None: the database is in memory, and is not counted.
         down_time_s: seconds of silence after which a host is down.
+        history: writes the history of the fleet; None: nothing does.
     """
 
     def __init__(
@@ -62,9 +64,10 @@ class Surveyor:
         settings: Callable[[], Settings],
         database: str | None,
         down_time_s: Callable[[], float],
+        history: HistoryWriter | None = None,
     ) -> None:
         self._serving, self._settings, self._database = serving, settings, database
-        self._down_time_s = down_time_s
+        self._down_time_s, self._history = down_time_s, history
         self._board: SurveyBoard = board()
         self._is_stopped = Event()
         self._thread = Thread(target=self._work, name="surveys", daemon=True)
@@ -91,7 +94,18 @@ class Surveyor:
             for name, survey in surveys.items():
                 if interval_s and time.monotonic() >= survey.due_s and not self._is_stopped.is_set():
                     self._repeat(name, survey, interval_s=max(interval_s, survey.interval_min_s))
+            self._write_history()
             self._is_stopped.wait(min(1.0, interval_s or 1.0))
+        self._write_history(is_end=True)
+
+    def _write_history(self, *, is_end: bool = False) -> None:
+        try:
+            if self._history is not None:
+                self._history.write(now_s=time.time(), is_end=is_end)
+        except RoostError:  # The deciding thread logs the failures of the database.
+            return
+        except Exception as error:  # noqa: BLE001  # the thread must keep running
+            log.fault("history", error)
 
     def _repeat(self, name: str, survey: _Survey, *, interval_s: float) -> None:
         """Take one survey unless another process just did, and publish the results."""
@@ -127,13 +141,16 @@ class Surveyor:
 
     def _survey_fleet(self) -> Sequence[Sample]:
         settings, now_s = self._settings(), SystemClock().now_s()
-        return survey_fleet(
+        samples = survey_fleet(
             self._serving.state,
             limits=settings.monitoring,
             default_zone=settings.default.default_availability_zone,
             now_s=now_s,
             down_time_s=self._down_time_s(),
         )
+        if self._history is not None:
+            self._history.keep(samples)
+        return samples
 
     def _survey_database(self) -> Sequence[Sample]:
         assert self._database is not None, "a database in memory is not counted"

@@ -1,7 +1,7 @@
 /** The start of the page. */
 import { h, render } from "preact";
-import { loadSession } from "./core/api.js";
-import { start } from "./core/stream.js";
+import { loadSession } from "./page/api.js";
+import { start } from "./page/stream.js";
 import { Shell } from "./shell.js";
 
 const root = document.getElementById("app");

@@ -1,10 +1,10 @@
 /** The frame of the page: the places at the left, and the view of the present path. */
 import { useEffect } from "preact/hooks";
 import { h } from "preact";
-import { session, signOut, version, authentication } from "./core/api.js";
-import { Link, partsOf, place } from "./core/router.js";
-import { connection } from "./core/stream.js";
-import { clock } from "./core/format.js";
+import { session, signOut, version, authentication } from "./page/api.js";
+import { Link, partsOf, place } from "./page/router.js";
+import { connection } from "./page/stream.js";
+import { clock } from "./page/format.js";
 import { Icon } from "./parts/icons.js";
 import { SignIn } from "./views/sign_in.js";
 import { PLACES, viewOf } from "./views/index.js";

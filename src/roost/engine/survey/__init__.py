@@ -6,4 +6,5 @@
 ``reported_facts``: the facts of hosts as arrays.
 ``column_memory``: copies of columns.
 ``host_shares``: the used share of each host, for columns of the own thread.
+``history_rollup``: the history of the sums, with fewer and longer periods.
 """

@@ -3,6 +3,7 @@
 ``decision``: decisions: picks, stages and scores.
 ``explain``: reasons of a decision, and changes that would help.
 ``capacity``: capacity for more instances, and shortages.
+``fleet_history``: amounts and decisions over time.
 ``replay_result``: replays, and their differences.
 ``comparison``: recorded requests under several sets of settings.
 ``predicates``: predicates of refusals, such as "lack 4 VCPU or more".

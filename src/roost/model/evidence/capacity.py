@@ -1,9 +1,13 @@
 """Capacity for more instances of a request: fleet, zones, aggregates and hosts, with the first shortages."""
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 LIMIT = 10_000_000  # instances; upper bound of counting
 PLACED_LIMIT = 10_000  # default bound if instances are placed one by one, a few thousand per second
+ADDED_MAX = 10_000  # hosts to add in one question
 
 
 class Shortage(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,3 +66,21 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     aggregates: list[ScopeCapacity] = []
     by_host: list[HostCapacity] = []
     warnings: list[str] = []  # ignored parts of the request, one sentence each
+
+
+class AddedHosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Hosts to add: empty copies of a present host, in its aggregates."""
+
+    like: Annotated[str, Meta(description="A present host, by the name of its node or service.")]
+    count: Annotated[int, Meta(ge=1, le=ADDED_MAX, description="Number of hosts.")]
+
+
+class FleetChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Hosts to add and to remove before counting."""
+
+    without_zones: tuple[str, ...] = ()
+    without_hosts: tuple[str, ...] = ()
+    add_hosts: tuple[AddedHosts, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.without_zones or self.without_hosts or self.add_hosts)

@@ -190,6 +190,10 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     changes_max: Annotated[
         int, Meta(description="Approximate maximum number of records of changes; beyond it, the oldest are deleted.")
     ] = 500_000
+    history_days: Annotated[float, Meta(description="Days to keep the history of the fleet; 0: write none.")] = 30.0
+    history_max_bytes: Annotated[
+        int, Meta(description="Upper bound of the history of the fleet in bytes; beyond it, the oldest is deleted.")
+    ] = 64 * 2**20
     snapshot_every_bytes: Annotated[
         int,
         Meta(
@@ -219,6 +223,8 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "evidence_max_bytes",
             "changes_keep_days",
             "changes_max",
+            "history_days",
+            "history_max_bytes",
             "snapshot_every_bytes",
         ):
             if getattr(self, name) < 0:

@@ -6,6 +6,7 @@
 ``relaxations``: changes of a request that ask for less.
 ``ranking_margins``: shares of weighers, and multipliers for a tie with the winner.
 ``capacity_count``: counts of further instances that fit.
+``changed_fleet``: a fork of the fleet with hosts added or removed.
 ``refusal_summary``: refusals by reason and request.
 ``rebuild_check``: check of a host for a rebuild.
 ``fleet_export``: the fleet as a document for decisions elsewhere.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -92,6 +93,18 @@ class PostgresDatabase(database.Database):
         """See ``Database``."""
         with link.translate_errors(), link.connect(self.url, application_name="roost upkeep") as connection:
             connection.execute(put_upkeep("%s").encode(), values)
+
+    @contextmanager
+    def write(self) -> Iterator[database.Execute]:
+        """See ``Database``."""
+        connect = partial(link.connect, application_name="roost upkeep")
+        with link.translate_errors(), connect(self.url) as connection, connection.transaction():
+
+            def execute(text: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+                cursor = connection.execute(text.replace("?", "%s").encode(), values)
+                return cursor.fetchall() if cursor.description else []
+
+            yield execute
 
     @contextmanager
     def audit_query(self) -> Iterator[database.Query]:

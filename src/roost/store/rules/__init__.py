@@ -9,6 +9,7 @@
 ``generations``: generations of providers.
 ``schema``: tables, columns and the schema version.
 ``codec``: conversion between structs and rows.
+``history_table``: the history of the fleet; its rows in a database in memory.
 ``decision_filter``: the filter of stored decisions.
 ``prune``: the choice of rows to delete.
 """

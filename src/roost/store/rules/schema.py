@@ -8,7 +8,7 @@ from roost.errors import StoreOutdated
 from roost.model.work import work_rows
 
 # The newest migration. Migrations are numbered, so that an older program recognises a newer database.
-SCHEMA_VERSION = "0008"
+SCHEMA_VERSION = "0009"
 
 ColumnType = Literal["bigint", "float8", "text", "bytea", "uuid"]
 
@@ -145,6 +145,9 @@ WORK: dict[type[msgspec.Struct], Table] = {
 # The last audit and backup, and the row that shows that the database is writable: never in a backup.
 UPKEEP = _table("upkeep", "name:text at_s:float8 findings size_bytes", key="name", is_updated=True)
 WRITE_CHECK = "write check"
+
+# The amounts of the fleet and its decisions over time. Processes write it beside their commits: it is not in the feed.
+HISTORY = _table("history", "minute part:text amounts:bytea counts:bytea", key="minute part")
 
 # The next number of each kind and, on PostgreSQL, the row ``epoch``, which changes at each restore.
 SEQUENCE = _table("sequence", "kind:text next", key="kind")

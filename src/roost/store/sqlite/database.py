@@ -107,6 +107,17 @@ class SqliteDatabase(database.Database):
             connection.execute(put_upkeep("?"), values)
 
     @contextmanager
+    def write(self) -> Iterator[database.Execute]:
+        """See ``Database``."""
+        with (
+            closing(file.open_writer(self.path, synchronous="NORMAL")) as connection,
+            file.translate_errors(self.path),
+        ):
+            connection.execute("BEGIN IMMEDIATE")
+            yield lambda text, values: connection.execute(text, values).fetchall()
+            connection.execute("COMMIT")
+
+    @contextmanager
     def audit_query(self) -> Iterator[database.Query]:
         """See ``Database``."""
         with closing(file.open_reader(self.path)) as connection, file.translate_errors(self.path):

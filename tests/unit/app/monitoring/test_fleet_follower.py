@@ -27,7 +27,7 @@ from tests.support.wait import wait_until
 def follower_of(state, *, bytes_max=2**20):
     """Return a follower of columns, without a thread."""
     product = Settings(notifications=Notifications(buffer_max_bytes=bytes_max))
-    serving = SimpleNamespace(state=state, is_shared=False)
+    serving = SimpleNamespace(state=state, store=SimpleNamespace(is_shared=False))
     return FleetFollower(serving, settings=lambda: product, down_time_s=lambda: 60.0)
 
 

@@ -109,9 +109,9 @@ def test_count_stops_at_the_limit():
 def test_progress_is_reported_while_instances_are_placed():
     roost = roost_with(host("a", VCPU=500, MEMORY_MB=1000), group("g", "affinity"))
     reports = []
-    assert (
-        roost.capacity(small_request(in_group="g"), by=(), progress=lambda *steps: reports.append(steps)).count == 500
-    )
+    request = small_request(in_group="g")
+    (found,) = roost.capacities([request], by=(), progress=lambda *steps: reports.append(steps))
+    assert found.count == 500
     assert reports[0] == (64, 500)
     assert all(0 < done <= total for done, total in reports)
 

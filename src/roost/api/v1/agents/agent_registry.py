@@ -80,7 +80,7 @@ class AgentRegistry:
     @property
     def refresh_s(self) -> float:
         """Interval of checks for commits of other processes, in seconds."""
-        return _REFRESH_S if self._serving.is_shared else math.inf
+        return _REFRESH_S if self._serving.store.is_shared else math.inf
 
     async def submit(self, task: Callable[[Current], Plan[Answer] | Answer]) -> Answer:
         """Run a task in the thread that owns the columns, from the loop."""
@@ -102,7 +102,7 @@ class AgentRegistry:
 
     def _start_refresh(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start checks for commits of other processes while agents wait."""
-        if self._serving.is_shared and (self._refreshing is None or self._refreshing.done()):
+        if self._serving.store.is_shared and (self._refreshing is None or self._refreshing.done()):
             self._refreshing = loop.create_task(self._refresh())
 
     async def _refresh(self) -> None:

@@ -29,6 +29,7 @@ _OTHERS: Mapping[str, str] = {
     "services": "hosts",
     "zones": "aggregates",
     "status": "fleet",
+    "history": "fleet",
     "audit": "fleet",
     "session": "sessions",
     "orders": "agents",

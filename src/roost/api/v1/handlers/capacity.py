@@ -4,8 +4,10 @@ from roost.api.http import Response
 from roost.api.v1.call import Call, json_response
 from roost.api.v1.current_names import StateNames, find_flavor
 from roost.api.v1.schemas.capacity import CapacityBody, CapacityQuery
-from roost.api.v1.wire.decode_body import field_problem
+from roost.api.v1.wire.decode_body import field_problem, missing_problem
+from roost.model.evidence.capacity import ADDED_MAX, FleetChange
 from roost.model.request import Request
+from roost.scheduler.explain.changed_fleet import find_missing
 from roost.scheduler.query import request_lookup
 
 
@@ -26,8 +28,9 @@ def of_flavor(call: Call) -> Response:
 def of_request(call: Call) -> Response:
     """Count how many more instances of a request fit.
 
-    Returns the count for the whole fleet and, with ``by``, for each of its parts. Fails with 400 for an invalid
-    request.
+    Returns the count for the whole fleet and, with ``by``, for each of its parts. Hosts can be added and removed for
+    the count: removed ones go with their instances, added ones are empty copies of a present host. Fails with 400 for
+    an invalid request, or an unknown host or zone.
     """
     body = call.body
     assert isinstance(body, CapacityBody)
@@ -35,4 +38,11 @@ def of_request(call: Call) -> Response:
         request = request_lookup.resolve_request(body.request, StateNames(call.current.state))
     except ValueError as error:
         raise field_problem("$.request", str(error)) from None
-    return json_response(call.product.capacity(request, by=body.by, limit=body.limit))
+    change = FleetChange(without_zones=body.without_zones, without_hosts=body.without_hosts, add_hosts=body.add_hosts)
+    default_zone = call.product.settings.default.default_availability_zone
+    missing = find_missing(call.current.state, change, default_zone=default_zone)
+    if missing is not None:
+        raise missing_problem(f"$.{missing.field}", missing.kind, missing.name)
+    if sum(each.count for each in change.add_hosts) > ADDED_MAX:
+        raise field_problem("$.add_hosts", f"at most {ADDED_MAX:,} hosts can be added")
+    return json_response(call.product.capacity(request, by=body.by, limit=body.limit, change=change or None))

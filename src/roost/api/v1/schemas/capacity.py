@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.model.documents.request_document import RequestDocument
-from roost.model.evidence.capacity import LIMIT
+from roost.model.evidence.capacity import LIMIT, AddedHosts
 from roost.scheduler.explain.capacity_count import By
 
 _Limit = Annotated[
@@ -31,3 +31,10 @@ class CapacityBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     request: Annotated[RequestDocument, Meta(description="The request; its count and uuids are ignored.")]
     by: Annotated[tuple[By, ...], Meta(description="Also count each of these parts of the fleet.")] = ()
     limit: _Limit = None
+    without_zones: Annotated[
+        tuple[str, ...], Meta(description="Count without the hosts of these availability zones.")
+    ] = ()
+    without_hosts: Annotated[
+        tuple[str, ...], Meta(description="Count without these hosts, by the names of nodes or services.")
+    ] = ()
+    add_hosts: Annotated[tuple[AddedHosts, ...], Meta(description="Count with these additional hosts.")] = ()

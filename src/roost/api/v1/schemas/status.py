@@ -1,9 +1,11 @@
-"""The overview of a fleet."""
+"""The overview of a fleet, and its history."""
 
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
+
+_POINTS_MAX = 1_000
 
 
 class HostCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,3 +83,19 @@ class FleetStatus(msgspec.Struct, frozen=True, kw_only=True):
     refusals: RefusalCounts
     audit: Annotated[LastRun | None, Meta(description="The last recorded audit; null: none.")]
     backup: Annotated[LastRun | None, Meta(description="The last recorded backup; null: none.")]
+
+
+class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A span of the history."""
+
+    since: Annotated[
+        float | None, Meta(description="Start, in seconds since the epoch; null: a day before the end.")
+    ] = None
+    until: Annotated[float | None, Meta(description="End, in seconds since the epoch; null: now.")] = None
+    points: Annotated[int, Meta(ge=1, le=_POINTS_MAX, description="Upper bound of the number of periods.")] = 240
+    resource_class: Annotated[
+        str | None, Meta(description="Only the amounts of this resource class; null: of all.")
+    ] = msgspec.field(name="class", default=None)
+    zone: Annotated[
+        str | None, Meta(description="Only the amounts of this availability zone; null: the sums of all.")
+    ] = None

@@ -1,11 +1,11 @@
 /** A stored decision, by the uuid of the decision or of an instance, or by the name of an instance. */
 import { useState } from "preact/hooks";
 import { h } from "preact";
-import { ApiError, call, may } from "../core/api.js";
-import { counted, dateTime } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { go, Link } from "../core/router.js";
-import { Card, Head, Loaded, Outcome, Problem } from "../parts/common.js";
+import { ApiError, call, may } from "../page/api.js";
+import { counted, dateTime } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { go, Link } from "../page/router.js";
+import { Card, Head, Loaded, Outcome, Problem } from "../parts/elements.js";
 import { decisionLink } from "../parts/links.js";
 import { keepDraft } from "./draft.js";
 import { Explained } from "./explained.js";

@@ -1,11 +1,11 @@
 /** The stored decisions, newest first. */
 import { useEffect, useState } from "preact/hooks";
 import { h } from "preact";
-import { call } from "../core/api.js";
-import { age, counted } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { go, place, setQuery } from "../core/router.js";
-import { Card, Choice, Head, Loaded, Outcome, Problem, Table } from "../parts/common.js";
+import { call } from "../page/api.js";
+import { age, counted } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { go, place, setQuery } from "../page/router.js";
+import { Card, Choice, Head, Loaded, Outcome, Problem, Table } from "../parts/elements.js";
 import { decisionLink, hostLink } from "../parts/links.js";
 
 const UUID = /^[0-9a-f-]{6,36}$/i;

@@ -1,7 +1,7 @@
 /** A decision with its explanation: the same for a stored decision and for a dry run. */
 import { h } from "preact";
-import { amount, className, count, counted, percent } from "../core/format.js";
-import { Card, Facts } from "../parts/common.js";
+import { amount, className, count, counted, percent } from "../page/format.js";
+import { Card, Facts } from "../parts/elements.js";
 import { hostLink } from "../parts/links.js";
 import { Funnel } from "./funnel.js";
 import { Ranking } from "./ranking.js";

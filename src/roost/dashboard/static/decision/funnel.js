@@ -1,7 +1,7 @@
 /** The rules as a funnel: which hosts are left after each, and which each alone would refuse. */
 import { h } from "preact";
-import { count, counted } from "../core/format.js";
-import { Card, Count } from "../parts/common.js";
+import { count, counted } from "../page/format.js";
+import { Card, Count } from "../parts/elements.js";
 
 const NOTABLE = 0.3; // share of hosts from which a count that no other rule explains is strong
 

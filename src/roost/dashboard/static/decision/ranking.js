@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { h } from "preact";
 import { hostLink } from "../parts/links.js";
-import { Card } from "../parts/common.js";
+import { Card } from "../parts/elements.js";
 import { rerank } from "./sentences.js";
 
 const SHOWN_MAX = 6;

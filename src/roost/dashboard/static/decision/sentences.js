@@ -1,5 +1,5 @@
 /** A decision in plain words. */
-import { amount, className, count, counted } from "../core/format.js";
+import { amount, className, count, counted } from "../page/format.js";
 
 /** @typedef {{rule: string, reason: string, in_turn: number, alone: number, only: number}} Rule */
 

@@ -1,10 +1,10 @@
 /** A form for a request, and what it would get now; the result follows the fields. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { h } from "preact";
-import { ApiError, call, may } from "../core/api.js";
-import { useLoad } from "../core/load.js";
-import { go } from "../core/router.js";
-import { Card, Choice, Dialog, Head, Outcome, Problem } from "../parts/common.js";
+import { ApiError, call, may } from "../page/api.js";
+import { useLoad } from "../page/load.js";
+import { go } from "../page/router.js";
+import { Card, Choice, Dialog, Head, Outcome, Problem } from "../parts/elements.js";
 import { takeDraft } from "./draft.js";
 import { Explained } from "./explained.js";
 import { bodyOf, EMPTY, fieldsOf, isSimple } from "./request_form.js";

@@ -1,7 +1,7 @@
 /** The fleet in this page: loaded once, then kept by the changes of the stream. */
 import { signal } from "@preact/signals";
-import { ApiError, send } from "../core/api.js";
-import { followFleet, listen } from "../core/stream.js";
+import { ApiError, send } from "../page/api.js";
+import { followFleet, listen } from "../page/stream.js";
 import { applyDelta, decodeFleet } from "./fleet_file.js";
 
 /** @typedef {import("./fleet_file.js").Fleet} Fleet */

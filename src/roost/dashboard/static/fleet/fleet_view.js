@@ -1,11 +1,11 @@
 /** The view of the whole fleet. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { className, count, counted, percent } from "../core/format.js";
-import { Link, place, setQuery } from "../core/router.js";
-import { listen } from "../core/stream.js";
-import { Choice, Head, Problem, Select } from "../parts/common.js";
+import { call, may } from "../page/api.js";
+import { className, count, counted, percent } from "../page/format.js";
+import { Link, place, setQuery } from "../page/router.js";
+import { listen } from "../page/stream.js";
+import { Choice, Head, Problem, Select } from "../parts/elements.js";
 import { paletteOf } from "./colours.js";
 import { allNames, changes, fleet as data, follow, hostOf, load, nameOf, problem } from "./fleet_data.js";
 import { DISABLED, DOWN, DRAINING, NONE, OVER } from "./fleet_file.js";

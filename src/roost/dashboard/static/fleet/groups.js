@@ -1,6 +1,6 @@
 /** Groups of hosts: zones and racks, aggregates, or hosts of one size. */
 import { NONE, DOWN } from "./fleet_file.js";
-import { className, shortAmount } from "../core/format.js";
+import { className, shortAmount } from "../page/format.js";
 
 /** @typedef {import("./fleet_file.js").Fleet} Fleet */
 /** @typedef {import("./layout.js").Group} Group */
@@ -90,7 +90,7 @@ function aggregateLabels(fleet) {
 }
 
 /** @param {Record<string, number>} kind capacity by class */
-function kindName(kind) {
+export function kindName(kind) {
   const parts = Object.entries(kind).map(([name, value]) =>
     name === "VCPU" ? `${value} VCPU` : `${shortAmount(name, value)} ${className(name)}`,
   );

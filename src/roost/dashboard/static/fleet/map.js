@@ -1,8 +1,8 @@
 /** The map of the fleet: a canvas that people move, zoom and read with mouse, touch or keys. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { h } from "preact";
-import { className, counted, percent } from "../core/format.js";
-import { Meter } from "../parts/common.js";
+import { className, counted, percent } from "../page/format.js";
+import { Meter } from "../parts/elements.js";
 import { paletteOf } from "./colours.js";
 import { watch } from "./fleet_data.js";
 import { DISABLED, DOWN, DRAINING, NONE, OVER } from "./fleet_file.js";

@@ -1,11 +1,11 @@
 /** What people do with the hosts that they selected on the map. */
 import { useState } from "preact/hooks";
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { counted } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { go } from "../core/router.js";
-import { Dialog, Problem, Select } from "../parts/common.js";
+import { call, may } from "../page/api.js";
+import { counted } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { go } from "../page/router.js";
+import { Dialog, Problem, Select } from "../parts/elements.js";
 import { drainPath } from "../parts/links.js";
 import { nameOf } from "./fleet_data.js";
 

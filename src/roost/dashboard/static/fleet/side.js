@@ -1,10 +1,10 @@
 /** What stands beside and below the map: sums, the chosen host, a histogram, the latest decisions, a table. */
 import { h } from "preact";
-import { call } from "../core/api.js";
-import { className, clock, count, counted, percent, shortAmount } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { go, Link, setQuery } from "../core/router.js";
-import { Card, Meter, Table } from "../parts/common.js";
+import { call } from "../page/api.js";
+import { className, clock, count, counted, percent, shortAmount } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { go, Link, setQuery } from "../page/router.js";
+import { Card, Meter, Table } from "../parts/elements.js";
 import { paletteOf } from "./colours.js";
 import { nameOf } from "./fleet_data.js";
 import { NONE } from "./fleet_file.js";

@@ -1,12 +1,12 @@
 /** A host: its providers, devices, instances and events, and what people can do with it. */
 import { useState } from "preact/hooks";
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { age, className, count, counted, dateTime, percent, shortAmount } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { go, Link } from "../core/router.js";
+import { call, may } from "../page/api.js";
+import { age, className, count, counted, dateTime, percent, shortAmount } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { go, Link } from "../page/router.js";
 import { ActDialog, TextField } from "../parts/act.js";
-import { Card, Facts, Head, Loaded, Meter, Table } from "../parts/common.js";
+import { Card, Facts, Head, Loaded, Meter, Table } from "../parts/elements.js";
 import { drainPath, instanceLink, operationLink } from "../parts/links.js";
 import { Story } from "../parts/story.js";
 import { OpenDrains } from "../work/drain_progress.js";

@@ -1,7 +1,7 @@
 /** NUMA cells as a drawing: processors by core, memory, and the devices near them. */
 import { h } from "preact";
-import { count, counted, percent, shortAmount } from "../core/format.js";
-import { Card, Meter } from "../parts/common.js";
+import { count, counted, percent, shortAmount } from "../page/format.js";
+import { Card, Meter } from "../parts/elements.js";
 import { coresOf } from "./tree_data.js";
 
 /** @param {{facts: any}} props */

@@ -1,8 +1,8 @@
 /** The providers of a host as a tree; the bar of each inventory shows its holders. */
 import { useMemo, useState } from "preact/hooks";
 import { h } from "preact";
-import { amount, className, counted } from "../core/format.js";
-import { Select } from "../parts/common.js";
+import { amount, className, counted } from "../page/format.js";
+import { Select } from "../parts/elements.js";
 import { instanceLink } from "../parts/links.js";
 import { holderName, holdersOf, holdingsOf, nest, segmentsOf } from "./tree_data.js";
 

@@ -1,12 +1,12 @@
 /** What happens now: rates, latency, reasons, work in flight, lost agents, and the stream itself. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { age, clock, count, counted, duration, shortTime } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { Link } from "../core/router.js";
-import { listen } from "../core/stream.js";
-import { Card, Choice, Head, Meter, Table } from "../parts/common.js";
+import { call, may } from "../page/api.js";
+import { age, clock, count, counted, duration, shortTime } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { Link } from "../page/router.js";
+import { listen } from "../page/stream.js";
+import { Card, Choice, Head, Meter, Table } from "../parts/elements.js";
 import { Plot } from "../parts/plot.js";
 import { forget, lines, rates, reasons, take, turn, WINDOW_S } from "./live_data.js";
 

@@ -1,7 +1,7 @@
 /** A dialog for one act: its fields, its button, and the error of the server. */
 import { useMemo, useState } from "preact/hooks";
 import { h } from "preact";
-import { Dialog, Problem } from "./common.js";
+import { Dialog, Problem } from "./elements.js";
 
 /** A key that makes a repeated request harmless. */
 const newKey = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;

@@ -1,7 +1,7 @@
 /** Links to the views of hosts, instances, operations and decisions. */
 import { h } from "preact";
-import { shortId } from "../core/format.js";
-import { Link } from "../core/router.js";
+import { shortId } from "../page/format.js";
+import { Link } from "../page/router.js";
 
 /** @param {string} name of a node */
 export const hostLink = (name) => (name ? h(Link, { to: `/hosts/${encodeURIComponent(name)}` }, name) : "–");

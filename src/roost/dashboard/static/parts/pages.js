@@ -1,6 +1,6 @@
 /** The buttons below a page of a list. */
 import { h } from "preact";
-import { setQuery } from "../core/router.js";
+import { setQuery } from "../page/router.js";
 
 /** @param {{next: string | null, cursor: string}} props */
 export function Pages({ next, cursor }) {

@@ -2,7 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { h } from "preact";
 import uPlot from "uplot";
-import { count } from "../core/format.js";
+import { count } from "../page/format.js";
 
 /**
  * @typedef {object} Line

@@ -1,6 +1,6 @@
 /** Stories: what happened to an instance, an operation or a host. */
 import { h } from "preact";
-import { age, clock, dateTime } from "../core/format.js";
+import { age, clock, dateTime } from "../page/format.js";
 import { instanceLink } from "./links.js";
 
 const HIDDEN = new Set(["request_id", "user", "project"]);

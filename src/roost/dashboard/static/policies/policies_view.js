@@ -1,11 +1,11 @@
 /** Compare sets of settings on recorded decisions, before one of them is put in force. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { useLoad } from "../core/load.js";
-import { place, setQuery } from "../core/router.js";
+import { call, may } from "../page/api.js";
+import { useLoad } from "../page/load.js";
+import { place, setQuery } from "../page/router.js";
 import { fleet, follow } from "../fleet/fleet_data.js";
-import { Card, Head, Loaded, Problem, Select } from "../parts/common.js";
+import { Card, Head, Loaded, Problem, Select } from "../parts/elements.js";
 import { Results } from "./results.js";
 import { SetEditor } from "./set_editor.js";
 import { fileOf, firstSets, fromLink, nextSet, problemOf, SETS_MAX, toLink } from "./sets.js";

@@ -1,8 +1,8 @@
 /** What a comparison found: figures, spread, plots, maps, and the decisions that differ. */
 import { useMemo, useState } from "preact/hooks";
 import { h } from "preact";
-import { className, count, counted, dateTime, percent } from "../core/format.js";
-import { Card, Select, Table } from "../parts/common.js";
+import { className, count, counted, dateTime, percent } from "../page/format.js";
+import { Card, Select, Table } from "../parts/elements.js";
 import { decisionLink } from "../parts/links.js";
 import { Plot } from "../parts/plot.js";
 import { colourOf, SetName } from "./set_editor.js";

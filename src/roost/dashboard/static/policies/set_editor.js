@@ -1,8 +1,8 @@
 /** The form of one set of settings: multipliers, filters, or the text of a settings file. */
 import { useRef, useState } from "preact/hooks";
 import { h } from "preact";
-import { counted } from "../core/format.js";
-import { Choice, Problem } from "../parts/common.js";
+import { counted } from "../page/format.js";
+import { Choice, Problem } from "../parts/elements.js";
 import { COLOURS, fileOf, fullOf, multipliersOf, sizeOf, withValue } from "./sets.js";
 import { fromToml, toToml } from "./toml.js";
 

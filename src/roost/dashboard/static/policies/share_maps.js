@@ -1,7 +1,7 @@
 /** Maps of used shares side by side: one canvas for each set of settings, with the hosts at the same places. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { h } from "preact";
-import { className, percent } from "../core/format.js";
+import { className, percent } from "../page/format.js";
 import { paletteOf } from "../fleet/colours.js";
 import { fleet as data, follow, hostOf } from "../fleet/fleet_data.js";
 import { NONE } from "../fleet/fleet_file.js";

@@ -1,10 +1,10 @@
 /** The check of the database: the last one, and a new one on request. */
 import { useState } from "preact/hooks";
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { age, counted, dateTime } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { Card, Problem, Table } from "../parts/common.js";
+import { call, may } from "../page/api.js";
+import { age, counted, dateTime } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { Card, Problem, Table } from "../parts/elements.js";
 
 export function Audit() {
   const status = useLoad(

@@ -1,11 +1,11 @@
 /** Who did what, and when. */
 import { useEffect, useState } from "preact/hooks";
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { age, dateTime } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { Link, place, setQuery } from "../core/router.js";
-import { Card, Choice, Head, Loaded, Select, Table } from "../parts/common.js";
+import { call, may } from "../page/api.js";
+import { age, dateTime } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { Link, place, setQuery } from "../page/router.js";
+import { Card, Choice, Head, Loaded, Select, Table } from "../parts/elements.js";
 import { hostLink, instanceLink } from "../parts/links.js";
 
 const KINDS = ["host", "instance", "decision", "operation", "aggregate", "group", "flavor", "image", "settings"];

@@ -1,11 +1,11 @@
 /** The settings in force with their sources, the rules in their order, the audit, and the latest changes. */
 import { useState } from "preact/hooks";
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { count, counted } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { Link, place, setQuery } from "../core/router.js";
-import { Card, Choice, Head, Loaded, Select, Table } from "../parts/common.js";
+import { call, may } from "../page/api.js";
+import { count, counted } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { Link, place, setQuery } from "../page/router.js";
+import { Card, Choice, Head, Loaded, Select, Table } from "../parts/elements.js";
 import { Audit } from "./audit.js";
 import { Changes } from "./changes_view.js";
 

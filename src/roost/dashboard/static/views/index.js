@@ -1,12 +1,13 @@
 /** The views, by the first part of the path. */
 import { h } from "preact";
+import { CapacityView } from "../capacity/capacity_view.js";
 import { DecisionView } from "../decision/decision_view.js";
 import { DecisionsView } from "../decision/decisions_view.js";
 import { TryView } from "../decision/try_view.js";
 import { FleetView } from "../fleet/fleet_view.js";
 import { HostView } from "../host/host_view.js";
 import { LiveView } from "../live/live_view.js";
-import { Head } from "../parts/common.js";
+import { Head } from "../parts/elements.js";
 import { PoliciesView } from "../policies/policies_view.js";
 import { ChangesView } from "../settings/changes_view.js";
 import { SettingsView } from "../settings/settings_view.js";
@@ -34,6 +35,7 @@ const VIEWS = {
   "": () => ({ title: "Fleet", View: FleetView }),
   try: () => ({ title: "Try a request", View: TryView }),
   live: () => ({ title: "Live", View: LiveView }),
+  capacity: () => ({ title: "Capacity", View: CapacityView }),
   policies: () => ({ title: "Policies", View: PoliciesView }),
   settings: (parts) =>
     parts[1] === "changes" ? { title: "Changes", View: ChangesView } : { title: "Settings", View: SettingsView },

@@ -1,9 +1,9 @@
 /** The form to sign in. */
 import { useState } from "preact/hooks";
 import { h } from "preact";
-import { authentication, signIn } from "../core/api.js";
+import { authentication, signIn } from "../page/api.js";
 import { Icon } from "../parts/icons.js";
-import { Problem } from "../parts/common.js";
+import { Problem } from "../parts/elements.js";
 
 export function SignIn() {
   const [token, setToken] = useState("");

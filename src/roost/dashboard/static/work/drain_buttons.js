@@ -1,8 +1,8 @@
 /** The buttons of a drain under way: pause, resume, stop. */
 import { useState } from "preact/hooks";
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { Problem } from "../parts/common.js";
+import { call, may } from "../page/api.js";
+import { Problem } from "../parts/elements.js";
 import { ActDialog } from "../parts/act.js";
 
 /** @param {{operation: any, onChange: () => void}} props */

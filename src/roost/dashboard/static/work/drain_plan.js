@@ -1,5 +1,5 @@
 /** The plan of a drain of one host or several, from the server. */
-import { ApiError, call } from "../core/api.js";
+import { ApiError, call } from "../page/api.js";
 
 /** @typedef {import("./sums.js").Move} Move */
 /** @typedef {{services: string[], moves: Move[], problems: Record<string, string>}} Plan */

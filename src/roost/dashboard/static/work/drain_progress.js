@@ -1,10 +1,10 @@
 /** The progress of drains: a bar for each, who stayed, and their buttons. */
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { age, counted } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { Link } from "../core/router.js";
-import { Card, Loaded, Table } from "../parts/common.js";
+import { call, may } from "../page/api.js";
+import { age, counted } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { Link } from "../page/router.js";
+import { Card, Loaded, Table } from "../parts/elements.js";
 import { hostLink, instanceLink, operationLink } from "../parts/links.js";
 import { DrainButtons } from "./drain_buttons.js";
 import { DrainBar, OutcomeBadge } from "./frame.js";

@@ -1,12 +1,12 @@
 /** Drains: a plan before the start, and the progress of those that have started. */
 import { useState } from "preact/hooks";
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { counted } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { go, place, setQuery } from "../core/router.js";
+import { call, may } from "../page/api.js";
+import { counted } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { go, place, setQuery } from "../page/router.js";
 import { ActDialog, CheckField, TextField } from "../parts/act.js";
-import { Card, Loaded, Meter, Select, Table } from "../parts/common.js";
+import { Card, Loaded, Meter, Select, Table } from "../parts/elements.js";
 import { drainPath, hostLink, instanceLink } from "../parts/links.js";
 import { statusText } from "./acts.js";
 import { loadPlan } from "./drain_plan.js";

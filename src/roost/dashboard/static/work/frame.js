@@ -1,8 +1,8 @@
 /** What the views of work share: their tabs, badges and the progress of drains. */
 import { h } from "preact";
-import { counted, percent } from "../core/format.js";
-import { Link } from "../core/router.js";
-import { Head } from "../parts/common.js";
+import { counted, percent } from "../page/format.js";
+import { Link } from "../page/router.js";
+import { Head } from "../parts/elements.js";
 import { statusText, toneOf } from "./acts.js";
 import { progressOf } from "./sums.js";
 

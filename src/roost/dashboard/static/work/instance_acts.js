@@ -1,10 +1,10 @@
 /** The buttons of an instance, and their dialogs. */
 import { useState } from "preact/hooks";
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { useLoad } from "../core/load.js";
+import { call, may } from "../page/api.js";
+import { useLoad } from "../page/load.js";
 import { ActDialog, CheckField, SelectField, TextField } from "../parts/act.js";
-import { Problem } from "../parts/common.js";
+import { Problem } from "../parts/elements.js";
 import { possibleActs } from "./acts.js";
 
 /** @typedef {import("./acts.js").Act} Act */

@@ -1,11 +1,11 @@
 /** An instance: where it is, what it holds, what happened to it, and what people can do with it. */
 import { useState } from "preact/hooks";
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { amount, age, className, dateTime } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { Link } from "../core/router.js";
-import { Card, Facts, Head, Loaded, Table } from "../parts/common.js";
+import { call, may } from "../page/api.js";
+import { amount, age, className, dateTime } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { Link } from "../page/router.js";
+import { Card, Facts, Head, Loaded, Table } from "../parts/elements.js";
 import { decisionLink, hostLink, operationLink } from "../parts/links.js";
 import { kindText, Story } from "../parts/story.js";
 import { OutcomeBadge, StatusBadge } from "./frame.js";

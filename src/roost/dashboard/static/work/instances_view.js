@@ -1,11 +1,11 @@
 /** The instances, in the order of their requests. */
 import { useEffect, useState } from "preact/hooks";
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { age } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { go, Link, place, setQuery } from "../core/router.js";
-import { Card, Loaded, Select, Table } from "../parts/common.js";
+import { call, may } from "../page/api.js";
+import { age } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { go, Link, place, setQuery } from "../page/router.js";
+import { Card, Loaded, Select, Table } from "../parts/elements.js";
 import { hostLink, instanceLink } from "../parts/links.js";
 import { Pages } from "../parts/pages.js";
 import { statusText } from "./acts.js";

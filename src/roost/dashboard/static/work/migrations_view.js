@@ -1,10 +1,10 @@
 /** Migrations, in the order of their requests. */
 import { h } from "preact";
-import { call } from "../core/api.js";
-import { age } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { place, setQuery } from "../core/router.js";
-import { Card, Loaded, Select, Table } from "../parts/common.js";
+import { call } from "../page/api.js";
+import { age } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { place, setQuery } from "../page/router.js";
+import { Card, Loaded, Select, Table } from "../parts/elements.js";
 import { hostLink, instanceLink, operationLink } from "../parts/links.js";
 import { Pages } from "../parts/pages.js";
 import { WorkHead } from "./frame.js";

@@ -1,10 +1,10 @@
 /** An operation: its step, its orders to hosts, its instances or sub-operations, and its story. */
 import { h } from "preact";
-import { call, may } from "../core/api.js";
-import { age, counted, dateTime, shortTime } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { Link } from "../core/router.js";
-import { Card, Facts, Head, Loaded, Table } from "../parts/common.js";
+import { call, may } from "../page/api.js";
+import { age, counted, dateTime, shortTime } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { Link } from "../page/router.js";
+import { Card, Facts, Head, Loaded, Table } from "../parts/elements.js";
 import { instanceLink, operationLink } from "../parts/links.js";
 import { kindText, Story } from "../parts/story.js";
 import { DrainButtons } from "./drain_buttons.js";

@@ -1,10 +1,10 @@
 /** Operations: those in progress, and those that ended last. */
 import { h } from "preact";
-import { call } from "../core/api.js";
-import { age, duration } from "../core/format.js";
-import { useLoad } from "../core/load.js";
-import { place, setQuery } from "../core/router.js";
-import { Card, Choice, Loaded, Select, Table } from "../parts/common.js";
+import { call } from "../page/api.js";
+import { age, duration } from "../page/format.js";
+import { useLoad } from "../page/load.js";
+import { place, setQuery } from "../page/router.js";
+import { Card, Choice, Loaded, Select, Table } from "../parts/elements.js";
 import { instanceLink, operationLink } from "../parts/links.js";
 import { Pages } from "../parts/pages.js";
 import { kindText } from "../parts/story.js";

@@ -1,7 +1,7 @@
 /** Parts that all views share. */
 import { useEffect, useRef } from "preact/hooks";
 import { h } from "preact";
-import { count, percent } from "../core/format.js";
+import { count, percent } from "../page/format.js";
 
 /** @typedef {{title: any, cell: (row: any) => any, isNumber?: boolean, class?: string}} Column of a table */
 
