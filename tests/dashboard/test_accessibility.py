@@ -6,10 +6,9 @@ from playwright.sync_api import expect
 from roost.app import open_roost
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
-from tests.support.fleets.products import ROOT
+from tests.dashboard.axe import AXE
 from tests.support.servers.servers import serve
 
-AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 VIEWS = {
     "fleet": "/",
     "decisions": "/decisions",

@@ -7,8 +7,8 @@ from playwright.sync_api import expect
 
 from roost.api.access.authentication import as_toml, new_token
 from roost.app import open_roost
+from tests.dashboard.axe import AXE
 from tests.dashboard.clouds import build, get, running_cloud
-from tests.dashboard.test_accessibility import AXE
 from tests.support.fleets.products import fleet
 from tests.support.servers.servers import serve
 
