@@ -126,6 +126,10 @@ def test_counted_change_equals_the_change_itself(seed):
     change_and_compare(seed)
 
 
+def test_copies_have_their_providers_in_the_order_of_the_original():
+    change_and_compare(337616)
+
+
 @pytest.mark.soak
 @settings(max_examples=2_000)
 @given(st.integers(0, 2**32))

@@ -98,21 +98,26 @@ def _add_host(placement: Placement, row: int, *, name: str, random: Random) -> N
     """Add an empty copy of a host: its tree of providers with inventories, traits and aggregates, and its facts."""
     state = placement.state
     hosts, providers = state.hosts, state.providers
-    subtree = providers.subtree(hosts.provider_row.each[row])
-    uuids = random.uuids(len(subtree))
-    ids = {source: placement.new_id("provider") for source in subtree}
-    root_id = ids[subtree[0]]
-    for source, uuid in zip(subtree, uuids, strict=True):
-        number = ids[source]
-        parent_id = None if number == root_id else ids[providers.parent.each[source]]
-        own_name = name if number == root_id else f"{name} {providers.names[source]}"
-        for write in (
-            PutProvider(number, uuid, own_name, parent_id, root_id, 0),
-            *_content(state, source, provider_id=number),
-        ):
+    root = hosts.provider_row.each[row]
+    # Candidates are found in row order, so the rows of a copy need the order of the original.
+    tree = [*providers.rows_of_tree(root)]
+    ids = {source: placement.new_id("provider") for source in tree}
+    puts = []
+    for source, uuid in zip(tree, random.uuids(len(tree)), strict=True):
+        parent_id = None if source == root else ids[providers.parent.each[source]]
+        own_name = name if source == root else f"{name} {providers.names[source]}"
+        puts.append(PutProvider(ids[source], uuid, own_name, parent_id, ids[root], 0))
+    for put in puts:
+        # A provider with a younger parent is a root at first.
+        is_early = put.parent_id is not None and put.parent_id > put.id
+        apply(state, msgspec.structs.replace(put, parent_id=None, root_id=put.id) if is_early else put)
+    for put in puts:
+        apply(state, put)
+    for source in tree:
+        for write in _content(state, source, provider_id=ids[source]):
             apply(state, write)
     facts = msgspec.Raw(msgspec.msgpack.encode(_without_use(hosts.facts[row])))
-    apply(state, PutHost(placement.new_id("host"), root_id, name, name, facts, 0))
+    apply(state, PutHost(placement.new_id("host"), ids[root], name, name, facts, 0))
 
 
 def _content(state: State, source: int, *, provider_id: int) -> list[Write]:
