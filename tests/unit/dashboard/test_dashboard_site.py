@@ -74,7 +74,7 @@ def test_files_of_the_import_map_are_modules_for_ever():
     page = body.decode()
     imports = json.loads(re.search(r"importmap\">(.*?)</script>", page)[1])["imports"]
     assert set(imports) >= {"preact", "preact/hooks", "@preact/signals", "uplot", "eventsource-parser"}
-    for path in (*imports.values(), f"{base_of(page)}main.js", f"{base_of(page)}core/api.js"):
+    for path in (*imports.values(), f"{base_of(page)}main.js", f"{base_of(page)}page/api.js"):
         status, headers, text = ask(path)
         assert status == 200, path
         assert headers["content-type"] == "text/javascript; charset=utf-8"
