@@ -126,7 +126,7 @@ def test_partial_results_have_a_note(own):
     )
     assert (found.requests, found.notes) == (
         2,
-        ["the budget ended after 2 of 5 decisions (limit placement.question_budget_s)"],
+        ["the budget ended after 2 of 5 decisions (limit placement.request_timeout_s)"],
     )
     assert [each.granted for each in found.sets] == [2, 2]
 

@@ -169,7 +169,7 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
             about="Decide recorded requests again under several sets of settings.",
             body=ComparisonBody,
             answer=Comparison,
-            work="past",
+            work="scan",
         ),
     },
     "/refusals": {

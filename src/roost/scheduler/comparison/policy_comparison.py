@@ -99,7 +99,7 @@ def compare_settings(
     departures = 0
     for act in acts:
         if is_late():
-            limit = "limit placement.question_budget_s"
+            limit = "limit placement.request_timeout_s"
             notes.append(f"the budget ended after {len(done):,} of {len(requests):,} decisions ({limit})")
             break
         if isinstance(act, Departure):
