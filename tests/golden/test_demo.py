@@ -39,9 +39,11 @@ def test_demo_fills_its_fleet_and_leads_to_an_explanation(tmp_path, golden):
     assert run.stderr.splitlines()[-1] == "requests: 3,000 of 3,000"
     memory = re.search(r"MEMORY_MB +[\d,]+ +[\d,]+ +([\d.]+)%", run.stdout)
     assert float(memory[1]) > 80
+    commands, _, browser = run.stdout.partition("Try next:\n")[2].partition("See it in a browser, at ")
+    assert browser.startswith("http://127.0.0.1:8780/ui/, with:\n")
     texts = [
         subprocess.run(shlex.split(line), cwd=tmp_path, env=here, capture_output=True, text=True, check=True).stdout
-        for line in run.stdout.partition("Try next:\n")[2].splitlines()
+        for line in commands.splitlines()
     ]
     golden("why.txt", mask(texts[0]))
     assert "more fit" in texts[1]

@@ -38,7 +38,8 @@ class DemoServer:
             [sys.executable, *words], stdout=subprocess.PIPE, text=True
         )
         assert self._process.stdout is not None, "the pipe is open"
-        found = _LISTENING.match(self._process.stdout.readline())
+        with self._process.stdout as output:
+            found = _LISTENING.match(output.readline())
         if found is None:
             raise Unavailable(f"the server of the demo ended with {self._process.wait()}; its error is above")
         self.address = f"{found[1]}://{found[2]}"

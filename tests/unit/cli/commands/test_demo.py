@@ -8,7 +8,9 @@ def test_database_of_the_demo_stays_and_the_next_commands_explore_it(run, tmp_pa
     code, output, error = run(*SMALL, "--data", tmp_path / "demo folder")
     assert code == 0, error
     assert error.splitlines()[-1] == "requests: 300 of 300"
-    lines = output.partition("Try next:\n")[2].splitlines()
+    commands, _, browser = output.partition("Try next:\n")[2].partition("See it in a browser, at ")
+    assert shlex.split(browser)[-3:] == ["up", "--data", str(tmp_path / "demo folder")]
+    lines = commands.splitlines()
     nouns = ("why", "capacity", "host")
     assert len(lines) == len(nouns)
     for line, noun in zip(lines, nouns, strict=True):
