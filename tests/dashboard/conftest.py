@@ -15,9 +15,10 @@ _EXPECTED = ("the server responded with a status of", "willReadFrequently")
 _OUTAGE = "net::ERR_"
 
 
-@pytest.fixture(scope="session")
+# Playwright's loop runs while its browser does. Tests of other modules in this process run loops of their own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
-    """Run one Chromium of the distribution for all tests of this process."""
+    """Run a Chromium of the distribution for the tests of a module."""
     chromium = find_program("chromium")
     if chromium is None:
         skip_test(f"chromium is missing: {HOW_TO_INSTALL}")

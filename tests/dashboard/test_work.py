@@ -132,7 +132,7 @@ def test_plan_says_who_stays_and_why_and_a_drain_is_stopped(cloud, tab):
     press_in_dialog(page, "Start the drain")
     page.get_by_role("button", name="Stop …").click()
     press_in_dialog(page, "Stop the drain")
-    expect(page.get_by_text(re.compile("it was cancelled"))).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text(re.compile("^it was cancelled"))).to_be_visible(timeout=PATIENCE_MS)
     change_service(cloud, "node-2", disabled=False)
 
 

@@ -244,7 +244,7 @@ RULES = (
         "newline_in_path",
         "A newline at the end of a name or uuid in the path is invalid; the reference ignores it.",
         _newline_in_path,
-        ("a name or uuid in a path with a line break",),
+        ("a name or uuid that ends with a line break, in a path",),
     ),
     Rule(
         "aggregate_spelling",

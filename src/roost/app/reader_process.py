@@ -173,6 +173,7 @@ class Reader:
         """Wait for the next message or result; return whether the server is connected."""
         channel = self._channel.fileno()
         ready, _, _ = select.select([channel, *self._children], [], [], timeout_s)
+        children = {ready_fd: self._children.get(ready_fd) for ready_fd in ready}
         if not ready and not self._children and self._columns is not None:
             with suppress(RoostError):  # The next question reports the error.
                 self._columns.use_pause()
@@ -184,8 +185,11 @@ class Reader:
                 self._received += data
                 for message in self._messages():
                     self._dispatch(message)
-            else:
-                self._read_child(self._children[ready_fd])
+                continue
+            child = children[ready_fd]
+            # A message may have ended this child, and another may have its file descriptor.
+            if child is not None and self._children.get(ready_fd) is child:
+                self._read_child(child)
         return True
 
     def _messages(self) -> Iterator[ToReader]:

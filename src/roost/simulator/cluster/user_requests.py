@@ -34,7 +34,7 @@ _GROUP_SHARE, _UNCHECKED_SHARE = 0.5, 0.2
 _DOMAINS = ("a", "a", "b")  # for members of server groups
 _AT_ONCE, _DISABLING_SHARE, _DISABLED_S = (1, 2, 3), 0.3, (20.0, 60.0)
 # A quarter of the drains are paused and resumed, by the first digit of their uuid: a draw would change every seed.
-_PAUSED_DIGITS, _PAUSE_S = "0123", 1.0
+_PAUSED_DIGITS, _PAUSE_S = "4567", 1.0
 # Seconds until a drain is resumed; the second time, because a repeated pause may arrive after the first one.
 _RESUME_S = (9.0, 90.0)
 _CANCEL_SHARE, _CANCEL_S = 0.3, (0.5, 15.0)  # share of cancelled drains, and seconds until the cancellation
