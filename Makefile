@@ -152,6 +152,7 @@ lock: $(DEV) ## choose new versions and write all lock files
 	.venv-lock/bin/uv $(LOCK) --group docs --output-file requirements-docs.lock
 	rm -rf node_modules package-lock.json
 	PATH="$(CURDIR)/$(NODE):$$PATH" node $(NODE)/../lib/node_modules/npm/bin/npm-cli.js install
+	$(BIN)/python hatch_build.py lock
 	$(BIN)/python hatch_build.py tools
 
 clean: ## remove the environment, caches and builds, but no data of yours

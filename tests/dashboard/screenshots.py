@@ -31,7 +31,7 @@ _VIEWS = {
     "try": "/try",
     "live": "/live",
     "capacity": "/capacity",
-    "work": "/work",
+    "work": "/instances",
     "policies": "/policies",
     "settings": "/settings",
 }

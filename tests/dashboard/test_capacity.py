@@ -147,7 +147,7 @@ def new_server(tmp_path):
 
 def test_new_server_says_that_there_is_no_history(new_server, open_tab):
     page = open_tab(new_server.address).open("/capacity")
-    expect(page.get_by_text("There is no history yet.")).to_be_visible()
+    expect(page.get_by_text("The history is empty.")).to_be_visible()
     expect(page.get_by_role("heading", name="How many more fit")).to_be_visible()
 
 

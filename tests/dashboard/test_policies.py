@@ -85,7 +85,7 @@ def test_form_and_settings_file_are_two_views_of_a_set(server, open_tab):
         "[filter_scheduler]\ncpu_weight_multiplier = -3\nram_weight_multiplier = -1\ndisk_weight_multiplier = -1\n"
     )
     text.fill("[filter_scheduler]\ncpu_weight_multiplier = many")
-    expect(pack.get_by_role("alert")).to_contain_text("Line 2: many is no number")
+    expect(pack.get_by_role("alert")).to_contain_text("Line 2: many must be a number")
     text.fill('[filter_scheduler]\nenabled_filters = ["ComputeFilter", "NoSuchFilter"]')
     expect(pack.get_by_role("alert")).to_have_count(0)
     page.get_by_role("button", name="Compare", exact=True).click()

@@ -72,7 +72,7 @@ def test_tree_and_cells_of_a_host_show_who_holds_what(cloud, tab):
 
 
 def test_instance_is_created_stopped_and_deleted(tab):
-    page = tab.open("/work")
+    page = tab.open("/instances")
     page.get_by_role("link", name="Create instances").click()
     page.get_by_role("button", name="Place it …").click()
     page.get_by_role("dialog").get_by_label("Name").fill("shop")
@@ -96,7 +96,7 @@ def test_instance_is_created_stopped_and_deleted(tab):
 def test_drain_is_planned_started_paused_and_seen_to_end(cloud, tab):
     change_service(cloud, "node-1", disabled=False)
     uuids = build(cloud, "guest", count=3, host="node-1")
-    page = tab.open("/work/drain?hosts=node-1")
+    page = tab.open("/drains?hosts=node-1")
     sentence = page.get_by_text(re.compile("3 instances would leave node-1, and none would stay"))
     expect(sentence).to_be_visible(timeout=PATIENCE_MS)
     plan = page.get_by_role("region", name="Who goes where")
@@ -115,7 +115,7 @@ def test_drain_is_planned_started_paused_and_seen_to_end(cloud, tab):
     expect(bar).to_have_attribute("aria-valuetext", "3 of 3 instances gone")
     assert all(get(cloud, f"/instances/{uuid}")["host"] != "node-1" for uuid in uuids)
     assert get(cloud, "/hosts/node-1")["disabled_reason"] == "new memory"
-    tab.open("/work/migrations?status=any")
+    tab.open("/migrations?status=any")
     expect(page.get_by_role("region", name="Migrations").get_by_role("link", name="guest-2").first).to_be_visible()
 
 
@@ -123,7 +123,7 @@ def test_plan_says_who_stays_and_why_and_a_drain_is_stopped(cloud, tab):
     group = cloud.ask("POST", "/v1/groups", {"name": "apart", "policy": "anti-affinity"})[2]["uuid"]
     build(cloud, "lone", count=3, group=group, force_hosts=["node-2", "node-3", "node-4"])
     build(cloud, "many", count=3, host="node-2")
-    page = tab.open("/work/drain?hosts=node-2,nowhere")
+    page = tab.open("/drains?hosts=node-2,nowhere")
     stays = page.get_by_role("region", name="Who stays, and why")
     expect(stays.get_by_text("hold a member of the server group")).to_be_visible(timeout=PATIENCE_MS)
     expect(page.get_by_text("no such host: nowhere")).to_be_visible()
@@ -138,13 +138,13 @@ def test_plan_says_who_stays_and_why_and_a_drain_is_stopped(cloud, tab):
 
 VIEWS = (
     "/hosts/node-3",
-    "/work",
-    "/work/instances/{instance}",
-    "/work/operations?show=recent",
-    "/work/operations/{operation}",
-    "/work/migrations?status=any",
-    "/work/drain",
-    "/work/drain?hosts=node-3",
+    "/instances",
+    "/instances/{instance}",
+    "/operations?show=recent",
+    "/operations/{operation}",
+    "/migrations?status=any",
+    "/drains",
+    "/drains?hosts=node-3",
 )
 
 
@@ -185,15 +185,15 @@ def guarded(tmp_path):
 @pytest.mark.parametrize("name", ["rita", "olga"])
 def test_clients_that_may_only_read_see_no_buttons(guarded, open_tab, name):
     server, texts, uuid = guarded
-    page = open_tab(server.address).open(f"/work/instances/{uuid}")
+    page = open_tab(server.address).open(f"/instances/{uuid}")
     page.get_by_label("Token").fill(texts[name])
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Claim")).to_be_visible()
     allowed = {"Sign out"}
     for path, text in (
-        (f"/work/instances/{uuid}", "Allocations"),
-        ("/work", "Instances"),
-        ("/work/drain", "Drains under way"),
+        (f"/instances/{uuid}", "Allocations"),
+        ("/instances", "Instances"),
+        ("/drains", "Drains under way"),
         ("/hosts/host-0", "Providers, and what holds what" if name == "olga" else "does not allow this"),
     ):
         page.goto(f"{server.address}/ui{path}")

@@ -42,7 +42,7 @@ def main() -> bool:
 
 
 def is_exceeded(value: float, limit: float | str) -> bool:
-    """Return whether a figure is above its limit; a text is no limit."""
+    """Return whether a figure is above its limit; a text is never above."""
     return not isinstance(limit, str) and value > limit
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from tests.tidy import repository
 
-# Routes of servers and views of the dashboard may begin like folders of some machines.
-OWN_ROUTES = r"(?!(?:take|answer|heartbeat|enqueue|instances|operations|migrations|drain)\b|\{)"
+# Routes such as /take may begin like folders of some machines.
+OWN_ROUTES = r"(?!(?:take|answer|heartbeat|enqueue)\b|\{)"
 MACHINE_PATH = re.compile(
     rf"(?<![\w.~/$}}-])/(?:root|home|Users|builds|workspaces?|work/{OWN_ROUTES}[\w.]|mnt/[a-z]/)[\w/.]"
 )

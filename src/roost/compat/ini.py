@@ -100,7 +100,7 @@ def read_seconds(text: str) -> float:
     """Return the value of an option with a time, in seconds.
 
     Raises:
-        ValueError: the text is no whole number above 0.
+        ValueError: the text is not a whole number above 0.
 
     >>> read_seconds("60")
     60.0

@@ -49,7 +49,7 @@ cpu_weight_multiplier = +2
 for (const [text, problem] of [
   ["cpu = 1", /^Line 1: begin with a section/],
   ["[a]\nb", /^Line 2: write NAME = VALUE/],
-  ["[a]\n\nb = many", /^Line 3: many is no number/],
+  ["[a]\n\nb = many", /^Line 3: many must be a number/],
   ["[a]\nb = 1\nb = 2", /^Line 3: b is set twice/],
 ])
   test(`a mistake names its line: ${JSON.stringify(text)}`, () => {

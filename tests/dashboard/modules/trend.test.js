@@ -112,7 +112,7 @@ test("a level series has no end in sight", () => {
   assert.deepEqual(leftText(daysLeft(30, trend)), { main: "no end in sight", more: "" });
 });
 
-test("days are told in the unit that fits", () => {
+test("days have the unit that fits", () => {
   assert.equal(daysText(12.4), "12 days");
   assert.equal(daysText(1), "24 hours");
   assert.equal(daysText(0.01), "less than 2 hours");

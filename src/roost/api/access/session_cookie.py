@@ -43,7 +43,7 @@ def open_session(request: Request, *, now_s: float, is_open: bool = False) -> No
 
     Args:
         now_s: seconds since the epoch.
-        is_open: whether the request needs no authentication; then a wrong session is no error.
+        is_open: whether the request needs no authentication; then an invalid session is ignored.
 
     Raises:
         Problem: 401, the session has ended; 403, the request comes from another page.

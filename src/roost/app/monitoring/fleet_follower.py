@@ -45,7 +45,7 @@ _STOP_S = 1.0
 class FleetFollower:
     """Snapshots of the fleet, as files, and their differences.
 
-    The thread begins with the first request, and waits while there are no readers and no requests.
+    The thread begins with the first request, and waits while it has neither readers nor requests.
 
     Args:
         serving: owner of the columns.

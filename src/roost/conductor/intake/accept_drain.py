@@ -167,7 +167,7 @@ def cancel(reader: WorkReader, name: str, *, now_s: float) -> Plan[OperationRow]
         name: the uuid of the operation.
 
     Raises:
-        NotFound: there is no such operation.
+        NotFound: the operation is unknown.
         Conflict: it has ended, or is not a drain.
     """
     operation = _open_drain(reader, name, act="cancels")
@@ -187,7 +187,7 @@ def pause(
         is_paused: False to resume it.
 
     Raises:
-        NotFound: there is no such operation.
+        NotFound: the operation is unknown.
         Conflict: it has ended, was cancelled, or is not a drain.
     """
     operation = _open_drain(reader, name, act="pauses" if is_paused else "resumes")

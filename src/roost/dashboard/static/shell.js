@@ -7,7 +7,7 @@ import { connection } from "./page/stream.js";
 import { clock } from "./page/format.js";
 import { Icon } from "./parts/icons.js";
 import { SignIn } from "./views/sign_in.js";
-import { PLACES, viewOf } from "./views/index.js";
+import { PLACES, placeOf, viewOf } from "./views/index.js";
 
 /** The page: the form to sign in, or the frame with a view. */
 export function Shell() {
@@ -47,7 +47,7 @@ function Places({ current }) {
           key: path,
           to: `/${path}`,
           class: `place${isOnPhone ? "" : " more-only"}`,
-          "aria-current": path === current || (path === "" && current === "hosts") ? "page" : undefined,
+          "aria-current": path === placeOf(current) ? "page" : undefined,
         },
         h(Icon, { name: icon }),
         h("span", {}, name),

@@ -81,7 +81,7 @@ def compare_settings(
     start, requests = _find_start(product, record.requests, next(iter(sets.values())))
     if start is None:
         if record.requests:
-            notes.append("the states of these decisions are no longer kept: only newer decisions can be compared")
+            notes.append("the states of these decisions were pruned: compare newer decisions")
         runs = [_Run(name, settings, product.fork(settings=settings)) for name, settings in sets.items()]
         return _Result(runs, [], departures=0, notes=notes).build(has_hosts=has_hosts)
     if len(requests) < len(record.requests):

@@ -66,7 +66,7 @@ def order_acts(
         state: the columns before the first of them.
 
     Returns:
-        The acts; None: the changes between the requests are no longer kept.
+        The acts; None: the changes between the requests were pruned.
     """
     first, last = requests[0].moment, requests[-1].moment
     past = store.past(last.position, last.seen, after=FeedMark(first.position, first.seen))

@@ -83,7 +83,7 @@ class FleetBody:
         """Wait for a snapshot, and encode it.
 
         Raises:
-            Unavailable: there is no snapshot.
+            Unavailable: the snapshots failed.
             Conflict: the client has another generation.
         """
         chosen = await self._choose_part()

@@ -83,7 +83,7 @@ def problem_of(row: OperationRow) -> str:
 
 
 def drain_progress(row: OperationRow) -> DrainProgress | None:
-    """Return the progress of a drain; None: the operation is no drain."""
+    """Return the progress of a drain; None: the operation is of another kind."""
     if row.kind != "drain":
         return None
     body = body_of(row, Drain)

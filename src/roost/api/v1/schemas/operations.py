@@ -10,7 +10,7 @@ from roost.model.work.operation import Kind
 from roost.model.work.orders import WAIT_MAX_S
 
 Outcome = Literal["open", "done", "failed"]
-_DRAIN = "Progress of a drain; null: it is no drain."
+_DRAIN = "Progress of a drain; null: another kind of operation."
 
 
 class ShownEvent(msgspec.Struct, frozen=True, kw_only=True):

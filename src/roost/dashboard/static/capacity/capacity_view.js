@@ -127,7 +127,7 @@ function Use({ history, outlooks }) {
     return h(
       "div",
       { class: "notice" },
-      "There is no history yet. The server writes the first entry within two minutes, if it has hosts and surveys are not disabled.",
+      "The history is empty. A server with hosts writes the first entry within two minutes, unless surveys are disabled.",
     );
   return h(
     "div",

@@ -127,10 +127,7 @@ function Story({ decision }) {
   return h(
     Card,
     {
-      title: [
-        "Instance ",
-        h(Link, { to: `/work/instances/${instance.uuid}` }, instance.name || instance.uuid.slice(0, 8)),
-      ],
+      title: ["Instance ", h(Link, { to: `/instances/${instance.uuid}` }, instance.name || instance.uuid.slice(0, 8))],
       second: instance.status
         ? `${instance.status}${instance.host ? ` on ${instance.host}` : ""}`
         : `a claim on ${instance.host}`,

@@ -82,7 +82,7 @@ function Verdict({ why }) {
   );
 }
 
-/** Stages of a decision whose state is no longer stored. @param {{decision: any, note: string}} props */
+/** Stages of a decision without its stored state. @param {{decision: any, note: string}} props */
 function Stages({ decision, note }) {
   const rules = decision.stages.map((/** @type {any} */ stage) => ({
     rule: stage.rule,

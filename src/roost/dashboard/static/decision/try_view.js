@@ -218,7 +218,7 @@ function PlaceDialog({ body, index, canRun, onClose }) {
           body: { ...document, name: name || "instance" },
           headers: { "idempotency-key": crypto.randomUUID?.() ?? String(Math.random()) },
         });
-        go(`/work/operations/${accepted.operation}`);
+        go(`/operations/${accepted.operation}`);
       } else {
         const decision = await call("POST", "/decisions", { body: document });
         go(`/decisions/${decision.uuid}`);

@@ -18,11 +18,9 @@ const CLICK_MOVE = 4;
 /** Whether the page is dark now. */
 export function useIsDark() {
   const media = matchMedia("(prefers-color-scheme: dark)");
-  const chosen = () => document.documentElement.dataset.theme;
-  const read = () => (chosen() ? chosen() === "dark" : media.matches);
-  const [isDark, setDark] = useState(read);
+  const [isDark, setDark] = useState(media.matches);
   useEffect(() => {
-    const change = () => setDark(read());
+    const change = () => setDark(media.matches);
     media.addEventListener("change", change);
     return () => media.removeEventListener("change", change);
   }, []);

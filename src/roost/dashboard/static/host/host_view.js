@@ -232,13 +232,9 @@ function Details({ host }) {
       ? h(
           "p",
           { class: "second", style: "margin-top:8px" },
-          h(
-            Link,
-            { to: `/work/migrations?status=any&source=${encodeURIComponent(host.host)}` },
-            "Migrations from here",
-          ),
+          h(Link, { to: `/migrations?status=any&source=${encodeURIComponent(host.host)}` }, "Migrations from here"),
           " · ",
-          h(Link, { to: `/work/migrations?status=any&target=${encodeURIComponent(host.host)}` }, "to here"),
+          h(Link, { to: `/migrations?status=any&target=${encodeURIComponent(host.host)}` }, "to here"),
         )
       : null,
   );

@@ -148,9 +148,9 @@ function lineOf(type, data) {
       tone: "",
     };
   const link = payload.operation_uuid
-    ? `/work/operations/${payload.operation_uuid}`
+    ? `/operations/${payload.operation_uuid}`
     : payload.instance_uuid
-      ? `/work/instances/${payload.instance_uuid}`
+      ? `/instances/${payload.instance_uuid}`
       : "";
   return {
     id,

@@ -134,7 +134,7 @@ function InFlight() {
           rows: operations.slice(0, 12),
           keyOf: (row) => row.uuid,
           columns: [
-            { title: "Kind", cell: (row) => h(Link, { to: `/work/operations/${row.uuid}` }, row.kind) },
+            { title: "Kind", cell: (row) => h(Link, { to: `/operations/${row.uuid}` }, row.kind) },
             { title: "Step", cell: (row) => row.step },
             { title: "Age", isNumber: true, cell: (row) => duration(Date.now() / 1000 - row.created_at_s) },
           ],

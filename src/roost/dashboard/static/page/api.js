@@ -21,7 +21,7 @@ const fact = (name) => document.querySelector(`meta[name="roost-${name}"]`)?.get
 export const authentication = fact("authentication");
 export const version = fact("version");
 
-/** The session: null while nobody is signed in, undefined before the first answer. */
+/** The session: null: signed out, undefined before the first answer. */
 export const session = signal(/** @type {Session | null | undefined} */ (undefined));
 
 /** An answer of the server that is an error, or no answer. */

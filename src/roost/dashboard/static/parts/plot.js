@@ -71,14 +71,21 @@ function timeLabels(_plot, splits) {
 /** @param {number | null | undefined} value @param {(value: number) => string} format */
 const shown = (value, format) => (value === null || value === undefined ? "–" : format(value));
 
+/** The present value of a colour of the styles, as `rgb(…)`: a canvas knows no variables. @param {HTMLElement} element @param {string} name */
+function colourOf(element, name) {
+  element.style.color = `var(${name})`;
+  const value = getComputedStyle(element).color;
+  element.style.color = "";
+  return value;
+}
+
 /**
  * @param {HTMLElement} element @param {Line[]} lines
  * @param {{height: number, format: (value: number) => string, max: number | undefined, isCount: boolean}} form
  * @returns {uPlot.Options}
  */
 function optionsOf(element, lines, { height, format, max, isCount }) {
-  const styles = getComputedStyle(document.documentElement);
-  const colour = (/** @type {string} */ name) => styles.getPropertyValue(name).trim();
+  const colour = (/** @type {string} */ name) => colourOf(element, name);
   const axis = {
     stroke: colour("--ink-2"),
     grid: { stroke: colour("--line"), width: 1 },
@@ -108,7 +115,7 @@ function optionsOf(element, lines, { height, format, max, isCount }) {
         width: 2,
         points: { show: false },
         ...(line.isDashed ? { dash: [5, 4] } : {}),
-        ...(line.isFilled ? { fill: `${colour(line.colour)}33` } : {}),
+        ...(line.isFilled ? { fill: `${colour(line.colour).replace(")", ", 0.2)")}` } : {}),
         value: (/** @type {uPlot} */ _plot, /** @type {number | null} */ value) => shown(value, format),
       })),
     ],

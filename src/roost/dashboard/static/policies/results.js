@@ -22,7 +22,7 @@ export function Results({ comparison }) {
       "div",
       { class: "stack" },
       h(Notes, { notes: comparison.notes }),
-      h("div", { class: "card empty" }, "There is no recorded decision to make again."),
+      h("div", { class: "card empty" }, "No decision is recorded yet."),
     );
   return h(
     "div",

@@ -64,7 +64,7 @@ function readValue(text, line) {
     return JSON.parse(text.replace(PARTS, jsonPart));
   } catch {
     throw new Error(
-      `Line ${line}: ${text.slice(0, 60) || "nothing"} is no number, "text", true, false or list of them.`,
+      `Line ${line}: ${text.slice(0, 60) || "nothing"} must be a number, "text", true, false or a list of them.`,
     );
   }
 }

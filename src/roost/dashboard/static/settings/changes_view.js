@@ -148,7 +148,7 @@ function objectLink(row) {
   if (row.kind.startsWith("host.")) return hostLink(row.object);
   if (row.kind.startsWith("instance.")) return instanceLink(row.object);
   if (row.kind.startsWith("operation."))
-    return h(Link, { to: `/work/operations/${encodeURIComponent(row.object)}` }, row.object);
+    return h(Link, { to: `/operations/${encodeURIComponent(row.object)}` }, row.object);
   if (row.kind.startsWith("decision.") && row.object)
     return h(Link, { to: `/decisions/${encodeURIComponent(row.object)}` }, row.object);
   return row.object;

@@ -18,6 +18,12 @@ import { MigrationsView } from "../work/migrations_view.js";
 import { OperationView } from "../work/operation_view.js";
 import { OperationsView } from "../work/operations_view.js";
 
+/** Place of each other path. @type {Record<string, string>} */
+const PLACE_OF = { hosts: "", operations: "instances", migrations: "instances", drains: "instances" };
+
+/** Return the place of a path. @param {string} first part of the path */
+export const placeOf = (first) => PLACE_OF[first] ?? first;
+
 /** The places of the page, in their order. */
 export const PLACES = [
   { path: "", name: "Fleet", icon: "fleet", isOnPhone: true },
@@ -25,7 +31,7 @@ export const PLACES = [
   { path: "try", name: "Try", icon: "try", isOnPhone: true },
   { path: "live", name: "Live", icon: "live", isOnPhone: true },
   { path: "capacity", name: "Capacity", icon: "capacity", isOnPhone: false },
-  { path: "work", name: "Work", icon: "work", isOnPhone: true },
+  { path: "instances", name: "Work", icon: "work", isOnPhone: true },
   { path: "policies", name: "Policies", icon: "policies", isOnPhone: false },
   { path: "settings", name: "Settings", icon: "settings", isOnPhone: false },
 ];
@@ -42,20 +48,13 @@ const VIEWS = {
   decisions: (parts) =>
     parts[1] ? { title: "Decision", View: DecisionView } : { title: "Decisions", View: DecisionsView },
   hosts: (parts) => (parts[1] ? { title: parts[1], View: HostView } : { title: "Fleet", View: FleetView }),
-  work: workView,
+  instances: (parts) =>
+    parts[1] ? { title: "Instance", View: InstanceView } : { title: "Instances", View: InstancesView },
+  operations: (parts) =>
+    parts[1] ? { title: "Operation", View: OperationView } : { title: "Operations", View: OperationsView },
+  migrations: () => ({ title: "Migrations", View: MigrationsView }),
+  drains: () => ({ title: "Drains", View: DrainView }),
 };
-
-/** @param {string[]} parts */
-function workView([, list, uuid]) {
-  if (list === "operations")
-    return uuid ? { title: "Operation", View: OperationView } : { title: "Operations", View: OperationsView };
-  if (list === "migrations") return { title: "Migrations", View: MigrationsView };
-  if (list === "drain") return { title: "Drains", View: DrainView };
-  if (list === "instances" && uuid) return { title: "Instance", View: InstanceView };
-  return list && list !== "instances"
-    ? { title: "Not found", View: NotFound }
-    : { title: "Instances", View: InstancesView };
-}
 
 /** Return the view of a path. @param {string[]} parts @returns {{title: string, View: any}} */
 export function viewOf(parts) {

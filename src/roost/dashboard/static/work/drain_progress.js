@@ -32,7 +32,7 @@ export function DrainProgressCards({ uuids }) {
         uuids.length > STORIES_MAX
           ? h("p", { class: "second" }, `And ${counted(uuids.length - STORIES_MAX, "more drain")}.`)
           : null,
-        h("p", {}, h(Link, { to: "/work/drain" }, "All drains")),
+        h("p", {}, h(Link, { to: "/drains" }, "All drains")),
       ),
   });
 }

@@ -38,7 +38,7 @@ export function DrainView() {
   return h(
     "div",
     {},
-    h(WorkHead, { current: "/work/drain", second }),
+    h(WorkHead, { current: "/drains", second }),
     operations.length
       ? h(DrainProgressCards, { key: operations.join(), uuids: operations })
       : hosts.length
@@ -191,7 +191,7 @@ function Plan({ plan }) {
 function planText(services, going, staying) {
   if (!services.length) return "None of these hosts can be drained.";
   const where = services.length === 1 ? services[0] : counted(services.length, "host");
-  if (!going && !staying) return `There is no instance on ${where}.`;
+  if (!going && !staying) return `No instance is on ${where}.`;
   if (!staying) return `${counted(going, "instance")} would leave ${where}, and none would stay.`;
   return `${counted(going, "instance")} would leave ${where}, and ${staying} would stay.`;
 }
@@ -265,7 +265,7 @@ function StartButton({ plan, atOnce }) {
             verb: "Start the drain",
             act: start,
             onClose: () => setOpen(false),
-            onDone: (uuids) => go(`/work/drain?operations=${uuids.join(",")}`),
+            onDone: (uuids) => go(`/drains?operations=${uuids.join(",")}`),
           },
           h("p", {}, `${counted(plan.moves.length, "instance")} on ${what}, ${atOnce} at once for each host.`),
           h(CheckField, {

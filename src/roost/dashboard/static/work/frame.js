@@ -7,10 +7,10 @@ import { statusText, toneOf } from "./acts.js";
 import { progressOf } from "./sums.js";
 
 const TABS = [
-  { path: "/work", name: "Instances" },
-  { path: "/work/operations", name: "Operations" },
-  { path: "/work/migrations", name: "Migrations" },
-  { path: "/work/drain", name: "Drains" },
+  { path: "/instances", name: "Instances" },
+  { path: "/operations", name: "Operations" },
+  { path: "/migrations", name: "Migrations" },
+  { path: "/drains", name: "Drains" },
 ];
 
 /** The head of a list, with links to the other lists. @param {{current: string, second: string, acts?: any}} props */

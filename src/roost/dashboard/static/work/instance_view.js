@@ -46,7 +46,7 @@ function Whole({ instance, again }) {
     "div",
     {},
     h(Head, {
-      crumbs: [h(Link, { to: "/work" }, "Instances"), " / ", h("span", { class: "mono" }, instance.uuid)],
+      crumbs: [h(Link, { to: "/instances" }, "Instances"), " / ", h("span", { class: "mono" }, instance.uuid)],
       title: [instance.name || "Claim", " ", h(StatusBadge, { status: instance.status, task: instance.task })],
       second: [
         instance.node ? ["on ", hostLink(instance.node)] : "on no host",

@@ -37,7 +37,7 @@ export function InstancesView() {
     "div",
     {},
     h(WorkHead, {
-      current: "/work",
+      current: "/instances",
       second: "What runs, on which host, and what happens to it",
       acts:
         may("instances:create") && may("explanations:create")
@@ -68,7 +68,7 @@ function Filters({ get }) {
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     const name = typed.name.trim();
-    if (UUID.test(name)) go(`/work/instances/${name.toLowerCase()}`);
+    if (UUID.test(name)) go(`/instances/${name.toLowerCase()}`);
     else setQuery({ name, host: typed.host.trim(), project: typed.project.trim(), cursor: null });
   };
   const field = (/** @type {"name" | "host" | "project"} */ name, /** @type {string} */ text) =>

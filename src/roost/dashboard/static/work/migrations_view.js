@@ -34,7 +34,7 @@ export function MigrationsView() {
   return h(
     "div",
     {},
-    h(WorkHead, { current: "/work/migrations", second: "Moves of instances between hosts" }),
+    h(WorkHead, { current: "/migrations", second: "Moves of instances between hosts" }),
     h(
       "div",
       { class: "bar-of-tools", style: "margin-bottom:12px" },

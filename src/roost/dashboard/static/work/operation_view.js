@@ -28,7 +28,7 @@ function Whole({ operation, again }) {
     "div",
     {},
     h(Head, {
-      crumbs: [h(Link, { to: "/work/operations" }, "Operations"), " / ", h("span", { class: "mono" }, operation.uuid)],
+      crumbs: [h(Link, { to: "/operations" }, "Operations"), " / ", h("span", { class: "mono" }, operation.uuid)],
       title: [
         `${kindText(operation.kind)}${subject ? ` ${subject}` : ""}`.replace(/^./, (letter) => letter.toUpperCase()),
         " ",
@@ -79,7 +79,7 @@ function Details({ operation }) {
     { title: "Details" },
     h(Facts, { rows }),
     operation.drain && may("operations:list")
-      ? h("p", { style: "margin-top:8px" }, h(Link, { to: "/work/drain" }, "All drains"))
+      ? h("p", { style: "margin-top:8px" }, h(Link, { to: "/drains" }, "All drains"))
       : null,
   );
 }

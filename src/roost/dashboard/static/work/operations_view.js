@@ -52,7 +52,7 @@ export function OperationsView() {
   return h(
     "div",
     {},
-    h(WorkHead, { current: "/work/operations", second: "Tasks of the conductors, step by step" }),
+    h(WorkHead, { current: "/operations", second: "Tasks of the conductors, step by step" }),
     h(
       "div",
       { class: "bar-of-tools", style: "margin-bottom:12px" },
