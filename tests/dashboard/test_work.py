@@ -89,7 +89,7 @@ def test_instance_is_created_stopped_and_deleted(tab):
     press_in_dialog(page, "Delete")
     expect(page.get_by_role("heading", name="shop deleted")).to_be_visible(timeout=PATIENCE_MS)
     expect(page.get_by_role("list", name="Story, newest first").get_by_text("delete done")).to_be_visible()
-    tab.open("/work?name=shop")
+    tab.open("/instances?name=shop")
     expect(page.get_by_text("No instance matches.")).to_be_visible()
 
 

@@ -201,7 +201,7 @@ function Instances({ host }) {
           ? h(
               "p",
               { key: "more", style: "padding:0 16px 16px" },
-              h(Link, { to: `/work?host=${encodeURIComponent(host.host)}` }, "All instances on this host"),
+              h(Link, { to: `/instances?host=${encodeURIComponent(host.host)}` }, "All instances on this host"),
             )
           : null,
       ],

@@ -13,7 +13,7 @@ import { InstanceActs } from "./instance_acts.js";
 
 /** @param {{parts: string[]}} props */
 export function InstanceView({ parts }) {
-  const uuid = parts[2] ?? "";
+  const uuid = parts[1] ?? "";
   const loaded = useLoad((signal) => call("GET", `/instances/${encodeURIComponent(uuid)}`, { signal }), [uuid], {
     everyMs: 2000,
   });

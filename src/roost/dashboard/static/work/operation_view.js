@@ -12,7 +12,7 @@ import { DrainBar, OutcomeBadge, StatusBadge } from "./frame.js";
 
 /** @param {{parts: string[]}} props */
 export function OperationView({ parts }) {
-  const uuid = parts[2] ?? "";
+  const uuid = parts[1] ?? "";
   const loaded = useLoad((signal) => call("GET", `/operations/${encodeURIComponent(uuid)}`, { signal }), [uuid], {
     everyMs: 1500,
   });
