@@ -5,7 +5,7 @@ import { call, may } from "../page/api.js";
 import { className, count, percent, shortAmount } from "../page/format.js";
 import { useLoad } from "../page/load.js";
 import { place, setQuery } from "../page/router.js";
-import { Card, Choice, Head, Loaded, Meter, Problem, Select, Table } from "../parts/elements.js";
+import { Card, Choice, Head, Loaded, Meter, NoRight, Problem, Select, Table } from "../parts/elements.js";
 import { Plot } from "../parts/plot.js";
 import { wishesOf } from "./counts.js";
 import { FlavorTable } from "./flavor_table.js";
@@ -43,18 +43,16 @@ export function CapacityView() {
     { everyMs: 60_000 },
   );
   const flavors = useLoad(
-    (signal) => call("GET", "/flavors", { query: { requested: true, shapes: true }, signal }),
+    (signal) =>
+      may("capacity:show") && may("flavors:list")
+        ? call("GET", "/flavors", { query: { requested: true, shapes: true }, signal })
+        : Promise.resolve(null),
     [],
   );
   const wishes = useMemo(() => (flavors.data ? wishesOf(flavors.data) : []), [flavors.data]);
   const outlooks = useMemo(() => (history.data ? outlooksOf(history.data) : []), [history.data]);
   if (!canSee && !may("capacity:show"))
-    return h(
-      "div",
-      {},
-      h(Head, { title: "Capacity" }),
-      h("div", { class: "notice" }, "Your roles do not allow you to see the capacity of the fleet."),
-    );
+    return h("div", {}, h(Head, { title: "Capacity" }), h(NoRight, { of: "the capacity of the fleet" }));
   return h(
     "div",
     {},
@@ -68,7 +66,7 @@ export function CapacityView() {
       { class: "stack" },
       canSee ? h(Loaded, { of: history, children: (data) => h(Use, { history: data, outlooks }) }) : null,
       h(Problem, { error: flavors.error, again: flavors.again }),
-      may("capacity:show") && flavors.data
+      flavors.data
         ? [
             h(FlavorTable, { key: "f", wishes }),
             h(WhatIf, { key: "w", wishes, outlooks, zones: (history.data?.zones ?? []).filter(isReal) }),

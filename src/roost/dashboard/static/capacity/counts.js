@@ -5,7 +5,7 @@ import { className, counted } from "../page/format.js";
 
 const AT_ONCE = 2; // the server works on two long questions at a time
 
-/** @typedef {{name: string, request: any}} Wish what people ask for: a stored flavor, or the shape of a stored request */
+/** @typedef {{name: string, request: any}} Wish a stored flavor, or the shape of a stored request */
 /**
  * @typedef {object} Change of the fleet, for a question only
  * @property {string[]} [without_zones]
@@ -40,11 +40,11 @@ function nameOf(shape) {
 }
 
 /**
- * Count wishes, and tell each answer as it comes.
+ * Count wishes, and report each answer as it comes.
  * @param {Wish[]} wishes @param {Change | null} change @param {AbortSignal} signal
- * @param {(at: number, answer: any) => void} tell an answer, or the error instead of it
+ * @param {(at: number, answer: any) => void} report an answer, or the error instead of it
  */
-export async function countAll(wishes, change, signal, tell) {
+async function countAll(wishes, change, signal, report) {
   let next = 0;
   const work = async () => {
     while (next < wishes.length && !signal.aborted) {
@@ -52,7 +52,7 @@ export async function countAll(wishes, change, signal, tell) {
       next += 1;
       const body = { request: wishes[at]?.request, by: ["zone"], ...change };
       const answer = await call("POST", "/capacity", { body, signal }).catch((error) => error);
-      if (!signal.aborted) tell(at, answer);
+      if (!signal.aborted) report(at, answer);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));

@@ -19,7 +19,7 @@ export function Fit({ answer }) {
 /** What runs out first. @param {{answer: any}} props */
 export function Shortage({ answer }) {
   if (answer === undefined || answer instanceof Error) return null;
-  return h("span", { class: "second shortage" }, shortageOf(answer));
+  return h("span", { class: "second nowrap" }, shortageOf(answer));
 }
 
 /** @param {{wishes: import("./counts.js").Wish[]}} props */
@@ -49,7 +49,7 @@ export function FlavorTable({ wishes }) {
       keyOf: (row) => row.at,
       empty: "No flavor is stored, and nothing was requested yet.",
       columns: [
-        { title: "Flavor", cell: (row) => row.name, class: "flavor-name" },
+        { title: "Flavor", cell: (row) => row.name, class: "nowrap" },
         { title: "All zones", isNumber: true, class: "strong", cell: (row) => h(Fit, { answer: row.answer }) },
         ...zones.map((/** @type {string} */ zone) => ({
           title: zone,
@@ -62,7 +62,7 @@ export function FlavorTable({ wishes }) {
     wishes.length > limit
       ? h(
           "div",
-          { class: "more" },
+          { class: "table-end" },
           h(
             "button",
             { class: "button small", type: "button", onClick: () => setLimit(limit + STEP) },

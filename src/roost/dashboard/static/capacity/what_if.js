@@ -7,7 +7,8 @@ import { fleet as fleetData, follow, nameOf, problem } from "../fleet/fleet_data
 import { DISABLED, DOWN, DRAINING } from "../fleet/fleet_file.js";
 import { kindName } from "../fleet/groups.js";
 import { Card, Problem, Table } from "../parts/elements.js";
-import { countAll } from "./counts.js";
+import { SelectField, TextField } from "../parts/fields.js";
+import { useCounts } from "./counts.js";
 import { Fit, Shortage } from "./flavor_table.js";
 import { outlookWith } from "./outlook.js";
 import { leftText } from "./trend.js";
@@ -19,13 +20,14 @@ import { leftText } from "./trend.js";
 const WISHES_MAX = 24;
 const KINDS_MAX = 40;
 const ADDED_MAX = 10_000;
+const NO_WISHES = /** @type {import("./counts.js").Wish[]} */ ([]);
 
 /**
  * The kinds of hosts by zone, with a host of each that is in service; the most frequent first.
  * @param {import("../fleet/fleet_file.js").Fleet} fleet
  * @returns {Kind[]}
  */
-export function kindsOf(fleet) {
+function kindsOf(fleet) {
   /** @type {Map<string, Kind & {isInService: boolean}>} */
   const found = new Map();
   for (let host = 0; host < fleet.hosts; host += 1) {
@@ -85,35 +87,24 @@ function AddHosts({ onAsk }) {
     "form",
     { class: "stack", "aria-label": "Add hosts", onSubmit: submit },
     h("h3", {}, "Add hosts"),
-    h(
-      "label",
-      { class: "field" },
-      "Number of hosts",
-      h("input", {
-        type: "number",
-        min: 1,
-        max: ADDED_MAX,
-        required: true,
-        value: number,
-        onInput: (/** @type {InputEvent} */ event) =>
-          setNumber(/** @type {HTMLInputElement} */ (event.currentTarget).value),
-      }),
-    ),
-    h(
-      "label",
-      { class: "field" },
-      "Kind",
-      h(
-        "select",
-        {
-          value: at,
-          onChange: (/** @type {Event} */ event) => setAt(/** @type {HTMLSelectElement} */ (event.currentTarget).value),
-        },
-        kinds.map((each, index) =>
-          h("option", { key: each.host, value: String(index) }, `${each.name} (${counted(each.hosts, "host")} now)`),
-        ),
-      ),
-    ),
+    h(TextField, {
+      label: "Number of hosts",
+      type: "number",
+      min: 1,
+      max: ADDED_MAX,
+      required: true,
+      value: number,
+      onText: setNumber,
+    }),
+    h(SelectField, {
+      label: "Kind",
+      value: at,
+      options: kinds.map((each, index) => ({
+        value: String(index),
+        name: `${each.name} (${counted(each.hosts, "host")} now)`,
+      })),
+      onChoose: setAt,
+    }),
     h("div", {}, h("button", { class: "button primary", type: "submit", disabled: !kind }, "Count with these hosts")),
     h(Problem, { error }),
   );
@@ -141,20 +132,12 @@ function LoseZone({ zones, onAsk }) {
     "form",
     { class: "stack", "aria-label": "Lose a zone", onSubmit: submit },
     h("h3", {}, "Lose a zone"),
-    h(
-      "label",
-      { class: "field" },
-      "Zone",
-      h(
-        "select",
-        {
-          value: zone,
-          onChange: (/** @type {Event} */ event) =>
-            setChosen(/** @type {HTMLSelectElement} */ (event.currentTarget).value),
-        },
-        zones.map((each) => h("option", { key: each, value: each }, each)),
-      ),
-    ),
+    h(SelectField, {
+      label: "Zone",
+      value: zone,
+      options: zones.map((each) => ({ value: each, name: each })),
+      onChoose: setChosen,
+    }),
     h(
       "div",
       {},
@@ -178,23 +161,10 @@ async function capacityOf(zone) {
 
 /** @param {{question: Question, wishes: import("./counts.js").Wish[], outlooks: Outlook[]}} props */
 function Result({ question, wishes, outlooks }) {
-  const [answers, setAnswers] = useState(/** @type {{now: any, then: any}[]} */ ([]));
-  useEffect(() => {
-    const stop = new AbortController();
-    const tell = (/** @type {"now" | "then"} */ side) => (/** @type {number} */ at, /** @type {any} */ answer) =>
-      setAnswers((before) => {
-        const after = [...before];
-        after[at] = { now: undefined, then: undefined, ...after[at], [side]: answer };
-        return after;
-      });
-    const count = async () => {
-      await countAll(wishes, question.change, stop.signal, tell("then"));
-      await countAll(wishes, null, stop.signal, tell("now"));
-    };
-    void count();
-    return () => stop.abort();
-  }, []);
-  const rows = wishes.map((wish, at) => ({ at, name: wish.name, ...answers[at] }));
+  const then = useCounts(wishes, question.change);
+  const isCounted = wishes.every((_, at) => then[at] !== undefined);
+  const now = useCounts(isCounted ? wishes : NO_WISHES, null);
+  const rows = wishes.map((wish, at) => ({ at, name: wish.name, now: now[at], then: then[at] }));
   const isBusy = rows.some((row) => row.now === undefined || row.then === undefined);
   const isUseless = (/** @type {any} */ row) => row.now?.count === 0 && row.then?.count === 0;
   const useless = rows.filter(isUseless).map((row) => row.name);
@@ -209,7 +179,7 @@ function Result({ question, wishes, outlooks }) {
       keyOf: (row) => row.at,
       empty: "No flavor fits, now or then.",
       columns: [
-        { title: "Flavor", cell: (row) => row.name, class: "flavor-name" },
+        { title: "Flavor", cell: (row) => row.name, class: "nowrap" },
         { title: "Fit now", isNumber: true, cell: (row) => h(Fit, { answer: row.now }) },
         { title: "Fit then", isNumber: true, class: "strong", cell: (row) => h(Fit, { answer: row.then }) },
         { title: "Difference", isNumber: true, cell: (row) => difference(row.now, row.then) },

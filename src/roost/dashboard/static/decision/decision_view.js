@@ -2,13 +2,17 @@
 import { useState } from "preact/hooks";
 import { h } from "preact";
 import { ApiError, call, may } from "../page/api.js";
-import { counted, dateTime } from "../page/format.js";
+import { counted, dateTime, whenText } from "../page/format.js";
 import { useLoad } from "../page/load.js";
 import { go, Link } from "../page/router.js";
 import { Card, Head, Loaded, Outcome, Problem } from "../parts/elements.js";
-import { decisionLink } from "../parts/links.js";
+import { decisionLink, instanceLink } from "../parts/links.js";
+import { Story } from "../parts/story.js";
 import { keepDraft } from "./draft.js";
 import { Explained } from "./explained.js";
+import { mainReason } from "./sentences.js";
+
+const STORY_SHOWN = 12;
 
 /** @param {{parts: string[]}} props */
 export function DecisionView({ parts }) {
@@ -18,7 +22,7 @@ export function DecisionView({ parts }) {
 }
 
 /** Show the form of view Try with a request. @param {any} body */
-export function tryRequest(body) {
+function tryRequest(body) {
   keepDraft(body);
   go("/try");
 }
@@ -57,7 +61,7 @@ function Stored({ why }) {
       ...(may("explanations:create") ? { onTry: tryRequest } : {}),
       side: [
         h(Replay, { key: "replay", uuid: decision.uuid }),
-        h(Story, { key: "story", decision }),
+        h(InstanceCard, { key: "story", decision }),
         h(Similar, { key: "similar", decision }),
       ],
     }),
@@ -109,8 +113,8 @@ function Replay({ uuid }) {
   );
 }
 
-/** The instances of the decision, with what happened to them. @param {{decision: any}} props */
-function Story({ decision }) {
+/** The first instance of the decision, with its story. @param {{decision: any}} props */
+function InstanceCard({ decision }) {
   const uuid = decision.picks[0]?.instance_uuid;
   const loaded = useLoad(
     (signal) =>
@@ -127,32 +131,17 @@ function Story({ decision }) {
   return h(
     Card,
     {
-      title: ["Instance ", h(Link, { to: `/instances/${instance.uuid}` }, instance.name || instance.uuid.slice(0, 8))],
+      title: ["Instance ", instanceLink(instance.uuid, instance.name)],
+      flush: true,
       second: instance.status
         ? `${instance.status}${instance.host ? ` on ${instance.host}` : ""}`
         : `a claim on ${instance.host}`,
     },
-    h(
-      "ol",
-      { class: "story" },
-      instance.story
-        .slice(-12)
-        .map((/** @type {any} */ event, /** @type {number} */ at) =>
-          h(
-            "li",
-            { key: at },
-            h("span", { class: "second" }, dateTime(event.at_s)),
-            " ",
-            event.kind,
-            " ",
-            Object.values(event.told).filter(Boolean).join(", "),
-          ),
-        ),
-    ),
+    h(Story, { events: instance.story.slice(-STORY_SHOWN), label: "Story of the instance" }),
   );
 }
 
-/** Other refusals for the same reason in the hour before and after. @param {{decision: any}} props */
+/** Other refusals for the same reason. @param {{decision: any}} props */
 function Similar({ decision }) {
   const reason = decision.outcome === "refused" ? mainReason(decision.reason) : "";
   const loaded = useLoad(
@@ -178,14 +167,9 @@ function Similar({ decision }) {
             { key: each.uuid },
             h("span", { "aria-hidden": "true" }, "✕"),
             decisionLink(each.uuid),
-            h("span", { class: "second" }, dateTime(each.decided_at_s).slice(5, 16)),
+            h("span", { class: "second" }, whenText(each.decided_at_s)),
           ),
         ),
     ),
   );
-}
-
-/** `0 of 9 hosts: 7 lack 16 VCPU or more, 2 are down` → `lack 16 VCPU or more`. @param {string} reason */
-export function mainReason(reason) {
-  return (/: [\d,]+ (.*?)(?:, \d[\d,]* |$)/.exec(reason)?.[1] ?? "").trim();
 }

@@ -1,12 +1,14 @@
 /** The stored decisions, newest first. */
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { h } from "preact";
 import { call } from "../page/api.js";
-import { age, counted } from "../page/format.js";
+import { age } from "../page/format.js";
 import { useLoad } from "../page/load.js";
 import { go, place, setQuery } from "../page/router.js";
 import { Card, Choice, Head, Loaded, Outcome, Problem, Table } from "../parts/elements.js";
+import { SearchForm } from "../parts/fields.js";
 import { decisionLink, hostLink } from "../parts/links.js";
+import { Pages } from "../parts/pages.js";
 
 const UUID = /^[0-9a-f-]{6,36}$/i;
 
@@ -31,7 +33,7 @@ export function DecisionsView() {
     h(Head, { title: "Decisions", second: "Every request for hosts, with the reasons for its result" }),
     h(
       "div",
-      { class: "bar-of-tools", style: "margin-bottom:12px" },
+      { class: "bar-of-tools filters" },
       h(Choice, {
         label: "Outcome",
         value: outcome,
@@ -47,45 +49,32 @@ export function DecisionsView() {
     h(Loaded, {
       of: loaded,
       children: (page) =>
-        h(
-          Card,
-          { flush: true },
-          h(List, { decisions: page.decisions }),
-          page.next || cursor ? h(Pages, { next: page.next, cursor }) : null,
-        ),
+        h(Card, { flush: true }, h(List, { decisions: page.decisions }), h(Pages, { next: page.next, cursor })),
     }),
   );
 }
 
 /** Find by the name or uuid of an instance, by the uuid of a decision, or by a reason. @param {{text: string}} props */
 function Find({ text }) {
-  const [typed, setTyped] = useState(text);
   const [error, setError] = useState(/** @type {Error | null} */ (null));
-  useEffect(() => setTyped(text), [text]);
-  const submit = async (/** @type {Event} */ event) => {
-    event.preventDefault();
+  const search = async (/** @type {string} */ wanted) => {
     setError(null);
     try {
-      const uuid = typed ? await decisionOf(typed.trim()) : "";
+      const uuid = wanted ? await decisionOf(wanted) : "";
       if (uuid) go(`/decisions/${uuid}`);
-      else setQuery({ find: typed.trim(), cursor: null });
+      else setQuery({ find: wanted, cursor: null });
     } catch (problem) {
       setError(/** @type {Error} */ (problem));
     }
   };
   return h(
-    "form",
-    { class: "bar-of-tools", onSubmit: submit, role: "search" },
-    h("input", {
-      type: "search",
+    SearchForm,
+    {
+      texts: { text },
+      labels: { text: "Instance, uuid, or words of a reason" },
       size: 34,
-      placeholder: "Instance, uuid, or words of a reason",
-      "aria-label": "Find decisions by instance, uuid or reason",
-      value: typed,
-      onInput: (/** @type {InputEvent} */ event) =>
-        setTyped(/** @type {HTMLInputElement} */ (event.currentTarget).value),
-    }),
-    h("button", { class: "button", type: "submit" }, "Find"),
+      onSearch: (texts) => void search(texts.text ?? ""),
+    },
     h(Problem, { error }),
   );
 }
@@ -131,18 +120,4 @@ function List({ decisions }) {
       { title: "Age", isNumber: true, cell: (row) => age(row.decided_at_s) },
     ],
   });
-}
-
-/** @param {{next: string | null, cursor: string}} props */
-function Pages({ next, cursor }) {
-  return h(
-    "div",
-    { class: "bar-of-tools", style: "padding:12px 16px;border-top:1px solid var(--line)" },
-    cursor
-      ? h("button", { class: "button", type: "button", onClick: () => setQuery({ cursor: null }) }, "Newest")
-      : null,
-    next
-      ? h("button", { class: "button", type: "button", onClick: () => setQuery({ cursor: next }) }, "Older")
-      : h("span", { class: "second" }, counted(0, "older decision")),
-  );
 }

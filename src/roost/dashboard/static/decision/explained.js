@@ -1,11 +1,13 @@
 /** A decision with its explanation: the same for a stored decision and for a dry run. */
 import { h } from "preact";
-import { amount, className, count, counted, percent } from "../page/format.js";
-import { Card, Facts } from "../parts/elements.js";
+import { amount, amountsText, className, count, counted, percent } from "../page/format.js";
+import { Card, Facts, Meter, Table } from "../parts/elements.js";
 import { hostLink } from "../parts/links.js";
 import { Funnel } from "./funnel.js";
 import { Ranking } from "./ranking.js";
 import { headline, requestFacts } from "./sentences.js";
+
+const PICKS_SHOWN = 50;
 
 /** @param {{why: any, onTry?: (body: any) => void, side?: any}} props */
 export function Explained({ why, onTry, side }) {
@@ -106,31 +108,22 @@ function Nearest({ nearest }) {
   return h(
     Card,
     { title: "Nearest hosts", second: "Refused by the fewest rules, and short of the least.", flush: true },
-    nearest.length
-      ? h(
-          "table",
-          {},
-          h("caption", { class: "hidden-text" }, "Nearest hosts"),
-          h(
-            "tbody",
-            {},
-            nearest.map((each) =>
-              h(
-                "tr",
-                { key: each.host },
-                h("td", {}, hostLink(each.host)),
-                h(
-                  "td",
-                  {},
-                  each.shortfalls.map((/** @type {any} */ short, /** @type {number} */ at) =>
-                    h(Shortfall, { key: at, short }),
-                  ),
-                ),
-              ),
+    h(Table, {
+      label: "Nearest hosts",
+      rows: nearest,
+      keyOf: (row) => row.host,
+      empty: "No host is near.",
+      columns: [
+        { title: "Host", cell: (row) => hostLink(row.host) },
+        {
+          title: "Shortfall",
+          cell: (row) =>
+            row.shortfalls.map((/** @type {any} */ short, /** @type {number} */ at) =>
+              h(Shortfall, { key: at, short }),
             ),
-          ),
-        )
-      : h("div", { class: "empty" }, "No host is near."),
+        },
+      ],
+    }),
   );
 }
 
@@ -151,11 +144,7 @@ function Shortfall({ short }) {
       ),
       h("span", {}, percent(share, 0)),
     ),
-    h(
-      "div",
-      { class: "meter", role: "img", "aria-label": `has ${count(short.has)} of ${count(short.wanted)}` },
-      h("span", { style: { width: percent(share, 1) } }),
-    ),
+    h(Meter, { share, label: `has ${count(short.has)} of ${count(short.wanted)}` }),
     h(
       "div",
       { class: "second" },
@@ -215,34 +204,27 @@ function Picks({ decision }) {
       title: decision.picks.length === 1 ? "The host" : `The hosts of ${counted(decision.picks.length, "instance")}`,
       flush: true,
     },
-    h(
-      "table",
-      {},
-      h("caption", { class: "hidden-text" }, "Chosen hosts"),
-      h(
-        "tbody",
-        {},
-        decision.picks.slice(0, 50).map((/** @type {any} */ pick, /** @type {number} */ at) =>
-          h(
-            "tr",
-            { key: at },
-            h("td", {}, hostLink(pick.node)),
-            h("td", { class: "mono" }, pick.instance_uuid ?? ""),
-            h(
-              "td",
-              {},
-              Object.values(pick.allocations)
-                .map((/** @type {any} */ each) =>
-                  Object.entries(each)
-                    .map(([name, value]) => `${amount(name, /** @type {number} */ (value))} ${className(name)}`)
-                    .join(", "),
-                )
-                .join("; "),
-            ),
-          ),
-        ),
-      ),
-    ),
+    h(Table, {
+      label: "Chosen hosts",
+      rows: decision.picks
+        .slice(0, PICKS_SHOWN)
+        .map((/** @type {any} */ pick, /** @type {number} */ at) => ({ ...pick, at })),
+      keyOf: (row) => row.at,
+      columns: [
+        { title: "Host", cell: (row) => hostLink(row.node) },
+        { title: "Instance", class: "mono", cell: (row) => row.instance_uuid ?? "" },
+        {
+          title: "Allocations",
+          cell: (row) =>
+            Object.values(row.allocations)
+              .map((each) => amountsText(each))
+              .join("; "),
+        },
+      ],
+    }),
+    decision.picks.length > PICKS_SHOWN
+      ? h("p", { class: "second table-end" }, `And ${count(decision.picks.length - PICKS_SHOWN)} more.`)
+      : null,
   );
 }
 

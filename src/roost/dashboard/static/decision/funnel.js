@@ -73,14 +73,7 @@ function Row({ row, hosts }) {
     "tr",
     {},
     h("td", {}, h("div", {}, row.reason), h("div", { class: "second" }, row.rule)),
-    h(
-      "td",
-      { class: "funnel-bar" },
-      h(
-        Bar,
-        row.before === undefined ? { before: 0, after: 0, hosts } : { before: row.before, after: row.after, hosts },
-      ),
-    ),
+    h("td", { class: "funnel-bar" }, h(Bar, { before: row.before, after: row.after, hosts })),
     h("td", { class: "number" }, row.in_turn ? `−${count(row.in_turn)}` : h(Count, { value: 0 })),
     h("td", { class: "number" }, h(Count, { value: row.alone })),
     h(

@@ -2,7 +2,8 @@
 import { useState } from "preact/hooks";
 import { h } from "preact";
 import { hostLink } from "../parts/links.js";
-import { Card } from "../parts/elements.js";
+import { Card, Table } from "../parts/elements.js";
+import { Input } from "../parts/fields.js";
 import { rerank } from "./sentences.js";
 
 const SHOWN_MAX = 6;
@@ -42,48 +43,32 @@ export function Ranking({ scores, chosen, tips }) {
         ),
       ),
     ),
-    h(
-      "div",
-      { class: "table-box", tabIndex: 0, role: "region", "aria-label": "Ranking" },
-      h(
-        "table",
-        {},
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            h("th", { scope: "col" }, "Host"),
-            h("th", { scope: "col", class: "number" }, "Total"),
-            h("th", { scope: "col", class: "number" }, "Behind"),
-            h("th", { scope: "col" }, "Contributions"),
-          ),
-        ),
-        h(
-          "tbody",
-          {},
-          rows.map((row, at) =>
-            h(
-              "tr",
-              { key: row.host, class: row.host === chosen ? "chosen" : "" },
-              h(
-                "td",
-                {},
-                hostLink(row.host),
-                row.host === chosen ? [" ", h("span", { class: "badge granted" }, "chosen")] : null,
-                isChanged && at === 0 && row.host !== chosen
-                  ? [" ", h("span", { class: "badge accent" }, "would win")]
-                  : null,
-              ),
-              h("td", { class: "number strong" }, row.total.toFixed(4)),
-              h("td", { class: "number zero" }, at ? (best - row.total).toFixed(4) : ""),
-              h("td", { class: "ranking-bar" }, h(Bar, { row, weighers, scale })),
-            ),
-          ),
-        ),
-      ),
-    ),
+    h(Table, {
+      label: "Ranking",
+      rows: rows.map((row, place) => ({ ...row, place })),
+      keyOf: (row) => row.host,
+      rowClass: (row) => (row.host === chosen ? "chosen" : ""),
+      columns: [
+        {
+          title: "Host",
+          cell: (row) => [
+            hostLink(row.host),
+            row.host === chosen ? [" ", h("span", { class: "badge granted" }, "chosen")] : null,
+            isChanged && row.place === 0 && row.host !== chosen
+              ? [" ", h("span", { class: "badge accent" }, "would win")]
+              : null,
+          ],
+        },
+        { title: "Total", isNumber: true, class: "strong", cell: (row) => row.total.toFixed(4) },
+        {
+          title: "Behind",
+          isNumber: true,
+          class: "zero",
+          cell: (row) => (row.place ? (best - row.total).toFixed(4) : ""),
+        },
+        { title: "Contributions", class: "ranking-bar", cell: (row) => h(Bar, { row, weighers, scale }) },
+      ],
+    }),
     h(Sliders, { weighers, multipliers, setMultipliers, tips }),
   );
 }
@@ -131,18 +116,14 @@ function Sliders({ weighers, multipliers, setMultipliers, tips }) {
         "label",
         { key: each.weigher, class: "slider" },
         h("span", {}, each.weigher),
-        h("input", {
+        h(Input, {
           type: "range",
           min: -bound,
           max: bound,
           step: 0.01,
           value,
           "aria-label": `Multiplier of ${each.weigher}`,
-          onInput: (/** @type {InputEvent} */ event) =>
-            setMultipliers({
-              ...multipliers,
-              [each.weigher]: Number(/** @type {HTMLInputElement} */ (event.currentTarget).value),
-            }),
+          onText: (text) => setMultipliers({ ...multipliers, [each.weigher]: Number(text) }),
         }),
         h("output", { class: "number" }, value.toFixed(2)),
         h("span", { class: "second" }, tip ? `${tip.host} draws level at ${Number(tip.tipping).toPrecision(4)}` : ""),

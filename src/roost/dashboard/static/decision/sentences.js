@@ -1,5 +1,5 @@
 /** A decision in plain words. */
-import { amount, className, count, counted } from "../page/format.js";
+import { amount, amountsText, count, counted } from "../page/format.js";
 
 /** @typedef {{rule: string, reason: string, in_turn: number, alone: number, only: number}} Rule */
 
@@ -18,7 +18,7 @@ export function headline(why) {
   const [main] = [...rules].sort((left, right) => right.only - left.only);
   if (!main || main.only === 0) return { strong: "No single rule is to blame.", rest: decision.reason };
   const rest = `${counted(main.only, "host")} ${main.only === 1 ? "meets" : "meet"} every other condition.`;
-  return { strong: `${capital(reasonText(main.reason))}: that is the obstacle.`, rest };
+  return { strong: `Hosts ${main.reason}: that is the obstacle.`, rest };
 }
 
 /** @param {any} decision @param {any} explanation */
@@ -33,11 +33,8 @@ function grantedHeadline(decision, explanation) {
   return { strong, rest: refused };
 }
 
-/** `lack 16 VCPU or more` → `hosts lack 16 VCPU or more`. @param {string} reason */
-const reasonText = (reason) => `hosts ${reason}`;
-
-/** @param {string} text */
-const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+/** `0 of 9 hosts: 7 lack 16 VCPU or more, 2 are down` → `lack 16 VCPU or more`. @param {string} reason */
+export const mainReason = (reason) => /: [\d,]+ (.*?)(?:, \d[\d,]* |$)/.exec(reason)?.[1]?.trim() ?? "";
 
 /** The facts of a request, as pairs for people. @param {any} request @returns {[string, string][]} */
 export function requestFacts(request) {
@@ -49,7 +46,8 @@ export function requestFacts(request) {
   const disk = flavor.root_gb + flavor.ephemeral_gb;
   if (disk) rows.push(["Disk", amount("DISK_GB", disk)]);
   for (const [name, value] of Object.entries(flavor.extra_specs)) rows.push([specName(name), String(value)]);
-  for (const group of request.groups) rows.push([`Group ${group.suffix ?? ""}`.trim(), resourcesText(group.resources)]);
+  for (const group of request.groups)
+    rows.push([`Group ${group.suffix ?? ""}`.trim(), amountsText(group.resources ?? {})]);
   if (request.count > 1) rows.push(["Instances", count(request.count)]);
   if (request.image) rows.push(["Image", request.image.name || request.image.uuid || "given"]);
   if (request.availability_zone) rows.push(["Zone", request.availability_zone]);
@@ -71,12 +69,6 @@ export function requestFacts(request) {
 
 /** @param {string} name */
 const specName = (name) => name.replace(/^resources:/, "");
-
-/** @param {Record<string, number>} resources */
-export const resourcesText = (resources) =>
-  Object.entries(resources ?? {})
-    .map(([name, value]) => `${amount(name, value)} ${className(name)}`)
-    .join(", ");
 
 /**
  * What a multiplier does to the order of hosts: totals with other multipliers, best first.

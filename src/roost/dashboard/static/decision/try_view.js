@@ -4,7 +4,9 @@ import { h } from "preact";
 import { ApiError, call, may } from "../page/api.js";
 import { useLoad } from "../page/load.js";
 import { go } from "../page/router.js";
-import { Card, Choice, Dialog, Head, Outcome, Problem } from "../parts/elements.js";
+import { ActDialog } from "../parts/act.js";
+import { Card, Choice, Head, NoRight, Outcome, Problem } from "../parts/elements.js";
+import { CheckField, Input, SelectField, TextField } from "../parts/fields.js";
 import { takeDraft } from "./draft.js";
 import { Explained } from "./explained.js";
 import { bodyOf, EMPTY, fieldsOf, isSimple } from "./request_form.js";
@@ -17,14 +19,10 @@ export function TryView() {
   const [fields, setFields] = useState(start && isSimple(start) ? fieldsOf(start) : EMPTY);
   const [text, setText] = useState(start ? JSON.stringify(start, null, 2) : "");
   const read = useMemo(() => readBody(mode, fields, text), [mode, fields, text]);
-  const { why, error, isBusy } = useExplanation(read.body);
+  const { error, isBusy, ...latest } = useExplanation(read.body);
+  const why = read.body ? latest.why : null;
   if (!may("explanations:create"))
-    return h(
-      "div",
-      {},
-      h(Head, { title: "Try a request" }),
-      h("div", { class: "notice" }, "Your roles do not allow dry runs."),
-    );
+    return h("div", {}, h(Head, { title: "Try a request" }), h(NoRight, { of: "dry runs" }));
   const change = (/** @type {string} */ value) => {
     if (value === "document" && mode === "form" && read.body) setText(JSON.stringify(read.body, null, 2));
     setMode(value);
@@ -48,7 +46,7 @@ export function TryView() {
         {},
         h(
           "div",
-          { class: "bar-of-tools", style: "margin-bottom:12px" },
+          { class: "bar-of-tools filters" },
           h(Choice, {
             label: "Request as",
             value: mode,
@@ -61,21 +59,21 @@ export function TryView() {
         ),
         mode === "form"
           ? h(Form, { fields, setFields })
-          : h("textarea", {
+          : h(Input, {
+              isLong: true,
               "aria-label": "Request as JSON",
               spellcheck: false,
               value: text,
-              onInput: (/** @type {InputEvent} */ event) =>
-                setText(/** @type {HTMLTextAreaElement} */ (event.currentTarget).value),
+              onText: setText,
             }),
         h(
           "div",
           { role: "status", "aria-live": "polite", class: "second", style: "margin-top:8px" },
-          isBusy ? "Deciding …" : "",
+          isBusy && read.body ? "Deciding …" : "",
         ),
-        h(Problem, { error: read.error ?? error }),
+        h(Problem, { error: read.error ?? (read.body ? error : null) }),
       ),
-      why && !read.error
+      why
         ? h(Explained, {
             why,
             onTry: (body) => {
@@ -129,40 +127,27 @@ function Form({ fields, setFields }) {
   const images = useLoad((signal) => call("GET", "/images", { signal }), []);
   const zones = useLoad((signal) => call("GET", "/zones", { signal }), []);
   const groups = useLoad((signal) => call("GET", "/groups", { query: { limit: 200 }, signal }), []);
-  const set = (/** @type {string} */ name) => (/** @type {Event} */ event) =>
-    setFields({ ...fields, [name]: /** @type {HTMLInputElement} */ (event.currentTarget).value });
+  const set = (/** @type {keyof typeof fields} */ name) => (/** @type {string} */ text) =>
+    setFields({ ...fields, [name]: text });
   const input = (/** @type {keyof typeof fields} */ name, /** @type {string} */ label, options = {}) =>
-    h(
-      "label",
-      { class: "field", key: name },
-      label,
-      h("input", { value: fields[name], onInput: set(name), ...options }),
-    );
+    h(TextField, { key: name, label, value: fields[name], onText: set(name), ...options });
   const list = (
     /** @type {keyof typeof fields} */ name,
     /** @type {string} */ label,
     /** @type {string} */ none,
-    /** @type {{value: string, text: string}[]} */ options,
+    /** @type {{value: string, name: string}[]} */ options,
   ) =>
-    h(
-      "label",
-      { class: "field", key: name },
+    h(SelectField, {
+      key: name,
       label,
-      h(
-        "select",
-        { value: fields[name], onChange: set(name) },
-        h("option", { value: "" }, none),
-        options.map((each) => h("option", { key: each.value, value: each.value }, each.text)),
-      ),
-    );
+      value: fields[name],
+      options: [{ value: "", name: none }, ...options],
+      onChoose: set(name),
+    });
   const lines = (/** @type {keyof typeof fields} */ name, /** @type {string} */ label) =>
-    h(
-      "label",
-      { class: "field", key: name },
-      label,
-      h("textarea", { class: "low", value: fields[name], onInput: set(name), spellcheck: false }),
-    );
-  const names = (/** @type {any[]} */ all) => all.map((each) => ({ value: each.name, text: each.name }));
+    input(name, label, { isLong: true, class: "low", spellcheck: false });
+  const names = (/** @type {any[]} */ all) => all.map((each) => ({ value: each.name, name: each.name }));
+  const failed = [flavors, zones, images, groups].map((each) => each.error).find((each) => each && each.status !== 403);
   const number = { inputMode: "numeric", size: 8 };
   return h(
     "div",
@@ -180,12 +165,13 @@ function Form({ fields, setFields }) {
       "None",
       (groups.data?.groups ?? []).map((/** @type {any} */ each) => ({
         value: each.uuid,
-        text: each.name || each.uuid,
+        name: each.name || each.uuid,
       })),
     ),
     input("hosts", "Only these hosts", { placeholder: "host-1, host-2" }),
     fields.flavor ? null : lines("specs", "Extra specs, KEY=VALUE"),
     lines("hints", "Hints, KEY=VALUE"),
+    h(Problem, { error: failed ?? null }),
   );
 }
 
@@ -205,77 +191,46 @@ function PlaceDialog({ body, index, canRun, onClose }) {
   const [how, setHow] = useState(canRun ? "instance" : "claim");
   const [name, setName] = useState("");
   const [isStrict, setStrict] = useState(true);
-  const [error, setError] = useState(/** @type {Error | null} */ (null));
-  const [isBusy, setBusy] = useState(false);
-  const submit = async (/** @type {Event} */ event) => {
-    event.preventDefault();
-    setBusy(true);
-    setError(null);
+  const place = async (/** @type {Record<string, string>} */ headers) => {
     const document = { ...body, ...(isStrict && index ? { check_index: index } : {}) };
     try {
-      if (how === "instance") {
-        const accepted = await call("POST", "/instances", {
-          body: { ...document, name: name || "instance" },
-          headers: { "idempotency-key": crypto.randomUUID?.() ?? String(Math.random()) },
-        });
-        go(`/operations/${accepted.operation}`);
-      } else {
-        const decision = await call("POST", "/decisions", { body: document });
-        go(`/decisions/${decision.uuid}`);
-      }
+      return how === "instance"
+        ? await call("POST", "/instances", { body: { ...document, name }, headers })
+        : await call("POST", "/decisions", { body: document, headers });
     } catch (problem) {
-      setError(
-        problem instanceof ApiError && problem.status === 409
-          ? new Error(`${problem.message}. Look at the new dry run, and place it again.`)
-          : /** @type {Error} */ (problem),
-      );
-      setBusy(false);
+      if (problem instanceof ApiError && problem.status === 409)
+        throw new Error(`${problem.message}. Look at the new dry run, and place it again.`, { cause: problem });
+      throw problem;
     }
   };
   return h(
-    Dialog,
-    { title: "Place this request", onClose },
-    h(
-      "form",
-      { onSubmit: submit },
-      canRun
-        ? h(Choice, {
-            label: "How",
-            value: how,
-            options: [
-              { value: "instance", name: "Create instances" },
-              { value: "claim", name: "Claim only" },
-            ],
-            onChoose: setHow,
-          })
-        : null,
-      how === "instance"
-        ? h(
-            "label",
-            { class: "field" },
-            "Name",
-            h("input", {
-              value: name,
-              required: true,
-              maxLength: 255,
-              onInput: (/** @type {InputEvent} */ event) =>
-                setName(/** @type {HTMLInputElement} */ (event.currentTarget).value),
-            }),
-          )
-        : h("p", { class: "second" }, "A claim holds the resources for another system, which runs the instances."),
-      h(
-        "label",
-        {},
-        h("input", { type: "checkbox", checked: isStrict, onChange: () => setStrict(!isStrict) }),
-        " Only if nothing changed since: the same hosts as in this dry run",
-      ),
-      h(Problem, { error }),
-      h(
-        "div",
-        { class: "dialog-acts" },
-        h("button", { class: "button", type: "button", onClick: onClose }, "Cancel"),
-        h("button", { class: "button primary", type: "submit", disabled: isBusy }, isBusy ? "Placing …" : "Place it"),
-      ),
-    ),
+    ActDialog,
+    {
+      title: "Place this request",
+      verb: "Place it",
+      isReady: how === "claim" || name.trim() !== "",
+      act: place,
+      onClose,
+      onDone: (answer) => go(how === "instance" ? `/operations/${answer.operation}` : `/decisions/${answer.uuid}`),
+    },
+    canRun
+      ? h(Choice, {
+          label: "How",
+          value: how,
+          options: [
+            { value: "instance", name: "Create instances" },
+            { value: "claim", name: "Claim only" },
+          ],
+          onChoose: setHow,
+        })
+      : null,
+    how === "instance"
+      ? h(TextField, { label: "Name", value: name, required: true, maxLength: 255, onText: setName })
+      : h("p", { class: "second" }, "A claim holds the resources for another system, which runs the instances."),
+    h(CheckField, {
+      label: "Only if nothing changed since: the same hosts as in this dry run",
+      isOn: isStrict,
+      onChange: setStrict,
+    }),
   );
 }

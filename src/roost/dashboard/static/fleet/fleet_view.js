@@ -6,6 +6,7 @@ import { className, count, counted, percent } from "../page/format.js";
 import { Link, place, setQuery } from "../page/router.js";
 import { listen } from "../page/stream.js";
 import { Choice, Head, Problem, Select } from "../parts/elements.js";
+import { Input } from "../parts/fields.js";
 import { paletteOf } from "./colours.js";
 import { allNames, changes, fleet as data, follow, hostOf, load, nameOf, problem } from "./fleet_data.js";
 import { DISABLED, DOWN, DRAINING, NONE, OVER } from "./fleet_file.js";
@@ -231,14 +232,13 @@ function Tools({ fleet, colour, by, text, setText, hits, isSelecting, setSelecti
       options: GROUPINGS.map((each) => ({ ...each, name: `Group by ${each.name}` })),
       onChoose: (value) => setQuery({ group: value }),
     }),
-    h("input", {
+    h(Input, {
       ref: input,
       type: "search",
       placeholder: "Find a host  /",
       "aria-label": "Find a host by name",
       value: text,
-      onInput: (/** @type {InputEvent} */ event) =>
-        setText(/** @type {HTMLInputElement} */ (event.currentTarget).value),
+      onText: setText,
       onKeyDown: open,
     }),
     hits ? h("span", { class: "second", role: "status" }, `${counted(hits.size, "host")} found`) : null,

@@ -5,7 +5,9 @@ import { call, may } from "../page/api.js";
 import { counted } from "../page/format.js";
 import { useLoad } from "../page/load.js";
 import { go } from "../page/router.js";
-import { Dialog, Problem, Select } from "../parts/elements.js";
+import { ActDialog } from "../parts/act.js";
+import { Problem } from "../parts/elements.js";
+import { SelectField, TextField } from "../parts/fields.js";
 import { drainPath } from "../parts/links.js";
 import { nameOf } from "./fleet_data.js";
 
@@ -71,21 +73,9 @@ function ServiceDialog({ names, isDisabling, onClose, onDone }) {
   const act = async (/** @type {string} */ name) =>
     call("PATCH", `/services/${encodeURIComponent(await serviceOf(name))}`, { body });
   return h(
-    ActDialog,
-    { title: `${isDisabling ? "Disable" : "Enable"} ${counted(names.length, "host")}`, names, act, onClose, onDone },
-    isDisabling
-      ? h(
-          "label",
-          { class: "field" },
-          "Reason",
-          h("input", {
-            value: reason,
-            maxLength: 255,
-            onInput: (/** @type {InputEvent} */ event) =>
-              setReason(/** @type {HTMLInputElement} */ (event.currentTarget).value),
-          }),
-        )
-      : null,
+    HostsDialog,
+    { verb: isDisabling ? "Disable" : "Enable", names, act, onClose, onDone },
+    isDisabling ? h(TextField, { label: "Reason", value: reason, onText: setReason, maxLength: 255 }) : null,
   );
 }
 
@@ -97,60 +87,39 @@ function AggregateDialog({ names, onClose, onDone }) {
   const chosen = uuid || aggregates[0]?.uuid;
   const act = (/** @type {string} */ name) => call("PUT", `/aggregates/${chosen}/hosts/${encodeURIComponent(name)}`);
   return h(
-    ActDialog,
-    {
-      title: `Add ${counted(names.length, "host")} to an aggregate`,
-      names,
-      act,
-      isReady: Boolean(chosen),
-      onClose,
-      onDone,
-    },
+    HostsDialog,
+    { verb: "Add", to: " to an aggregate", names, act, isReady: Boolean(chosen), onClose, onDone },
     h(Problem, { error: list.error }),
     aggregates.length
-      ? h(Select, {
+      ? h(SelectField, {
           label: "Aggregate",
           value: chosen,
           options: aggregates.map((/** @type {any} */ each) => ({ value: each.uuid, name: each.name || each.uuid })),
           onChoose: setUuid,
         })
-      : h("p", {}, "No aggregate exists."),
+      : h("p", {}, list.isLoading ? "Loading …" : "No aggregate exists."),
   );
 }
 
-/** A dialog that acts on each host. @param {{title: string, names: string[], act: (name: string) => Promise<unknown>, isReady?: boolean, onClose: () => void, onDone: () => void, children?: any}} props */
-function ActDialog({ title, names, act, isReady = true, onClose, onDone, children }) {
+/** A dialog that acts on each host. @param {{verb: string, to?: string, names: string[], act: (name: string) => Promise<unknown>, isReady?: boolean, onClose: () => void, onDone: () => void, children?: any}} props */
+function HostsDialog({ verb, to = "", names, act, isReady = true, onClose, onDone, children }) {
   const [done, setDone] = useState(-1);
-  const [error, setError] = useState(/** @type {Error | null} */ (null));
-  const submit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    setDone(0);
-    setError(null);
-    forEach(names, act, setDone).then(onDone, (problem) => {
-      setError(problem);
-      setDone(-1);
-    });
-  };
   return h(
-    Dialog,
-    { title, onClose },
+    ActDialog,
+    {
+      title: `${verb} ${counted(names.length, "host")}${to}`,
+      verb,
+      isReady,
+      act: () => forEach(names, act, setDone).finally(() => setDone(-1)),
+      onClose,
+      onDone,
+    },
     h(
-      "form",
-      { onSubmit: submit },
-      h(
-        "p",
-        { class: "second" },
-        names.slice(0, 8).join(", ") + (names.length > 8 ? ` and ${names.length - 8} more` : ""),
-      ),
-      children,
-      h(Problem, { error }),
-      done >= 0 ? h("progress", { value: done, max: names.length, "aria-label": "Progress" }) : null,
-      h(
-        "div",
-        { class: "dialog-acts" },
-        h("button", { class: "button", type: "button", onClick: onClose }, "Cancel"),
-        h("button", { class: "button primary", type: "submit", disabled: done >= 0 || !isReady }, title.split(" ")[0]),
-      ),
+      "p",
+      { class: "second" },
+      names.slice(0, 8).join(", ") + (names.length > 8 ? ` and ${names.length - 8} more` : ""),
     ),
+    children,
+    done >= 0 ? h("progress", { value: done, max: names.length, "aria-label": "Progress" }) : null,
   );
 }

@@ -5,8 +5,9 @@ import { call, may } from "../page/api.js";
 import { age, className, count, counted, dateTime, percent, shortAmount } from "../page/format.js";
 import { useLoad } from "../page/load.js";
 import { go, Link } from "../page/router.js";
-import { ActDialog, TextField } from "../parts/act.js";
+import { ActDialog } from "../parts/act.js";
 import { Card, Facts, Head, Loaded, Meter, Table } from "../parts/elements.js";
+import { TextField } from "../parts/fields.js";
 import { drainPath, instanceLink, operationLink } from "../parts/links.js";
 import { Story } from "../parts/story.js";
 import { OpenDrains } from "../work/drain_progress.js";
@@ -130,7 +131,7 @@ function HostActs({ host, again }) {
           },
           h("p", {}, about),
           dialog === "disable"
-            ? h(TextField, { label: "Reason", value: reason, onInput: setReason, maxLength: 255 })
+            ? h(TextField, { label: "Reason", value: reason, onText: setReason, maxLength: 255 })
             : null,
         )
       : null,

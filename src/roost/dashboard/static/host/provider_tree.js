@@ -1,7 +1,7 @@
 /** The providers of a host as a tree; the bar of each inventory shows its holders. */
 import { useMemo, useState } from "preact/hooks";
 import { h } from "preact";
-import { amount, className, counted } from "../page/format.js";
+import { amount, amountsText, className, counted } from "../page/format.js";
 import { Select } from "../parts/elements.js";
 import { instanceLink } from "../parts/links.js";
 import { holderName, holdersOf, holdingsOf, nest, segmentsOf } from "./tree_data.js";
@@ -53,14 +53,7 @@ function Holdings({ providers, consumer }) {
   const holdings = holdingsOf(providers, consumer);
   const [first] = holdings;
   if (!first) return null;
-  const text = holdings
-    .map(({ provider, holder }) => {
-      const amounts = Object.entries(holder.resources).map(
-        ([name, value]) => `${amount(name, value)} ${className(name)}`,
-      );
-      return `${amounts.join(", ")} on ${provider}`;
-    })
-    .join("; ");
+  const text = holdings.map(({ provider, holder }) => `${amountsText(holder.resources)} on ${provider}`).join("; ");
   const { holder } = first;
   return h(
     "span",

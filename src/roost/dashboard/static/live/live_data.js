@@ -1,5 +1,6 @@
 /** What the stream says about the last minutes: rates, latencies and reasons, kept while the page is open. */
 import { signal } from "@preact/signals-core";
+import { mainReason } from "../decision/sentences.js";
 
 export const WINDOW_S = 600;
 const STREAM_MAX = 500;
@@ -55,7 +56,7 @@ function countDecision(payload, time, now) {
     starts.delete(payload.start_id);
   }
   if (payload.outcome === "refused") {
-    const reason = plainReason(payload.reason);
+    const reason = mainReason(payload.reason) || payload.reason || "no reason";
     refusals.push({ at: now, reason });
     reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
   }
@@ -80,11 +81,6 @@ export function forget(now) {
     if (left > 0) reasons.set(reason, left);
     else reasons.delete(reason);
   }
-}
-
-/** A reason without its numbers of hosts: the main cause of a refusal. @param {string} reason */
-export function plainReason(reason) {
-  return /: [\d,]+ (.*?)(?:, \d[\d,]* |$)/.exec(reason)?.[1] ?? (reason || "no reason");
 }
 
 /**

@@ -7,6 +7,7 @@ import { useLoad } from "../page/load.js";
 import { Link } from "../page/router.js";
 import { listen } from "../page/stream.js";
 import { Card, Choice, Head, Meter, Table } from "../parts/elements.js";
+import { Input } from "../parts/fields.js";
 import { Plot } from "../parts/plot.js";
 import { forget, lines, rates, reasons, take, turn, WINDOW_S } from "./live_data.js";
 
@@ -215,13 +216,12 @@ function Stream() {
       "div",
       { class: "bar-of-tools", style: "padding:0 16px 12px" },
       h(Choice, { label: "Kind of events", value: filter, options, onChoose: setFilter }),
-      h("input", {
+      h(Input, {
         type: "search",
         placeholder: "Filter",
         "aria-label": "Filter events by text",
         value: text,
-        onInput: (/** @type {InputEvent} */ event) =>
-          setText(/** @type {HTMLInputElement} */ (event.currentTarget).value),
+        onText: setText,
       }),
       h(
         "button",

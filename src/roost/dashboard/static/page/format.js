@@ -15,6 +15,9 @@ export const count = (value) => COUNT.format(value);
 /** `0.909` → `90.9%`. @param {number} share @param {number} [digits] */
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
 
+/** `lack a trait` → `Lack a trait`. @param {string} text */
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** `1, "host"` → `1 host`. @param {number} number @param {string} noun @param {string} [many] */
 export const counted = (number, noun, many = `${noun}s`) => `${count(number)} ${number === 1 ? noun : many}`;
 
@@ -26,6 +29,12 @@ export function amount(resourceClass, value) {
   const unit = UNITS[resourceClass];
   return unit ? `${count(value)} ${unit}` : count(value);
 }
+
+/** Amounts by resource class: `2 VCPU, 4,096 MiB Memory`. @param {Record<string, number>} resources */
+export const amountsText = (resources) =>
+  Object.entries(resources)
+    .map(([name, value]) => `${amount(name, value)} ${className(name)}`)
+    .join(", ");
 
 /** A large amount in its largest fitting unit: `598016 MiB` → `584 GiB`. @param {string} resourceClass @param {number} value */
 export function shortAmount(resourceClass, value) {
@@ -61,6 +70,13 @@ export function shortTime(seconds) {
   if (seconds < 0.001) return `${Math.round(1e6 * seconds)} µs`;
   if (seconds < 1) return `${(1000 * seconds).toFixed(1)} ms`;
   return `${seconds.toFixed(2)} s`;
+}
+
+/** The time of today, else the date and the time, in the zone of the browser. @param {number} seconds since the epoch */
+export function whenText(seconds) {
+  const date = new Date(1000 * seconds);
+  const isToday = date.toDateString() === new Date().toDateString();
+  return isToday ? clock(seconds) : date.toLocaleString("sv-SE").slice(5, 16);
 }
 
 /** The first and the last digits of a uuid. @param {string} uuid */

@@ -28,7 +28,6 @@ export function Card({ title, second, flush = false, children, class: more = "",
         "div",
         {
           class: "card-head",
-          style: acts ? "display:flex;justify-content:space-between;gap:12px;align-items:flex-start" : undefined,
         },
         h("div", {}, h("h2", {}, title), second ? h("p", { class: "second" }, second) : null),
         acts,
@@ -48,13 +47,18 @@ export function Problem({ error, again }) {
   );
 }
 
-/** What a view shows before its data. @param {{of: {data: any, error: Error | null, isLoading: boolean, again?: () => void}, children: (data: any) => any}} props */
+/** Says that the roles of the client do not allow something. @param {{of: string}} props */
+export function NoRight({ of }) {
+  return h("div", { class: "notice" }, `Your roles do not allow ${of}.`);
+}
+
+/** What a view shows before its data. @param {{of: {data: any, error: Error | null, isLoading: boolean, again: () => void}, children: (data: any) => any}} props */
 export function Loaded({ of, children }) {
   const { data, error, isLoading, again } = of;
   return h(
     "div",
     {},
-    error ? h(Problem, { error, ...(again ? { again } : {}) }) : null,
+    h(Problem, { error, again }),
     data === null && isLoading
       ? h("div", { class: "empty", role: "status" }, h("div", { class: "progress" }), "Loading …")
       : null,

@@ -7,7 +7,7 @@ export function Pages({ next, cursor }) {
   if (!next && !cursor) return null;
   return h(
     "div",
-    { class: "bar-of-tools", style: "padding:12px 16px;border-top:1px solid var(--line)" },
+    { class: "bar-of-tools table-end" },
     cursor
       ? h("button", { class: "button", type: "button", onClick: () => setQuery({ cursor: null }) }, "First page")
       : null,

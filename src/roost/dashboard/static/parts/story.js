@@ -1,6 +1,6 @@
 /** Stories: what happened to an instance, an operation or a host. */
 import { h } from "preact";
-import { age, clock, dateTime } from "../page/format.js";
+import { age, dateTime, whenText } from "../page/format.js";
 import { instanceLink } from "./links.js";
 
 const HIDDEN = new Set(["request_id", "user", "project"]);
@@ -56,10 +56,4 @@ export function Story({ events, isNewestFirst = false, names = new Map(), label,
       );
     }),
   );
-}
-
-/** The time of today, or the date. @param {number} seconds */
-export function whenText(seconds) {
-  const isToday = new Date(1000 * seconds).toDateString() === new Date().toDateString();
-  return isToday ? clock(seconds) : dateTime(seconds).slice(5, 16);
 }

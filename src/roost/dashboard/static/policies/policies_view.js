@@ -5,7 +5,7 @@ import { call, may } from "../page/api.js";
 import { useLoad } from "../page/load.js";
 import { place, setQuery } from "../page/router.js";
 import { fleet, follow } from "../fleet/fleet_data.js";
-import { Card, Head, Loaded, Problem, Select } from "../parts/elements.js";
+import { Card, Head, Loaded, NoRight, Problem, Select } from "../parts/elements.js";
 import { Results } from "./results.js";
 import { SetEditor } from "./set_editor.js";
 import { fileOf, firstSets, fromLink, nextSet, problemOf, SETS_MAX, toLink } from "./sets.js";
@@ -16,12 +16,7 @@ const COUNTS = ["50", "200", "500", "1000"];
 export function PoliciesView() {
   useEffect(follow, []);
   if (!may("comparisons:create"))
-    return h(
-      "div",
-      {},
-      h(Head, { title: "Policies" }),
-      h("div", { class: "notice" }, "Your roles do not allow comparisons of settings."),
-    );
+    return h("div", {}, h(Head, { title: "Policies" }), h(NoRight, { of: "comparisons of settings" }));
   return h(Sets, {});
 }
 

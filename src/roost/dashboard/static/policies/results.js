@@ -1,7 +1,7 @@
 /** What a comparison found: figures, spread, plots, maps, and the decisions that differ. */
 import { useMemo, useState } from "preact/hooks";
 import { h } from "preact";
-import { className, count, counted, dateTime, percent } from "../page/format.js";
+import { capital, className, count, counted, dateTime, percent } from "../page/format.js";
 import { Card, Select, Table } from "../parts/elements.js";
 import { decisionLink } from "../parts/links.js";
 import { Plot } from "../parts/plot.js";
@@ -62,7 +62,7 @@ function Notes({ notes }) {
     ? h(
         "div",
         { class: "notice" },
-        notes.map((note) => h("p", { key: note }, `${note.charAt(0).toUpperCase()}${note.slice(1)}.`)),
+        notes.map((note) => h("p", { key: note }, `${capital(note)}.`)),
       )
     : null;
 }

@@ -3,6 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import { h } from "preact";
 import { counted } from "../page/format.js";
 import { Choice, Problem } from "../parts/elements.js";
+import { CheckField, Input } from "../parts/fields.js";
 import { COLOURS, fileOf, fullOf, multipliersOf, sizeOf, withValue } from "./sets.js";
 import { fromToml, toToml } from "./toml.js";
 
@@ -26,12 +27,11 @@ export function SetEditor({ set, at, rules, settings, onChange, onRemove }) {
       "div",
       { class: "set-head" },
       h("span", { class: `swatch set-${at + 1}`, "aria-hidden": "true" }),
-      h("input", {
+      h(Input, {
         "aria-label": `Name of set ${at + 1}`,
         value: set.name,
         maxLength: 60,
-        onInput: (/** @type {InputEvent} */ event) =>
-          onChange({ ...set, name: /** @type {HTMLInputElement} */ (event.currentTarget).value }),
+        onText: (name) => onChange({ ...set, name }),
       }),
       onRemove
         ? h(
@@ -95,14 +95,14 @@ function Multipliers({ set, rules, settings, onChange }) {
         "label",
         { key: weigher, class: value === undefined ? "set-row" : "set-row changed", title: setting.description },
         h("span", {}, weigher),
-        h("input", {
+        h(Input, {
           type: "number",
           step: "any",
           value: value ?? setting.value,
           "aria-label": `${weigher} in ${set.name}`,
-          onInput: (/** @type {InputEvent} */ event) => {
-            const typed = /** @type {HTMLInputElement} */ (event.currentTarget).valueAsNumber;
-            const next = Number.isNaN(typed) || typed === setting.value ? undefined : typed;
+          onText: (text) => {
+            const typed = Number(text);
+            const next = text === "" || typed === setting.value ? undefined : typed;
             onChange({ ...set, sections: withValue(set.sections, setting.section, setting.key, next) });
           },
         }),
@@ -157,28 +157,23 @@ function Filters({ set, settings, onChange }) {
     { class: "set-rows" },
     h("summary", {}, `Filters: ${enabled.length} enabled`),
     all.map((each) =>
-      h(
-        "label",
-        { key: each, class: "set-check" },
-        h("input", {
-          type: "checkbox",
-          checked: enabled.includes(each),
-          onChange: () => toggle(each),
-        }),
-        " ",
-        each,
-      ),
+      h(CheckField, {
+        key: each,
+        class: "set-check",
+        label: each,
+        isOn: enabled.includes(each),
+        onChange: () => toggle(each),
+      }),
     ),
     h(
       "form",
       { class: "bar-of-tools", onSubmit: add },
-      h("input", {
+      h(Input, {
         "aria-label": `Another filter for ${set.name}`,
         placeholder: "Another filter, such as IoOpsFilter",
         value: name,
         size: 30,
-        onInput: (/** @type {InputEvent} */ event) =>
-          setName(/** @type {HTMLInputElement} */ (event.currentTarget).value),
+        onText: setName,
       }),
       h("button", { class: "button small", type: "submit" }, "Add"),
     ),
@@ -201,8 +196,7 @@ function Others({ set, rules, settings }) {
 function Text({ set, onChange }) {
   const [text, setText] = useState(() => toToml(set.sections));
   const [error, setError] = useState(/** @type {Error | null} */ (null));
-  const change = (/** @type {InputEvent} */ event) => {
-    const typed = /** @type {HTMLTextAreaElement} */ (event.currentTarget).value;
+  const change = (/** @type {string} */ typed) => {
     setText(typed);
     try {
       onChange({ ...set, sections: fromToml(typed) });
@@ -214,12 +208,13 @@ function Text({ set, onChange }) {
   return h(
     "div",
     {},
-    h("textarea", {
+    h(Input, {
+      isLong: true,
       "aria-label": `Settings of ${set.name}`,
       spellcheck: false,
       value: text,
       placeholder: "[filter_scheduler]\ncpu_weight_multiplier = -1.0",
-      onInput: change,
+      onText: change,
     }),
     h(Problem, { error }),
   );

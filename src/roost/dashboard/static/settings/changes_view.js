@@ -1,12 +1,13 @@
-/** Who did what, and when. */
-import { useEffect, useState } from "preact/hooks";
+/** Changes with their users and times. */
 import { h } from "preact";
 import { call, may } from "../page/api.js";
 import { age, dateTime } from "../page/format.js";
 import { useLoad } from "../page/load.js";
 import { Link, place, setQuery } from "../page/router.js";
-import { Card, Choice, Head, Loaded, Select, Table } from "../parts/elements.js";
-import { hostLink, instanceLink } from "../parts/links.js";
+import { Card, Choice, Head, Loaded, NoRight, Select, Table } from "../parts/elements.js";
+import { SearchForm } from "../parts/fields.js";
+import { decisionLink, hostLink, instanceLink, operationLink } from "../parts/links.js";
+import { Pages } from "../parts/pages.js";
 
 const KINDS = ["host", "instance", "decision", "operation", "aggregate", "group", "flavor", "image", "settings"];
 const PLACEMENT = ["resource_provider", "inventory", "allocation", "trait", "resource_class"];
@@ -35,14 +36,14 @@ export function ChangesView() {
     {},
     h(Head, {
       crumbs: [h(Link, { to: "/settings" }, "Settings"), " / Changes"],
-      title: "Who did what",
+      title: "Changes",
       second: "Changes by clients and reloads of the settings, newest first",
     }),
     may("changes:list")
       ? [
           h(
             "div",
-            { key: "tools", class: "bar-of-tools", style: "margin-bottom:12px" },
+            { key: "tools", class: "bar-of-tools filters" },
             h(Select, {
               label: "Kind of change",
               value: kind ?? "",
@@ -58,7 +59,12 @@ export function ChangesView() {
               options: PERIODS,
               onChoose: (value) => setQuery({ period: value, cursor: null }),
             }),
-            h(Find, { object: object ?? "", user: user ?? "" }),
+            h(SearchForm, {
+              texts: { object: object ?? "", user: user ?? "" },
+              labels: { object: "Name or uuid of an object", user: "User id" },
+              size: 22,
+              onSearch: (texts) => setQuery({ ...texts, cursor: null }),
+            }),
           ),
           h(Loaded, {
             key: "list",
@@ -68,38 +74,11 @@ export function ChangesView() {
                 Card,
                 { flush: true },
                 h(Changes, { changes: page.changes }),
-                page.next || cursor ? h(Pages, { next: page.next, isFirst: !cursor }) : null,
+                h(Pages, { next: page.next, cursor: cursor ?? "" }),
               ),
           }),
         ]
-      : h("div", { class: "notice" }, "Your roles do not allow the list of changes."),
-  );
-}
-
-/** @param {{object: string, user: string}} props */
-function Find({ object, user }) {
-  const [typed, setTyped] = useState({ object, user });
-  useEffect(() => setTyped({ object, user }), [object, user]);
-  const field = (/** @type {"object" | "user"} */ name, /** @type {string} */ label) =>
-    h("input", {
-      type: "search",
-      placeholder: label,
-      "aria-label": label,
-      size: 22,
-      value: typed[name],
-      onInput: (/** @type {InputEvent} */ event) =>
-        setTyped({ ...typed, [name]: /** @type {HTMLInputElement} */ (event.currentTarget).value }),
-    });
-  const submit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    setQuery({ object: typed.object.trim(), user: typed.user.trim(), cursor: null });
-  };
-  return h(
-    "form",
-    { class: "bar-of-tools", role: "search", onSubmit: submit },
-    field("object", "Name or uuid of an object"),
-    field("user", "User id"),
-    h("button", { class: "button", type: "submit" }, "Find"),
+      : h(NoRight, { of: "the list of changes" }),
   );
 }
 
@@ -131,7 +110,7 @@ export function Changes({ changes, isShort = false }) {
 }
 
 /** `host.force_down` → `host: force down`. @param {string} kind */
-export function actText(kind) {
+function actText(kind) {
   const [noun, verb] = kind.split(".");
   return `${(noun ?? "").replaceAll("_", " ")}: ${(verb ?? "").replaceAll("_", " ")}`;
 }
@@ -147,23 +126,7 @@ function objectLink(row) {
   if (!row.object) return "–";
   if (row.kind.startsWith("host.")) return hostLink(row.object);
   if (row.kind.startsWith("instance.")) return instanceLink(row.object);
-  if (row.kind.startsWith("operation."))
-    return h(Link, { to: `/operations/${encodeURIComponent(row.object)}` }, row.object);
-  if (row.kind.startsWith("decision.") && row.object)
-    return h(Link, { to: `/decisions/${encodeURIComponent(row.object)}` }, row.object);
+  if (row.kind.startsWith("operation.")) return operationLink(row.object);
+  if (row.kind.startsWith("decision.")) return decisionLink(row.object);
   return row.object;
-}
-
-/** @param {{next: string | null, isFirst: boolean}} props */
-function Pages({ next, isFirst }) {
-  return h(
-    "div",
-    { class: "bar-of-tools", style: "padding:12px 16px;border-top:1px solid var(--line)" },
-    isFirst
-      ? null
-      : h("button", { class: "button", type: "button", onClick: () => setQuery({ cursor: null }) }, "Newest"),
-    next
-      ? h("button", { class: "button", type: "button", onClick: () => setQuery({ cursor: next }) }, "Older")
-      : h("span", { class: "second" }, "No older changes"),
-  );
 }

@@ -5,7 +5,8 @@ import { call, may } from "../page/api.js";
 import { count, counted } from "../page/format.js";
 import { useLoad } from "../page/load.js";
 import { Link, place, setQuery } from "../page/router.js";
-import { Card, Choice, Head, Loaded, Select, Table } from "../parts/elements.js";
+import { Card, Choice, Head, Loaded, NoRight, Select, Table } from "../parts/elements.js";
+import { Input } from "../parts/fields.js";
 import { Audit } from "./audit.js";
 import { Changes } from "./changes_view.js";
 
@@ -47,7 +48,7 @@ export function SettingsView() {
                     )
                   : null,
             })
-          : h("div", { class: "notice" }, "Your roles do not allow the settings. Administrators may read them."),
+          : h(NoRight, { of: "the settings" }),
       ),
       h("div", { class: "stack" }, h(Audit, {}), h(Latest, {})),
     ),
@@ -76,7 +77,7 @@ function Rules({ rules, settings }) {
     rule.settings
       .filter((name) => !/weight_multiplier$/.test(name))
       .map((name) =>
-        h("div", { key: name, class: "rule-option" }, h("code", {}, `${name} = ${valueText(byName.get(name)?.value)}`)),
+        h("div", { key: name, class: "second" }, h("code", {}, `${name} = ${valueText(byName.get(name)?.value)}`)),
       );
   const nameCell = (/** @type {Rule} */ row) =>
     h("div", {}, row.name, row.nova_name ? h("span", { class: "second" }, ` ${row.nova_name}`) : null, options(row));
@@ -159,13 +160,12 @@ function All({ settings }) {
         options: [{ value: "", name: "All sections" }, ...sections.map((each) => ({ value: each, name: `[${each}]` }))],
         onChoose: (value) => setQuery({ section: value }),
       }),
-      h("input", {
+      h(Input, {
         type: "search",
         placeholder: "Find a setting",
         "aria-label": "Find a setting by its name or purpose",
         value: text,
-        onInput: (/** @type {InputEvent} */ event) =>
-          setText(/** @type {HTMLInputElement} */ (event.currentTarget).value),
+        onText: setText,
       }),
     ),
     h(Table, {
@@ -220,7 +220,7 @@ function Latest() {
   return h(
     Card,
     {
-      title: "Who did what",
+      title: "Latest changes",
       acts: h(Link, { class: "button small", to: "/settings/changes" }, "All changes"),
       flush: true,
     },

@@ -4,6 +4,7 @@ import { h } from "preact";
 import { authentication, signIn } from "../page/api.js";
 import { Icon } from "../parts/icons.js";
 import { Problem } from "../parts/elements.js";
+import { TextField } from "../parts/fields.js";
 
 export function SignIn() {
   const [token, setToken] = useState("");
@@ -32,20 +33,15 @@ export function SignIn() {
         { class: "second" },
         `Sign in to ${location.host} with a token${authentication === "keystone" ? " of Keystone" : ""}.`,
       ),
-      h(
-        "label",
-        { class: "field" },
-        "Token",
-        h("input", {
-          type: "password",
-          name: "token",
-          autocomplete: "current-password",
-          required: true,
-          value: token,
-          onInput: (/** @type {InputEvent} */ event) =>
-            setToken(/** @type {HTMLInputElement} */ (event.currentTarget).value),
-        }),
-      ),
+      h(TextField, {
+        label: "Token",
+        type: "password",
+        name: "token",
+        autocomplete: "current-password",
+        required: true,
+        value: token,
+        onText: setToken,
+      }),
       h(Problem, { error }),
       h(
         "button",

@@ -15,7 +15,10 @@ const STORIES_MAX = 20; // drains whose story is loaded
 /** Drains by their operations. @param {{uuids: string[]}} props */
 export function DrainProgressCards({ uuids }) {
   const loaded = useLoad(
-    (signal) => Promise.all(uuids.slice(0, STORIES_MAX).map((uuid) => call("GET", `/operations/${uuid}`, { signal }))),
+    (signal) =>
+      Promise.all(
+        uuids.slice(0, STORIES_MAX).map((uuid) => call("GET", `/operations/${encodeURIComponent(uuid)}`, { signal })),
+      ),
     [uuids.join()],
     { everyMs: 1500 },
   );
@@ -116,7 +119,7 @@ export function OpenDrains({ host }) {
           columns: [
             ...(host
               ? []
-              : [{ title: "Host", class: "name-cell", cell: (/** @type {any} */ row) => hostLink(row.drain.host) }]),
+              : [{ title: "Host", class: "nowrap", cell: (/** @type {any} */ row) => hostLink(row.drain.host) }]),
             { title: "Result", cell: (row) => h(OutcomeBadge, { operation: row }) },
             { title: "Progress", class: "drain-cell", cell: (row) => h(DrainBar, { drain: row.drain }) },
             { title: "Requested", isNumber: true, cell: (row) => operationLink(row.uuid, age(row.created_at_s)) },

@@ -5,8 +5,9 @@ import { call, may } from "../page/api.js";
 import { counted } from "../page/format.js";
 import { useLoad } from "../page/load.js";
 import { go, place, setQuery } from "../page/router.js";
-import { ActDialog, CheckField, TextField } from "../parts/act.js";
-import { Card, Loaded, Meter, Select, Table } from "../parts/elements.js";
+import { ActDialog } from "../parts/act.js";
+import { Card, Loaded, Meter, NoRight, Select, Table } from "../parts/elements.js";
+import { CheckField, Input, TextField } from "../parts/fields.js";
 import { drainPath, hostLink, instanceLink } from "../parts/links.js";
 import { statusText } from "./acts.js";
 import { loadPlan } from "./drain_plan.js";
@@ -42,7 +43,9 @@ export function DrainView() {
     operations.length
       ? h(DrainProgressCards, { key: operations.join(), uuids: operations })
       : hosts.length
-        ? h(Planned, { key: hosts.join(), hosts })
+        ? may("hosts:drain")
+          ? h(Planned, { key: hosts.join(), hosts })
+          : h(NoRight, { of: "drains of hosts" })
         : h(Start, {}),
   );
 }
@@ -65,13 +68,12 @@ function Start() {
           h(
             "form",
             { class: "bar-of-tools", style: "margin-top:8px", onSubmit: submit },
-            h("input", {
+            h(Input, {
               size: 40,
               placeholder: "host-1, host-2",
               "aria-label": "Hosts to drain, separated by commas",
               value: text,
-              onInput: (/** @type {InputEvent} */ event) =>
-                setText(/** @type {HTMLInputElement} */ (event.currentTarget).value),
+              onText: setText,
             }),
             h("button", { class: "button primary", type: "submit", disabled: !text.trim() }, "Show the plan"),
           ),
@@ -86,7 +88,6 @@ function Planned({ hosts }) {
   const { query } = place.value;
   const atOnce = Number(query.get("at_once") ?? 2);
   const loaded = useLoad((signal) => loadPlan(hosts, { atOnce, disable: true }, signal), [hosts.join(), atOnce]);
-  if (!may("hosts:drain")) return h("div", { class: "empty" }, "Your roles do not allow you to drain hosts.");
   return h(
     "div",
     { class: "stack" },
@@ -146,17 +147,17 @@ function Plan({ plan }) {
         staying.length ? h(Staying, { reasons, count: staying.length }) : null,
         h(
           Card,
-          { title: `Who goes where: ${counted(going.length, "instance")}`, flush: true },
+          { title: `Moves: ${counted(going.length, "instance")}`, flush: true },
           h(Table, {
-            label: "Who goes where",
+            label: "Moves",
             rows: going,
             keyOf: (row) => row.uuid,
-            empty: "Nobody goes.",
+            empty: "No instance moves.",
             columns: [
-              { title: "Instance", class: "name-cell", cell: (row) => instanceLink(row.uuid, row.name) },
+              { title: "Instance", class: "nowrap", cell: (row) => instanceLink(row.uuid, row.name) },
               { title: "Status", cell: (row) => statusText(row.status) },
-              { title: "From", class: "name-cell", cell: (row) => row.source },
-              { title: "To", class: "name-cell", cell: (row) => (row.host ? ["→ ", row.host] : "no host") },
+              { title: "From", class: "nowrap", cell: (row) => row.source },
+              { title: "To", class: "nowrap", cell: (row) => (row.host ? ["→ ", row.host] : "no host") },
               { title: "How", cell: (row) => HOW[row.how] ?? row.how },
             ],
           }),
@@ -200,9 +201,9 @@ function planText(services, going, staying) {
 function Staying({ reasons, count }) {
   return h(
     Card,
-    { title: `Who stays, and why: ${counted(count, "instance")}`, flush: true },
+    { title: `Instances that stay: ${count}`, flush: true },
     h(Table, {
-      label: "Who stays, and why",
+      label: "Instances that stay",
       rows: reasons,
       keyOf: (row) => row[0],
       columns: [
@@ -274,7 +275,7 @@ function StartButton({ plan, atOnce }) {
             onChange: setDisabling,
           }),
           isDisabling && may("services:update")
-            ? h(TextField, { label: "Reason", value: reason, onInput: setReason, maxLength: 255 })
+            ? h(TextField, { label: "Reason", value: reason, onText: setReason, maxLength: 255 })
             : null,
         )
       : null,

@@ -3,8 +3,9 @@ import { useState } from "preact/hooks";
 import { h } from "preact";
 import { call, may } from "../page/api.js";
 import { useLoad } from "../page/load.js";
-import { ActDialog, CheckField, SelectField, TextField } from "../parts/act.js";
+import { ActDialog } from "../parts/act.js";
 import { Problem } from "../parts/elements.js";
+import { CheckField, SelectField, TextField } from "../parts/fields.js";
 import { possibleActs } from "./acts.js";
 
 /** @typedef {import("./acts.js").Act} Act */
@@ -15,7 +16,7 @@ export function InstanceActs({ instance, isDown, onDone }) {
   const acts = possibleActs(instance, may, isDown);
   return h(
     "div",
-    { class: "acts", role: "group", "aria-label": "What you can do" },
+    { class: "acts", role: "group", "aria-label": "Acts" },
     acts.map((act) =>
       h(
         "button",
@@ -64,7 +65,7 @@ function InstanceDialog({ act, instance, onClose, onDone }) {
       onDone,
     },
     h("p", {}, instance.status === null ? "Its resources on the host are released." : act.about),
-    act.field === "host" ? h(TargetField, { instance, value, onInput: setValue }) : null,
+    act.field === "host" ? h(TargetField, { instance, value, onText: setValue }) : null,
     act.field === "flavor" ? h(NameField, { noun: "flavor", label: "New flavor", value, onChoose: setValue }) : null,
     act.field === "image"
       ? h(NameField, { noun: "image", label: "Image", none: "The image that it has", value, onChoose: setValue })
@@ -88,8 +89,8 @@ function bodyOf(act, value, isOn) {
   return act.kind === "revert" ? {} : null;
 }
 
-/** @param {{instance: any, value: string, onInput: (value: string) => void}} props */
-function TargetField({ instance, value, onInput }) {
+/** @param {{instance: any, value: string, onText: (value: string) => void}} props */
+function TargetField({ instance, value, onText }) {
   const loaded = useLoad(
     (signal) =>
       may("hosts:list")
@@ -103,7 +104,7 @@ function TargetField({ instance, value, onInput }) {
       key: "field",
       label: "Target host; empty: the best one",
       value,
-      onInput,
+      onText,
       list: "targets",
       autocomplete: "off",
     }),

@@ -1,11 +1,11 @@
 /** The instances, in the order of their requests. */
-import { useEffect, useState } from "preact/hooks";
 import { h } from "preact";
 import { call, may } from "../page/api.js";
 import { age } from "../page/format.js";
 import { useLoad } from "../page/load.js";
 import { go, Link, place, setQuery } from "../page/router.js";
 import { Card, Loaded, Select, Table } from "../parts/elements.js";
+import { SearchForm } from "../parts/fields.js";
 import { hostLink, instanceLink } from "../parts/links.js";
 import { Pages } from "../parts/pages.js";
 import { statusText } from "./acts.js";
@@ -60,40 +60,25 @@ export function InstancesView() {
 
 /** @param {{get: (name: string) => string}} props */
 function Filters({ get }) {
-  const [typed, setTyped] = useState({ name: get("name"), host: get("host"), project: get("project") });
-  useEffect(
-    () => setTyped({ name: get("name"), host: get("host"), project: get("project") }),
-    [get("name"), get("host"), get("project")],
-  );
-  const submit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    const name = typed.name.trim();
+  const texts = { name: get("name"), host: get("host"), ...(may("all_projects") ? { project: get("project") } : {}) };
+  const labels = { name: "Name or uuid", host: "Host", ...(may("all_projects") ? { project: "Project" } : {}) };
+  const search = (/** @type {Record<string, string>} */ { name = "", ...others }) => {
     if (UUID.test(name)) go(`/instances/${name.toLowerCase()}`);
-    else setQuery({ name, host: typed.host.trim(), project: typed.project.trim(), cursor: null });
+    else setQuery({ name, ...others, cursor: null });
   };
-  const field = (/** @type {"name" | "host" | "project"} */ name, /** @type {string} */ text) =>
-    h("input", {
-      type: "search",
-      size: 16,
-      placeholder: text,
-      "aria-label": text,
-      value: typed[name],
-      onInput: (/** @type {InputEvent} */ event) =>
-        setTyped({ ...typed, [name]: /** @type {HTMLInputElement} */ (event.currentTarget).value }),
-    });
   return h(
-    "form",
-    { class: "bar-of-tools", style: "margin-bottom:12px", role: "search", onSubmit: submit },
-    field("name", "Name or uuid"),
-    field("host", "Host"),
-    may("all_projects") ? field("project", "Project") : null,
-    h(Select, {
-      label: "Status",
-      value: get("status"),
-      options: [{ value: "", name: "Any status" }, ...STATUSES.map((value) => ({ value, name: statusText(value) }))],
-      onChoose: (value) => setQuery({ status: value, cursor: null }),
-    }),
-    h("button", { class: "button", type: "submit" }, "Find"),
+    "div",
+    { class: "filters" },
+    h(
+      SearchForm,
+      { texts, labels, onSearch: search },
+      h(Select, {
+        label: "Status",
+        value: get("status"),
+        options: [{ value: "", name: "Any status" }, ...STATUSES.map((value) => ({ value, name: statusText(value) }))],
+        onChoose: (value) => setQuery({ status: value, cursor: null }),
+      }),
+    ),
   );
 }
 
@@ -105,9 +90,9 @@ function List({ instances }) {
     keyOf: (row) => row.uuid,
     empty: "No instance matches.",
     columns: [
-      { title: "Name", class: "name-cell", cell: (row) => instanceLink(row.uuid, row.name) },
+      { title: "Name", class: "nowrap", cell: (row) => instanceLink(row.uuid, row.name) },
       { title: "Status", cell: (row) => h(StatusBadge, { status: row.status, task: row.task }) },
-      { title: "Host", class: "name-cell", cell: (row) => hostLink(row.node || row.host) },
+      { title: "Host", class: "nowrap", cell: (row) => hostLink(row.node || row.host) },
       { title: "Project", cell: (row) => row.project_id || "–" },
       { title: "Problem", class: "problem-cell", cell: (row) => row.fault },
       { title: "Changed", isNumber: true, cell: (row) => (row.changed_at_s ? age(row.changed_at_s) : "–") },

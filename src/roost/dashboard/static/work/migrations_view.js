@@ -37,7 +37,7 @@ export function MigrationsView() {
     h(WorkHead, { current: "/migrations", second: "Moves of instances between hosts" }),
     h(
       "div",
-      { class: "bar-of-tools", style: "margin-bottom:12px" },
+      { class: "bar-of-tools filters" },
       h(Select, {
         label: "Status",
         value: status,
@@ -71,11 +71,11 @@ function List({ migrations }) {
     keyOf: (row) => row.uuid,
     empty: "No migration matches.",
     columns: [
-      { title: "Instance", class: "name-cell", cell: (row) => instanceLink(row.instance, row.instance_name) },
+      { title: "Instance", class: "nowrap", cell: (row) => instanceLink(row.instance, row.instance_name) },
       { title: "Kind", cell: (row) => row.kind },
       { title: "Status", cell: (row) => STATUSES.find(([value]) => value === row.status)?.[1] ?? row.status },
-      { title: "From", class: "name-cell", cell: (row) => hostLink(row.source_node) },
-      { title: "To", class: "name-cell", cell: (row) => hostLink(row.target_node) },
+      { title: "From", class: "nowrap", cell: (row) => hostLink(row.source_node) },
+      { title: "To", class: "nowrap", cell: (row) => hostLink(row.target_node) },
       { title: "Operation", cell: (row) => (row.operation ? operationLink(row.operation) : "–") },
       { title: "Requested", isNumber: true, cell: (row) => age(row.created_at_s) },
     ],

@@ -1,7 +1,7 @@
 /** An operation: its step, its orders to hosts, its instances or sub-operations, and its story. */
 import { h } from "preact";
 import { call, may } from "../page/api.js";
-import { age, counted, dateTime, shortTime } from "../page/format.js";
+import { age, capital, counted, dateTime, shortTime } from "../page/format.js";
 import { useLoad } from "../page/load.js";
 import { Link } from "../page/router.js";
 import { Card, Facts, Head, Loaded, Table } from "../parts/elements.js";
@@ -30,7 +30,7 @@ function Whole({ operation, again }) {
     h(Head, {
       crumbs: [h(Link, { to: "/operations" }, "Operations"), " / ", h("span", { class: "mono" }, operation.uuid)],
       title: [
-        `${kindText(operation.kind)}${subject ? ` ${subject}` : ""}`.replace(/^./, (letter) => letter.toUpperCase()),
+        capital(`${kindText(operation.kind)}${subject ? ` ${subject}` : ""}`),
         " ",
         h(OutcomeBadge, { operation }),
       ],
@@ -97,7 +97,7 @@ function Instances({ operation }) {
       rows: instances,
       keyOf: (row) => row.uuid,
       columns: [
-        { title: "Name", class: "name-cell", cell: (row) => instanceLink(row.uuid, row.name) },
+        { title: "Name", class: "nowrap", cell: (row) => instanceLink(row.uuid, row.name) },
         { title: "Status", cell: (row) => h(StatusBadge, { status: row.status }) },
         { title: "Service", cell: (row) => row.host || "–" },
         ...(hasParts

@@ -55,7 +55,7 @@ export function OperationsView() {
     h(WorkHead, { current: "/operations", second: "Tasks of the conductors, step by step" }),
     h(
       "div",
-      { class: "bar-of-tools", style: "margin-bottom:12px" },
+      { class: "bar-of-tools filters" },
       h(Choice, {
         label: "Which operations",
         value: shown,
@@ -97,11 +97,11 @@ export function OperationsTable({ operations, empty = "None." }) {
     keyOf: (row) => row.uuid,
     empty,
     columns: [
-      { title: "Kind", class: "name-cell", cell: (row) => operationLink(row.uuid, kindText(row.kind)) },
+      { title: "Kind", class: "nowrap", cell: (row) => operationLink(row.uuid, kindText(row.kind)) },
       { title: "Result", cell: (row) => h(OutcomeBadge, { operation: row }) },
       {
         title: "Instance or host",
-        class: "name-cell",
+        class: "nowrap",
         cell: (row) => (row.instance ? instanceLink(row.instance, row.instance_name) : (row.drain?.host ?? "–")),
       },
       { title: "Step", cell: (row) => (row.outcome === "open" ? row.step : "–") },
