@@ -1,6 +1,7 @@
 """A fork of a fleet with hosts added or removed, to count what would fit then."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -46,52 +47,78 @@ def change_fleet(placement: Placement, change: FleetChange, *, random: Random, d
 
     Raises:
         BadRequest: a host or a zone does not exist, or too many hosts are to be added.
+        OverBudget: the work takes longer than the budget of the state.
     """
     state = placement.state
-    missing = find_missing(state, change, default_zone=default_zone)
-    if missing is not None:
-        raise BadRequest(f"there is no {missing.kind} {missing.name[:70]!r}")
+    rows = _find_rows(state, change, default_zone=default_zone)
+    if isinstance(rows, Missing):
+        raise BadRequest(f"there is no {rows.kind} {rows.name[:70]!r}")
     if sum(each.count for each in change.add_hosts) > ADDED_MAX:
         raise BadRequest(f"at most {ADDED_MAX:,} hosts can be added")
-    removed = _hosts_of(state, change, default_zone=default_zone)
     # Before the removal: a new host may be like one that is removed.
-    for each in change.add_hosts:
-        (row, *_) = _rows_of(state, each.like)
+    for each, row in zip(change.add_hosts, rows.like, strict=True):
         for number in range(1, each.count + 1):
+            state.check()
             _add_host(placement, row, name=f"{state.hosts.nodes[row]} copy {number}", random=random)
-    _remove_hosts(state, removed)
+    _remove_hosts(state, rows.removed)
     recount_hosts(state)
 
 
 def find_missing(state: State, change: FleetChange, *, default_zone: str) -> Missing | None:
     """Return the first name of a change that does not exist."""
-    zones = {scope.name for scope in scopes.zones(state, default_zone=default_zone)} if change.without_zones else ()
+    rows = _find_rows(state, change, default_zone=default_zone)
+    return rows if isinstance(rows, Missing) else None
+
+
+class _Rows(NamedTuple):
+    """The rows of hosts in a change."""
+
+    removed: set[int]
+    like: list[int]  # one for each of ``add_hosts``
+
+
+def _find_rows(state: State, change: FleetChange, *, default_zone: str) -> _Rows | Missing:
+    names, rows = _HostNames(state), _Rows(set(), [])
+    zones = scopes.zones(state, default_zone=default_zone) if change.without_zones else ()
+    masks = {scope.name: scope.mask for scope in zones}
     for at, name in enumerate(change.without_zones):
-        if name not in zones:
+        if name not in masks:
             return Missing(f"without_zones[{at}]", "availability zone", name)
+        rows.removed.update(masks[name].nonzero()[0].tolist())
     for at, name in enumerate(change.without_hosts):
-        if not _rows_of(state, name):
+        found = names.find_rows(name)
+        if not found:
             return Missing(f"without_hosts[{at}]", "host", name)
+        rows.removed.update(found)
     for at, added in enumerate(change.add_hosts):
-        if not _rows_of(state, added.like):
+        found = names.find_rows(added.like)
+        if not found:
             return Missing(f"add_hosts[{at}].like", "host", added.like)
-    return None
-
-
-def _rows_of(state: State, name: str) -> list[int]:
-    """Return the live rows of a host by the name of its service or of its node."""
-    hosts = state.hosts
-    alive = hosts.alive.each
-    found = [row for row in hosts.rows_of_name.get(name.lower(), ()) if alive[row]]
-    return found or [row for row, node in enumerate(hosts.nodes) if node == name and alive[row]]
-
-
-def _hosts_of(state: State, change: FleetChange, *, default_zone: str) -> set[int]:
-    rows = {row for name in change.without_hosts for row in _rows_of(state, name)}
-    zones = {scope.name: scope.mask for scope in scopes.zones(state, default_zone=default_zone)}
-    for name in change.without_zones:
-        rows.update(zones[name].nonzero()[0].tolist())
+        rows.like.append(found[0])
     return rows
+
+
+class _HostNames:
+    """The live hosts by name. Many names take one pass over the nodes, not one each."""
+
+    def __init__(self, state: State) -> None:
+        self._hosts = state.hosts
+
+    def find_rows(self, name: str) -> list[int]:
+        """Return the rows of a host by the name of its service or of its node."""
+        rows = self._hosts.rows_of_name.get(name.lower(), ())
+        return self._alive(rows) or self._alive(self._rows_of_node.get(name, ()))
+
+    @cached_property
+    def _rows_of_node(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for row, node in enumerate(self._hosts.nodes):
+            found.setdefault(node, []).append(row)
+        return found
+
+    def _alive(self, rows: Iterable[int]) -> list[int]:
+        alive = self._hosts.alive.each
+        return [row for row in rows if alive[row]]
 
 
 def _add_host(placement: Placement, row: int, *, name: str, random: Random) -> None:
@@ -174,5 +201,6 @@ def _remove_hosts(state: State, rows: Collection[int]) -> None:
     ]
     apply(state, Release(gone, []))
     for tree in trees:
+        state.check()
         for row in reversed(tree):  # Children before parents.
             apply(state, DropProvider(providers.ids[row]))

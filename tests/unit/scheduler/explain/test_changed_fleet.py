@@ -1,11 +1,15 @@
 """Hosts that a question adds or removes: what goes with them, and what stays."""
 
+import pytest
+
+from roost.errors import OverBudget
 from roost.model.evidence.capacity import AddedHosts, FleetChange
 from roost.model.flavor import Flavor
 from roost.model.fleet import Fleet
 from roost.model.host import HostFacts
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request
+from roost.scheduler.explain.changed_fleet import find_missing
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import aggregate, group, host, hosts, roost_with, settings_of, small_request
 
@@ -61,3 +65,46 @@ def test_host_can_be_like_one_that_is_removed():
 def test_default_zone_can_be_removed():
     roost = roost_with(aggregate("rack", availability_zone="east"), host("h0", aggregates=["rack"]), host("h1"))
     assert count(roost, small_request(), without_zones=("nova",)) == 8
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"add_hosts": (AddedHosts(like="h0", count=10_000),)},
+        {"without_hosts": tuple(f"h{number}" for number in range(9))},
+    ],
+)
+def test_change_ends_with_the_budget_of_the_state(change):
+    roost, left = roost_with(hosts(9)), 5
+
+    def check():
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise OverBudget("the work on this request", seconds=1.0, limit="placement.question_budget_s")
+
+    roost.state.check = check
+    with pytest.raises(OverBudget):
+        count(roost, small_request(), **change)
+    assert left == -1
+
+
+class NodeNames(list):
+    """Names that count the passes over them."""
+
+    passes = 0
+
+    def __iter__(self):
+        self.passes += 1
+        return super().__iter__()
+
+
+def test_many_nodes_are_found_in_one_pass():
+    roost = roost_with(hosts(20))
+    state, names = roost.state, roost.state.hosts.nodes
+    state.hosts.rows_of_name.clear()  # services with other names than their nodes
+    state.hosts.nodes = NodeNames(names)
+    missing = find_missing(state, FleetChange(without_hosts=(*names, "nowhere")), default_zone="nova")
+    assert missing is not None
+    assert (missing.field, missing.name) == ("without_hosts[20]", "nowhere")
+    assert state.hosts.nodes.passes == 1
