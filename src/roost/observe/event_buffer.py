@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from threading import Lock
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -23,11 +23,72 @@ class ReaderTooSlow(Exception):
     """A reader is so far behind that its next event was dropped."""
 
 
+class Waiting(Protocol):
+    """A reader that waits on the event loop."""
+
+    awake: asyncio.Event
+
+
+AnyReader = TypeVar("AnyReader", bound=Waiting)
+
+
+class Readers(Generic[AnyReader]):
+    """The readers of a buffer, all on one event loop; the thread that fills the buffer wakes them.
+
+    Call all methods but ``wake_now`` under the lock of the buffer.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._readers: set[AnyReader] = set()
+        self._is_woken = False
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+    def __iter__(self) -> Iterator[AnyReader]:
+        return iter(self._readers)
+
+    def add(self, reader: AnyReader) -> None:
+        """Add a reader; call this on the event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._readers.add(reader)
+
+    def discard(self, reader: AnyReader) -> None:
+        """Remove a reader; call this on the event loop."""
+        self._readers.discard(reader)
+
+    def wake(self) -> None:
+        """Schedule a wake-up of the readers; it serves everything that the buffer gets before it runs."""
+        if self._readers and not self._is_woken and self._loop is not None:
+            self._is_woken = True
+            with suppress(RuntimeError):  # The loop and its readers have ended.
+                self._loop.call_soon_threadsafe(self.wake_now)
+
+    def wake_now(self) -> None:
+        """Wake the readers; call this on the event loop."""
+        # Cleared first, so that later content wakes the readers again.
+        self._is_woken = False
+        for reader in self._readers:
+            reader.awake.set()
+
+
+def join_batch(frames: Iterable[bytes]) -> tuple[bytes, int]:
+    """Return the first frames for one passage to a connection, and their number."""
+    batch, size = [], 0
+    for frame in frames:
+        batch.append(frame)
+        size += len(frame)
+        if size >= _BATCH_BYTES:
+            break
+    return b"".join(batch), len(batch)
+
+
 class Source(Protocol):
     """Further parts of a stream. It sets ``Reader.awake`` if it has some."""
 
     def read(self) -> bytes:
-        """Return some parts, encoded; empty: there are none."""
+        """Return some parts, encoded; empty if it has none now."""
 
     def leave(self) -> None:
         """End; called on the event loop."""
@@ -54,9 +115,7 @@ class Events:
         self._frames: deque[bytes] = deque()  # encoded events; the newest has the number ``_last``
         self._frame_bytes = 0
         self._last = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._readers: set[Reader] = set()
-        self._is_woken = False
+        self._readers: Readers[Reader] = Readers()
         self.is_closed = False
 
     def publish(
@@ -84,7 +143,7 @@ class Events:
             self._last = number
             while self._frame_bytes > self.limits.buffer_max_bytes and len(self._frames) > 1:
                 self._frame_bytes -= len(self._frames.popleft())
-            self._wake()
+            self._readers.wake()
         if is_sent and self._sink is not None:
             self._sink(body)
         return event.id
@@ -108,7 +167,6 @@ class Events:
             text = f"{self.limits.subscribers_each_max:,} readers of this identity follow the events"
             raise Unavailable(f"{text} (limit notifications.subscribers_each_max); end one of them")
         with self._lock:
-            self._loop = asyncio.get_running_loop()
             reader = self._create_reader(last_id)
             reader.owner = owner
             self._readers.add(reader)
@@ -117,7 +175,8 @@ class Events:
 
     def leave(self, reader: "Reader") -> None:
         """Remove a reader; call this on the event loop."""
-        self._readers.discard(reader)
+        with self._lock:
+            self._readers.discard(reader)
         if reader.source is not None:
             reader.source.leave()
         metrics.EVENT_READERS.set(len(self._readers))
@@ -125,7 +184,7 @@ class Events:
     def close(self) -> None:
         """End all readers; call this on the event loop."""
         self.is_closed = True
-        self._wake_readers()
+        self._readers.wake_now()
 
     def read_after(self, number: int) -> tuple[bytes, int]:
         """Return some encoded events after a number, and the number of the last of them.
@@ -137,13 +196,8 @@ class Events:
             at = len(self._frames) - (self._last - number)
             if at < 0:
                 raise ReaderTooSlow
-            frames, size = [], 0
-            for frame in islice(self._frames, at, None):
-                frames.append(frame)
-                size += len(frame)
-                if size >= _BATCH_BYTES:
-                    break
-            return b"".join(frames), number + len(frames)
+            body, count = join_batch(islice(self._frames, at, None))
+            return body, number + count
 
     def _create_reader(self, last_id: str) -> "Reader":
         if not last_id:
@@ -154,19 +208,6 @@ class Events:
         if is_own and oldest <= int(text) <= self._last:
             return Reader(self, after=int(text), has_gap=False)
         return Reader(self, after=oldest, has_gap=True)
-
-    def _wake(self) -> None:
-        """Schedule a wake-up of the readers; one wake-up serves all events published before it runs."""
-        if self._readers and not self._is_woken and self._loop is not None:
-            self._is_woken = True
-            with suppress(RuntimeError):  # The loop and its readers have ended.
-                self._loop.call_soon_threadsafe(self._wake_readers)
-
-    def _wake_readers(self) -> None:
-        # Cleared first, so that later events wake the readers again.
-        self._is_woken = False
-        for reader in self._readers:
-            reader.awake.set()
 
 
 class Reader:

@@ -1,6 +1,6 @@
 """Snapshots of the fleet and their differences, for the readers of ``/v1/fleet`` and of the stream of events.
 
-A thread beside the deciding one reads the columns without a lock, as the surveys do, while anybody needs snapshots. Its
+A thread beside the deciding one reads the columns without a lock, as the surveys do, while clients need snapshots. Its
 share of a processor is bounded: an expensive snapshot is repeated less often.
 """
 
@@ -40,6 +40,7 @@ _REFRESH_S = 0.1  # for the deciding thread to read the commits of other process
 _DISTURBED_MAX = 3
 _PAUSE_S = 0.0005
 _STOP_S = 1.0
+_PROBLEM = "the fleet cannot be read now; try again"
 
 
 class FleetFollower:
@@ -85,6 +86,8 @@ class FleetFollower:
         """
         done = asyncio.Event()
         with self._lock:
+            if self._is_stopped.is_set():  # Nothing would end the wait.
+                raise Unavailable(_PROBLEM)
             is_recent = time.monotonic() - self._confirmed_s < _QUIET_S
             if self._file is not None and is_recent and not is_fresh:
                 self._demanded_s = time.monotonic()
@@ -94,7 +97,7 @@ class FleetFollower:
         with suppress(TimeoutError):
             await asyncio.wait_for(done.wait(), _WAIT_S)
         if not done.is_set() or self._file is None or self._is_stopped.is_set():
-            raise Unavailable("the fleet cannot be read now; try again")
+            raise Unavailable(_PROBLEM)
         return self._file
 
     def stop(self) -> None:

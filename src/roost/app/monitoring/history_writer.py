@@ -63,7 +63,7 @@ class HistoryWriter:
             return
         limits = self._limits()
         if not limits.history_days:
-            self._amounts = []
+            self._amounts, self._written = [], self._totals()
             return
         amounts, self._amounts = self._amounts, []
         if amounts:

@@ -250,3 +250,15 @@ def test_stop_fails_waiting_requests(opened):
 
     asyncio.run(request())
     release.set()
+
+
+def test_request_after_the_stop_fails_at_once(opened):
+    follower = opened(State())
+    follower.stop()
+
+    async def request():
+        async with asyncio.timeout(5):
+            with pytest.raises(Unavailable):
+                await follower.newest()
+
+    asyncio.run(request())

@@ -24,8 +24,8 @@ class Process:
     """A process that decides, surveys and writes."""
 
     def __init__(self, table, name, **limits):
-        self.totals = DecisionTotals()
-        self.writer = HistoryWriter(table, process=name, limits=lambda: Store(**limits), totals=self.totals.read)
+        self.totals, self.limits = DecisionTotals(), Store(**limits)
+        self.writer = HistoryWriter(table, process=name, limits=lambda: self.limits, totals=self.totals.read)
 
 
 @pytest.fixture
@@ -114,3 +114,15 @@ def test_old_rows_are_deleted_while_it_writes(table):
 
 def test_survey_without_classes_has_no_amounts():
     assert amounts_of(SURVEY[:1]) == []
+
+
+def test_decisions_without_a_history_are_in_no_later_row(table):
+    process = Process(table, "a", history_days=0)
+    process.writer.write(now_s=0.0)
+    process.totals.count_granted()
+    process.writer.write(now_s=60.0)
+    process.limits = Store()
+    process.totals.count_failed()
+    process.writer.write(now_s=120.0)
+    (row,) = table.read(0, 10)
+    assert decode_counts(row.counts) == DecisionCounts(0, 1, {})

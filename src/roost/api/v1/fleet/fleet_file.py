@@ -29,8 +29,9 @@ class FleetFile:
         self.generation = snapshot.layout.generation
         self.position = snapshot.position
         self.columns: Encoded = Encoded(lambda: encode(snapshot))
-        is_same = before is not None and before.generation == self.generation
-        self.names: Encoded = before.names if before is not None and is_same else Encoded(lambda: snapshot.layout.names)
+        is_same, names = before is not None and before.generation == self.generation, snapshot.layout.names
+        # Later files share the names, so they must not keep this snapshot.
+        self.names: Encoded = before.names if before is not None and is_same else Encoded(lambda: names)
 
 
 class Encoded:

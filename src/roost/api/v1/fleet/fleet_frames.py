@@ -5,16 +5,13 @@ import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
 from threading import Lock
 from typing import NamedTuple
 
-from roost.observe.event_buffer import ReaderTooSlow
+from roost.observe.event_buffer import Readers, ReaderTooSlow, join_batch
 
-# Bytes of frames passed to a connection at once.
-_BATCH_BYTES = 64 * 2**10
 _FRAMES_MAX, _MARKS_MAX = 4096, 4096
 # Seconds of earlier frames for a new reader. Another process may have counted a claim here before its commit, and
 # commits of several processes may become visible out of order.
@@ -59,9 +56,7 @@ class FleetFrames:
         self._reload = 0  # number of the newest frame before which no reader continues
         self._floor: int | None = None  # position before the first kept frame; None: nothing was read yet
         self._marks: deque[_Mark] = deque(maxlen=_MARKS_MAX)  # when positions were first seen, rising
-        self._readers: set[FleetReader] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_woken = False
+        self._readers: Readers[FleetReader] = Readers()
 
     @property
     def reader_count(self) -> int:
@@ -84,7 +79,7 @@ class FleetFrames:
             if frame:
                 self._add(_Frame(position, self._clock(), frame))
                 self._reload = self._last
-            self._wake()
+            self._readers.wake()
 
     def append(self, position: int, frame: bytes) -> None:
         """Add changes; the position as in ``mark``."""
@@ -94,7 +89,7 @@ class FleetFrames:
                 dropped = self._frames.popleft()
                 self._bytes -= len(dropped.body)
                 self._floor = max(self._floor or 0, dropped.position)
-            self._wake()
+            self._readers.wake()
 
     def mark(self, position: int) -> None:
         """Note a position of the feed; all changes up to it are in the frames."""
@@ -111,7 +106,6 @@ class FleetFrames:
         """
         reader = FleetReader(self, after=after, awake=awake)
         with self._lock:
-            self._loop = asyncio.get_running_loop()
             self._readers.add(reader)
         self._on_open()
         return reader
@@ -140,14 +134,9 @@ class FleetFrames:
             at = len(self._frames) - (self._last - reader.number)
             if at < 0:
                 raise ReaderTooSlow
-            parts, size = [], 0
-            for frame in islice(self._frames, at, None):
-                parts.append(frame.body)
-                size += len(frame.body)
-                if size >= _BATCH_BYTES:
-                    break
-            reader.number += len(parts)
-            return b"".join(parts)
+            body, count = join_batch(frame.body for frame in islice(self._frames, at, None))
+            reader.number += count
+            return body
 
     def _find_start(self, after: int) -> int:
         """Return the number of the frame before those for a client with a snapshot of a position."""
@@ -163,18 +152,6 @@ class FleetFrames:
         self._frames.append(frame)
         self._bytes += len(frame.body)
         self._last += 1
-
-    def _wake(self) -> None:
-        if self._readers and not self._is_woken and self._loop is not None:
-            self._is_woken = True
-            with suppress(RuntimeError):  # The loop and its readers have ended.
-                self._loop.call_soon_threadsafe(self._wake_readers)
-
-    def _wake_readers(self) -> None:
-        # Cleared first, so that later frames wake the readers again.
-        self._is_woken = False
-        for reader in self._readers:
-            reader.awake.set()
 
 
 class FleetReader:
@@ -192,7 +169,7 @@ class FleetReader:
         self.number: int | None = None  # of the last frame; None: it is not known yet where to begin
 
     def read(self) -> bytes:
-        """Return some frames; empty: there is none.
+        """Return some frames; empty if the reader has the newest one.
 
         Raises:
             ReaderTooSlow: the next frame was dropped.
