@@ -5,30 +5,24 @@ the distribution: the time of the first map, frame times at rest, while zooming 
 and memory. Then prints the times of decisions without and with 20 dashboards, and the processor time of the server.
 """
 
-import argparse
 import gzip
 import http.client
 import multiprocessing
 import os
 import selectors
 import socket
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.synchronize import Event
-from pathlib import Path
 
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
-from bench.reads import decide_at_rate, line
-from roost.app import open_roost
-from roost.simulator.traces.generated_workload import Recipe, generate
-from roost.simulator.workload import Options
+from bench.reads import decide_at_rate, line, serve_fleet
 from tests.support.debian_packages import find_program
 from tests.support.servers.clusters import resource_use
 from tests.support.servers.fleet_files import FleetColumns
-from tests.support.servers.servers import RunningServer, serve
+from tests.support.servers.servers import RunningServer
 
 _DASHBOARDS = 20
 _HEADERS = {"x-auth-token": "admin", "accept-encoding": "gzip"}
@@ -168,27 +162,19 @@ def _measured(server: RunningServer, name: str, seconds: float) -> float:
 
 def main() -> None:
     """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--hosts", type=int, default=100_000)
-    parser.add_argument("--seconds", type=float, default=20.0, help="of decisions in each round")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        with open_roost(None, Path(folder)) as roost:
-            roost.install(generate(Recipe(hosts=arguments.hosts, requests=1), Options()).fleet)
-        with serve(noun="up", folder=folder) as server:
-            print(f"{arguments.hosts:,} hosts")
-            decide_at_rate(server.port, 2.0)
-            with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(
-                    executable_path=find_program("chromium"), args=["--enable-precise-memory-info"]
-                )
-                print("a page without decisions:")
-                _look(browser, server)
-                browser.close()
-            alone_s = _measured(server, "decisions alone", arguments.seconds)
-            with _dashboards(server.port):
-                beside_s = _measured(server, f"decisions beside {_DASHBOARDS} dashboards", arguments.seconds)
-            print(f"ratio of the 99th percentiles: {beside_s / alone_s:.2f}")
+    with serve_fleet(__doc__, hosts=100_000) as (server, seconds):
+        decide_at_rate(server.port, 2.0)
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=find_program("chromium"), args=["--enable-precise-memory-info"]
+            )
+            print("a page without decisions:")
+            _look(browser, server)
+            browser.close()
+        alone_s = _measured(server, "decisions alone", seconds)
+        with _dashboards(server.port):
+            beside_s = _measured(server, f"decisions beside {_DASHBOARDS} dashboards", seconds)
+        print(f"ratio of the 99th percentiles: {beside_s / alone_s:.2f}")
 
 
 if __name__ == "__main__":

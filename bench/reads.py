@@ -160,10 +160,16 @@ def _measure(server: RunningServer, seconds: float) -> None:
     )
 
 
-def main() -> None:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--hosts", type=int, default=30_000)
+@contextmanager
+def serve_fleet(about: str | None, *, hosts: int) -> Iterator[tuple[RunningServer, float]]:
+    """Yield a server on a generated fleet, and the seconds of each round.
+
+    Args:
+        about: description for the help of the command.
+        hosts: default number of hosts.
+    """
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--hosts", type=int, default=hosts)
     parser.add_argument("--seconds", type=float, default=20.0, help="of decisions in each round")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -171,7 +177,13 @@ def main() -> None:
             roost.install(generate(Recipe(hosts=arguments.hosts, requests=1), Options()).fleet)
         with serve(noun="up", folder=folder) as server:
             print(f"{arguments.hosts:,} hosts, {_RATE} decisions a second")
-            _measure(server, arguments.seconds)
+            yield server, arguments.seconds
+
+
+def main() -> None:
+    """Print the figures."""
+    with serve_fleet(__doc__, hosts=30_000) as (server, seconds):
+        _measure(server, seconds)
 
 
 if __name__ == "__main__":

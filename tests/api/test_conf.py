@@ -56,6 +56,14 @@ def test_unsupported_connection_names_the_remedy(tmp_path):
     assert "[placement_database] connection has no effect: --database overrides it" in server.said
 
 
+def test_malformed_file_is_a_wrong_setting(tmp_path):
+    conf = tmp_path / "old.conf"
+    conf.write_text("[DEFAULT\ndebug = true\n")
+    problem = f"{conf}:1: a section is not closed, or has no name"
+    for option in ("--conf", "--nova-conf"):
+        assert refused_start(option, conf, folder=tmp_path) == (3, f"roost: {problem}\n")
+
+
 def test_policy_show_names_the_source_of_each_rule(tmp_path):
     (tmp_path / "p.yaml").write_text('"placement:traits:list": "@"\n')
     code, out, _ = run("policy", "show", "--policy-file", "p.yaml", "--legacy", folder=tmp_path)

@@ -8,7 +8,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from roost.errors import StoreBroken, StoreBusy, StoreGone, StoreOutdated, Unavailable
+from roost.errors import BadSettings, StoreBroken, StoreBusy, StoreGone, StoreMissing, StoreOutdated, Unavailable
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.model.writes import PutDocument, PutInventories
 from roost.store.audit import audit
@@ -325,6 +325,32 @@ def test_pruning_uses_the_deadline_of_bulk_work(postgres_url, monkeypatch):
     monkeypatch.setattr(postgresql_store, "_BYTES", "SELECT octet_length(pg_sleep(0.5)::text)::bigint")
     with closing(PostgresStore(postgres_url, settings=StoreSettings(deadline_s=0.1))) as store:
         assert store.prune(older_than_s=0.0, max_bytes=10**9) == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("postgresql://h:1 2/x", "is malformed: unexpected spaces found in …"),
+        ("postgresql://u:secret%zz@h/x", "is malformed: invalid percent-encoded token: …"),
+        ("postgresql://h/x?nonsense=1", "is malformed: invalid URI query parameter: …"),
+        ("postgresql://127.0.0.1:1/x?sslmode=often", "is malformed: invalid sslmode value"),
+        ("postgresql://h:http/x", "must have ports 1..65535, got 'http'"),
+        ("postgresql://a:1,b:99999/x", "must have ports 1..65535, got '99999'"),
+    ],
+)
+def test_malformed_url_is_a_wrong_setting(url, problem):
+    for use in (PostgresStore, audit):
+        with pytest.raises(BadSettings) as caught:
+            use(url)
+        assert str(caught.value).startswith(f"store.url: {problem}")
+        assert "secret" not in str(caught.value)
+
+
+def test_absent_database_is_missing(postgres_server):
+    url = f"{postgres_server}&dbname=nowhere"
+    for use in (lambda: PostgresStore(url, settings=StoreSettings(wait_s=0.1)), lambda: audit(url)):
+        with pytest.raises(StoreMissing, match=r'^PostgreSQL: database "nowhere" does not exist; correct store\.url'):
+            use()
 
 
 def test_a_read_only_database_is_a_clear_error(two, postgres_url):

@@ -259,6 +259,13 @@ def test_check_needs_a_nova_conf(run, monkeypatch):
     assert (code, error) == (3, "roost: --check: needs a nova.conf: name it with --nova-conf\n")
 
 
+def test_malformed_file_is_one_error(run, conf, data):
+    conf.write_text("[DEFAULT\n")
+    code, output, error = run("nova-scheduler", "--check", "--nova-conf", conf, "--data", data, "--json")
+    assert (code, error) == (8, "roost: the check found 1 error\n")
+    assert output.count("a section is not closed, or has no name") == 1
+
+
 def test_options_of_output_need_the_check(run):
     code, _, error = run("nova-scheduler", "--json")
     assert code == 2

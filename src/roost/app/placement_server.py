@@ -76,8 +76,7 @@ def resolve_server_config(
         overrides: values of section ``placement`` from the command line.
 
     Raises:
-        BadSettings: a setting is unknown, wrong or unsupported.
-        BadFile: ``placement.conf`` cannot be parsed.
+        BadSettings: a setting is unknown, wrong or unsupported, or ``placement.conf`` cannot be read.
     """
     loaded = settings_with_sources(config, environ)
     settings, notes = loaded.settings, list(loaded.dropped)

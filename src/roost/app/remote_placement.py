@@ -11,7 +11,7 @@ from roost.client.keystone_login import KeystoneLogin, LoginOptions, tls_context
 from roost.client.placement_http import CATALOG, SETTING, TOKEN_VARIABLE, Connection
 from roost.client.remote_claims import RemotePlacement
 from roost.compat.ini import read_ini
-from roost.errors import BadFile, BadSettings, RoostError
+from roost.errors import BadSettings, RoostError
 from roost.model.provider import ProviderSpec
 from roost.model.settings.roost_settings import Settings
 from roost.nova.service_login import read_login_options
@@ -61,10 +61,7 @@ def _read_login(environ: Mapping[str, str]) -> LoginOptions | None:
     path = find_nova_conf(environ, os.path.exists)
     if path is None:
         return None
-    try:
-        return read_login_options(read_ini(Path(path)), "placement", service_type="placement")
-    except BadFile as error:
-        raise BadSettings(str(path), error.problem) from None
+    return read_login_options(read_ini(Path(path)), "placement", service_type="placement")
 
 
 def _find_url(remote_url: str, options: LoginOptions | None, login: KeystoneLogin | None) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from roost.errors import BadFile, unreadable_file
+from roost.errors import BadSettings, unreadable_settings
 
 _OPTION = re.compile(r"([^=:]+?)\s*[=:]\s*(.*)")
 _SUBSTITUTE = re.compile(r"\\?\$(?:\$|(?P<plain>\w+)|\{(?P<braced>[\w.]+)\})|\\\$")
@@ -34,7 +34,7 @@ class Ini:
         """Return the last value of an option, with references expanded; None if it is not set.
 
         Raises:
-            BadFile: the value refers to a missing option.
+            BadSettings: the value refers to a missing option.
         """
         values = self.sections.get(section, {}).get(option)
         return None if not values else self._expand(values[-1], section, option)
@@ -66,8 +66,9 @@ class Ini:
                 if values and depth < _DEPTH_MAX:
                     return self._expand(values[-1], target, key, depth=depth + 1, is_secret=is_secret)
             if is_secret:  # The text after $ may be a part of a password.
-                raise BadFile(self.path, f"[{section}] {option} refers to an option which is not set; write $ as $$")
-            raise BadFile(self.path, f"[{section}] {option} refers to ${name}, which is not set")
+                problem = f"[{section}] {option} refers to an option which is not set; write $ as $$"
+                raise BadSettings(self.path, problem)
+            raise BadSettings(self.path, f"[{section}] {option} refers to ${name}, which is not set")
 
         return _SUBSTITUTE.sub(value, text)
 
@@ -114,14 +115,14 @@ def read_ini(path: Path) -> Ini:
     """Read a file.
 
     Raises:
-        BadFile: the file cannot be read, or a line is invalid.
+        BadSettings: the file cannot be read, or a line is invalid.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise unreadable_file(str(path), error) from None
+        raise unreadable_settings(str(path), error) from None
     except UnicodeDecodeError:
-        raise BadFile(str(path), "is not UTF-8 text") from None
+        raise BadSettings(str(path), "is not UTF-8 text") from None
     return _parse(str(path), text)
 
 
@@ -137,19 +138,19 @@ def _parse(path: str, text: str) -> Ini:
             values = values if stripped else None
         elif line[0].isspace():
             if values is None:
-                raise BadFile(path, "this line continues no option", line=number)
+                raise BadSettings(f"{path}:{number}", "this line continues no option")
             values[-1] = f"{values[-1]}\n{stripped}"
         elif line[0] == "[":
             if not stripped.endswith("]") or len(stripped) < 3:
-                raise BadFile(path, "a section is not closed, or has no name", line=number)
+                raise BadSettings(f"{path}:{number}", "a section is not closed, or has no name")
             name = stripped[1:-1]
             section, values = sections.setdefault(name, {}), None
         else:
             option = _OPTION.fullmatch(stripped)
             if option is None:
-                raise BadFile(path, "is neither OPTION = VALUE nor [SECTION]", line=number)
+                raise BadSettings(f"{path}:{number}", "is neither OPTION = VALUE nor [SECTION]")
             if section is None:
-                raise BadFile(path, f"an option has no section{_advice(option[1])}", line=number)
+                raise BadSettings(f"{path}:{number}", f"an option has no section{_advice(option[1])}")
             values = section.setdefault(option[1], [])
             values.append(_unquote(option[2]))
             lines[name, option[1]] = number

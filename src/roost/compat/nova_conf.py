@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.compat.ini import Ini, read_ini, read_truth, split_list
-from roost.errors import BadFile, BadSettings, FileMissing, SettingsMissing, quote_value
+from roost.errors import BadSettings, quote_value
 
 # Setting -> section and name of the same option in Nova's files, if they differ.
 # Names such as "scheduler_driver" are from Icehouse.
@@ -173,7 +173,7 @@ class NovaConf:
             if (section, key) in self._repeated:
                 return self._ini.get_all(*place)
             text = self._ini.get(*place) or ""
-        except BadFile as error:
+        except BadSettings as error:
             raise BadSettings(self._where(place), error.problem) from None
         if (section, key) == ("scheduler", "driver"):
             return self._driver(text, place)
@@ -205,12 +205,7 @@ def read_nova_conf(path: Path) -> NovaConf:
     Raises:
         BadSettings: the file cannot be read, or a line is invalid.
     """
-    try:
-        return NovaConf(read_ini(path))
-    except BadFile as error:
-        where = error.path if error.line is None else f"{error.path}:{error.line}"
-        kind = SettingsMissing if isinstance(error, FileMissing) else BadSettings
-        raise kind(where, error.problem) from None
+    return NovaConf(read_ini(path))
 
 
 def _period_s(interval_s: float) -> float:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.compat.ini import Ini, read_ini
-from roost.errors import BadFile, BadSettings
+from roost.errors import BadSettings
 
 _POLICY_FILE = "policy.yaml"  # beside the file, optional
 _TRUE = {"true", "1", "on", "yes"}
@@ -36,7 +36,7 @@ def read_placement_conf(path: Path) -> PlacementConf:
     """Read a file.
 
     Raises:
-        BadFile: the file cannot be read, or a value is invalid.
+        BadSettings: the file cannot be read, or a value is invalid.
     """
     ini = read_ini(path)
     conf = PlacementConf()
@@ -59,8 +59,7 @@ def database_of_files(paths: Sequence[Path]) -> str:
     """Return the database URL in ``placement.conf`` files; later files override earlier ones.
 
     Raises:
-        BadSettings: no file has a database.
-        BadFile: a file cannot be read or parsed.
+        BadSettings: no file has a database, or one cannot be read or parsed.
     """
     return database_url(connection_of_files(paths))
 
@@ -139,13 +138,13 @@ def _number(ini: Ini, section: str, option: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise BadFile(ini.path, f"[{section}] {option} must be a whole number, got {text!r}") from None
+        raise BadSettings(ini.path, f"[{section}] {option} must be a whole number, got {text!r}") from None
 
 
 def _truth(ini: Ini, section: str, option: str) -> bool:
     text = _text(ini, section, option).lower()
     if text not in _TRUE | _FALSE:
-        raise BadFile(ini.path, f"[{section}] {option} must be true or false, got {text!r}")
+        raise BadSettings(ini.path, f"[{section}] {option} must be true or false, got {text!r}")
     return text in _TRUE
 
 

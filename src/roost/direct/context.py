@@ -25,8 +25,8 @@ class PlacementDirect:
         latest_microversion: whether requests use the newest microversion by default; if not, the oldest.
 
     Raises:
-        BadSettings: ``config`` does not determine a database. This error and those below are raised on entry.
-        BadFile: a settings file cannot be read.
+        BadSettings: ``config`` does not determine a database, or its file cannot be read. This error and those below
+            are raised on entry.
         StoreBusy: another process serves this SQLite file.
         Unavailable: the database cannot be used; the message gives the reason.
     """

@@ -28,8 +28,7 @@ def resolve_config(config: object) -> DatabaseConfig:
         config: see ``roost.PlacementDirect``.
 
     Raises:
-        BadSettings: the configuration determines no database, or a setting is invalid.
-        BadFile: a file cannot be read or parsed.
+        BadSettings: the configuration determines no database, a setting is invalid, or a file cannot be read.
     """
     if isinstance(config, Settings):
         return DatabaseConfig(database_of_settings(config, None, os.environ), config)

@@ -20,7 +20,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from roost.compat.ini import Ini, read_ini
-from roost.errors import BadFile, BadSettings, RoostError, Unavailable
+from roost.errors import RoostError, Unavailable
 from roost.model.settings.nova_settings import Nova
 from roost.model.writes import Write
 from roost.nova.database.database_options import read_database_options
@@ -272,12 +272,9 @@ class NovaService:
     """
 
     def __init__(self, nova_conf: Path, settings: Nova, *, roost: Roost, serving: Serving, clock: Clock) -> None:
-        try:
-            ini = read_ini(nova_conf)
-            broker, databases = read_broker_options(ini), read_database_options(ini)
-            self._notifier = None if settings.shadow else _open_notifier(ini, clock)
-        except BadFile as error:
-            raise BadSettings(str(nova_conf), error.problem) from None
+        ini = read_ini(nova_conf)
+        broker, databases = read_broker_options(ini), read_database_options(ini)
+        self._notifier = None if settings.shadow else _open_notifier(ini, clock)
         databases = replace(databases, timeout_s=settings.read_timeout_s)
         chores = NovaChores(databases, settings, host=broker.host, clock=clock)
         self._networks = open_lookup(ini, roost.settings, timeout_s=settings.read_timeout_s, elapsed_s=clock.elapsed_s)

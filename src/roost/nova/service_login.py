@@ -19,8 +19,7 @@ def read_login_options(ini: Ini, section: str, *, service_type: str) -> LoginOpt
         service_type: type of the service in Keystone's catalog, unless the section has one.
 
     Raises:
-        BadSettings: an option is invalid.
-        BadFile: a value refers to a missing option.
+        BadSettings: an option is invalid, or refers to a missing one.
 
     Source:
         keystoneauth1/loading/conf.py, session.py, adapter.py; nova/conf/placement.py, nova/conf/neutron.py.

@@ -59,6 +59,7 @@ _NEEDS = {
     "instance evacuate": ["web"],
     "login": ["--url", "http://127.0.0.1:1"],
     "replay": ["--generate", "--memory"],
+    "token create": ["joe"],
     "why": ["last"],
 }
 

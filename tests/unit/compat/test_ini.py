@@ -1,7 +1,7 @@
 import pytest
 
 from roost.compat.ini import read_ini, read_seconds, read_truth
-from roost.errors import BadFile
+from roost.errors import BadSettings
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from roost.errors import BadFile
 def test_missing_reference_in_a_secret_shows_no_part_of_it(tmp_path, text, option):
     path = tmp_path / "nova.conf"
     path.write_text(f"[placement]\n{text}\n")
-    with pytest.raises(BadFile, match=r"refers to an option which is not set; write \$ as \$\$") as caught:
+    with pytest.raises(BadSettings, match=r"refers to an option which is not set; write \$ as \$\$") as caught:
         read_ini(path).get("placement", option)
     assert "tail" not in str(caught.value)
 
@@ -24,7 +24,7 @@ def test_missing_reference_in_a_secret_shows_no_part_of_it(tmp_path, text, optio
 def test_missing_reference_in_another_option_is_named(tmp_path):
     path = tmp_path / "nova.conf"
     path.write_text("[placement]\ncafile = $folder/ca.pem\n")
-    with pytest.raises(BadFile, match=r"\[placement\] cafile refers to \$folder, which is not set"):
+    with pytest.raises(BadSettings, match=r"\[placement\] cafile refers to \$folder, which is not set"):
         read_ini(path).get("placement", "cafile")
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from roost.compat.ini import read_ini
 from roost.compat.placement_conf import read_placement_conf
-from roost.errors import BadFile
+from roost.errors import BadSettings
 
 
 @pytest.fixture
@@ -60,23 +60,23 @@ more = 2
     ],
 )
 def test_malformed_line_is_named(write_conf, text, problem):
-    with pytest.raises(BadFile) as caught:
+    with pytest.raises(BadSettings) as caught:
         read_ini(write_conf(text))
     assert problem in str(caught.value)
 
 
 def test_unreadable_file_is_named(tmp_path):
-    with pytest.raises(BadFile, match="cannot be read"):
+    with pytest.raises(BadSettings, match="cannot be read"):
         read_ini(tmp_path / "absent")
     (tmp_path / "latin").write_bytes(b"\xff")
-    with pytest.raises(BadFile, match="not UTF-8"):
+    with pytest.raises(BadSettings, match="not UTF-8"):
         read_ini(tmp_path / "latin")
 
 
 @pytest.mark.parametrize("value", ["$absent", "$a", "${x.y}"])
 def test_reference_to_an_unset_option_is_an_error(write_conf, value):
     ini = read_ini(write_conf(f"[s]\na = {value}"))
-    with pytest.raises(BadFile, match="which is not set"):
+    with pytest.raises(BadSettings, match="which is not set"):
         ini.get("s", "a")
 
 
@@ -173,6 +173,6 @@ def test_connection_is_translated_or_refused_with_a_reason(write_conf, url, ours
     ],
 )
 def test_invalid_value_is_a_clear_error(write_conf, text, problem):
-    with pytest.raises(BadFile) as caught:
+    with pytest.raises(BadSettings) as caught:
         read_placement_conf(write_conf(text))
     assert problem in str(caught.value)

@@ -11,7 +11,7 @@ import pytest
 
 import roost
 from roost.direct.direct_client import Client
-from roost.errors import BadFile, BadRequest, BadSettings, StoreBusy, Unavailable
+from roost.errors import BadRequest, BadSettings, StoreBusy, Unavailable
 from roost.model.settings.roost_settings import Settings, Store
 
 UUID = "4e8e5957-649f-477b-9e5b-f1f75b21c03c"
@@ -173,7 +173,7 @@ def test_api_settings_come_from_the_configuration(tmp_path):
 def test_a_configuration_that_names_no_database_is_refused(config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises((BadSettings, BadFile)), roost.PlacementDirect(config):
+    with pytest.raises(BadSettings), roost.PlacementDirect(config):
         pass
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from roost.app.database_choice import check_settings
 from roost.app.placement_server import ServerConfig, resolve_server_config
 from roost.app.remote_placement import open_connections
-from roost.errors import BadFile, BadSettings, extra_hint
+from roost.errors import BadSettings, extra_hint
 from roost.machine import SystemClock
 from roost.placement.current import Current
 from roost.settings import LoadedSettings, find_nova_conf
@@ -59,9 +59,9 @@ def check_nova_deployment(
     server = None
     try:
         server = resolve_server_config(config, data, environ, conf=conf, database=database, overrides=overrides)
-    except (BadSettings, BadFile) as error:
+    except BadSettings as error:
         known = {str(each) for each in loaded.problems}
-        problems = (error, *getattr(error, "others", ()))
+        problems = (error, *error.others)
         found += [_setting("error", str(each), "correct the file") for each in problems if str(each) not in known]
     else:
         found += [_setting("warning", note) for note in server.notes if note not in loaded.dropped]
@@ -76,7 +76,8 @@ def check_nova_deployment(
         clock=SystemClock(),
         has_routed_networks=settings.scheduler.query_placement_for_routed_network_aggregates,
     )
-    return found + check.run(read, subject=subject)
+    known = {each.found for each in found}
+    return found + [each for each in check.run(read, subject=subject) if each.found not in known]
 
 
 def _setting(level: "Level", found: str, advice: str = "") -> "Finding":

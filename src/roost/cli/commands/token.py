@@ -43,6 +43,7 @@ def token() -> None:
 @click.option("--project", default="", help="Project of the token.  [NAME]")
 @click.option("--file", "path", type=options.PATH, help="Token file for the new entry, created if absent.")
 @click.option("--token-file", type=options.PATH, help="New file for the token, instead of printing it.")
+@options.config
 def create(
     *,
     name: str | None,
@@ -51,11 +52,12 @@ def create(
     project: str,
     path: Path | None,
     token_file: Path | None,
+    config: Path | None,
 ) -> None:
     """Create a token and print it. It is stored nowhere, so it cannot be shown again.
 
-    Without --file, print its entry for a token file too. NAME is the user of requests with this token; with one --host
-    it defaults to agent-of-HOST.
+    --config without --file adds its entry to placement.tokens_file of the settings. Without both, print the entry for a
+    token file too. NAME is the user of requests with this token; with one --host it defaults to agent-of-HOST.
     """
     from roost.api.access.authentication import as_toml, new_token
     from roost.api.access.token_edits import add_token
@@ -65,6 +67,8 @@ def create(
         if len(hosts) != 1:
             raise click.UsageError("NAME is missing: it has a default only with one --host")
         name = f"agent-of-{hosts[0]}"
+    if path is None and config is not None:
+        path = _tokens_file(config)
     text, entry = new_token(name, project=project, roles=roles, hosts=hosts, created_at_s=time.time())
     _warn_about_roles(roles)
     if token_file is not None:

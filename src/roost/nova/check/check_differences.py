@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from roost.compat.ini import Ini
-from roost.errors import BadFile, BadSettings
+from roost.errors import BadSettings
 from roost.model.settings.nova_settings import Nova
 from roost.nova.check.check_finding import Finding
 from roost.nova.notifications.notification_options import find_foreign
@@ -39,5 +39,5 @@ def _value(ini: Ini, section: str, option: str) -> str:
 def _values(ini: Ini, section: str, option: str) -> list[str]:
     try:
         return ini.get_all(section, option)
-    except BadFile:
+    except BadSettings:
         return []  # The settings report it.

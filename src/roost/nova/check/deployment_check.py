@@ -16,7 +16,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from roost.compat.ini import read_ini
-from roost.errors import BadFile, BadSettings, RoostError, Unavailable
+from roost.errors import BadSettings, RoostError, Unavailable
 from roost.model.settings.nova_settings import Nova
 from roost.nova.check.check_broker import check_broker
 from roost.nova.check.check_databases import check_databases
@@ -61,7 +61,7 @@ class DeploymentCheck:
         """
         try:
             ini = read_ini(self._path)
-        except BadFile as error:
+        except BadSettings as error:
             return [Finding(level="error", part="settings", found=str(error))]
         found: list[Finding] = list(check_differences(ini, self._settings))
         broker = _attempt(lambda: read_broker_options(ini), found)
@@ -104,7 +104,7 @@ def _attempt(read: Callable[[], T], found: list[Finding]) -> T | None:
     """Return the options; None: they have an error, which is a finding now."""
     try:
         return read()
-    except (BadSettings, BadFile) as error:
+    except BadSettings as error:
         finding = Finding(level="error", part="settings", found=str(error), advice="correct nova.conf")
         if finding not in found:
             found.append(finding)

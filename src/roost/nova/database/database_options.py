@@ -32,8 +32,8 @@ def read_database_options(ini: Ini) -> DatabaseOptions:
     """Read the options of a nova.conf.
 
     Raises:
-        BadSettings: ``[api_database] connection`` is not set, or a time is not a positive number.
-        BadFile: a value refers to a missing option.
+        BadSettings: ``[api_database] connection`` is not set, a time is not a positive number, or a value
+            refers to a missing option.
     """
     api_connection = ini.get("api_database", "connection") or ""
     if not api_connection:

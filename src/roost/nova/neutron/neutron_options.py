@@ -4,7 +4,7 @@ import msgspec
 
 from roost.client.keystone_login import LoginOptions
 from roost.compat.ini import Ini
-from roost.errors import BadFile, BadSettings, quote_value
+from roost.errors import BadSettings, quote_value
 from roost.nova.service_login import read_login_options
 
 # The option of section ``scheduler`` for routed networks.
@@ -29,11 +29,8 @@ def read_neutron_options(ini: Ini) -> NeutronOptions:
     Source:
         nova/conf/neutron.py, nova/network/neutron.py.
     """
-    try:
-        login = read_login_options(ini, _SECTION, service_type="network")
-        retries = ini.get(_SECTION, "http_retries") or str(_RETRIES)
-    except BadFile as error:
-        raise BadSettings(ini.path, error.problem) from None
+    login = read_login_options(ini, _SECTION, service_type="network")
+    retries = ini.get(_SECTION, "http_retries") or str(_RETRIES)
     if login is None or not login.auth_type:
         where = f"{ini.path}: [{_SECTION}]" if login is None else login.where
         raise BadSettings(f"{where} auth_type", f"is missing: [scheduler] {ROUTED_NETWORKS} needs a login at Neutron")

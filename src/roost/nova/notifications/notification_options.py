@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from roost.compat.ini import Ini, split_list
-from roost.errors import BadFile, BadSettings, quote_value
+from roost.errors import BadSettings, quote_value
 from roost.nova.rpc.broker_options import SCHEMES, BrokerOptions, read_broker_options
 
 _OSLO, _NOVA, _DEFAULT = "oslo_messaging_notifications", "notifications", "DEFAULT"
@@ -98,6 +98,6 @@ def _last(ini: Ini, *places: tuple[str, str]) -> str | None:
 def _values(ini: Ini, place: tuple[str, str]) -> Sequence[str]:
     try:
         return ini.get_all(*place)
-    except BadFile as error:
+    except BadSettings as error:
         section, option = place
         raise BadSettings(f"{ini.path}: {section}.{option}", error.problem) from None

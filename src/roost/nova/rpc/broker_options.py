@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 
 from roost.compat.ini import Ini, read_truth
-from roost.errors import BadFile, BadSettings, quote_value
+from roost.errors import BadSettings, quote_value
 
 T = TypeVar("T")
 RABBIT = "oslo_messaging_rabbit"
@@ -235,7 +235,7 @@ class _Reader:
     def _read(self, section: str, option: str) -> str | None:
         try:
             return self._ini.get(section, option)
-        except BadFile as error:
+        except BadSettings as error:
             raise self.build_error(section, option, error.problem) from None
 
 

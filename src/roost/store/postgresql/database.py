@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from roost.errors import StoreBroken, Unavailable, first_line
+from roost.errors import StoreBroken
 from roost.model.settings.roost_settings import Store as Settings
 from roost.store import database
 from roost.store.postgresql import backup, history, link, prepare
@@ -109,6 +109,7 @@ class PostgresDatabase(database.Database):
     @contextmanager
     def audit_query(self) -> Iterator[database.Query]:
         """See ``Database``."""
+        link.read_url(self.url)
         try:
             with psycopg.connect(self.url) as connection:
                 connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -122,5 +123,4 @@ class PostgresDatabase(database.Database):
         except psycopg.errors.UndefinedTable as error:
             raise StoreBroken("the PostgreSQL database is not one of roost") from error
         except psycopg.Error as error:
-            # The URL may contain a password, and libpq quotes a malformed URL.
-            raise Unavailable(f"PostgreSQL: {first_line(error).replace(self.url, 'store.url')}") from None
+            raise link.connection_error(error) from None

@@ -1,5 +1,6 @@
 """A connection to PostgreSQL that reconnects after a loss, and the translation of its errors."""
 
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +12,18 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from roost.errors import StoreBroken, StoreCorrupt, StoreGone, StoreReplaced, Unavailable, first_line
+from roost.errors import (
+    BadSettings,
+    RoostError,
+    StoreBroken,
+    StoreCorrupt,
+    StoreGone,
+    StoreMissing,
+    StoreReplaced,
+    Unavailable,
+    first_line,
+    quote_value,
+)
 from roost.model.settings.roost_settings import Store as Settings
 from roost.observe import log, metrics
 from roost.store.postgresql.arrays import adapt
@@ -58,6 +70,11 @@ _UNUSED_STANDBYS = """
 SELECT count(*) FROM pg_stat_replication
 WHERE coalesce(state, 'streaming') = 'streaming' AND current_setting('synchronous_standby_names') = ''"""
 READ_ONLY_TEXT = "the PostgreSQL database is read-only"
+_PORT_MAX = 65_535
+_QUOTED = re.compile(r'"[^"]*"')
+# Neither libpq nor psycopg has a code for errors of a connection attempt.
+_INVALID = re.compile(r"connection is bad: (invalid .*)")
+_ABSENT = re.compile(r'(database ".*" does not exist)')
 _RACES = (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure)
 
 
@@ -304,14 +321,14 @@ def retry(attempt: Callable[[], Result], *, wait_s: float) -> Result:
     """Repeat an attempt to reach the server until it succeeds, and return its result.
 
     Raises:
-        StoreGone: no attempt succeeded within ``wait_s``.
+        StoreGone, StoreMissing: no attempt succeeded within ``wait_s``.
     """
     end_s = time.monotonic() + wait_s
     while True:
         started_s = time.monotonic()
         try:
             return attempt()
-        except StoreGone:
+        except (StoreGone, StoreMissing):
             now_s = time.monotonic()
             if now_s + (now_s - started_s) > end_s:
                 raise  # Another attempt of this length would end too late.
@@ -334,10 +351,12 @@ def connect(
         wait_s: approximate limit of the attempt, rounded to whole seconds, 2 to 4.
 
     Raises:
+        BadSettings: the URL is malformed.
+        StoreMissing: the database does not exist.
         StoreGone: the server does not answer, or refuses access.
     """
+    parameters = read_url(url)
     try:
-        parameters = conninfo_to_dict(url)
         # Choose the writable server. Otherwise libpq connects to the first server that answers, maybe a standby.
         hosts = str(parameters.get("host", "")).count(",") + 1
         several = {"target_session_attrs": "read-write"} if hosts > 1 else {}
@@ -348,12 +367,38 @@ def connect(
             application_name=application_name,
         )
     except psycopg.Error as error:
-        # The URL may contain a password, and libpq quotes a malformed URL.
-        raise StoreGone(f"PostgreSQL: {first_line(error).replace(url, 'store.url')}") from None
+        raise connection_error(error) from None
     connection.deadline_s = deadline_s
     connection.add_notice_handler(connection.check_notice)
     adapt(connection)
     return connection
+
+
+def read_url(url: str) -> dict[str, Any]:
+    """Return the parameters of a URL.
+
+    Raises:
+        BadSettings: it is malformed.
+    """
+    try:
+        parameters: dict[str, Any] = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        # libpq quotes a part of the URL, maybe of its password.
+        raise BadSettings("store.url", f"is malformed: {_QUOTED.sub('…', first_line(error))}") from None
+    for port in str(parameters.get("port", "")).split(","):
+        if port and not (port.isascii() and port.isdecimal() and 0 < int(port) <= _PORT_MAX):
+            raise BadSettings("store.url", f"must have ports 1..{_PORT_MAX}, got {quote_value(port)}")
+    return parameters
+
+
+def connection_error(error: psycopg.Error) -> RoostError:
+    """Return the error of Roost for a failed attempt to connect."""
+    text = str(error)
+    if (invalid := _INVALID.search(text)) is not None:
+        return BadSettings("store.url", f"is malformed: {invalid[1]}")
+    if (absent := _ABSENT.search(text)) is not None:
+        return StoreMissing(f"PostgreSQL: {absent[1]}; correct store.url, or create the database with createdb")
+    return StoreGone(f"PostgreSQL: {first_line(error)}")
 
 
 @contextmanager

@@ -80,6 +80,13 @@ def test_token_file_comes_from_the_settings(token, tmp_path):
     (tmp_path / "roost.toml").write_text('[placement]\ntokens_file = "kept.toml"\n')
     assert "joe" in token("list").stdout
     assert token("revoke", "joe").returncode == 0
+    assert token("create", "eve", "--config", "roost.toml").stderr == "added to kept.toml\n"
+    assert token("create", "ann", "--config", "roost.toml", "--file", "own.toml").stderr == "added to own.toml\n"
+    assert [entry["name"] for entry in json.loads(token("list", "--json").stdout)] == ["eve"]
+    (tmp_path / "roost.toml").write_text("")
+    failed = token("create", "bob", "--config", "roost.toml")
+    assert (failed.returncode, failed.stdout) == (3, "")
+    assert failed.stderr == "roost: placement.tokens_file: is not set: give --file\n"
     (tmp_path / "roost.toml").unlink()
     assert token("list").stderr == "roost: placement.tokens_file: is not set: give --file\n"
 
