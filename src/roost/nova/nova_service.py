@@ -279,7 +279,15 @@ class NovaService:
         chores = NovaChores(databases, settings, host=broker.host, clock=clock)
         self._networks = open_lookup(ini, roost.settings, timeout_s=settings.read_timeout_s, elapsed_s=clock.elapsed_s)
         self._shadow = (
-            Shadow(roost, serving, elapsed_s=clock.elapsed_s, networks=self._networks) if settings.shadow else None
+            Shadow(
+                roost,
+                serving,
+                elapsed_s=clock.elapsed_s,
+                calls_max=settings.calls_max,
+                networks=self._networks,
+            )
+            if settings.shadow
+            else None
         )
         service = SchedulerService(
             roost,

@@ -72,6 +72,7 @@ class Shadow:
         roost: the product; only the deciding thread uses it.
         serving: the deciding thread.
         elapsed_s: returns the seconds of a monotonic clock.
+        calls_max: choices of Roost in progress; further copies count as unknown.
         networks: looks up requested networks; None: no network is routed.
     """
 
@@ -84,8 +85,10 @@ class Shadow:
         serving: Serving,
         *,
         elapsed_s: Callable[[], float],
+        calls_max: int = 64,
         networks: NetworkLookup | None = None,
     ) -> None:
+        self._calls_max, self._in_progress = calls_max, 0
         self._roost = roost
         self._serving = serving
         self._elapsed_s = elapsed_s
@@ -110,11 +113,27 @@ class Shadow:
             return
         if spec.is_rebuild or not spec.request.instance_uuids:
             return
+        if not self._begin():
+            text = f"{self._calls_max:,} choices are in progress already (limit nova.calls_max)"
+            self.note_failure(call, text)
+            return
         dry_run = _DryRun(self, self._serving, call, spec=spec)
         if self._networks is not None and needs_lookup(spec, self._roost.settings):
             self._networks.submit(spec.requested_networks, dry_run)
         else:
             dry_run.submit()
+
+    def _begin(self) -> bool:
+        """Count a choice in progress; return whether the limit allows it."""
+        with self._lock:
+            is_allowed = self._in_progress < self._calls_max
+            self._in_progress += is_allowed
+        return is_allowed
+
+    def end(self) -> None:
+        """Note the end of a choice; for any thread."""
+        with self._lock:
+            self._in_progress -= 1
 
     def choose(self, current: Current, call: Call, spec: SpecRequest, *, found: Iterable[FoundNetwork]) -> None:
         """Make Roost's choice; a task of the deciding thread."""
@@ -231,6 +250,7 @@ class _DryRun:
 
     def refuse(self, failure: Failure) -> None:
         """Count a request whose networks are unknown."""
+        self._shadow.end()
         self._shadow.note_failure(self._call, failure.message)
 
     def submit(self) -> None:
@@ -249,9 +269,12 @@ class _DryRun:
         if is_prepared:
             self._preparations += 1
             self.submit()
+        else:
+            self._shadow.end()
 
     def set_exception(self, exception: BaseException, /) -> None:
         """Count the failure."""
+        self._shadow.end()
         self._shadow.fail(self._call, exception)
 
     def _choose(self, current: Current) -> bool | Plan[bool]:

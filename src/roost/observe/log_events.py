@@ -63,6 +63,7 @@ SERVERS: Mapping[str, LogEvent] = {
         database_unusable="Requests of clients fail because of the database; at most one line a minute.",
         commits_not_synchronous="A failover of PostgreSQL may lose acknowledged commits.",
         webhook_fails="The receiver of the webhook does not accept events.",
+        claim_kept="The remote Placement refuses to take allocations of `consumer` back: correct them there.",
         placement_fails="The remote Placement does not answer.",
         connections_refused="Connections were refused because of `placement.connections_max`.",
         connections_max_lowered="The limit of open files allows fewer connections than the setting.",

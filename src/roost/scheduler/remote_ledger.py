@@ -5,7 +5,11 @@ import msgspec
 from roost.errors import Conflict, PlacementGone
 from roost.model.placement.remote import Amounts
 from roost.model.request import Request
+from roost.observe import log
 from roost.ports import RemotePlacement
+
+# Further acts until a refused return of allocations is given up.
+_REFUSALS_MAX = 10
 
 
 class _Addition(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +33,7 @@ class RemoteLedger:
         self._additions: dict[str, _Addition] = {}  # of the present act, by consumer
         # Consumers with a claim to take back; None: all their allocations are from this claim.
         self._owed: dict[str, _Addition | None] = {}
+        self._refusals: dict[str, int] = {}  # of consumers with a claim to take back
 
     def claim(self, consumer_uuid: str, allocations: Amounts, request: Request) -> bool:
         """Claim amounts for a consumer; return whether it succeeded.
@@ -63,7 +68,7 @@ class RemoteLedger:
         self._owed[consumer_uuid] = self._additions.pop(consumer_uuid, None)
 
     def settle(self) -> None:
-        """Take back the marked claims.
+        """Take back the marked claims. A refused one stays marked for the next call, up to a limit.
 
         Raises:
             PlacementGone: the remote Placement does not answer; the remaining claims stay marked.
@@ -71,9 +76,10 @@ class RemoteLedger:
         for uuid, addition in list(self._owed.items()):
             if addition is None:
                 self._remote.release(uuid)
-            else:
-                self._take_back(uuid, addition)
+            elif not self._take_back(uuid, addition):
+                continue
             del self._owed[uuid]
+            self._refusals.pop(uuid, None)
 
     def _claim(self, uuid: str, allocations: Amounts, request: Request) -> bool:
         remote, project_id, user_id = self._remote, request.project_id, request.user_id
@@ -94,15 +100,25 @@ class RemoteLedger:
         self._additions[uuid] = msgspec.structs.replace(addition, before=known.allocations, after=after)
         return remote.replace(uuid, after, project_id=project_id, user_id=user_id, known=known)
 
-    def _take_back(self, uuid: str, addition: _Addition) -> None:
-        """Restore the allocations before a claim, unless they have changed since."""
+    def _take_back(self, uuid: str, addition: _Addition) -> bool:
+        """Restore the allocations before a claim, unless they have changed since.
+
+        Returns:
+            Whether to forget the claim.
+        """
         if addition.before == addition.after:
-            return
+            return True
         known = self._remote.allocations_of(uuid)
         if known.allocations != addition.after:
-            return
-        if addition.before:
-            owner = {"project_id": addition.project_id, "user_id": addition.user_id}
-            self._remote.replace(uuid, addition.before, **owner, known=known)
-        else:
+            return True
+        if not addition.before:
             self._remote.release(uuid)
+            return True
+        owner = {"project_id": addition.project_id, "user_id": addition.user_id}
+        if self._remote.replace(uuid, addition.before, **owner, known=known):
+            return True
+        self._refusals[uuid] = count = self._refusals.get(uuid, 0) + 1
+        if count <= _REFUSALS_MAX:
+            return False
+        log.event("claim_kept", consumer=uuid)
+        return True

@@ -26,8 +26,8 @@ class Cloud:
         self.product, self.serving, self.clock = product, serving, FixedClock()
         self.shadow = Shadow(product, serving, elapsed_s=self.clock.elapsed_s)
 
-    def request(self, *uuids, **fields):
-        """Send a copy of a request, and return once Roost has chosen."""
+    def request(self, *uuids, is_waiting=True, **fields):
+        """Send a copy of a request, and return once Roost has chosen, or at once."""
         message = Message(
             method="select_destinations",
             version="4.5",
@@ -40,7 +40,7 @@ class Cloud:
             unique_id=None,
         )
         self.shadow.select_destinations(Call(message, lambda *_: None))
-        for _ in range(3):  # A new server group takes a task of its own.
+        for _ in range(3 if is_waiting else 0):  # A new server group takes a task of its own.
             self.serving.run(lambda _: None)
 
     def claim(self, uuid, host):
@@ -179,6 +179,24 @@ def test_copy_with_networks_is_compared_with_their_segments():
             else:
                 assert cloud.verdicts() == [("unknown", (), ())]
     assert cloud.shadow.recent[0].reason == "no answer"
+
+
+def test_copies_beyond_the_limit_of_calls_are_unknown(cloud):
+    cloud.shadow = Shadow(cloud.product, cloud.serving, elapsed_s=cloud.clock.elapsed_s, calls_max=1)
+    third, fourth = uuid_named("third"), uuid_named("fourth")
+
+    def block(_):
+        cloud.request(ME, is_waiting=False)
+        cloud.request(OTHER, is_waiting=False)
+
+    cloud.serving.run(block)
+    cloud.serving.run(lambda _: None)
+    assert [each.reason for each in cloud.shadow.recent] == ["1 choices are in progress already (limit nova.calls_max)"]
+    cloud.request(third)
+    cloud.request(fourth, instance_group=instance_group(uuid_named("group"), "affinity"))
+    for uuid in (ME, third, fourth):
+        cloud.claim(uuid, "h0")
+    assert [verdict for verdict, _, _ in cloud.verdicts()].count("unknown") == 1
 
 
 def test_request_beyond_the_limit_is_unknown_and_not_decided(cloud, monkeypatch):

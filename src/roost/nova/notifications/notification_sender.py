@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import amqp
 
-from roost.nova.rpc.broker_link import BrokerGone, BrokerLink, Timeouts
+from roost.nova.rpc.broker_link import BrokerLink, Timeouts
 from roost.nova.rpc.broker_options import BrokerOptions
 from roost.nova.rpc.broker_queues import declare_queue, plan_queues
 from roost.nova.rpc.link_thread import LinkThread
 from roost.nova.rpc.rpc_monitor import RpcMonitor
+from roost.nova.rpc.unconfirmed_messages import UnconfirmedMessages
 from roost.observe import log
 from roost.observe.work_metrics import NOVA_NOTIFICATIONS
 
@@ -51,20 +52,20 @@ class NotificationSender:
     def __init__(
         self, options: BrokerOptions, *, name: str, clock: Callable[[], float], timeouts: Timeouts | None = None
     ) -> None:
-        self._options, self._clock, self._timeouts = options, clock, timeouts or Timeouts()
-        self._link = BrokerLink(options, name=name, timeouts=self._timeouts)
+        self._options, self._clock, timeouts = options, clock, timeouts or Timeouts()
+        self._link = BrokerLink(options, name=name, timeouts=timeouts)
         self._changed = threading.Condition()  # of all fields up to ``_logged_s``
         self._waiting: deque[_Waiting] = deque()
         self._bytes = 0
         self._is_idle = True
         self._dropped, self._problem, self._logged_s = 0, "", float("-inf")
         self._ready: deque[Outgoing] = deque()
-        self._unconfirmed: dict[int, Outgoing] = {}  # by delivery tag, oldest first
+        self._unconfirmed: UnconfirmedMessages[Outgoing] = UnconfirmedMessages(
+            "notification", max_count=_UNCONFIRMED_MAX, confirm_s=timeouts.confirm_s, clock=clock
+        )
         self._declared: set[str] = set()  # queues on the present connection
         self._connection: Any = None
         self._channel: Any = None
-        self._last_tag = 0
-        self._progress_s = 0.0  # time of the last confirmation, or since when one is due
         monitor = RpcMonitor((_ROLE,))
         self._thread = LinkThread(self._link, self, role=_ROLE, options=options, monitor=monitor, clock=clock)
 
@@ -107,20 +108,13 @@ class NotificationSender:
         """Open a channel with confirmations."""
         self._connection = connection
         self._channel = channel = connection.channel()
-        channel.confirm_select()
-        channel.events["basic_ack"].add(self._confirm)
-        channel.events["basic_nack"].add(self._refuse)
-        self._last_tag, self._progress_s = 0, self._clock()
+        self._unconfirmed.begin(channel, on_confirm=self._confirm, on_refuse=self._refuse)
         self._declared.clear()
 
     def turn(self) -> float:
         """Send the waiting messages, up to the limit of unconfirmed ones."""
-        now_s = self._clock()
-        if self._link.is_blocked or not self._unconfirmed:
-            self._progress_s = now_s
-        if now_s - self._progress_s > self._timeouts.confirm_s:
-            raise BrokerGone(f"the broker has confirmed no notification for {self._timeouts.confirm_s:g} s")
-        while not self._link.is_blocked and len(self._unconfirmed) < _UNCONFIRMED_MAX:
+        self._unconfirmed.check(is_blocked=self._link.is_blocked)
+        while not self._link.is_blocked and not self._unconfirmed.is_full:
             if not self._ready and not self._build_next():
                 break
             if self._ready:
@@ -135,8 +129,7 @@ class NotificationSender:
     def lose(self) -> None:
         """Keep all messages without confirmation for the next connection, in order."""
         self._connection = self._channel = None
-        self._ready.extendleft(reversed(self._unconfirmed.values()))
-        self._unconfirmed.clear()
+        self._ready.extendleft(reversed(self._unconfirmed.take_all()))
 
     def _build_next(self) -> bool:
         """Build the messages of the next event; return whether there was one."""
@@ -160,9 +153,7 @@ class NotificationSender:
             channel.close()
             self._declared.add(outgoing.queue)
         self._ready.popleft()
-        self._last_tag += 1
-        # Before the write: a write that fails may still have reached the broker.
-        self._unconfirmed[self._last_tag] = outgoing
+        self._unconfirmed.add(outgoing)
         message = amqp.Message(
             outgoing.body,
             content_type="application/json",
@@ -174,17 +165,12 @@ class NotificationSender:
         self._channel.basic_publish(message, exchange=self._options.control_exchange, routing_key=outgoing.queue)
 
     def _confirm(self, tag: int, multiple: bool) -> None:  # noqa: FBT001  # the library calls it
-        NOVA_NOTIFICATIONS.labels("sent").inc(len(self._take(tag, is_multiple=multiple)))
+        NOVA_NOTIFICATIONS.labels("sent").inc(len(self._unconfirmed.take(tag, is_multiple=multiple)))
         self._note_idle()
 
     def _refuse(self, tag: int, multiple: bool) -> None:  # noqa: FBT001  # the library calls it
-        self._drop("the broker refused a message", len(self._take(tag, is_multiple=multiple)))
+        self._drop("the broker refused a message", len(self._unconfirmed.take(tag, is_multiple=multiple)))
         self._note_idle()
-
-    def _take(self, tag: int, *, is_multiple: bool) -> list[Outgoing]:
-        self._progress_s = self._clock()
-        tags = [each for each in self._unconfirmed if each <= tag] if is_multiple else [tag]
-        return [self._unconfirmed.pop(each) for each in tags if each in self._unconfirmed]
 
     def _note_idle(self) -> None:
         with self._changed:

@@ -28,6 +28,7 @@ from roost.scheduler.query.prefilters.require_tenant_aggregate import require_te
 
 _EVENT = "scheduler.select_destinations"
 _END_S = 2.0
+_REMEMBERED_MAX = 1000
 # Topics, publisher, and content.
 _Payload = tuple[Sequence[str], str, dict[str, Any]]
 
@@ -56,6 +57,7 @@ class SelectionNotifier:
 
     def __init__(self, options: NotificationOptions, *, clock: Clock) -> None:
         self._options, self._clock = options, clock
+        self._required = _RequiredAggregates()
         name = f"roost notifier {options.broker.host}"
         self._sender = NotificationSender(options.broker, name=name, clock=clock.elapsed_s)
 
@@ -72,10 +74,10 @@ class SelectionNotifier:
         return self._clock.now_s()
 
     def find_changes(self, request: Request, state: State, settings: Settings) -> SpecChanges:
-        """Return the changes to a request for versioned notifications."""
+        """Return the changes to a request for versioned notifications; for the deciding thread."""
         if not self._options.versioned_topics:
             return SpecChanges()
-        aggregates = _find_aggregates(request, state, settings)
+        aggregates = self._required.find(request, state, settings)
         if request.destination is None and not aggregates:
             return SpecChanges()
         rows = find_target_rows(request, state) or []
@@ -124,9 +126,29 @@ class SelectionNotifier:
                 yield Outgoing(f"{topic}.info", encode_notification(message, has_envelope=has_envelope))
 
 
+class _RequiredAggregates:
+    """The aggregates that settings and zones require. One pass over all aggregates serves all equal requests."""
+
+    def __init__(self) -> None:
+        self._state: State | None = None
+        self._settings: Settings | None = None
+        self._epoch = -1  # rises with each change of an aggregate
+        self._found: dict[tuple[str | None, str], tuple[str, ...]] = {}  # by zone and project
+
+    def find(self, request: Request, state: State, settings: Settings) -> tuple[str, ...]:
+        """Return the requirements of a request, each a comma-separated list of aggregates."""
+        if not request.availability_zone and not settings.scheduler.limit_tenants_to_placement_aggregate:
+            return ()
+        is_current = state is self._state and settings is self._settings and state.changes.epoch == self._epoch
+        if not is_current or len(self._found) >= _REMEMBERED_MAX:
+            self._state, self._settings, self._epoch, self._found = state, settings, state.changes.epoch, {}
+        key = (request.availability_zone, request.project_id)
+        if key not in self._found:
+            self._found[key] = _find_aggregates(request, state, settings)
+        return self._found[key]
+
+
 def _find_aggregates(request: Request, state: State, settings: Settings) -> tuple[str, ...]:
-    if not request.availability_zone and not settings.scheduler.limit_tenants_to_placement_aggregate:
-        return ()
     name_of = state.aggregates.name_of
     context = PrefilterContext(
         request=request,

@@ -12,6 +12,7 @@ It serves remote procedure calls, and does not know their methods.
 ``call_intake``: from a message to a handler: duplicates, versions, and methods.
 ``open_calls``: the calls in progress, and the limit of their number.
 ``call_receiver``: the receiving thread.
+``unconfirmed_messages``: published messages, until the broker confirms them.
 ``reply_sender``: the sending thread: replies until the broker confirms them.
 ``rpc_monitor``: state and counts of a server.
 ``rpc_server``: the server: its threads, its start and its stop.

@@ -8,11 +8,12 @@ from typing import Any
 
 import amqp
 
-from roost.nova.rpc.broker_link import BrokerGone, BrokerLink, Timeouts
+from roost.nova.rpc.broker_link import BrokerLink, Timeouts
 from roost.nova.rpc.envelope import encode_still_working
 from roost.nova.rpc.open_calls import OpenCalls
 from roost.nova.rpc.rpc_call import Call
 from roost.nova.rpc.rpc_monitor import RpcMonitor
+from roost.nova.rpc.unconfirmed_messages import UnconfirmedMessages
 from roost.observe import log
 
 _RETRY_S_MIN, _RETRY_S_MAX = 0.25, 5.0
@@ -59,15 +60,15 @@ class ReplySender:
         clock: Callable[[], float],
     ) -> None:
         self._link, self._open_calls, self._monitor, self._clock = link, open_calls, monitor, clock
-        self._timeouts, self._missing_queue_s = timeouts, missing_queue_s
+        self._missing_queue_s = missing_queue_s
         self._lock = threading.Lock()  # of ``_outbox``; all other fields belong to the thread
         self._outbox: deque[_Reply] = deque()
         self._returned: deque[_Reply] = deque()
-        self._unconfirmed: dict[int, _Reply] = {}  # by delivery tag, oldest first
+        self._unconfirmed: UnconfirmedMessages[_Reply] = UnconfirmedMessages(
+            "reply", max_count=_UNCONFIRMED_MAX, confirm_s=timeouts.confirm_s, clock=clock
+        )
         self._gone: dict[str, float] = {}  # queues without a caller, and until when this is known
         self._channel: Any = None
-        self._last_tag = 0
-        self._progress_s = 0.0  # time of the last confirmation, or since when one is due
 
     def put(self, call: Call, body: bytes) -> None:
         """Send a reply, together with the slot of its call; for any thread."""
@@ -80,19 +81,13 @@ class ReplySender:
         """Open a channel with confirmations."""
         self._channel = channel = connection.channel()
         channel.auto_decode = False
-        channel.confirm_select()
-        channel.events["basic_ack"].add(self._confirm)
-        channel.events["basic_nack"].add(self._refuse)
+        self._unconfirmed.begin(channel, on_confirm=self._confirm, on_refuse=self._refuse)
         channel.events["basic_return"].add(self._return)
-        self._last_tag, self._progress_s = 0, self._clock()
 
     def turn(self) -> float:
         """Send all due replies and signs of life."""
         now_s = self._clock()
-        if self._link.is_blocked or not self._unconfirmed:
-            self._progress_s = now_s
-        if now_s - self._progress_s > self._timeouts.confirm_s:
-            raise BrokerGone(f"the broker has confirmed no reply for {self._timeouts.confirm_s:g} s")
+        self._unconfirmed.check(is_blocked=self._link.is_blocked)
         if self._link.is_blocked:
             return float("inf")  # The end of the block is a frame, which ends the wait.
         for call in self._open_calls.take_due():
@@ -100,7 +95,7 @@ class ReplySender:
             reply = _Reply(queue=call.reply_queue, body=body, request_id=call.context.request_id, is_sign=True)
             self._publish(reply)
         self._send_again(now_s)
-        while len(self._unconfirmed) < _UNCONFIRMED_MAX:
+        while not self._unconfirmed.is_full:
             with self._lock:
                 if not self._outbox:
                     break
@@ -121,43 +116,34 @@ class ReplySender:
     def lose(self) -> None:
         """Keep all replies without confirmation for the next connection, in order."""
         self._channel = None
-        again = [reply for reply in self._unconfirmed.values() if not reply.is_sign]
-        self._unconfirmed.clear()
+        again = [reply for reply in self._unconfirmed.take_all() if not reply.is_sign]
         with self._lock:
             self._outbox.extendleft(reversed(again))
 
     def _publish(self, reply: _Reply) -> None:
         reply.is_returned = False
-        self._last_tag += 1
-        # Before the write: a write that fails may still have reached the broker.
-        self._unconfirmed[self._last_tag] = reply
+        self._unconfirmed.add(reply)
         message = amqp.Message(
             reply.body, content_type="application/json", content_encoding="utf-8", delivery_mode=2, priority=0
         )
         self._channel.basic_publish(message, exchange="", routing_key=reply.queue, mandatory=True)
 
     def _confirm(self, tag: int, multiple: bool) -> None:  # noqa: FBT001  # the library calls it
-        for reply in self._take_confirmed(tag, is_multiple=multiple):
+        for reply in self._unconfirmed.take(tag, is_multiple=multiple):
             if reply.is_returned:
                 self._retry_later(reply)
             else:
                 self._release(reply)
 
     def _refuse(self, tag: int, multiple: bool) -> None:  # noqa: FBT001  # the library calls it
-        for reply in self._take_confirmed(tag, is_multiple=multiple):
+        for reply in self._unconfirmed.take(tag, is_multiple=multiple):
             self._retry_later(reply)
-
-    def _take_confirmed(self, tag: int, *, is_multiple: bool) -> list[_Reply]:
-        self._progress_s = self._clock()
-        tags = [each for each in self._unconfirmed if each <= tag] if is_multiple else [tag]
-        found = (self._unconfirmed.pop(each, None) for each in tags)
-        return [reply for reply in found if reply is not None]
 
     def _return(self, *event: Any) -> None:
         """Note a reply without a queue; its confirmation follows."""
         _, _, queue, message = event  # error, exchange, routing key, message
         body = message.body.encode() if isinstance(message.body, str) else bytes(message.body)
-        for reply in self._unconfirmed.values():
+        for reply in self._unconfirmed.messages:
             if reply.queue == queue and reply.body == body:  # Bodies are unique by their ``_unique_id``.
                 reply.is_returned = True
                 return

@@ -14,7 +14,7 @@ from roost.nova.notifications.notification_sender import NotificationSender
 from roost.nova.notifications.selection_notifier import SelectionNotifier
 from roost.nova.rpc.broker_options import BrokerOptions
 from tests.support.fleets.named_uuids import uuid_named
-from tests.support.fleets.worlds import host
+from tests.support.fleets.worlds import host, roost_with, small_request
 from tests.support.nova_conductors import conductor
 from tests.support.nova_messages import destination, flavor, instance_group
 
@@ -96,6 +96,30 @@ def test_aggregates_of_a_project_are_required(sent, notifier):
     with conductor(own, *HOSTS, settings=settings, notifier=notifier) as nova:
         nova.select(ME)
     assert payloads(sent)[0]["requested_destination"]["nova_object.data"] == {"aggregates": [EAST]}
+
+
+class Metadata(dict):
+    """Metadata of aggregates that counts the passes over it."""
+
+    passes = 0
+
+    def items(self):
+        """Return the items; count the pass."""
+        self.passes += 1
+        return super().items()
+
+
+def test_equal_requests_take_one_pass_over_the_aggregates(notifier):
+    roost = roost_with(ZONE, *HOSTS)
+    request = msgspec.structs.replace(small_request(), availability_zone="east")
+    roost.state.metadata = metadata = Metadata(roost.state.metadata)
+    for _ in range(3):
+        assert notifier.find_changes(request, roost.state, roost.settings).aggregates == (EAST,)
+    assert metadata.passes == 1
+    roost.state.changes.touch_all()
+    metadata[next(iter(metadata))] = {"availability_zone": "west"}
+    request = msgspec.structs.replace(request, availability_zone="west")
+    assert notifier.find_changes(request, roost.state, roost.settings).aggregates == (EAST,)
 
 
 def test_check_of_a_rebuild_has_no_changes(sent, notifier):
