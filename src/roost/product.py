@@ -457,10 +457,18 @@ class Roost:
         return decision_replay.compare_decisions(decision, present.decide(request), standings)
 
     def compare(
-        self, sets: Mapping[str, Settings], *, newest: int, has_hosts: bool, is_late: Callable[[], bool]
+        self,
+        sets: Mapping[str, Settings],
+        *,
+        newest: int,
+        has_hosts: bool,
+        project_id: str | None = None,
+        is_late: Callable[[], bool],
     ) -> Comparison:
         """Decide the newest stored requests again under several sets of settings; see ``policy_comparison``."""
-        return compare_settings(self, self._store, sets, newest=newest, has_hosts=has_hosts, is_late=is_late)
+        return compare_settings(
+            self, self._store, sets, newest=newest, has_hosts=has_hosts, project_id=project_id, is_late=is_late
+        )
 
     def audit(self) -> list[Finding]:
         """Check the tables of the database for consistency, and record that; see ``roost.store.audit``."""

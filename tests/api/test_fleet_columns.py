@@ -98,6 +98,7 @@ def test_names_belong_to_one_generation(folder):
         assert "immutable" in headers["cache-control"]
         status, headers, problem = server.ask("GET", "/v1/fleet/names?generation=0123")
         assert (status, problem["type"]) == (409, "/v1/errors#conflict")
+        assert problem["detail"].endswith("now, not '0123': load its columns")
         assert "immutable" not in headers.get("cache-control", "")
 
 

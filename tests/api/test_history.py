@@ -70,7 +70,15 @@ def test_history_without_rows_is_empty(own):
 
 @pytest.mark.parametrize(
     ("query", "field"),
-    [("since=5&until=5", "?since"), ("since=-1", "?since"), ("points=0", "?points"), ("points=1001", "?points")],
+    [
+        ("since=5&until=5", "?since"),
+        ("since=-1", "?since"),
+        ("since=nan", "?since"),
+        ("until=-1", "?until"),
+        ("until=inf", "?until"),
+        ("points=0", "?points"),
+        ("points=1001", "?points"),
+    ],
 )
 def test_invalid_span_is_refused(own, query, field):
     answer = own.get(f"/history?{query}")

@@ -107,6 +107,12 @@ def test_events_are_changes_of_the_host_and_lines_that_name_it_or_its_instances(
     assert [each["kind"] for each in before] == ["stop.done"]
 
 
+@pytest.mark.parametrize("before", ["nan", "inf", "-inf", "1e400", "x"])
+def test_time_of_events_is_a_finite_number(own, before):
+    refused = own.get(f"/hosts/host-0/events?before={before}")
+    assert (refused.status, refused.json["field"]) == (400, "?before")
+
+
 def drain_row(**changes):
     body = Drain(host="Host-0", instances=("a", "b", "c"), at_once=1, begun=2, going=("b",), stayed=1)
     return operation(1, kind="drain", step="move", body=msgspec.msgpack.encode(body), **changes)

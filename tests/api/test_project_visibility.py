@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from roost.api.access.policy import Policy
 from roost.api.v1.policies import DEFAULTS, policy_of
 from roost.api.v1.routes import TABLE
 from roost.model.names import uuid_text
@@ -10,13 +11,18 @@ from roost.model.work.change_memory import Drain
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
 from roost.simulator.stable_uuids import uuid_of
-from tests.support.conductors.work_rows import operation
+from tests.api.agents import commit_rows
+from tests.support.conductors.work_rows import event, operation, status
 from tests.support.fleets.products import fleet
 from tests.support.servers.in_process_api import roost_api
 from tests.support.servers.servers import serve
 
 SMALL = {"flavor": {"name": "small", "vcpus": 1}}
 READER = {"x-auth-token": "eve", "x-roles": "reader,member", "x-project-id": "ours"}
+ADMIN = {"x-auth-token": "admin"}
+OWN_HOSTS_ONLY = {
+    "scheduler": {"limit_tenants_to_placement_aggregate": True, "placement_aggregate_required_for_tenants": True}
+}
 NO_PROJECT = {"x-auth-token": ":", "x-roles": "reader"}
 ALL_PROJECT_HEADERS = (
     {"x-auth-token": "admin"},
@@ -193,6 +199,42 @@ def test_agent_sees_all_projects(objects):
         "instances"
     ]
     assert {each["project_id"] for each in instances} == {"ours", "theirs"}
+
+
+def test_details_of_hosts_and_comparisons_leave_out_other_projects():
+    """A policy may show these to readers; the objects of other projects stay hidden."""
+    names = ("hosts:providers", "hosts:events", "comparisons:create", "services:update")
+    policy = Policy({f"roost:{name}": "rule:reader_api" for name in names}, others=DEFAULTS)
+    with roost_api(fleet(2, vcpus=8), policy=policy) as own:
+        decided = {
+            project: own.post("/decisions", {**SMALL, "project_id": project}, headers=ADMIN).json["uuid"]
+            for project in ("theirs", "ours")
+        }
+        commit_rows(
+            own,
+            *(status(number, host="host-0", project_id=project) for number, project in enumerate(decided, 1)),
+            *(event(number, kind="stop.done", instance_uuid=status(number).uuid) for number in (1, 2)),
+            event(3, kind="agent.ready", body=b'{"host":"host-0"}'),
+        )
+        for headers, is_disabled in ((ADMIN, True), (READER, False)):
+            patch = {"disabled": is_disabled}
+            assert own.ask("PATCH", "/services/host-0", patch, headers=headers).status == 200
+
+        def see(headers):
+            trees = [own.get(f"/hosts/host-{number}/providers", headers=headers).json for number in (0, 1)]
+            holders = [holder for tree in trees for each in tree["providers"] for holder in each["holders"]]
+            assert sum(each["holder_count"] for tree in trees for each in tree["providers"]) == 2
+            events = own.get("/hosts/host-0/events", headers=headers).json["events"]
+            sets = [{"name": "now"}, {"name": "owned", "settings": OWN_HOSTS_ONLY}]
+            compared = own.post("/comparisons", {"sets": sets}, headers=headers).json
+            assert (compared["requests"], compared["different"]) == (2, 2)
+            shown = [each["uuid"] for each in compared["decisions"]]
+            projects = sorted(each["project_id"] for each in holders)
+            return projects, sorted(each["kind"] for each in events), shown, compared["first"]
+
+        kinds = ["agent.ready", "host.disable", "host.enable", "stop.done", "stop.done"]
+        assert see(ADMIN) == (["ours", "theirs"], kinds, list(decided.values()), decided["theirs"])
+        assert see(READER) == (["ours"], ["agent.ready", "host.enable", "stop.done"], [decided["ours"]], "")
 
 
 def test_policy_file_sets_who_sees_one_or_all_projects(tmp_path):

@@ -149,7 +149,13 @@ class Product(Protocol):
         """Decide the request of a stored decision again."""
 
     def compare(
-        self, sets: Mapping[str, Settings], *, newest: int, has_hosts: bool, is_late: Callable[[], bool]
+        self,
+        sets: Mapping[str, Settings],
+        *,
+        newest: int,
+        has_hosts: bool,
+        project_id: str | None = None,
+        is_late: Callable[[], bool],
     ) -> Comparison:
         """Decide the newest stored requests again under several sets of settings."""
 

@@ -8,6 +8,7 @@ from msgspec import Meta
 LIMIT = 10_000_000  # instances; upper bound of counting
 PLACED_LIMIT = 10_000  # default bound if instances are placed one by one, a few thousand per second
 ADDED_MAX = 10_000  # hosts to add in one question
+ADDED_PROVIDERS_MAX = 100_000  # their providers
 
 
 class Shortage(msgspec.Struct, frozen=True, kw_only=True):

@@ -72,14 +72,18 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     requests: Annotated[int, Meta(description="Number of decided requests.")]
     departures: Annotated[int, Meta(description="Number of recorded departures of instances between them.")]
-    first: Annotated[str, Meta(description="Uuid of the oldest decision; empty: there was none.")]
+    first: Annotated[
+        str, Meta(description="Uuid of the oldest decision; empty: there was none, or it is of another project.")
+    ]
     since_s: Annotated[float, Meta(description="Time of the oldest decision, in seconds since the epoch; 0: none.")]
     until_s: Annotated[float, Meta(description="Time of the newest decision.")]
     moments: Annotated[list[int], Meta(description="Number of decided requests at the moments of the lists over time.")]
     hosts: Annotated[list[str], Meta(description="Names of all nodes, if requested, in the order of shares.")]
     sets: Annotated[list[SettingsResult], Meta(description="Results under each set of settings, in their order.")]
     different: Annotated[int, Meta(description="Number of requests with different results under the sets.")]
-    decisions: Annotated[list[ComparedDecision], Meta(description="The first 200 of them, oldest first.")]
+    decisions: Annotated[
+        list[ComparedDecision], Meta(description="The first 200 of them that the client may see, oldest first.")
+    ]
     notes: Annotated[list[str], Meta(description="Parts of the record without effect here, one sentence each.")]
 
 

@@ -62,6 +62,7 @@ def compare_settings(
     *,
     newest: int,
     has_hosts: bool,
+    project_id: str | None = None,
     is_late: Callable[[], bool],
 ) -> Comparison:
     """Decide the newest stored requests again under several sets of settings; change nothing.
@@ -71,6 +72,7 @@ def compare_settings(
         sets: two or more sets of settings, by name.
         newest: maximum number of requests, >= 1.
         has_hosts: whether the result has the shares of single hosts.
+        project_id: only requests of this project are shown, although all are decided; None: of all projects.
         is_late: returns whether to stop; the result then has the requests so far.
 
     Raises:
@@ -83,7 +85,7 @@ def compare_settings(
         if record.requests:
             notes.append("the states of these decisions were pruned: compare newer decisions")
         runs = [_Run(name, settings, product.fork(settings=settings)) for name, settings in sets.items()]
-        return _Result(runs, [], departures=0, notes=notes).build(has_hosts=has_hosts)
+        return _Result(runs, [], departures=0, notes=notes).build(has_hosts=has_hosts, project_id=project_id)
     if len(requests) < len(record.requests):
         notes.append(f"{len(record.requests) - len(requests):,} older decisions are left out: their state is not kept")
     seed = requests[0].decision.seed
@@ -110,7 +112,7 @@ def compare_settings(
         done.append(act)
         for run in runs:
             run.decide(act)
-    return _Result(runs, done, departures=departures, notes=notes).build(has_hosts=has_hosts)
+    return _Result(runs, done, departures=departures, notes=notes).build(has_hosts=has_hosts, project_id=project_id)
 
 
 def _notes(record: Record) -> list[str]:
@@ -175,26 +177,27 @@ class _Result:
         steps = min(_MOMENTS_MAX, len(requests))
         self._moments = sorted({len(requests) * (step + 1) // steps for step in range(steps)})
 
-    def build(self, *, has_hosts: bool) -> Comparison:
+    def build(self, *, has_hosts: bool, project_id: str | None) -> Comparison:
         requests, runs = self._requests, self._runs
         different = [
             number
             for number in range(len(requests))
             if len({(run.results[number].outcome, run.nodes[number]) for run in runs}) > 1
         ]
-        state = runs[0].trial.state
+        shown = [number for number in different if project_id in {None, requests[number].request.project_id}]
+        state, first = runs[0].trial.state, requests[0] if requests else None
         rows, _ = read_shares(state)
         return Comparison(
             requests=len(requests),
             departures=self._departures,
-            first=requests[0].decision.uuid if requests else "",
-            since_s=requests[0].decision.decided_at_s if requests else 0.0,
+            first="" if first is None or project_id not in {None, first.request.project_id} else first.decision.uuid,
+            since_s=0.0 if first is None else first.decision.decided_at_s,
             until_s=requests[-1].decision.decided_at_s if requests else 0.0,
             moments=self._moments,
             hosts=[state.hosts.nodes[row] for row in rows.tolist()] if has_hosts else [],
             sets=[self._set(run, has_hosts=has_hosts) for run in runs],
             different=len(different),
-            decisions=[self._decision(number) for number in different[:_SHOWN_MAX]],
+            decisions=[self._decision(number) for number in shown[:_SHOWN_MAX]],
             notes=self._notes,
         )
 

@@ -10,7 +10,7 @@ from roost.engine.columns.apply import apply, recount_hosts
 from roost.engine.columns.state import State
 from roost.errors import BadRequest
 from roost.model.devices.numa import NumaTopology
-from roost.model.evidence.capacity import ADDED_MAX, FleetChange
+from roost.model.evidence.capacity import ADDED_MAX, ADDED_PROVIDERS_MAX, FleetChange
 from roost.model.host import HostFacts
 from roost.model.writes import (
     CLASS_BITS,
@@ -46,7 +46,7 @@ def change_fleet(placement: Placement, change: FleetChange, *, random: Random, d
         default_zone: zone of hosts without a zone in their aggregates.
 
     Raises:
-        BadRequest: a host or a zone does not exist, or too many hosts are to be added.
+        BadRequest: a host or a zone does not exist, or too many hosts or providers are to be added.
         OverBudget: the work takes longer than the budget of the state.
     """
     state = placement.state
@@ -55,6 +55,13 @@ def change_fleet(placement: Placement, change: FleetChange, *, random: Random, d
         raise BadRequest(f"there is no {rows.kind} {rows.name[:70]!r}")
     if sum(each.count for each in change.add_hosts) > ADDED_MAX:
         raise BadRequest(f"at most {ADDED_MAX:,} hosts can be added")
+    roots = [state.hosts.provider_row.each[row] for row in rows.like]
+    providers = sum(
+        each.count * len(state.providers.rows_of_tree(root)) for each, root in zip(change.add_hosts, roots, strict=True)
+    )
+    if providers > ADDED_PROVIDERS_MAX:
+        text = f"the added hosts have {providers:,} providers, and at most {ADDED_PROVIDERS_MAX:,} can be added"
+        raise BadRequest(text)
     # Before the removal: a new host may be like one that is removed.
     for each, row in zip(change.add_hosts, rows.like, strict=True):
         for number in range(1, each.count + 1):

@@ -2,13 +2,14 @@
 
 import pytest
 
-from roost.errors import OverBudget
+from roost.errors import BadRequest, OverBudget
 from roost.model.evidence.capacity import AddedHosts, FleetChange
 from roost.model.flavor import Flavor
 from roost.model.fleet import Fleet
 from roost.model.host import HostFacts
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request
+from roost.scheduler.explain import changed_fleet
 from roost.scheduler.explain.changed_fleet import find_missing
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import aggregate, group, host, hosts, roost_with, settings_of, small_request
@@ -87,6 +88,15 @@ def test_change_ends_with_the_budget_of_the_state(change):
     with pytest.raises(OverBudget):
         count(roost, small_request(), **change)
     assert left == -1
+
+
+def test_number_of_added_providers_is_bounded(monkeypatch):
+    monkeypatch.setattr(changed_fleet, "ADDED_PROVIDERS_MAX", 3)
+    roost = roost_with(hosts(2))
+    likes = (AddedHosts(like="h0", count=2), AddedHosts(like="h1", count=1))
+    assert count(roost, small_request(), add_hosts=likes) > 0
+    with pytest.raises(BadRequest, match="the added hosts have 4 providers, and at most 3 can be added"):
+        count(roost, small_request(), add_hosts=(*likes, likes[1]))
 
 
 class NodeNames(list):

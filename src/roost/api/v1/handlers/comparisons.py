@@ -17,8 +17,9 @@ _DECIDING_PART = 0.75
 def create(call: Call) -> Response:
     """Decide recorded requests again, in their order, under two to four sets of settings; nothing is claimed.
 
-    Returns the figures of each set, the spread of use over the hosts, and the requests with different results. The
-    results are partial if the budget of a request ends. Fails with 400 for invalid settings.
+    Returns the figures of each set, the spread of use over the hosts, and the requests with different results; without
+    policy roost:all_projects, only those of the project of the client. The results are partial if the budget of a
+    request ends. Fails with 400 for invalid settings.
     """
     body = call.body
     assert isinstance(body, ComparisonBody)
@@ -33,6 +34,10 @@ def create(call: Call) -> Response:
     left_s = call.request.until_s - time.perf_counter()
     end_s = time.perf_counter() + _DECIDING_PART * left_s if math.isfinite(left_s) else math.inf
     comparison = call.product.compare(
-        sets, newest=body.newest, has_hosts=body.hosts, is_late=lambda: time.perf_counter() > end_s
+        sets,
+        newest=body.newest,
+        has_hosts=body.hosts,
+        project_id=call.project,
+        is_late=lambda: time.perf_counter() > end_s,
     )
     return json_response(comparison)

@@ -35,7 +35,7 @@ def list_names(call: Call) -> Response:
 
     def choose(file: FleetFile) -> Encoded:
         if file.generation != generation:
-            raise Conflict(f"the fleet has generation {file.generation} now, not {generation[:64]}: load its columns")
+            raise Conflict(f"the fleet has generation {file.generation} now, not {generation[:64]!r}: load its columns")
         return file.names
 
     return _respond(call, choose, content_type=TEXT, cache_control=_IMMUTABLE)

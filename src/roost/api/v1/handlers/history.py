@@ -22,6 +22,8 @@ def show(call: Call) -> Response:
     now_s = call.agents.reader(call.current).now_s()
     until_s = now_s if query.until is None else min(query.until, now_s)
     since_s = until_s - _DAY_S if query.since is None else query.since
+    if until_s < 0:
+        raise field_problem("?until", "must be 0 or more")
     if not 0 <= since_s < until_s:
         raise field_problem("?since", "must be before the end and not after now")
     now, first, last = (int(moment_s // MINUTE_S) for moment_s in (now_s, since_s, until_s))

@@ -24,7 +24,7 @@ from roost.engine.columns.state import Holder, State
 from roost.errors import report_corruption
 from roost.model.names import uuid_text
 from roost.model.work.change_query import ChangeQuery
-from roost.model.work.work_rows import EventRow
+from roost.model.work.work_rows import EventRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.ports import WorkReader
 
@@ -41,10 +41,11 @@ _INSTANCES_MAX = 2_000
 def show_providers(call: Call) -> Response:
     """Show the provider tree of a host: inventories, traits, and the consumers with allocations.
 
-    Fails with 404 for an unknown name, with 400 for an ambiguous one.
+    Clients without policy roost:all_projects see only consumers of their own project. Fails with 404 for an unknown
+    name, with 400 for an ambiguous one.
     """
     call.require_thread()
-    query, state = call.query, call.current.state
+    query, state, project = call.query, call.current.state, call.project
     assert isinstance(query, ProvidersQuery)
     row = row_of_node(state, call.parameter("host"))
     root = int(state.hosts.provider_row.each[row])
@@ -53,7 +54,8 @@ def show_providers(call: Call) -> Response:
     left = query.holders
     for provider_row in call.request.while_active(rows):
         consumers = state.consumers().find_by_provider(state.providers.ids[provider_row])
-        found.append((provider_row, len(consumers), list(islice(consumers, left))))
+        visible = (holder for holder in consumers if project in {None, holder.project_id})
+        found.append((provider_row, len(consumers), list(islice(visible, left))))
         left -= len(found[-1][2])
     names = _HolderNames(call, [holder for _, _, holders in found for holder in holders])
     return json_response(
@@ -73,10 +75,11 @@ def list_events(call: Call) -> Response:
     """List the events of a host, newest first: changes by clients, and lines of stories that concern it.
 
     A line concerns a host if it names the host, or if its instance is there now. Only the newest 5,000 lines of all
-    hosts are searched. Fails with 404 for an unknown name, with 400 for an ambiguous one.
+    hosts are searched. Clients without policy roost:all_projects see only changes by clients of their own project, and
+    lines about no instance or one of their project. Fails with 404 for an unknown name, with 400 for an ambiguous one.
     """
     call.require_thread()
-    query, state = call.query, call.current.state
+    query, state, project = call.query, call.current.state, call.project
     assert isinstance(query, HostEventsQuery)
     row = row_of_node(state, call.parameter("host"))
     service, node = state.hosts.names[row], state.hosts.nodes[row]
@@ -84,10 +87,12 @@ def list_events(call: Call) -> Response:
     before_s = reader.now_s() + 1.0 if query.before is None else query.before
     lines = reader.events_before(before_s, newest=_SCAN_MAX)
     here = {status.uuid for status in reader.statuses(limit=_INSTANCES_MAX, host=service)}
-    matches = (line for line in lines if line.instance_uuid in here or _names_host(line, service))
+    matches = [line for line in lines if line.instance_uuid in here or _names_host(line, service)]
+    if project is not None:
+        matches = _of_project(reader, matches, project)
     events = [
-        *_show_lines(reader, list(islice(matches, query.limit))),
-        *_changes(reader, {service, node}, before_s=before_s, newest=query.limit),
+        *_show_lines(reader, matches[: query.limit]),
+        *_changes(reader, {service, node}, project=project, before_s=before_s, newest=query.limit),
     ]
     return json_response(
         HostEvents(
@@ -120,10 +125,7 @@ class _HolderNames:
         }
         uuids += self._instance_of.values()
         self._names = {
-            status.uuid: status.name
-            for at in range(0, len(uuids), _CHUNK)
-            for status in reader.statuses_of(uuids[at : at + _CHUNK])
-            if call.can_see(status.project_id)
+            status.uuid: status.name for status in _statuses_of(reader, uuids) if call.can_see(status.project_id)
         }
 
     def show(self, holder: Holder, resources: dict[str, int]) -> ShownHolder:
@@ -186,6 +188,18 @@ def _names_host(line: EventRow, service: str) -> bool:
     return any(details.get(key, "").lower() == name for key in ("host", "source"))
 
 
+def _of_project(reader: WorkReader, lines: Sequence[EventRow], project_id: str) -> list[EventRow]:
+    """Return the lines about no instance, or about one of a project."""
+    uuids = list({line.instance_uuid for line in lines if line.instance_uuid is not None})
+    own = {status.uuid for status in _statuses_of(reader, uuids) if status.project_id == project_id}
+    return [line for line in lines if line.instance_uuid is None or line.instance_uuid in own]
+
+
+def _statuses_of(reader: WorkReader, uuids: Sequence[bytes]) -> Iterator[StatusRow]:
+    for at in range(0, len(uuids), _CHUNK):
+        yield from reader.statuses_of(uuids[at : at + _CHUNK])
+
+
 def _details_of(line: EventRow) -> dict[str, str]:
     with report_corruption(f"event {line.id}"):
         return msgspec.json.decode(line.body, type=dict[str, str]) if line.body else {}
@@ -195,7 +209,7 @@ def _show_lines(reader: WorkReader, lines: Sequence[EventRow]) -> list[HostEvent
     numbers = list({line.operation_id for line in lines if line.operation_id})
     uuids = {row.id: uuid_text(row.uuid) for row in reader.operations_by_id(numbers)} if numbers else {}
     instances = list({line.instance_uuid for line in lines if line.instance_uuid is not None})
-    names = {status.uuid: status.name for status in reader.statuses_of(instances)} if instances else {}
+    names = {status.uuid: status.name for status in _statuses_of(reader, instances)}
     return [
         HostEvent(
             at_s=line.at_s,
@@ -211,10 +225,13 @@ def _show_lines(reader: WorkReader, lines: Sequence[EventRow]) -> list[HostEvent
     ]
 
 
-def _changes(reader: WorkReader, names: set[str], *, before_s: float, newest: int) -> list[HostEvent]:
+def _changes(
+    reader: WorkReader, names: set[str], *, project: str | None, before_s: float, newest: int
+) -> list[HostEvent]:
     events = []
     for name in names:
-        for row in reader.changes(ChangeQuery(object=name, until_s=before_s, newest=newest)):
+        wanted = ChangeQuery(object=name, project_id=project, until_s=before_s, newest=newest)
+        for row in reader.changes(wanted):
             with report_corruption(f"change {row.id}"):
                 details = msgspec.json.decode(row.body, type=dict[str, str]) if row.body else {}
             events.append(

@@ -164,7 +164,9 @@ class ShownTreeProvider(msgspec.Struct, frozen=True, kw_only=True):
     traits: Annotated[list[str], Meta(description="Names of its traits.")]
     inventories: Annotated[dict[str, ShownInventory], Meta(description="Its inventories, by resource class.")]
     holder_count: Annotated[int, Meta(description="Number of consumers with allocations on it.")]
-    holders: Annotated[list[ShownHolder], Meta(description="These consumers, up to the maximum, oldest first.")]
+    holders: Annotated[
+        list[ShownHolder], Meta(description="Those that the client may see, up to the maximum, oldest first.")
+    ]
 
 
 class ProviderTree(msgspec.Struct, frozen=True, kw_only=True):

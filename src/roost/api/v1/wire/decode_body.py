@@ -1,5 +1,6 @@
 """Strict decoding of bodies and queries: every error names the faulty field, by JSON path or parameter name."""
 
+import math
 import re
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ _PLACE_MAX_BYTES = 2**20
 _EMPTY_BODIES = frozenset({b"", b"{}", b"null"})
 
 Body = TypeVar("Body")
+Query = TypeVar("Query", bound=msgspec.Struct)
 
 
 class _Empty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,11 +52,11 @@ def decode_body(body: bytes, kind: type[Body]) -> Body:
         raise field_problem("$", f"the body is not valid JSON: {error}") from None
 
 
-def decode_query(pairs: list[tuple[str, str]], kind: type[Body]) -> Body:
+def decode_query(pairs: list[tuple[str, str]], kind: type[Query]) -> Query:
     """Decode the query string of a request.
 
     Raises:
-        Problem: 400, a name is unknown or repeated, or a value is invalid or contains a NUL.
+        Problem: 400, a name is unknown or repeated, or a value is invalid, infinite or contains a NUL.
     """
     values: dict[str, Any] = {}
     for name, value in pairs:
@@ -64,11 +66,16 @@ def decode_query(pairs: list[tuple[str, str]], kind: type[Body]) -> Body:
             raise field_problem(f"?{name[:70]}", "must not contain NUL")
         values[name] = value
     try:
-        return msgspec.convert(values, kind, strict=False)
+        query = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         problem = _validation_problem(str(error))
         field = problem.more["field"].replace("$.", "?").replace("$", "?")
         raise field_problem(field, problem.text.partition(": ")[2]) from None
+    for name, field in zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True) if values else ():
+        value = getattr(query, field)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise field_problem(f"?{name}", "must be a finite number")
+    return query
 
 
 def check_unused(request: Request, *, has_body: bool, has_query: bool) -> None:
