@@ -84,7 +84,7 @@ class DemoServer:
         if self._disabled:
             self._ask("PATCH", f"/v1/services/{self._disabled}", {"disabled": False})
         cursor = rng.randrange(100)
-        hosts = self._ask("GET", f"/v1/hosts?limit=1&cursor={cursor}&fields=host")["hosts"]
+        hosts = self._ask("GET", f"/v1/hosts?limit=1&cursor={cursor}&fields=host").get("hosts")
         if hosts:
             self._disabled = hosts[0]["host"]
             self._ask(

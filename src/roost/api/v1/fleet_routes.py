@@ -1,4 +1,4 @@
-"""Routes of the fleet: hosts, aggregates, stored flavors and images, groups, and what is known of all of it."""
+"""Routes of the fleet: hosts, aggregates, stored flavors and images, groups, and overviews of the fleet."""
 
 from collections.abc import Mapping
 
@@ -173,7 +173,7 @@ FLEET_ROUTES: Mapping[str, Mapping[str, Route]] = {
     "/hosts/{host}/providers": {
         "GET": Route(
             handler=host_details.show_providers,
-            about="Show the provider tree of a host, and who holds what.",
+            about="Show the provider tree of a host, with the holders of its resources.",
             query=ProvidersQuery,
             answer=ProviderTree,
             work="list",

@@ -85,6 +85,7 @@ class FleetFollower:
             Unavailable: it takes too long, or the server is stopping.
         """
         done = asyncio.Event()
+        waiter = asyncio.get_running_loop(), done
         with self._lock:
             if self._is_stopped.is_set():  # Nothing would end the wait.
                 raise Unavailable(_PROBLEM)
@@ -92,10 +93,14 @@ class FleetFollower:
             if self._file is not None and is_recent and not is_fresh:
                 self._demanded_s = time.monotonic()
                 return self._file
-            self._waiting.append((asyncio.get_running_loop(), done))
+            self._waiting.append(waiter)
         self._demand()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(done.wait(), _WAIT_S)
+        try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(done.wait(), _WAIT_S)
+        finally:
+            with self._lock, suppress(ValueError):  # A reading has ended, so it waits no more.
+                self._waiting.remove(waiter)
         if not done.is_set() or self._file is None or self._is_stopped.is_set():
             raise Unavailable(_PROBLEM)
         return self._file

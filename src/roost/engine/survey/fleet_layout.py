@@ -269,6 +269,7 @@ def _read_places(state: State, rows: Rows, zone_of: ZoneOf, *, pause: Pause) -> 
         number_of.append(numbers.setdefault(labels.get(root, nothing), len(numbers)))
     zone_of_set = {each: zone_of(each) for each in numbers}
     zones = sorted(set(zone_of_set.values()))
+    zone_index = {zone: index for index, zone in enumerate(zones)}
     shown = {
         aggregate: (state.aggregates.name_of(aggregate), state.aggregate_names.get(aggregate, ""))
         for aggregate in frozenset[int]().union(*numbers)
@@ -276,11 +277,12 @@ def _read_places(state: State, rows: Rows, zone_of: ZoneOf, *, pause: Pause) -> 
     ordered = sorted(shown, key=lambda aggregate: (shown[aggregate][1], shown[aggregate][0]))
     index_of = {aggregate: index for index, aggregate in enumerate(ordered)}
     place_of = [
-        Place(zones.index(zone_of_set[each]), tuple(sorted(index_of[aggregate] for aggregate in each)))
+        Place(zone_index[zone_of_set[each]], tuple(sorted(index_of[aggregate] for aggregate in each)))
         for each in numbers
     ]
     places = sorted(place_of)
-    final: Rows = np.array([places.index(each) for each in place_of], dtype=np.intp)
+    place_index = {place: index for index, place in enumerate(places)}
+    final: Rows = np.array([place_index[each] for each in place_of], dtype=np.intp)
     return Places(
         of_host=_narrow(final[np.array(number_of, dtype=np.intp)], len(places)),
         places=places,

@@ -252,6 +252,21 @@ def test_stop_fails_waiting_requests(opened):
     release.set()
 
 
+def test_failed_requests_are_forgotten(opened, monkeypatch):
+    monkeypatch.setattr(fleet_follower, "_WAIT_S", 0.01)
+    follower, release = opened(State()), threading.Event()
+    follower.follow = lambda: release.wait(30)
+
+    async def request():
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                await follower.newest()
+
+    asyncio.run(request())
+    assert follower._waiting == []
+    release.set()
+
+
 def test_request_after_the_stop_fails_at_once(opened):
     follower = opened(State())
     follower.stop()

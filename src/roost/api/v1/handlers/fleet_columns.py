@@ -14,7 +14,7 @@ BYTES, TEXT = "application/octet-stream", "text/plain; charset=utf-8"
 _PART_BYTES = 256 * 2**10
 # Further readings before a refusal: the first one may have begun before the request.
 _READINGS = 2
-# A generation has the same names for ever.
+# The names of a generation never change.
 _IMMUTABLE = "private, max-age=31536000, immutable"
 
 
