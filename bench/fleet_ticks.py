@@ -69,7 +69,7 @@ def _print_file(follower: FleetFollower) -> None:
 
 
 def _follower_of(roost: Roost) -> FleetFollower:
-    serving = SimpleNamespace(state=roost.state, is_shared=False)
+    serving = SimpleNamespace(state=roost.state, store=SimpleNamespace(is_shared=False))
     return FleetFollower(serving, settings=lambda: roost.settings, down_time_s=lambda: 60.0)  # type: ignore[arg-type]
 
 
