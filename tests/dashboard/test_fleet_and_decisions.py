@@ -153,6 +153,8 @@ def test_dry_run_follows_the_fields_and_claims_nothing(server, open_tab):
 def test_changed_choice_is_refused_when_it_is_placed(server, open_tab):
     page = open_tab(server.address).open("/try")
     page.get_by_label("VCPU", exact=True).fill("3")
+    # The result is that of the last change when its facts are shown.
+    expect(page.get_by_role("definition").get_by_text("3", exact=True)).to_be_visible()
     expect(page.get_by_text("✓ Granted")).to_be_visible()
     chosen = page.get_by_role("table", name="Chosen hosts").get_by_role("link").first.inner_text()
     server.ask("PATCH", f"/v1/services/{chosen}", {"disabled": True})

@@ -45,6 +45,19 @@ def cells_of(page, name):
     return page.get_by_role("region", name="Figures of each set").get_by_role("row", name=name).get_by_role("cell")
 
 
+def test_removal_of_a_set_leaves_the_texts_of_the_others(server, open_tab):
+    page = open_tab(server.address).open("/policies")
+    page.get_by_role("button", name="Add a set").click()
+    for name, text in (("Pack", "[filter_scheduler]\nram_weight_multiplier = -7"), ("Set 3", "")):
+        page.get_by_role("group", name=f"Edit {name} as").get_by_role("button", name="Settings file").click()
+        page.get_by_label(f"Settings of {name}").fill(text)
+    page.get_by_role("button", name="Remove Pack").click()
+    editor = page.get_by_role("region", name="Set 2: Set 3")
+    expect(editor).to_contain_text("The settings in force, without a change")
+    editor.get_by_role("button", name="Settings file").click()
+    expect(editor.get_by_label("Settings of Set 3")).to_have_value("")
+
+
 def test_sets_are_compared_with_figures_spreads_maps_and_decisions(server, open_tab):
     page = open_tab(server.address).open("/policies")
     expect(page.get_by_role("textbox", name="Name of set 1")).to_have_value("In force")

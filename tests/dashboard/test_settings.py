@@ -51,7 +51,7 @@ def test_rules_are_in_order_with_multipliers_and_options(server, open_tab):
     expect(filters.nth(1)).to_contain_text(re.compile(r"1compute ComputeFilterDEFAULT\.service_down_time = 60"))
     weighers = page.get_by_role("region", name="Weighers")
     expect(weighers.get_by_role("row", name="cpu CPUWeigher")).to_contain_text("2.5")
-    page.get_by_role("link", name="Compare with others").click()
+    page.get_by_role("link", name="Compare with other settings").click()
     expect(page.get_by_role("heading", name="Policies")).to_be_visible()
 
 

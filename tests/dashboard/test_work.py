@@ -136,6 +136,23 @@ def test_plan_says_who_stays_and_why_and_a_drain_is_stopped(cloud, tab):
     change_service(cloud, "node-2", disabled=False)
 
 
+def test_drains_of_several_hosts_are_paused_and_stopped_together(cloud, tab):
+    for host in ("node-3", "node-4"):
+        build(cloud, f"pair-{host}", count=3, host=host)
+    page = tab.open("/drains?hosts=node-3,node-4&at_once=1")
+    page.get_by_role("button", name="Start the drain …").click()
+    press_in_dialog(page, "Start the drain")
+    page.get_by_role("button", name="Pause all").click()
+    expect(page.get_by_text("paused", exact=True)).to_have_count(2)
+    page.get_by_role("button", name="Resume all").click()
+    expect(page.get_by_text("paused", exact=True)).to_have_count(0)
+    page.get_by_role("button", name="Stop all …").click()
+    press_in_dialog(page, "Stop the drains")
+    expect(page.get_by_text("✕ stopped")).to_have_count(2, timeout=PATIENCE_MS)
+    for host in ("node-3", "node-4"):
+        change_service(cloud, host, disabled=False)
+
+
 VIEWS = (
     "/hosts/node-3",
     "/instances",

@@ -151,6 +151,16 @@ test("the class that runs out first comes first", () => {
   assert.equal(outlooks[2]?.left, null);
 });
 
+test("present amounts are those of the last minutes, and the trend is that of the period", () => {
+  const recent = history();
+  const newest = recent.classes.find((each) => each.resource_class === "VCPU");
+  assert.ok(newest);
+  newest.used = times.map(() => 390);
+  const [vcpu] = outlooksOf(history(), recent);
+  assert.equal(vcpu?.used, 390);
+  assert.ok(vcpu.left && Math.abs(vcpu.left.days - 0.2) < 1e-6);
+});
+
 test("more hosts add days, and a lost zone may leave too little", () => {
   const [vcpu] = outlooksOf(history());
   assert.ok(vcpu);

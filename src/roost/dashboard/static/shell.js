@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { h } from "preact";
 import { session, signOut, version, authentication } from "./page/api.js";
 import { Link, partsOf, place } from "./page/router.js";
-import { connection } from "./page/stream.js";
+import { connection, mayListen } from "./page/stream.js";
 import { clock } from "./page/format.js";
 import { Icon } from "./parts/icons.js";
 import { SignIn } from "./views/sign_in.js";
@@ -40,13 +40,13 @@ function Places({ current }) {
     "nav",
     { class: "places", "aria-label": "Views" },
     h(Link, { to: "/", class: "brand" }, h(Icon, { name: "roost", size: 20 }), "Roost"),
-    PLACES.map(({ path, name, icon, isOnPhone }) =>
+    PLACES.map(({ path, name, icon }) =>
       h(
         Link,
         {
           key: path,
           to: `/${path}`,
-          class: `place${isOnPhone ? "" : " more-only"}`,
+          class: "place",
           "aria-current": path === placeOf(current) ? "page" : undefined,
         },
         h(Icon, { name: icon }),
@@ -67,7 +67,11 @@ function Server() {
       "div",
       { role: "status" },
       h("span", { class: isLive ? "dot" : "dot lost", "aria-hidden": "true" }),
-      isLive ? "Live" : `Not live since ${clock(sinceMs / 1000)}`,
+      isLive
+        ? "Live"
+        : mayListen()
+          ? `Not live since ${clock(sinceMs / 1000)}`
+          : "Not live: your roles do not allow it",
     ),
     h("div", {}, `${location.host} · ${now?.user_id ?? ""}`),
     now?.is_plain_http ? h("div", {}, "Plain HTTP: others can read this session.") : null,

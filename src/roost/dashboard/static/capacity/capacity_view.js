@@ -1,15 +1,17 @@
-/** What is left: use over time, what runs out first, how many more fit, and what would change that. */
+/** What is left: use over time, the first shortage, how many more instances fit, and what would change that. */
 import { useMemo } from "preact/hooks";
 import { h } from "preact";
 import { call, may } from "../page/api.js";
 import { className, count, percent, shortAmount } from "../page/format.js";
 import { useLoad } from "../page/load.js";
 import { place, setQuery } from "../page/router.js";
-import { Card, Choice, Head, Loaded, Meter, NoRight, Problem, Select, Table } from "../parts/elements.js";
+import { Card, Head, Loaded, Meter, NoRight, Problem, Select, Table } from "../parts/elements.js";
+import { chosenOf, ChoiceFilter, SelectFilter } from "../parts/filters.js";
 import { Plot } from "../parts/plot.js";
 import { wishesOf } from "./counts.js";
 import { FlavorTable } from "./flavor_table.js";
 import { outlooksOf, projectionOf, sharesOf } from "./outlook.js";
+import { loadRecent } from "./recent.js";
 import { leftText } from "./trend.js";
 import { WhatIf } from "./what_if.js";
 
@@ -21,6 +23,7 @@ const PERIODS = [
   { value: "week", name: "Week", seconds: 604_800 },
   { value: "month", name: "30 days", seconds: 2_592_000 },
 ];
+const USUAL = "day";
 const POINTS = 240;
 // The names of sums over providers outside of hosts, and over zones beyond a limit.
 const isReal = (/** @type {string} */ zone) => zone !== "none" && zone !== "other";
@@ -28,17 +31,11 @@ const COLOURS = ["--weigher-1", "--weigher-3", "--weigher-4", "--weigher-2", "--
 
 export function CapacityView() {
   const canSee = may("history:show");
-  const { query } = place.value;
-  const period = PERIODS.find((each) => each.value === query.get("period")) ?? /** @type {any} */ (PERIODS[1]);
-  const zone = query.get("zone") ?? "";
+  const chosen = chosenOf("period", USUAL);
+  const period = /** @type {any} */ (PERIODS.find((each) => each.value === chosen) ?? PERIODS[1]);
+  const zone = chosenOf("zone");
   const history = useLoad(
-    (signal) =>
-      canSee
-        ? call("GET", "/history", {
-            query: { since: Date.now() / 1000 - period.seconds, points: POINTS, zone },
-            signal,
-          })
-        : Promise.resolve(null),
+    (signal) => (canSee ? loadHistory(period.seconds, zone, signal) : Promise.resolve(null)),
     [period.value, zone, canSee],
     { everyMs: 60_000 },
   );
@@ -50,16 +47,16 @@ export function CapacityView() {
     [],
   );
   const wishes = useMemo(() => (flavors.data ? wishesOf(flavors.data) : []), [flavors.data]);
-  const outlooks = useMemo(() => (history.data ? outlooksOf(history.data) : []), [history.data]);
+  const outlooks = useMemo(() => (history.data ? outlooksOf(history.data, history.data.recent) : []), [history.data]);
   if (!canSee && !may("capacity:show"))
-    return h("div", {}, h(Head, { title: "Capacity" }), h(NoRight, { of: "the capacity of the fleet" }));
+    return h("div", {}, h(Head, { title: "Capacity" }), h(NoRight, { to: "see the capacity of the fleet" }));
   return h(
     "div",
     {},
     h(Head, {
       title: "Capacity",
       second: summaryOf(outlooks),
-      acts: canSee ? h(Scope, { period: period.value, zone, zones: history.data?.zones ?? [] }) : null,
+      acts: canSee ? h(Scope, { zone, zones: history.data?.zones ?? [] }) : null,
     }),
     h(
       "div",
@@ -76,6 +73,13 @@ export function CapacityView() {
   );
 }
 
+/** The history of a period, and that of the last minutes. @param {number} seconds @param {string} zone @param {AbortSignal} signal */
+async function loadHistory(seconds, zone, signal) {
+  const query = { since: Date.now() / 1000 - seconds, points: POINTS, zone };
+  const [history, recent] = await Promise.all([call("GET", "/history", { query, signal }), loadRecent(zone, signal)]);
+  return { ...history, recent };
+}
+
 /** What runs out first, in one sentence. @param {Outlook[]} outlooks */
 function summaryOf(outlooks) {
   const first = outlooks[0];
@@ -86,24 +90,17 @@ function summaryOf(outlooks) {
   return `${className(first.name)} runs out first: in ${main}${more ? ` (${more})` : ""}`;
 }
 
-/** @param {{period: string, zone: string, zones: string[]}} props */
-function Scope({ period, zone, zones }) {
+/** @param {{zone: string, zones: string[]}} props */
+function Scope({ zone, zones }) {
   const known = zone && !zones.includes(zone) ? [...zones, zone] : zones;
   return [
-    h(Select, {
+    h(SelectFilter, {
       key: "z",
+      name: "zone",
       label: "Zone",
-      value: zone,
       options: [{ value: "", name: "All zones" }, ...known.map((each) => ({ value: each, name: each }))],
-      onChoose: (value) => setQuery({ zone: value }),
     }),
-    h(Choice, {
-      key: "p",
-      label: "Period",
-      value: period,
-      options: PERIODS,
-      onChoose: (value) => setQuery({ period: value }),
-    }),
+    h(ChoiceFilter, { key: "p", name: "period", label: "Period", usual: USUAL, options: PERIODS }),
   ];
 }
 

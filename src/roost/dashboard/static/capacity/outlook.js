@@ -26,21 +26,23 @@ const lastOf = (values) => values.findLast((value) => value !== null) ?? 0;
 
 /**
  * The outlook of each class, the one that runs out first at the start.
- * @param {History} history
+ * @param {History} history for the trends
+ * @param {History} [recent] for the present amounts, of the same zones
  * @returns {Outlook[]}
  */
-export function outlooksOf(history) {
+export function outlooksOf(history, recent = history) {
   return history.classes
     .map((each) => {
-      const capacity = lastOf(each.capacity);
-      const used = lastOf(each.used);
+      const newest = recent.classes.find((other) => other.resource_class === each.resource_class) ?? each;
+      const capacity = lastOf(newest.capacity);
+      const used = lastOf(newest.used);
       const trend = trendOf(history.times, each.used);
       return {
         name: each.resource_class,
         capacity,
         used,
         free: Math.max(0, capacity - used),
-        stranded: lastOf(each.stranded) + lastOf(each.unusable),
+        stranded: lastOf(newest.stranded) + lastOf(newest.unusable),
         trend,
         left: trend && capacity ? daysLeft(capacity - used, trend) : null,
       };

@@ -1,7 +1,6 @@
 /** Two questions: what if hosts are added, and what if a zone is lost. Nothing is changed. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { h } from "preact";
-import { call } from "../page/api.js";
 import { className, count, counted, percent, shortAmount } from "../page/format.js";
 import { fleet as fleetData, follow, nameOf, problem } from "../fleet/fleet_data.js";
 import { DISABLED, DOWN, DRAINING } from "../fleet/fleet_file.js";
@@ -11,6 +10,7 @@ import { SelectField, TextField } from "../parts/fields.js";
 import { useCounts } from "./counts.js";
 import { Fit, Shortage } from "./flavor_table.js";
 import { outlookWith } from "./outlook.js";
+import { loadRecent } from "./recent.js";
 import { leftText } from "./trend.js";
 
 /** @typedef {import("./outlook.js").Outlook} Outlook */
@@ -149,7 +149,7 @@ function LoseZone({ zones, onAsk }) {
 
 /** The capacity that a lost zone takes away, as negative amounts. @param {string} zone */
 async function capacityOf(zone) {
-  const history = await call("GET", "/history", { query: { zone, points: 2, since: Date.now() / 1000 - 3600 } });
+  const history = await loadRecent(zone);
   /** @type {Record<string, number>} */
   const less = {};
   for (const each of history.classes) {

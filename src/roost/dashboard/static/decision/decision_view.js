@@ -18,7 +18,8 @@ const STORY_SHOWN = 12;
 export function DecisionView({ parts }) {
   const uuid = parts[1] ?? "";
   const loaded = useLoad((signal) => call("GET", `/decisions/${encodeURIComponent(uuid)}/why`, { signal }), [uuid]);
-  return h(Loaded, { of: loaded, children: (why) => h(Stored, { why }) });
+  const head = h(Head, { crumbs: h(Link, { to: "/decisions" }, "Decisions"), title: "Decision" });
+  return h(Loaded, { of: loaded, head, children: (why) => h(Stored, { why }) });
 }
 
 /** Show the form of view Try with a request. @param {any} body */
@@ -70,7 +71,12 @@ function Stored({ why }) {
 
 function CopyLink() {
   const [isCopied, setCopied] = useState(false);
-  const copy = () => void navigator.clipboard?.writeText(location.href).then(() => setCopied(true));
+  if (!navigator.clipboard) return null; // over plain HTTP, except on this machine
+  const copy = () =>
+    void navigator.clipboard.writeText(location.href).then(
+      () => setCopied(true),
+      () => setCopied(false),
+    );
   return h("button", { class: "button", type: "button", onClick: copy }, isCopied ? "Link copied" : "Copy the link");
 }
 
@@ -93,7 +99,7 @@ function Replay({ uuid }) {
     result
       ? h(
           "p",
-          { style: "margin-top:8px" },
+          {},
           h(
             "span",
             { class: `badge ${result.is_same ? "granted" : "refused"}` },
@@ -102,7 +108,7 @@ function Replay({ uuid }) {
         )
       : h(
           "p",
-          { style: "margin-top:8px" },
+          {},
           h(
             "button",
             { class: "button", type: "button", disabled: isBusy, onClick: run },

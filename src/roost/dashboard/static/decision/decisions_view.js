@@ -2,15 +2,20 @@
 import { useState } from "preact/hooks";
 import { h } from "preact";
 import { call } from "../page/api.js";
-import { age } from "../page/format.js";
 import { useLoad } from "../page/load.js";
-import { go, place, setQuery } from "../page/router.js";
-import { Card, Choice, Head, Loaded, Outcome, Problem, Table } from "../parts/elements.js";
+import { go, setQuery } from "../page/router.js";
+import { Card, Head, Loaded, Outcome, Problem, Table, When } from "../parts/elements.js";
 import { SearchForm } from "../parts/fields.js";
+import { chosenOf, ChoiceFilter, PeriodFilter, periodStart } from "../parts/filters.js";
 import { decisionLink, hostLink } from "../parts/links.js";
 import { Pages } from "../parts/pages.js";
 
 const UUID = /^[0-9a-f-]{6,36}$/i;
+const OUTCOMES = [
+  { value: "", name: "All" },
+  { value: "granted", name: "Granted" },
+  { value: "refused", name: "Refused" },
+];
 
 /** The query of the list for a text: a prefix of a uuid, or part of a reason. @param {string} text */
 function filterOf(text) {
@@ -19,14 +24,18 @@ function filterOf(text) {
 }
 
 export function DecisionsView() {
-  const { query } = place.value;
-  const outcome = query.get("outcome") ?? "";
-  const text = query.get("find") ?? "";
-  const cursor = query.get("cursor") ?? "";
-  const filters = { ...filterOf(text), ...(outcome ? { refused: outcome === "refused" } : {}), cursor, limit: 50 };
-  const loaded = useLoad((signal) => call("GET", "/decisions", { query: filters, signal }), [outcome, text, cursor], {
-    everyMs: cursor ? 0 : 5000,
-  });
+  const [outcome, period, text, cursor] = ["outcome", "period", "find", "cursor"].map((name) => chosenOf(name));
+  const filters = {
+    ...filterOf(text ?? ""),
+    ...(outcome ? { refused: outcome === "refused" } : {}),
+    cursor,
+    limit: 50,
+  };
+  const loaded = useLoad(
+    (signal) => call("GET", "/decisions", { query: { ...filters, since: periodStart() }, signal }),
+    [outcome, period, text, cursor],
+    { everyMs: cursor ? 0 : 5000 },
+  );
   return h(
     "div",
     {},
@@ -34,22 +43,22 @@ export function DecisionsView() {
     h(
       "div",
       { class: "bar-of-tools filters" },
-      h(Choice, {
-        label: "Outcome",
-        value: outcome,
-        options: [
-          { value: "", name: "All" },
-          { value: "granted", name: "Granted" },
-          { value: "refused", name: "Refused" },
-        ],
-        onChoose: (value) => setQuery({ outcome: value, cursor: null }),
-      }),
-      h(Find, { text }),
+      h(ChoiceFilter, { name: "outcome", label: "Outcome", options: OUTCOMES }),
+      h(PeriodFilter, {}),
+      h(Find, { text: text ?? "" }),
     ),
     h(Loaded, {
       of: loaded,
       children: (page) =>
-        h(Card, { flush: true }, h(List, { decisions: page.decisions }), h(Pages, { next: page.next, cursor })),
+        h(
+          Card,
+          { flush: true },
+          h(List, {
+            decisions: page.decisions,
+            empty: outcome || period || text ? "No decision matches." : "No decision is stored yet.",
+          }),
+          h(Pages, { next: page.next, cursor: cursor ?? "" }),
+        ),
     }),
   );
 }
@@ -93,13 +102,13 @@ async function decisionOf(text) {
   return decisions.decisions[0]?.uuid ?? "";
 }
 
-/** @param {{decisions: any[]}} props */
-function List({ decisions }) {
+/** @param {{decisions: any[], empty: string}} props */
+function List({ decisions, empty }) {
   return h(Table, {
     label: "Decisions",
     rows: decisions,
     keyOf: (row) => row.uuid,
-    empty: "No decision matches.",
+    empty,
     columns: [
       { title: "Result", cell: (row) => h(Outcome, { outcome: row.outcome }) },
       { title: "Decision", cell: (row) => decisionLink(row.uuid) },
@@ -117,7 +126,7 @@ function List({ decisions }) {
       },
       { title: "Instances", isNumber: true, cell: (row) => row.count },
       { title: "Project", cell: (row) => row.project_id || "–" },
-      { title: "Age", isNumber: true, cell: (row) => age(row.decided_at_s) },
+      { title: "Time", isNumber: true, cell: (row) => h(When, { seconds: row.decided_at_s, isExact: true }) },
     ],
   });
 }

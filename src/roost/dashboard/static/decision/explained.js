@@ -77,7 +77,9 @@ function Verdict({ why }) {
                 .map((/** @type {any} */ each) => each.host)
                 .join(", ")}`
             : "No alternates."
-          : decision.reason,
+          : decision.reason === rest
+            ? null
+            : decision.reason,
       ),
       decision.warnings.map((/** @type {string} */ text) => h("p", { key: text, class: "second" }, `Note: ${text}`)),
     ),
@@ -189,7 +191,9 @@ function Changes({ why, onTry }) {
           h(
             "p",
             {},
-            never.could_fit ? "✓ Yes: it fits on this fleet without other instances." : `✕ No: ${never.reason}`,
+            never.could_fit
+              ? "✓ Yes: it fits on this fleet without other instances."
+              : "✕ No: it would not fit on the empty fleet.",
           ),
         )
       : null,

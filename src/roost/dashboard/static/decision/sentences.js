@@ -12,6 +12,7 @@ export function headline(why) {
   const { decision, explanation } = why;
   if (decision.outcome === "granted") return grantedHeadline(decision, explanation);
   if (!explanation) return { strong: "Refused.", rest: decision.reason };
+  if (!explanation.hosts) return { strong: "There are no hosts.", rest: "" };
   if (explanation.never && !explanation.never.could_fit)
     return { strong: "It would not fit on the empty fleet either.", rest: explanation.never.reason };
   const rules = /** @type {Rule[]} */ (explanation.rules);
@@ -34,7 +35,7 @@ function grantedHeadline(decision, explanation) {
 }
 
 /** `0 of 9 hosts: 7 lack 16 VCPU or more, 2 are down` → `lack 16 VCPU or more`. @param {string} reason */
-export const mainReason = (reason) => /: [\d,]+ (.*?)(?:, \d[\d,]* |$)/.exec(reason)?.[1]?.trim() ?? "";
+export const mainReason = (reason) => /: [\d,]+ (.*?)(?:, \d[\d,]* |;|$)/.exec(reason)?.[1]?.trim() ?? "";
 
 /** The facts of a request, as pairs for people. @param {any} request @returns {[string, string][]} */
 export function requestFacts(request) {

@@ -19,10 +19,10 @@ export function TryView() {
   const [fields, setFields] = useState(start && isSimple(start) ? fieldsOf(start) : EMPTY);
   const [text, setText] = useState(start ? JSON.stringify(start, null, 2) : "");
   const read = useMemo(() => readBody(mode, fields, text), [mode, fields, text]);
-  const { error, isBusy, ...latest } = useExplanation(read.body);
+  const { error, isBusy, isCurrent, ...latest } = useExplanation(read.body);
   const why = read.body ? latest.why : null;
   if (!may("explanations:create"))
-    return h("div", {}, h(Head, { title: "Try a request" }), h(NoRight, { of: "dry runs" }));
+    return h("div", {}, h(Head, { title: "Try a request" }), h(NoRight, { to: "try requests" }));
   const change = (/** @type {string} */ value) => {
     if (value === "document" && mode === "form" && read.body) setText(JSON.stringify(read.body, null, 2));
     setMode(value);
@@ -34,7 +34,7 @@ export function TryView() {
       title: ["Try a request ", why ? h(Outcome, { outcome: why.decision.outcome }) : null],
       second: "A dry run: it claims nothing until you place it.",
       acts:
-        why?.decision.outcome === "granted" && read.body
+        why?.decision.outcome === "granted" && isCurrent
           ? h(Place, { body: read.body, index: why.decision.check_index })
           : null,
     }),
@@ -68,8 +68,8 @@ export function TryView() {
             }),
         h(
           "div",
-          { role: "status", "aria-live": "polite", class: "second", style: "margin-top:8px" },
-          isBusy && read.body ? "Deciding …" : "",
+          { role: "status", "aria-live": "polite", class: "second below" },
+          read.body && (isBusy || !isCurrent) ? "Deciding …" : "",
         ),
         h(Problem, { error: read.error ?? (read.body ? error : null) }),
       ),
@@ -97,10 +97,19 @@ function readBody(mode, fields, text) {
   }
 }
 
-/** Explain a body a moment after its last change. @param {any} body */
+/**
+ * Explain a body a moment after its last change.
+ * @param {any} body
+ * @returns {{why: any, error: Error | null, isBusy: boolean, isCurrent: boolean}} isCurrent: the result is for this body
+ */
 function useExplanation(body) {
   const [state, setState] = useState(
-    /** @type {{why: any, error: Error | null, isBusy: boolean}} */ ({ why: null, error: null, isBusy: false }),
+    /** @type {{why: any, error: Error | null, isBusy: boolean, of: string}} */ ({
+      why: null,
+      error: null,
+      isBusy: false,
+      of: "",
+    }),
   );
   const text = body ? JSON.stringify(body) : "";
   useEffect(() => {
@@ -109,8 +118,8 @@ function useExplanation(body) {
     const timer = setTimeout(() => {
       setState((before) => ({ ...before, isBusy: true }));
       call("POST", "/explanations", { body: JSON.parse(text), signal: stop.signal }).then(
-        (why) => setState({ why, error: null, isBusy: false }),
-        (error) => stop.signal.aborted || setState({ why: null, error, isBusy: false }),
+        (why) => setState({ why, error: null, isBusy: false, of: text }),
+        (error) => stop.signal.aborted || setState({ why: null, error, isBusy: false, of: text }),
       );
     }, PAUSE_MS);
     return () => {
@@ -118,7 +127,7 @@ function useExplanation(body) {
       stop.abort();
     };
   }, [text]);
-  return state;
+  return { ...state, isCurrent: state.of === text };
 }
 
 /** @param {{fields: import("./request_form.js").Fields, setFields: (fields: any) => void}} props */

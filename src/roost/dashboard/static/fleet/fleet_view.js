@@ -98,7 +98,10 @@ function Whole({ fleet }) {
     h(Head, {
       title: "Fleet",
       second: subtitle(fleet, turn),
-      acts: h(Link, { class: "button primary", to: "/capacity" }, "How many more fit?"),
+      acts: [
+        h(Link, { key: "hosts", class: "button", to: "/hosts" }, "List of hosts"),
+        h(Link, { key: "more", class: "button primary", to: "/capacity" }, "How many more fit?"),
+      ],
     }),
     h(Figures, { isLarge }),
     h(

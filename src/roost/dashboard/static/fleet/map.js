@@ -60,7 +60,8 @@ export function FleetMap(props) {
     painter.current = new MapPainter(element);
     const observer = new ResizeObserver(() => {
       const ratio = devicePixelRatio || 1;
-      const { clientWidth, clientHeight } = /** @type {HTMLDivElement} */ (box.current);
+      if (!box.current) return; // The view has ended.
+      const { clientWidth, clientHeight } = box.current;
       setSize({ width: Math.round(clientWidth * ratio), height: Math.round(clientHeight * ratio), ratio });
     });
     observer.observe(/** @type {HTMLDivElement} */ (box.current));

@@ -359,7 +359,7 @@ export class MapPainter {
       for (let row = first; row <= last; row += 1)
         for (let column = from; column <= to; column += 1) {
           const host = /** @type {number} */ (area.at[row * area.columns + column]);
-          if (host >= 0) found.push(host);
+          if (host >= 0 && (!this.hits || this.hits.has(host))) found.push(host);
         }
     }
     return found;

@@ -1,12 +1,12 @@
-/** A host: its providers, devices, instances and events, and what people can do with it. */
+/** A host: its providers, devices, instances and events, and its acts. */
 import { useState } from "preact/hooks";
 import { h } from "preact";
 import { call, may } from "../page/api.js";
-import { age, className, count, counted, dateTime, percent, shortAmount } from "../page/format.js";
+import { className, count, counted, dateTime, percent, shortAmount } from "../page/format.js";
 import { useLoad } from "../page/load.js";
 import { go, Link } from "../page/router.js";
 import { ActDialog } from "../parts/act.js";
-import { Card, Facts, Head, Loaded, Meter, Table } from "../parts/elements.js";
+import { Card, Facts, Head, Loaded, Meter, Table, When } from "../parts/elements.js";
 import { TextField } from "../parts/fields.js";
 import { drainPath, instanceLink, operationLink } from "../parts/links.js";
 import { Story } from "../parts/story.js";
@@ -20,7 +20,8 @@ export function HostView({ parts }) {
   const name = parts[1] ?? "";
   const path = `/hosts/${encodeURIComponent(name)}`;
   const loaded = useLoad((signal) => call("GET", path, { signal }), [name], { everyMs: 4000 });
-  return h(Loaded, { of: loaded, children: (host) => h(Whole, { host, again: loaded.again }) });
+  const head = h(Head, { crumbs: h(Link, { to: "/" }, "Fleet"), title: name });
+  return h(Loaded, { of: loaded, head, children: (host) => h(Whole, { host, again: loaded.again }) });
 }
 
 /** @param {{host: any, again: () => void}} props */
@@ -49,7 +50,7 @@ function Whole({ host, again }) {
             h("strong", {}, "Disabled"),
             host.disabled_reason ? `: ${host.disabled_reason}` : " without a reason",
             host.disabled_by ? ` · by ${host.disabled_by}` : "",
-            host.disabled_at_s ? ` · ${age(host.disabled_at_s)}` : "",
+            host.disabled_at_s ? [" · ", h(When, { seconds: host.disabled_at_s })] : "",
           )
         : null,
       h(Amounts, { resources: host.resources }),
@@ -100,7 +101,7 @@ function HostActs({ host, again }) {
       "Force down",
       "It counts as down whatever it reports, so its instances can be evacuated. Make sure that it runs no guests.",
     ],
-    up: ["End the forced state", "It counts as up again if it reports."],
+    up: ["End forced down", "It counts as up again if it reports."],
   });
   const [verb, about] = words[dialog] ?? ["", ""];
   return [
@@ -195,13 +196,13 @@ function Instances({ host }) {
             { title: "Name", cell: (row) => instanceLink(row.uuid, row.name) },
             { title: "Status", cell: (row) => h(StatusBadge, { status: row.status, task: row.task }) },
             { title: "Project", cell: (row) => row.project_id || "–" },
-            { title: "Changed", isNumber: true, cell: (row) => (row.changed_at_s ? age(row.changed_at_s) : "–") },
+            { title: "Changed", isNumber: true, cell: (row) => h(When, { seconds: row.changed_at_s }) },
           ],
         }),
         page.next
           ? h(
               "p",
-              { key: "more", style: "padding:0 16px 16px" },
+              { key: "more", class: "card-end" },
               h(Link, { to: `/instances?host=${encodeURIComponent(host.host)}` }, "All instances on this host"),
             )
           : null,
@@ -232,7 +233,7 @@ function Details({ host }) {
     may("migrations:list")
       ? h(
           "p",
-          { class: "second", style: "margin-top:8px" },
+          { class: "second below" },
           h(Link, { to: `/migrations?status=any&source=${encodeURIComponent(host.host)}` }, "Migrations from here"),
           " · ",
           h(Link, { to: `/migrations?status=any&target=${encodeURIComponent(host.host)}` }, "to here"),

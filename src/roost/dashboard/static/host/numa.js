@@ -21,7 +21,7 @@ export function Numa({ facts }) {
     cells.length
       ? h(
           "div",
-          { class: "legend", style: "padding:8px 0 0;border:0" },
+          { class: "legend plain" },
           h("span", {}, h("span", { class: "processor shared" }), " shared"),
           h("span", {}, h("span", { class: "processor dedicated" }), " dedicated, free"),
           h("span", {}, h("span", { class: "processor pinned" }), " dedicated, in use"),

@@ -21,7 +21,7 @@ export function ProviderTree({ tree }) {
     {},
     h(
       "div",
-      { class: "bar-of-tools", style: "margin:12px 0" },
+      { class: "bar-of-tools filters" },
       h(Select, {
         label: "Show what an instance holds",
         value: chosen,

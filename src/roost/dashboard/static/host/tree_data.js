@@ -1,4 +1,5 @@
 /** The tree of providers as nested nodes, and inventories as parts of a bar. */
+import { compareNames } from "../page/format.js";
 
 /** @typedef {{consumer: string, kind: string, instance: string | null, name: string, resources: Record<string, number>}} Holder */
 /** @typedef {{uuid: string, name: string, parent: string | null, traits: string[], inventories: Record<string, any>, holder_count: number, holders: Holder[]}} Provider */
@@ -54,9 +55,8 @@ export function holdersOf(providers) {
   const names = new Map(
     providers.flatMap((provider) => provider.holders.map((holder) => [holder.consumer, holderName(holder)])),
   );
-  const collator = new Intl.Collator("en", { numeric: true });
   return /** @type {[string, string][]} */ (
-    [...names].sort((left, right) => collator.compare(String(left[1]), String(right[1])))
+    [...names].sort((left, right) => compareNames(String(left[1]), String(right[1])))
   );
 }
 

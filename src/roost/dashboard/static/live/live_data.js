@@ -1,6 +1,7 @@
-/** What the stream says about the last minutes: rates, latencies and reasons, kept while the page is open. */
+/** The events of the last minutes as rates, latencies and reasons, kept while the page is open. */
 import { signal } from "@preact/signals-core";
 import { mainReason } from "../decision/sentences.js";
+import { detailsText, isFailure, kindText } from "../parts/event_words.js";
 
 export const WINDOW_S = 600;
 const STREAM_MAX = 500;
@@ -125,22 +126,21 @@ function lineOf(type, data) {
       id,
       type: "decision",
       time,
-      text: isGranted ? `${payload.flavor || "request"} → ${where}` : payload.reason,
+      text: `${payload.flavor || "request"} ${isGranted ? `→ ${where}` : `✕ ${payload.reason}`}`,
       link: payload.decision_uuid ? `/decisions/${payload.decision_uuid}` : "",
       tone: isGranted ? "granted" : "refused",
     };
   }
-  const details = Object.entries(payload.told ?? {})
-    .filter(([, value]) => value)
-    .map(([name, value]) => `${name} ${value}`)
-    .join(", ");
+  const details = detailsText(payload.told ?? {});
   if (payload.about === "change")
     return {
       id,
       type: "change",
       time,
-      text: `${type} ${payload.object} ${payload.user_id ? `by ${payload.user_id}` : ""} ${details}`.trim(),
-      link: "/settings/changes",
+      text: [kindText(type), payload.object, payload.user_id ? `by ${payload.user_id}` : "", details]
+        .filter(Boolean)
+        .join(" "),
+      link: `/settings/changes?object=${encodeURIComponent(payload.object)}`,
       tone: "",
     };
   const link = payload.operation_uuid
@@ -152,8 +152,8 @@ function lineOf(type, data) {
     id,
     type: "story",
     time,
-    text: `${type} ${details}`.trim(),
+    text: `${kindText(type)} ${details}`.trim(),
     link,
-    tone: /fail|lost|error/.test(type) ? "refused" : "",
+    tone: isFailure(type) ? "refused" : "",
   };
 }

@@ -1,18 +1,28 @@
-/** What happens now: rates, latency, reasons, work in flight, lost agents, and the stream itself. */
+/** The present: rates, latencies, reasons, operations in flight, agents, and the events themselves. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { h } from "preact";
 import { call, may } from "../page/api.js";
 import { age, clock, count, counted, duration, shortTime } from "../page/format.js";
 import { useLoad } from "../page/load.js";
-import { Link } from "../page/router.js";
-import { listen } from "../page/stream.js";
-import { Card, Choice, Head, Meter, Table } from "../parts/elements.js";
+import { Link, setQuery } from "../page/router.js";
+import { listen, mayListen } from "../page/stream.js";
+import { Card, Head, Meter, NoRight, Table } from "../parts/elements.js";
 import { Input } from "../parts/fields.js";
+import { chosenOf, ChoiceFilter } from "../parts/filters.js";
+import { operationLink } from "../parts/links.js";
 import { Plot } from "../parts/plot.js";
+import { kindText } from "../parts/event_words.js";
 import { forget, lines, rates, reasons, take, turn, WINDOW_S } from "./live_data.js";
 
 const STEP_S = 5;
 const LINES_SHOWN = 200;
+const KINDS = [
+  { value: "", name: "All" },
+  { value: "decision", name: "Decisions" },
+  { value: "refused", name: "Refused, failed" },
+  { value: "story", name: "Instances" },
+  { value: "change", name: "Changes" },
+];
 
 // The data grows from the first view of this page on, also while another view is shown.
 let isListening = false;
@@ -24,6 +34,12 @@ export function LiveView() {
     listen((event) => take(event, Date.now() / 1000));
   }, []);
   const now = useClock();
+  if (!mayListen()) return h("div", {}, h(Head, { title: "Live" }), h(NoRight, { to: "see events" }));
+  return h(Whole, { now });
+}
+
+/** @param {{now: number}} props */
+function Whole({ now }) {
   const shown = useMemo(() => rates(now, STEP_S), [now]);
   const last = shown.granted.length - 2;
   const perSecond = (shown.granted[last] ?? 0) + (shown.refused[last] ?? 0);
@@ -32,7 +48,7 @@ export function LiveView() {
     {},
     h(Head, {
       title: "Live",
-      second: `${perSecond.toFixed(1)} decisions a second · the last ${WINDOW_S / 60} minutes, from when this page was opened`,
+      second: `${perSecond.toFixed(1)} decisions a second · the last ${WINDOW_S / 60} minutes, since you opened this page`,
     }),
     h(
       "div",
@@ -98,7 +114,7 @@ function Reasons({ now }) {
     rows.length
       ? h(
           "div",
-          { class: "stack", style: "margin-top:8px" },
+          { class: "stack" },
           rows.map(([reason, number]) =>
             h(
               "div",
@@ -135,7 +151,7 @@ function InFlight() {
           rows: operations.slice(0, 12),
           keyOf: (row) => row.uuid,
           columns: [
-            { title: "Kind", cell: (row) => h(Link, { to: `/operations/${row.uuid}` }, row.kind) },
+            { title: "Kind", cell: (row) => operationLink(row.uuid, kindText(row.kind)) },
             { title: "Step", cell: (row) => row.step },
             { title: "Age", isNumber: true, cell: (row) => duration(Date.now() / 1000 - row.created_at_s) },
           ],
@@ -156,11 +172,7 @@ function Agents() {
   return h(
     Card,
     { title: "Hosts and agents" },
-    h(
-      "p",
-      { style: "margin-top:8px" },
-      `${count(hosts.up)} up, ${count(hosts.down)} down, ${count(hosts.disabled)} disabled`,
-    ),
+    h("p", {}, `${count(hosts.up)} up, ${count(hosts.down)} down, ${count(hosts.disabled)} disabled`),
     agents
       ? h(
           "p",
@@ -174,9 +186,9 @@ function Agents() {
 }
 
 function Stream() {
-  const [filter, setFilter] = useState("");
   const [isPaused, setPaused] = useState(false);
-  const [text, setText] = useState("");
+  const filter = chosenOf("show");
+  const text = chosenOf("find");
   const [frozen, setFrozen] = useState(/** @type {import("./live_data.js").Line[]} */ ([]));
   const [, redraw] = useState(0);
   useEffect(() => {
@@ -202,31 +214,24 @@ function Stream() {
       (line) => (!filter || line.type === filter || line.tone === filter) && line.text.toLowerCase().includes(wanted),
     )
     .slice(0, LINES_SHOWN);
-  const options = [
-    ["", "All"],
-    ["decision", "Decisions"],
-    ["refused", "Refused, failed"],
-    ["story", "Instances"],
-    ["change", "Changes"],
-  ].map(([value, name]) => ({ value: /** @type {string} */ (value), name: /** @type {string} */ (name) }));
   return h(
     Card,
     { title: "Events", flush: true },
     h(
       "div",
-      { class: "bar-of-tools", style: "padding:0 16px 12px" },
-      h(Choice, { label: "Kind of events", value: filter, options, onChoose: setFilter }),
+      { class: "bar-of-tools card-tools" },
+      h(ChoiceFilter, { name: "show", label: "Kind of events", options: KINDS }),
       h(Input, {
         type: "search",
         placeholder: "Filter",
         "aria-label": "Filter events by text",
         value: text,
-        onText: setText,
+        onText: (find) => setQuery({ find }),
       }),
       h(
         "button",
         { class: "button", type: "button", "aria-pressed": isPaused ? "true" : "false", onClick: pause },
-        isPaused ? "Go on" : "Pause",
+        isPaused ? "Resume" : "Pause",
       ),
     ),
     shown.length

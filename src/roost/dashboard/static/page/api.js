@@ -28,7 +28,7 @@ export const session = signal(/** @type {Session | null | undefined} */ (undefin
 export class ApiError extends Error {
   /**
    * @param {number} status of HTTP; 0: the server did not answer
-   * @param {string} text for people
+   * @param {string} text in plain words
    * @param {any} problem the body of the answer
    */
   constructor(status, text, problem = {}) {
@@ -114,7 +114,7 @@ export async function errorOf(response) {
   return new ApiError(response.status, text, problem);
 }
 
-/** Ask the server who this browser is. */
+/** Load the session of this browser. */
 export async function loadSession() {
   try {
     session.value = await call("GET", "/session");
@@ -131,7 +131,7 @@ export async function signIn(token) {
   session.value = answer;
 }
 
-/** Sign out: the cookie goes, and so does the key in this browser. */
+/** Sign out: end the session, and remove its key from this browser. */
 export async function signOut() {
   try {
     await send("DELETE", "/session");

@@ -79,5 +79,8 @@ export function whenText(seconds) {
   return isToday ? clock(seconds) : date.toLocaleString("sv-SE").slice(5, 16);
 }
 
+/** Compares texts as people sort them: `host-9` comes before `host-10`. */
+export const compareNames = new Intl.Collator("en", { numeric: true }).compare;
+
 /** The first and the last digits of a uuid. @param {string} uuid */
 export const shortId = (uuid) => (uuid.length > 14 ? `${uuid.slice(0, 8)}…${uuid.slice(-4)}` : uuid);

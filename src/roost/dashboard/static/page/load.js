@@ -1,6 +1,7 @@
 /** Data of a view: loaded once, again on request, or every few seconds. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "./api.js";
+import { connection } from "./stream.js";
 
 /**
  * @template T
@@ -24,15 +25,23 @@ export function useLoad(load, keys, { everyMs = 0 } = {}) {
       isLoading: true,
     }),
   );
+  const isBusy = useRef(false);
   const latest = useRef(load);
   latest.current = load;
+  const again = () => setTurn((before) => before + 1);
   useEffect(() => {
     const stop = new AbortController();
+    isBusy.current = true;
     setState((before) => ({ ...before, isLoading: true }));
     latest.current(stop.signal).then(
-      (data) => stop.signal.aborted || setState({ data, error: null, isLoading: false }),
+      (data) => {
+        if (stop.signal.aborted) return;
+        isBusy.current = false;
+        setState({ data, error: null, isLoading: false });
+      },
       (error) => {
         if (stop.signal.aborted) return;
+        isBusy.current = false;
         const shown = error instanceof ApiError ? error : new ApiError(0, String(error?.message ?? error));
         setState((before) => ({ data: before.data, error: shown, isLoading: false }));
       },
@@ -41,8 +50,13 @@ export function useLoad(load, keys, { everyMs = 0 } = {}) {
   }, [...keys, turn]);
   useEffect(() => {
     if (!everyMs) return undefined;
-    const timer = setInterval(() => document.hidden || setTurn((before) => before + 1), everyMs);
+    // A slow answer is not ended by the next turn: otherwise no answer would ever arrive.
+    const timer = setInterval(() => document.hidden || isBusy.current || again(), everyMs);
     return () => clearInterval(timer);
   }, [everyMs]);
-  return { ...state, again: () => setTurn((before) => before + 1) };
+  const { isLive } = connection.value;
+  useEffect(() => {
+    if (isLive && state.error?.status === 0) again(); // the server is back
+  }, [isLive]);
+  return { ...state, again };
 }

@@ -1,7 +1,7 @@
 /** The event stream of the server: one connection for a tab, ended while the tab is hidden. */
 import { signal } from "@preact/signals";
 import { createParser } from "eventsource-parser";
-import { credentials, session, urlOf } from "./api.js";
+import { credentials, may, session, urlOf } from "./api.js";
 
 /** @typedef {(event: {type: string, id: string | undefined, data: any}) => void} Listener */
 
@@ -9,7 +9,7 @@ const HIDDEN_MS = 5000; // a browser has six connections to a server, for all it
 const SILENT_MS = 60_000; // the server sends a comment at least this often
 const WAIT_MAX_MS = 30_000;
 
-/** Whether the page is live; otherwise since when it is not, in milliseconds since the epoch. */
+/** Whether the page is live; since when it is or is not, in milliseconds since the epoch. */
 export const connection = signal(
   /** @type {{isLive: boolean, sinceMs: number}} */ ({ isLive: false, sinceMs: Date.now() }),
 );
@@ -37,15 +37,18 @@ export function followFleet(position) {
   restart();
 }
 
+/** Whether the roles of the client allow the stream. */
+export const mayListen = () => may("events:list");
+
 /** Connect anew. */
 export function restart() {
   stop?.abort();
   stop = null;
   clearTimeout(timer);
-  if (session.peek() && !document.hidden) void run();
+  if (session.peek() && mayListen() && !document.hidden) void run();
 }
 
-/** Connect while somebody is signed in and the tab is visible. */
+/** Connect while there is a session and the tab is visible. */
 export function start() {
   session.subscribe((now) => (now ? restart() : stop?.abort()));
   document.addEventListener("visibilitychange", () => {

@@ -1,7 +1,11 @@
 /** A dialog for one act: its fields, its button, and the error of the server. */
 import { useMemo, useState } from "preact/hooks";
 import { h } from "preact";
+import { capital } from "../page/format.js";
 import { Dialog, Problem } from "./elements.js";
+
+/** An error without the path of the field in the body: the fields of a dialog have other names. @param {string} text */
+const withoutPath = (text) => capital(text.replace(/^\$[\w.[\]]*: /, ""));
 
 /** A key that makes a repeated request harmless. */
 const newKey = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
@@ -24,7 +28,7 @@ export function ActDialog({ title, verb, isDanger = false, isReady = true, act, 
         onClose();
       },
       (problem) => {
-        setError(problem);
+        setError(new Error(withoutPath(problem.message), { cause: problem }));
         setBusy(false);
       },
     );

@@ -1,7 +1,7 @@
 /** Parts that all views share. */
 import { useEffect, useRef } from "preact/hooks";
 import { h } from "preact";
-import { count, percent } from "../page/format.js";
+import { age, count, dateTime, percent, whenText } from "../page/format.js";
 
 /** @typedef {{title: any, cell: (row: any) => any, isNumber?: boolean, class?: string}} Column of a table */
 
@@ -36,28 +36,35 @@ export function Card({ title, second, flush = false, children, class: more = "",
   return h("section", { class: `card${flush ? " flush" : ""} ${more}` }, heading, children);
 }
 
-/** An error, in the words of the server, with the way on. @param {{error: Error | null, again?: () => void}} props */
+/** An error in the words of the server; a button to try again if that can help. @param {{error: (Error & {status?: number}) | null, again?: () => void}} props */
 export function Problem({ error, again }) {
   if (!error) return null;
+  const canHelp = ![400, 403, 404].includes(error.status ?? 0);
   return h(
     "div",
     { class: "problem", role: "alert" },
     error.message,
-    again ? [" ", h("button", { class: "button small", type: "button", onClick: again }, "Try again")] : null,
+    again && canHelp
+      ? [" ", h("button", { class: "button small", type: "button", onClick: again }, "Try again")]
+      : null,
   );
 }
 
-/** Says that the roles of the client do not allow something. @param {{of: string}} props */
-export function NoRight({ of }) {
-  return h("div", { class: "notice" }, `Your roles do not allow ${of}.`);
+/** Says what the roles of the client do not allow. @param {{to: string}} props to: such as `drain hosts` */
+export function NoRight({ to }) {
+  return h("div", { class: "notice" }, `Your roles do not allow you to ${to}.`);
 }
 
-/** What a view shows before its data. @param {{of: {data: any, error: Error | null, isLoading: boolean, again: () => void}, children: (data: any) => any}} props */
-export function Loaded({ of, children }) {
+/**
+ * What a view shows before its data, and the data.
+ * @param {{of: {data: any, error: Error | null, isLoading: boolean, again: () => void}, head?: any, children: (data: any) => any}} props head: of the view, until there is data
+ */
+export function Loaded({ of, head, children }) {
   const { data, error, isLoading, again } = of;
   return h(
     "div",
     {},
+    data === null ? head : null,
     h(Problem, { error, again }),
     data === null && isLoading
       ? h("div", { class: "empty", role: "status" }, h("div", { class: "progress" }), "Loading …")
@@ -174,11 +181,17 @@ export function Dialog({ title, onClose, children }) {
     element?.showModal();
     return () => element?.close();
   }, []);
+  return h("dialog", { ref, "aria-label": title, onClose }, h("h2", {}, title), children);
+}
+
+/** The age of a time, with the time itself under the pointer; isExact: the time, with its age. @param {{seconds: number | null | undefined, isExact?: boolean}} props since the epoch */
+export function When({ seconds, isExact = false }) {
+  if (!seconds) return "–";
+  const title = isExact ? `${dateTime(seconds)}, ${age(seconds)}` : dateTime(seconds);
   return h(
-    "dialog",
-    { ref, "aria-label": title, onClose },
-    h("h2", { style: "font-size:16px;line-height:22px;margin-bottom:12px" }, title),
-    children,
+    "time",
+    { title, dateTime: new Date(1000 * seconds).toISOString() },
+    isExact ? whenText(seconds) : age(seconds),
   );
 }
 

@@ -3,6 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { h } from "preact";
 import uPlot from "uplot";
 import { count } from "../page/format.js";
+import { useIsDark } from "./scheme.js";
 
 /**
  * @typedef {object} Line
@@ -20,6 +21,7 @@ import { count } from "../page/format.js";
 export function Plot({ times, lines, label, height = 200, format = String, max, isCount = false }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const plot = useRef(/** @type {uPlot | null} */ (null));
+  const isDark = useIsDark();
   const names = lines.map((line) => line.label).join("|");
   useEffect(() => {
     const element = /** @type {HTMLDivElement} */ (box.current);
@@ -36,10 +38,10 @@ export function Plot({ times, lines, label, height = 200, format = String, max, 
       made.destroy();
       plot.current = null;
     };
-  }, [names, height, max]);
+  }, [names, height, max, isDark]);
   useEffect(() => {
     plot.current?.setData([times, ...lines.map((line) => line.values)]);
-  }, [times, lines, names]);
+  }, [times, lines, names, height, max, isDark]);
   const last = lines
     .map(
       (line) =>

@@ -1,27 +1,8 @@
-/** Stories: what happened to an instance, an operation or a host. */
+/** Stories: the events of an instance, an operation or a host. */
 import { h } from "preact";
-import { age, dateTime, whenText } from "../page/format.js";
+import { When } from "./elements.js";
+import { detailsText, isFailure, kindText } from "./event_words.js";
 import { instanceLink } from "./links.js";
-
-const HIDDEN = new Set(["request_id", "user", "project"]);
-
-/** `live_migrate.done` → `live migrate done`. @param {string} kind */
-export const kindText = (kind) => kind.replace(/[._]/g, " ");
-
-/** Whether an event tells of a failure. @param {string} kind */
-export const isFailure = (kind) => /\.(failed|stayed|gone|lost|cancelled)$/.test(kind);
-
-/** The details of an event in words: `to node-2, from node-1`. @param {Record<string, string>} details */
-export function detailsText(details) {
-  const { host, source, problem, ...rest } = details;
-  const words = Object.entries(rest)
-    .filter(([name, value]) => value && !HIDDEN.has(name))
-    .map(([name, value]) => `${name.replaceAll("_", " ")} ${value.replaceAll("_", " ")}`);
-  if (host) words.unshift(source ? `from ${source} to ${host}` : `on ${host}`);
-  else if (source) words.unshift(`from ${source}`);
-  if (problem) words.push(problem.replace(/^No valid host was found\. /, ""));
-  return words.join(", ");
-}
 
 /**
  * Events, as the server gives them.
@@ -29,7 +10,7 @@ export function detailsText(details) {
  */
 export function Story({ events, isNewestFirst = false, names = new Map(), label, operationLink }) {
   const shown = isNewestFirst ? events : [...events].reverse();
-  if (!shown.length) return h("p", { class: "second", style: "padding:0 16px 16px" }, "Nothing yet.");
+  if (!shown.length) return h("p", { class: "second card-end" }, "Nothing yet.");
   return h(
     "ol",
     { class: "events long-events", tabIndex: 0, "aria-label": `${label}, newest first` },
@@ -39,7 +20,7 @@ export function Story({ events, isNewestFirst = false, names = new Map(), label,
       return h(
         "li",
         { key: `${event.at_s} ${event.kind} ${at}`, class: isFailure(event.kind) ? "refused" : "" },
-        h("time", { class: "second", title: `${dateTime(event.at_s)}, ${age(event.at_s)}` }, whenText(event.at_s)),
+        h("span", { class: "second" }, h(When, { seconds: event.at_s, isExact: true })),
         h(
           "span",
           {},

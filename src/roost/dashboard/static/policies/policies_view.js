@@ -16,7 +16,7 @@ const COUNTS = ["50", "200", "500", "1000"];
 export function PoliciesView() {
   useEffect(follow, []);
   if (!may("comparisons:create"))
-    return h("div", {}, h(Head, { title: "Policies" }), h(NoRight, { of: "comparisons of settings" }));
+    return h("div", {}, h(Head, { title: "Policies" }), h(NoRight, { to: "compare settings" }));
   return h(Sets, {});
 }
 
@@ -24,6 +24,7 @@ function Sets() {
   const { query } = place.value;
   const [start] = useState(() => fromLink(query.get("sets")));
   const [sets, setSets] = useState(start ?? firstSets());
+  const [removals, setRemovals] = useState(0);
   const [newest, setNewest] = useState(
     COUNTS.includes(query.get("newest") ?? "") ? String(query.get("newest")) : "200",
   );
@@ -40,6 +41,10 @@ function Sets() {
   useEffect(() => {
     if (start) run(start, newest);
   }, []);
+  const remove = (/** @type {number} */ at) => {
+    setSets(sets.filter((_, other) => other !== at));
+    setRemovals(removals + 1);
+  };
   const problem = problemOf(sets);
   return h(
     "div",
@@ -59,13 +64,13 @@ function Sets() {
             { class: "sets" },
             sets.map((set, at) =>
               h(SetEditor, {
-                key: at,
+                key: `${removals} ${at}`, // an editor has the text of its set, so a removal needs new editors
                 set,
                 at,
                 rules: known.rules,
                 settings: known.settings,
                 onChange: (changed) => setSets(sets.map((each, other) => (other === at ? changed : each))),
-                onRemove: sets.length > 2 ? () => setSets(sets.filter((_, other) => other !== at)) : null,
+                onRemove: sets.length > 2 ? () => remove(at) : null,
               }),
             ),
           ),
@@ -143,7 +148,7 @@ function Traces({ sets }) {
     { title: "On a trace", second: "A whole trace takes minutes or hours, so the command line replays it." },
     h(
       "p",
-      { style: "margin-top:8px" },
+      {},
       "Download the sets above, and name their files. The replay prints a table, and draws plots and heat maps:",
     ),
     h("pre", { tabIndex: 0 }, h("code", {}, `roost replay TRACE ${configs} --seeds 3 --plot plots`)),

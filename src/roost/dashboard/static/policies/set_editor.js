@@ -18,7 +18,9 @@ const ZERO_AT_FIRST = 6; // multipliers that are always shown
  * }} props
  */
 export function SetEditor({ set, at, rules, settings, onChange, onRemove }) {
-  const [mode, setMode] = useState("form");
+  const [chosen, setMode] = useState("form");
+  const hasForm = settings.length > 0; // the roles may not allow the settings
+  const mode = hasForm ? chosen : "text";
   const size = sizeOf(set.sections);
   return h(
     "section",
@@ -46,15 +48,17 @@ export function SetEditor({ set, at, rules, settings, onChange, onRemove }) {
       { class: "second" },
       size ? `${counted(size, "setting")} other than in force` : "The settings in force, without a change",
     ),
-    h(Choice, {
-      label: `Edit ${set.name} as`,
-      value: mode,
-      options: [
-        { value: "form", name: "Form" },
-        { value: "text", name: "Settings file" },
-      ],
-      onChoose: setMode,
-    }),
+    hasForm
+      ? h(Choice, {
+          label: `Edit ${set.name} as`,
+          value: mode,
+          options: [
+            { value: "form", name: "Form" },
+            { value: "text", name: "Settings file" },
+          ],
+          onChoose: setMode,
+        })
+      : null,
     mode === "form"
       ? [
           h(Multipliers, { key: "m", set, rules, settings, onChange }),

@@ -25,10 +25,15 @@ export function ShareMaps({ comparison, resourceClass }) {
     const fleet = placed(hosts, present);
     return groupHosts(fleet, "zone", (host) => hosts[host] ?? "");
   }, [hosts, present?.generation]);
-  const maps = comparison.sets.map((/** @type {any} */ set, /** @type {number} */ number) => {
-    const spread = set.classes.find((/** @type {any} */ each) => each.resource_class === resourceClass);
-    return { name: set.name, number, spread, shares: sharesOf(spread, hosts.length) };
-  });
+  // Not again when the pointer moves: the maps would be painted anew.
+  const maps = useMemo(
+    () =>
+      comparison.sets.map((/** @type {any} */ set, /** @type {number} */ number) => {
+        const spread = set.classes.find((/** @type {any} */ each) => each.resource_class === resourceClass);
+        return { name: set.name, number, spread, shares: sharesOf(spread, hosts.length) };
+      }),
+    [comparison, resourceClass],
+  );
   const shown = maps.map(
     (/** @type {any} */ map) =>
       `${map.name} ${map.shares[at] === NONE ? "none" : percent((map.shares[at] ?? 0) / 1000)}`,

@@ -42,14 +42,14 @@ export function Audit() {
       acts: may("audit:show")
         ? h(
             "button",
-            { class: "button", type: "button", style: "white-space:nowrap", disabled: isBusy, onClick: run },
+            { class: "button nowrap", type: "button", disabled: isBusy, onClick: run },
             isBusy ? "Checking …" : "Run an audit",
           )
         : null,
     },
     h(
       "div",
-      { role: "status", style: "margin-top:8px" },
+      { role: "status" },
       findings && !findings.length ? h("div", { class: "done" }, "✓ No findings: the database is consistent.") : null,
     ),
     h(Problem, { error }),

@@ -1,33 +1,24 @@
 /** Changes with their users and times. */
 import { h } from "preact";
 import { call, may } from "../page/api.js";
-import { age, dateTime } from "../page/format.js";
 import { useLoad } from "../page/load.js";
-import { Link, place, setQuery } from "../page/router.js";
-import { Card, Choice, Head, Loaded, NoRight, Select, Table } from "../parts/elements.js";
+import { Link, setQuery } from "../page/router.js";
+import { Card, Head, Loaded, NoRight, Table, When } from "../parts/elements.js";
 import { SearchForm } from "../parts/fields.js";
+import { chosenOf, PeriodFilter, periodStart, SelectFilter } from "../parts/filters.js";
 import { decisionLink, hostLink, instanceLink, operationLink } from "../parts/links.js";
 import { Pages } from "../parts/pages.js";
 
 const KINDS = ["host", "instance", "decision", "operation", "aggregate", "group", "flavor", "image", "settings"];
 const PLACEMENT = ["resource_provider", "inventory", "allocation", "trait", "resource_class"];
-const PERIODS = [
-  { value: "", name: "All" },
-  { value: "3600", name: "Hour" },
-  { value: "86400", name: "Day" },
-  { value: "604800", name: "Week" },
-];
 
 export function ChangesView() {
-  const { query } = place.value;
-  const [kind, object, user, period, cursor] = ["kind", "object", "user", "period", "cursor"].map(
-    (name) => query.get(name) ?? "",
+  const [kind, object, user, period, cursor] = ["kind", "object", "user", "period", "cursor"].map((name) =>
+    chosenOf(name),
   );
+  const query = { kind, object, user, cursor, limit: 50 };
   const loaded = useLoad(
-    (signal) => {
-      const since = period ? Math.floor(Date.now() / 1000) - Number(period) : null;
-      return call("GET", "/changes", { query: { kind, object, user, since, cursor, limit: 50 }, signal });
-    },
+    (signal) => call("GET", "/changes", { query: { ...query, since: periodStart() }, signal }),
     [kind, object, user, period, cursor],
     { everyMs: cursor ? 0 : 10_000 },
   );
@@ -44,21 +35,15 @@ export function ChangesView() {
           h(
             "div",
             { key: "tools", class: "bar-of-tools filters" },
-            h(Select, {
+            h(SelectFilter, {
+              name: "kind",
               label: "Kind of change",
-              value: kind ?? "",
               options: [
                 { value: "", name: "All kinds" },
                 ...[...KINDS, ...PLACEMENT].map((each) => ({ value: each, name: each.replace("_", " ") })),
               ],
-              onChoose: (value) => setQuery({ kind: value, cursor: null }),
             }),
-            h(Choice, {
-              label: "Period",
-              value: period ?? "",
-              options: PERIODS,
-              onChoose: (value) => setQuery({ period: value, cursor: null }),
-            }),
+            h(PeriodFilter, {}),
             h(SearchForm, {
               texts: { object: object ?? "", user: user ?? "" },
               labels: { object: "Name or uuid of an object", user: "User id" },
@@ -78,35 +63,44 @@ export function ChangesView() {
               ),
           }),
         ]
-      : h(NoRight, { of: "the list of changes" }),
+      : h(NoRight, { to: "see the changes" }),
   );
 }
 
-/** A table of changes. @param {{changes: any[], isShort?: boolean}} props */
-export function Changes({ changes, isShort = false }) {
+/** A table of changes. @param {{changes: any[]}} props */
+function Changes({ changes }) {
   return h(Table, {
     label: "Changes",
     rows: changes.map((each, at) => ({ ...each, at })),
     keyOf: (row) => `${row.at_s} ${row.request_id} ${row.object} ${row.at}`,
     empty: "No change matches.",
     columns: [
-      { title: "When", class: "nowrap", cell: (row) => h("span", { title: dateTime(row.at_s) }, age(row.at_s)) },
+      { title: "Time", class: "nowrap", cell: (row) => h(When, { seconds: row.at_s, isExact: true }) },
       { title: "User", cell: (row) => row.user_id || "the server" },
       { title: "Act", cell: (row) => actText(row.kind) },
-      { title: "Object", cell: (row) => objectLink(row) },
-      ...(isShort
-        ? []
-        : [
-            { title: "Details", cell: (/** @type {any} */ row) => detailsText(row.details) },
-            { title: "Project", cell: (/** @type {any} */ row) => row.project_id || "–" },
-            {
-              title: "Request",
-              class: "nowrap",
-              cell: (/** @type {any} */ row) => h("span", { class: "mono" }, row.request_id || "–"),
-            },
-          ]),
+      { title: "Object", class: "nowrap", cell: (row) => objectLink(row) },
+      { title: "Details", cell: (row) => detailsText(row.details) },
+      { title: "Project", cell: (row) => row.project_id || "–" },
+      { title: "Request", class: "nowrap", cell: (row) => h("span", { class: "mono" }, row.request_id || "–") },
     ],
   });
+}
+
+/** The latest changes, for a narrow card. @param {{changes: any[]}} props */
+export function ShortChanges({ changes }) {
+  if (!changes.length) return h("p", { class: "empty" }, "No change is stored.");
+  return h(
+    "ol",
+    { class: "events", "aria-label": "Latest changes" },
+    changes.map((row, at) =>
+      h(
+        "li",
+        { key: `${row.at_s} ${at}` },
+        h("span", { class: "second" }, h(When, { seconds: row.at_s })),
+        h("span", {}, actText(row.kind), " ", objectLink(row), ` by ${row.user_id || "the server"}`),
+      ),
+    ),
+  );
 }
 
 /** `host.force_down` → `host: force down`. @param {string} kind */

@@ -4,11 +4,12 @@ import { h } from "preact";
 import { call, may } from "../page/api.js";
 import { count, counted } from "../page/format.js";
 import { useLoad } from "../page/load.js";
-import { Link, place, setQuery } from "../page/router.js";
-import { Card, Choice, Head, Loaded, NoRight, Select, Table } from "../parts/elements.js";
+import { Link } from "../page/router.js";
+import { Card, Head, Loaded, NoRight, Table } from "../parts/elements.js";
 import { Input } from "../parts/fields.js";
+import { chosenOf, ChoiceFilter, SelectFilter } from "../parts/filters.js";
 import { Audit } from "./audit.js";
-import { Changes } from "./changes_view.js";
+import { ShortChanges } from "./changes_view.js";
 
 /** @typedef {import("../policies/sets.js").Setting} Setting */
 /** @typedef {import("../policies/sets.js").Rule} Rule */
@@ -26,7 +27,9 @@ export function SettingsView() {
     h(Head, {
       title: "Settings",
       second: fingerprint ? ["Fingerprint ", h("span", { class: "mono" }, fingerprint)] : null,
-      acts: may("comparisons:create") ? h(Link, { class: "button", to: "/policies" }, "Compare with others") : null,
+      acts: may("comparisons:create")
+        ? h(Link, { class: "button", to: "/policies" }, "Compare with other settings")
+        : null,
     }),
     h(
       "div",
@@ -48,7 +51,7 @@ export function SettingsView() {
                     )
                   : null,
             })
-          : h(NoRight, { of: "the settings" }),
+          : h(NoRight, { to: "see the settings" }),
       ),
       h("div", { class: "stack" }, h(Audit, {}), h(Latest, {})),
     ),
@@ -123,9 +126,8 @@ function Rules({ rules, settings }) {
 
 /** @param {{settings: Setting[]}} props */
 function All({ settings }) {
-  const { query } = place.value;
-  const section = query.get("section") ?? "";
-  const shown = query.get("shown") ?? "set";
+  const section = chosenOf("section");
+  const shown = chosenOf("shown", "set");
   const [text, setText] = useState("");
   const sections = [...new Set(settings.map((each) => each.section))];
   const wanted = text.trim().toLowerCase();
@@ -138,27 +140,26 @@ function All({ settings }) {
   return h(
     Card,
     {
-      title: "In force, and from where",
+      title: "Settings in force, with their sources",
       second: `${count(rows.length)} of ${counted(settings.length, "setting")}; passwords and other secrets are masked`,
       flush: true,
     },
     h(
       "div",
-      { class: "bar-of-tools", style: "padding:0 16px 12px" },
-      h(Choice, {
+      { class: "bar-of-tools card-tools" },
+      h(ChoiceFilter, {
+        name: "shown",
         label: "Settings shown",
-        value: shown,
+        usual: "set",
         options: [
-          { value: "set", name: "Set somewhere" },
+          { value: "set", name: "Set explicitly" },
           { value: "all", name: "All" },
         ],
-        onChoose: (value) => setQuery({ shown: value === "set" ? null : value }),
       }),
-      h(Select, {
+      h(SelectFilter, {
+        name: "section",
         label: "Section",
-        value: section,
         options: [{ value: "", name: "All sections" }, ...sections.map((each) => ({ value: each, name: `[${each}]` }))],
-        onChoose: (value) => setQuery({ section: value }),
       }),
       h(Input, {
         type: "search",
@@ -224,6 +225,6 @@ function Latest() {
       acts: h(Link, { class: "button small", to: "/settings/changes" }, "All changes"),
       flush: true,
     },
-    h(Loaded, { of: loaded, children: (page) => h(Changes, { changes: page.changes, isShort: true }) }),
+    h(Loaded, { of: loaded, children: (page) => h(ShortChanges, { changes: page.changes }) }),
   );
 }

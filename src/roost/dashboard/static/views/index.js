@@ -6,6 +6,7 @@ import { DecisionsView } from "../decision/decisions_view.js";
 import { TryView } from "../decision/try_view.js";
 import { FleetView } from "../fleet/fleet_view.js";
 import { HostView } from "../host/host_view.js";
+import { HostsView } from "../host/hosts_view.js";
 import { LiveView } from "../live/live_view.js";
 import { Head } from "../parts/elements.js";
 import { PoliciesView } from "../policies/policies_view.js";
@@ -26,14 +27,14 @@ export const placeOf = (first) => PLACE_OF[first] ?? first;
 
 /** The places of the page, in their order. */
 export const PLACES = [
-  { path: "", name: "Fleet", icon: "fleet", isOnPhone: true },
-  { path: "decisions", name: "Decisions", icon: "decisions", isOnPhone: true },
-  { path: "try", name: "Try", icon: "try", isOnPhone: true },
-  { path: "live", name: "Live", icon: "live", isOnPhone: true },
-  { path: "capacity", name: "Capacity", icon: "capacity", isOnPhone: false },
-  { path: "instances", name: "Work", icon: "work", isOnPhone: true },
-  { path: "policies", name: "Policies", icon: "policies", isOnPhone: false },
-  { path: "settings", name: "Settings", icon: "settings", isOnPhone: false },
+  { path: "", name: "Fleet", icon: "fleet" },
+  { path: "decisions", name: "Decisions", icon: "decisions" },
+  { path: "try", name: "Try", icon: "try" },
+  { path: "live", name: "Live", icon: "live" },
+  { path: "capacity", name: "Capacity", icon: "capacity" },
+  { path: "instances", name: "Work", icon: "work" },
+  { path: "policies", name: "Policies", icon: "policies" },
+  { path: "settings", name: "Settings", icon: "settings" },
 ];
 
 /** @type {Record<string, (parts: string[]) => {title: string, View: any}>} */
@@ -47,7 +48,7 @@ const VIEWS = {
     parts[1] === "changes" ? { title: "Changes", View: ChangesView } : { title: "Settings", View: SettingsView },
   decisions: (parts) =>
     parts[1] ? { title: "Decision", View: DecisionView } : { title: "Decisions", View: DecisionsView },
-  hosts: (parts) => (parts[1] ? { title: parts[1], View: HostView } : { title: "Fleet", View: FleetView }),
+  hosts: (parts) => (parts[1] ? { title: parts[1], View: HostView } : { title: "Hosts", View: HostsView }),
   instances: (parts) =>
     parts[1] ? { title: "Instance", View: InstanceView } : { title: "Instances", View: InstancesView },
   operations: (parts) =>

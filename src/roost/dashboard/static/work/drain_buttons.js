@@ -1,43 +1,70 @@
-/** The buttons of a drain under way: pause, resume, stop. */
+/** The buttons of drains under way: pause, resume, stop. */
 import { useState } from "preact/hooks";
 import { h } from "preact";
-import { call, may } from "../page/api.js";
+import { ApiError, call, may } from "../page/api.js";
+import { counted } from "../page/format.js";
 import { Problem } from "../parts/elements.js";
 import { ActDialog } from "../parts/act.js";
 
-/** @param {{operation: any, onChange: () => void}} props */
-export function DrainButtons({ operation, onChange }) {
+/** Act on operations; one that has ended meanwhile is no error. @param {any[]} operations @param {string} method @param {string} [act] */
+const actOn = (operations, method, act = "") =>
+  Promise.all(
+    operations.map(({ uuid }) =>
+      call(method, `/operations/${uuid}${act && `/${act}`}`).catch((error) => {
+        if (!(error instanceof ApiError) || error.status !== 409) throw error;
+      }),
+    ),
+  );
+
+/** Whether a drain can be paused or stopped. @param {any} operation */
+const isUnderWay = (operation) => operation.drain && operation.outcome === "open" && !operation.is_cancelled;
+
+/** Buttons for one drain, or for several at once. @param {{operations: any[], onChange: () => void}} props */
+export function DrainButtons({ operations, onChange }) {
   const [isStopping, setStopping] = useState(false);
   const [error, setError] = useState(/** @type {Error | null} */ (null));
-  const { drain, uuid } = operation;
-  if (!drain || operation.outcome !== "open" || operation.is_cancelled) return null;
-  const act = drain.is_paused ? "resume" : "pause";
-  const press = () => {
+  const drains = operations.filter(isUnderWay);
+  const [first] = drains;
+  if (!first) return null;
+  const isSingle = operations.length === 1;
+  const name = (/** @type {string} */ verb) => (isSingle ? verb : `${verb} all`);
+  const press = (/** @type {string} */ act, /** @type {any[]} */ chosen) => {
     setError(null);
-    call("POST", `/operations/${uuid}/${act}`).then(onChange, setError);
+    actOn(chosen, "POST", act).catch(setError).finally(onChange);
   };
+  const button = (/** @type {string} */ act, /** @type {string} */ verb, /** @type {any[]} */ chosen) =>
+    chosen.length && may(`operations:${act}`)
+      ? h("button", { key: act, class: "button", type: "button", onClick: () => press(act, chosen) }, name(verb))
+      : null;
   return h(
     "div",
     { class: "acts" },
-    may(`operations:${act}`)
-      ? h("button", { class: "button", type: "button", onClick: press }, drain.is_paused ? "Resume" : "Pause")
-      : null,
+    button(
+      "pause",
+      "Pause",
+      drains.filter((each) => !each.drain.is_paused),
+    ),
+    button(
+      "resume",
+      "Resume",
+      drains.filter((each) => each.drain.is_paused),
+    ),
     may("operations:delete")
-      ? h("button", { class: "button danger", type: "button", onClick: () => setStopping(true) }, "Stop …")
+      ? h("button", { class: "button danger", type: "button", onClick: () => setStopping(true) }, `${name("Stop")} …`)
       : null,
     h(Problem, { error }),
     isStopping
       ? h(
           ActDialog,
           {
-            title: `Stop the drain of ${drain.host}`,
-            verb: "Stop the drain",
+            title: isSingle ? `Stop the drain of ${first.drain.host}` : `Stop ${counted(drains.length, "drain")}`,
+            verb: isSingle ? "Stop the drain" : "Stop the drains",
             isDanger: true,
-            act: () => call("DELETE", `/operations/${uuid}`),
+            act: () => actOn(drains, "DELETE"),
             onClose: () => setStopping(false),
             onDone: onChange,
           },
-          h("p", {}, "No further instances move. Moves in progress complete, and the host stays disabled."),
+          h("p", {}, "No further instances move. Moves in progress complete, and the hosts stay disabled."),
         )
       : null,
   );

@@ -1,5 +1,6 @@
 /** The plan of a drain of one host or several, from the server. */
 import { ApiError, call } from "../page/api.js";
+import { compareNames } from "../page/format.js";
 
 /** @typedef {import("./sums.js").Move} Move */
 /** @typedef {{services: string[], moves: Move[], problems: Record<string, string>}} Plan */
@@ -23,7 +24,7 @@ async function servicesOf(nodes, signal) {
         }
       }),
     );
-  return { services: [...new Set(services)].sort(), problems };
+  return { services: [...new Set(services)].sort(compareNames), problems };
 }
 
 /**

@@ -1,4 +1,4 @@
-/** The progress of drains: a bar for each, who stayed, and their buttons. */
+/** The progress of drains: a bar for each, the instances that stayed, and buttons. */
 import { h } from "preact";
 import { call, may } from "../page/api.js";
 import { age, counted } from "../page/format.js";
@@ -28,7 +28,7 @@ export function DrainProgressCards({ uuids }) {
       h(
         "div",
         { class: "stack" },
-        operations.length > 1 ? h(Sum, { operations }) : null,
+        operations.length > 1 ? h(Sum, { operations, again: loaded.again }) : null,
         operations.map((/** @type {any} */ each) =>
           h(DrainCard, { key: each.uuid, operation: each, again: loaded.again }),
         ),
@@ -40,8 +40,8 @@ export function DrainProgressCards({ uuids }) {
   });
 }
 
-/** @param {{operations: any[]}} props */
-function Sum({ operations }) {
+/** @param {{operations: any[], again: () => void}} props */
+function Sum({ operations, again }) {
   const sum = { host: counted(operations.length, "host"), instances: 0, left: 0, moving: 0, stayed: 0 };
   for (const { drain } of operations) {
     const { all, moving, stayed, left } = progressOf(drain);
@@ -50,7 +50,11 @@ function Sum({ operations }) {
     sum.stayed += stayed;
     sum.left += left;
   }
-  return h(Card, { title: `All ${sum.host}` }, h("div", { style: "margin-top:8px" }, h(DrainBar, { drain: sum })));
+  return h(
+    Card,
+    { title: `All ${sum.host}`, acts: h(DrainButtons, { operations, onChange: again }) },
+    h(DrainBar, { drain: sum }),
+  );
 }
 
 /** @param {{operation: any, again: () => void}} props */
@@ -65,13 +69,13 @@ function DrainCard({ operation, again }) {
         `requested ${age(operation.created_at_s)}, ${operation.drain.at_once} at once · `,
         operationLink(operation.uuid, "story and sub-operations"),
       ],
-      acts: h(DrainButtons, { operation, onChange: again }),
+      acts: h(DrainButtons, { operations: [operation], onChange: again }),
     },
-    h("div", { style: "margin-top:8px" }, h(DrainBar, { drain: operation.drain })),
+    h(DrainBar, { drain: operation.drain }),
     operation.outcome === "done"
-      ? h("p", { class: "done", role: "status", style: "margin-top:12px" }, `${operation.drain.host} is empty.`)
+      ? h("p", { class: "done below", role: "status" }, `${operation.drain.host} is empty.`)
       : null,
-    operation.problem ? h("p", { class: "problem", style: "margin-top:12px" }, operation.problem) : null,
+    operation.problem ? h("p", { class: "problem below" }, operation.problem) : null,
     stays.length
       ? h(
           "ul",
@@ -125,7 +129,7 @@ export function OpenDrains({ host }) {
             { title: "Requested", isNumber: true, cell: (row) => operationLink(row.uuid, age(row.created_at_s)) },
             {
               title: h("span", { class: "hidden-text" }, "Acts"),
-              cell: (row) => h(DrainButtons, { operation: row, onChange: loaded.again }),
+              cell: (row) => h(DrainButtons, { operations: [row], onChange: loaded.again }),
             },
           ],
         }),

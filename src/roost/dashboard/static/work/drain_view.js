@@ -1,8 +1,9 @@
 /** Drains: a plan before the start, and the progress of those that have started. */
-import { useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { h } from "preact";
 import { call, may } from "../page/api.js";
-import { counted } from "../page/format.js";
+import { fleet, follow, nameOf } from "../fleet/fleet_data.js";
+import { compareNames, counted } from "../page/format.js";
 import { useLoad } from "../page/load.js";
 import { go, place, setQuery } from "../page/router.js";
 import { ActDialog } from "../parts/act.js";
@@ -14,6 +15,8 @@ import { loadPlan } from "./drain_plan.js";
 import { DrainProgressCards, OpenDrains } from "./drain_progress.js";
 import { WorkHead } from "./frame.js";
 import { sumUp } from "./sums.js";
+
+const RACK_MAX = 200; // hosts; more names make an address too long
 
 const HOW = /** @type {Record<string, string>} */ ({
   live_migrate: "live migration",
@@ -45,14 +48,30 @@ export function DrainView() {
       : hosts.length
         ? may("hosts:drain")
           ? h(Planned, { key: hosts.join(), hosts })
-          : h(NoRight, { of: "drains of hosts" })
+          : h(NoRight, { to: "drain hosts" })
         : h(Start, {}),
   );
 }
 
-/** The hosts to drain, as text, and the drains under way. */
+/** The hosts of each rack, in the order of their names. @returns {{rack: string, hosts: string[]}[]} */
+function useRacks() {
+  useEffect(() => (may("fleet:columns") ? follow() : undefined), []);
+  const present = fleet.value;
+  return useMemo(() => {
+    if (!present) return [];
+    const hosts = present.racks.map(() => /** @type {string[]} */ ([]));
+    for (let host = 0; host < present.hosts; host += 1) hosts[present.rack[host] ?? 0]?.push(nameOf(host));
+    return present.racks
+      .map((rack, at) => ({ rack, hosts: (hosts[at] ?? []).sort(compareNames) }))
+      .filter(({ rack, hosts: ofRack }) => rack && ofRack.length && ofRack.length <= RACK_MAX)
+      .sort((left, right) => compareNames(left.rack, right.rack));
+  }, [present]);
+}
+
+/** The hosts to drain, as text or as a rack, and the drains under way. */
 function Start() {
   const [text, setText] = useState("");
+  const racks = useRacks();
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     const names = namesOf(text);
@@ -64,10 +83,13 @@ function Start() {
     may("hosts:drain")
       ? h(
           Card,
-          { title: "Plan a drain", second: "Or select hosts on the map of the fleet." },
+          {
+            title: "Plan a drain",
+            second: "Of the hosts below, or of a rack. Or select hosts on the map of the fleet.",
+          },
           h(
             "form",
-            { class: "bar-of-tools", style: "margin-top:8px", onSubmit: submit },
+            { class: "bar-of-tools", onSubmit: submit },
             h(Input, {
               size: 40,
               placeholder: "host-1, host-2",
@@ -76,6 +98,20 @@ function Start() {
               onText: setText,
             }),
             h("button", { class: "button primary", type: "submit", disabled: !text.trim() }, "Show the plan"),
+            racks.length
+              ? h(Select, {
+                  label: "Rack",
+                  value: "",
+                  options: [
+                    { value: "", name: "Choose a rack …" },
+                    ...racks.map(({ rack, hosts }) => ({
+                      value: rack,
+                      name: `${rack} (${counted(hosts.length, "host")})`,
+                    })),
+                  ],
+                  onChoose: (rack) => setText(racks.find((each) => each.rack === rack)?.hosts.join(", ") ?? ""),
+                })
+              : null,
           ),
         )
       : null,
@@ -168,7 +204,7 @@ function Plan({ plan }) {
         { title: "Arrivals by host", second: counted(arrivals.length, "host") },
         h(
           "div",
-          { class: "stack", style: "margin-top:8px" },
+          { class: "stack" },
           arrivals
             .slice(0, 30)
             .map(([host, number]) =>
@@ -207,7 +243,7 @@ function Staying({ reasons, count }) {
       rows: reasons,
       keyOf: (row) => row[0],
       columns: [
-        { title: "Reason", cell: (row) => row[0].replace(/^No valid host was found\. /, "") },
+        { title: "Reason", cell: ([reason, moves]) => h("span", { title: moves[0]?.problem }, reason) },
         {
           title: "Instances",
           class: "stays-cell",

@@ -1,13 +1,14 @@
-/** An instance: where it is, what it holds, what happened to it, and what people can do with it. */
+/** An instance: its host, its allocations, its story, and its acts. */
 import { useState } from "preact/hooks";
 import { h } from "preact";
 import { call, may } from "../page/api.js";
 import { amount, age, className, dateTime } from "../page/format.js";
 import { useLoad } from "../page/load.js";
 import { Link } from "../page/router.js";
-import { Card, Facts, Head, Loaded, Table } from "../parts/elements.js";
+import { Card, Facts, Head, Loaded, Table, When } from "../parts/elements.js";
 import { decisionLink, hostLink, operationLink } from "../parts/links.js";
-import { kindText, Story } from "../parts/story.js";
+import { kindText } from "../parts/event_words.js";
+import { Story } from "../parts/story.js";
 import { OutcomeBadge, StatusBadge } from "./frame.js";
 import { InstanceActs } from "./instance_acts.js";
 
@@ -17,7 +18,8 @@ export function InstanceView({ parts }) {
   const loaded = useLoad((signal) => call("GET", `/instances/${encodeURIComponent(uuid)}`, { signal }), [uuid], {
     everyMs: 2000,
   });
-  return h(Loaded, { of: loaded, children: (instance) => h(Whole, { instance, again: loaded.again }) });
+  const head = h(Head, { crumbs: h(Link, { to: "/instances" }, "Instances"), title: "Instance" });
+  return h(Loaded, { of: loaded, head, children: (instance) => h(Whole, { instance, again: loaded.again }) });
 }
 
 /** Whether the host of an instance is known to be down. @param {any} instance */
@@ -66,7 +68,14 @@ function Whole({ instance, again }) {
             done.operation ? h("span", { class: "in-text" }, operationLink(done.operation, "Show its progress")) : null,
           )
         : null,
-      instance.fault ? h("div", { class: "problem" }, instance.fault) : null,
+      instance.fault
+        ? h(
+            "div",
+            { class: "problem" },
+            instance.fault,
+            instance.decision ? [" ", h("span", { class: "in-text" }, decisionLink(instance.decision, "Why?"))] : null,
+          )
+        : null,
       h(
         "div",
         { class: "columns" },
@@ -158,11 +167,11 @@ function Operations({ operations }) {
       label: "Operations",
       rows: operations,
       keyOf: (row) => row.uuid,
-      empty: "None is stored.",
+      empty: "No operation is stored.",
       columns: [
         { title: "Kind", cell: (row) => operationLink(row.uuid, kindText(row.kind)) },
         { title: "Result", cell: (row) => h(OutcomeBadge, { operation: row }) },
-        { title: "Requested", isNumber: true, cell: (row) => age(row.created_at_s) },
+        { title: "Requested", isNumber: true, cell: (row) => h(When, { seconds: row.created_at_s }) },
       ],
     }),
   );

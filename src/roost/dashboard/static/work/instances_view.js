@@ -1,11 +1,11 @@
 /** The instances, in the order of their requests. */
 import { h } from "preact";
 import { call, may } from "../page/api.js";
-import { age } from "../page/format.js";
 import { useLoad } from "../page/load.js";
-import { go, Link, place, setQuery } from "../page/router.js";
-import { Card, Loaded, Select, Table } from "../parts/elements.js";
+import { go, Link, setQuery } from "../page/router.js";
+import { Card, Loaded, Table, When } from "../parts/elements.js";
 import { SearchForm } from "../parts/fields.js";
+import { chosenOf, SelectFilter } from "../parts/filters.js";
 import { hostLink, instanceLink } from "../parts/links.js";
 import { Pages } from "../parts/pages.js";
 import { statusText } from "./acts.js";
@@ -19,15 +19,10 @@ const FIELDS = "uuid,name,status,task,fault,host,node,project_id,created_at_s,ch
 export const namePattern = (text) => (text && !text.endsWith("*") ? `${text}*` : text);
 
 export function InstancesView() {
-  const { query } = place.value;
-  const get = (/** @type {string} */ name) => query.get(name) ?? "";
-  const filters = {
-    name: namePattern(get("name")),
-    status: get("status"),
-    host: get("host"),
-    project: get("project"),
-    cursor: get("cursor"),
-  };
+  const [name, status, host, project, cursor] = ["name", "status", "host", "project", "cursor"].map((each) =>
+    chosenOf(each),
+  );
+  const filters = { name: namePattern(name ?? ""), status, host, project, cursor };
   const loaded = useLoad(
     (signal) => call("GET", "/instances", { query: { ...filters, fields: FIELDS, limit: 50 }, signal }),
     Object.values(filters),
@@ -38,30 +33,32 @@ export function InstancesView() {
     {},
     h(WorkHead, {
       current: "/instances",
-      second: "What runs, on which host, and what happens to it",
+      second: "Instances, their hosts, and the operations on them",
       acts:
         may("instances:create") && may("explanations:create")
           ? h(Link, { class: "button primary", to: "/try" }, "Create instances")
           : null,
     }),
-    h(Filters, { get }),
+    h(Filters, {}),
     h(Loaded, {
       of: loaded,
       children: (page) =>
         h(
           Card,
           { flush: true },
-          h(List, { instances: page.instances }),
-          h(Pages, { next: page.next, cursor: filters.cursor }),
+          h(List, {
+            instances: page.instances,
+            empty: name || status || host || project ? "No instance matches." : "There are no instances.",
+          }),
+          h(Pages, { next: page.next, cursor: cursor ?? "" }),
         ),
     }),
   );
 }
 
-/** @param {{get: (name: string) => string}} props */
-function Filters({ get }) {
-  const texts = { name: get("name"), host: get("host"), ...(may("all_projects") ? { project: get("project") } : {}) };
+function Filters() {
   const labels = { name: "Name or uuid", host: "Host", ...(may("all_projects") ? { project: "Project" } : {}) };
+  const texts = Object.fromEntries(Object.keys(labels).map((name) => [name, chosenOf(name)]));
   const search = (/** @type {Record<string, string>} */ { name = "", ...others }) => {
     if (UUID.test(name)) go(`/instances/${name.toLowerCase()}`);
     else setQuery({ name, ...others, cursor: null });
@@ -72,30 +69,29 @@ function Filters({ get }) {
     h(
       SearchForm,
       { texts, labels, onSearch: search },
-      h(Select, {
+      h(SelectFilter, {
+        name: "status",
         label: "Status",
-        value: get("status"),
         options: [{ value: "", name: "Any status" }, ...STATUSES.map((value) => ({ value, name: statusText(value) }))],
-        onChoose: (value) => setQuery({ status: value, cursor: null }),
       }),
     ),
   );
 }
 
-/** @param {{instances: any[]}} props */
-function List({ instances }) {
+/** @param {{instances: any[], empty: string}} props */
+function List({ instances, empty }) {
   return h(Table, {
     label: "Instances",
     rows: instances,
     keyOf: (row) => row.uuid,
-    empty: "No instance matches.",
+    empty,
     columns: [
       { title: "Name", class: "nowrap", cell: (row) => instanceLink(row.uuid, row.name) },
       { title: "Status", cell: (row) => h(StatusBadge, { status: row.status, task: row.task }) },
       { title: "Host", class: "nowrap", cell: (row) => hostLink(row.node || row.host) },
       { title: "Project", cell: (row) => row.project_id || "–" },
       { title: "Problem", class: "problem-cell", cell: (row) => row.fault },
-      { title: "Changed", isNumber: true, cell: (row) => (row.changed_at_s ? age(row.changed_at_s) : "–") },
+      { title: "Changed", isNumber: true, cell: (row) => h(When, { seconds: row.changed_at_s }) },
     ],
   });
 }

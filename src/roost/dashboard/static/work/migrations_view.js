@@ -1,30 +1,29 @@
 /** Migrations, in the order of their requests. */
 import { h } from "preact";
 import { call } from "../page/api.js";
-import { age } from "../page/format.js";
 import { useLoad } from "../page/load.js";
-import { place, setQuery } from "../page/router.js";
-import { Card, Loaded, Select, Table } from "../parts/elements.js";
+import { setQuery } from "../page/router.js";
+import { Card, Loaded, Table, When } from "../parts/elements.js";
+import { chosenOf, SelectFilter } from "../parts/filters.js";
 import { hostLink, instanceLink, operationLink } from "../parts/links.js";
 import { Pages } from "../parts/pages.js";
 import { WorkHead } from "./frame.js";
 
 const STATUSES = [
   ["moving", "in progress"],
-  ["finished", "wait for a confirmation"],
-  ["left", "leave the source"],
-  ["reverting", "return"],
+  ["finished", "waiting for confirmation"],
+  ["left", "leaving the source"],
+  ["reverting", "returning"],
   ["confirmed", "done"],
   ["reverted", "reverted"],
   ["failed", "failed"],
 ];
 
 export function MigrationsView() {
-  const { query } = place.value;
-  const status = query.get("status") ?? "moving";
-  const source = query.get("source") ?? "";
-  const target = query.get("target") ?? "";
-  const cursor = query.get("cursor") ?? "";
+  const status = chosenOf("status", "moving");
+  const source = chosenOf("source");
+  const target = chosenOf("target");
+  const cursor = chosenOf("cursor");
   const wanted = status === "any" ? "" : status;
   const loaded = useLoad(
     (signal) => call("GET", "/migrations", { query: { status: wanted, source, target, cursor, limit: 50 }, signal }),
@@ -38,14 +37,14 @@ export function MigrationsView() {
     h(
       "div",
       { class: "bar-of-tools filters" },
-      h(Select, {
+      h(SelectFilter, {
+        name: "status",
         label: "Status",
-        value: status,
+        usual: "moving",
         options: [
           { value: "any", name: "Any status" },
           ...STATUSES.map(([value, name]) => ({ value: String(value), name: String(name) })),
         ],
-        onChoose: (value) => setQuery({ status: value, cursor: null }),
       }),
       source || target
         ? h(
@@ -77,7 +76,7 @@ function List({ migrations }) {
       { title: "From", class: "nowrap", cell: (row) => hostLink(row.source_node) },
       { title: "To", class: "nowrap", cell: (row) => hostLink(row.target_node) },
       { title: "Operation", cell: (row) => (row.operation ? operationLink(row.operation) : "–") },
-      { title: "Requested", isNumber: true, cell: (row) => age(row.created_at_s) },
+      { title: "Requested", isNumber: true, cell: (row) => h(When, { seconds: row.created_at_s }) },
     ],
   });
 }

@@ -6,7 +6,8 @@ import { useLoad } from "../page/load.js";
 import { Link } from "../page/router.js";
 import { Card, Facts, Head, Loaded, Table } from "../parts/elements.js";
 import { instanceLink, operationLink } from "../parts/links.js";
-import { kindText, Story } from "../parts/story.js";
+import { kindText } from "../parts/event_words.js";
+import { Story } from "../parts/story.js";
 import { DrainButtons } from "./drain_buttons.js";
 import { DrainBar, OutcomeBadge, StatusBadge } from "./frame.js";
 
@@ -16,7 +17,8 @@ export function OperationView({ parts }) {
   const loaded = useLoad((signal) => call("GET", `/operations/${encodeURIComponent(uuid)}`, { signal }), [uuid], {
     everyMs: 1500,
   });
-  return h(Loaded, { of: loaded, children: (operation) => h(Whole, { operation, again: loaded.again }) });
+  const head = h(Head, { crumbs: h(Link, { to: "/operations" }, "Operations"), title: "Operation" });
+  return h(Loaded, { of: loaded, head, children: (operation) => h(Whole, { operation, again: loaded.again }) });
 }
 
 /** @param {{operation: any, again: () => void}} props */
@@ -41,7 +43,7 @@ function Whole({ operation, again }) {
           ? ` · next step: ${operation.step}`
           : ` · took ${shortTime(Math.max(0, operation.changed_at_s - operation.created_at_s))}`,
       ],
-      acts: h(DrainButtons, { operation, onChange: again }),
+      acts: h(DrainButtons, { operations: [operation], onChange: again }),
     }),
     h(
       "div",
@@ -79,7 +81,7 @@ function Details({ operation }) {
     { title: "Details" },
     h(Facts, { rows }),
     operation.drain && may("operations:list")
-      ? h("p", { style: "margin-top:8px" }, h(Link, { to: "/drains" }, "All drains"))
+      ? h("p", { class: "below" }, h(Link, { to: "/drains" }, "All drains"))
       : null,
   );
 }

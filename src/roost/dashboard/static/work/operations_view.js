@@ -1,15 +1,20 @@
 /** Operations: those in progress, and those that ended last. */
 import { h } from "preact";
 import { call } from "../page/api.js";
-import { age, duration } from "../page/format.js";
+import { duration } from "../page/format.js";
 import { useLoad } from "../page/load.js";
-import { place, setQuery } from "../page/router.js";
-import { Card, Choice, Loaded, Select, Table } from "../parts/elements.js";
+import { Card, Loaded, Table, When } from "../parts/elements.js";
+import { chosenOf, ChoiceFilter, SelectFilter } from "../parts/filters.js";
 import { instanceLink, operationLink } from "../parts/links.js";
 import { Pages } from "../parts/pages.js";
-import { kindText } from "../parts/story.js";
+import { kindText } from "../parts/event_words.js";
 import { OutcomeBadge, WorkHead } from "./frame.js";
 
+const SHOWN = [
+  { value: "open", name: "In progress" },
+  { value: "recent", name: "Ended" },
+  { value: "failed", name: "Failed" },
+];
 const KINDS = [
   "build",
   "spawn",
@@ -40,10 +45,9 @@ function queryOf(shown) {
 }
 
 export function OperationsView() {
-  const { query } = place.value;
-  const shown = query.get("show") ?? "open";
-  const kind = query.get("kind") ?? "";
-  const cursor = query.get("cursor") ?? "";
+  const shown = chosenOf("show", "open");
+  const kind = chosenOf("kind");
+  const cursor = chosenOf("cursor");
   const loaded = useLoad(
     (signal) => call("GET", "/operations", { query: { ...queryOf(shown), kind, cursor, limit: 100 }, signal }),
     [shown, kind, cursor],
@@ -52,25 +56,15 @@ export function OperationsView() {
   return h(
     "div",
     {},
-    h(WorkHead, { current: "/operations", second: "Tasks of the conductors, step by step" }),
+    h(WorkHead, { current: "/operations", second: "What the conductors do, step by step" }),
     h(
       "div",
       { class: "bar-of-tools filters" },
-      h(Choice, {
-        label: "Which operations",
-        value: shown,
-        options: [
-          { value: "open", name: "In progress" },
-          { value: "recent", name: "Ended" },
-          { value: "failed", name: "Failed" },
-        ],
-        onChoose: (value) => setQuery({ show: value === "open" ? null : value, cursor: null }),
-      }),
-      h(Select, {
+      h(ChoiceFilter, { name: "show", label: "Which operations", options: SHOWN, usual: "open" }),
+      h(SelectFilter, {
+        name: "kind",
         label: "Kind",
-        value: kind,
         options: [{ value: "", name: "Any kind" }, ...KINDS.map((value) => ({ value, name: kindText(value) }))],
-        onChoose: (value) => setQuery({ kind: value, cursor: null }),
       }),
     ),
     h(Loaded, {
@@ -110,7 +104,9 @@ export function OperationsTable({ operations, empty = "None." }) {
         title: "Time",
         isNumber: true,
         cell: (row) =>
-          row.outcome === "open" ? duration(Date.now() / 1000 - row.created_at_s) : age(row.changed_at_s),
+          row.outcome === "open"
+            ? duration(Date.now() / 1000 - row.created_at_s)
+            : h(When, { seconds: row.changed_at_s }),
       },
     ],
   });

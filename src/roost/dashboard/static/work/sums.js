@@ -1,4 +1,6 @@
 /** Plans of drains and their progress, summed up. */
+import { mainReason } from "../decision/sentences.js";
+import { compareNames } from "../page/format.js";
 
 /** @typedef {{uuid: string, name: string, status: string, source: string, how: string, host: string, problem: string}} Move */
 
@@ -9,7 +11,12 @@ export function progressOf(drain) {
   return { all, moved, moving: drain.moving, stayed: drain.stayed, left: drain.left };
 }
 
-/** Who goes, who stays, and how many arrive on which host. @param {Move[]} moves */
+/**
+ * Which instances go, which stay, and how many arrive on which host.
+ *
+ * The counts of hosts differ from move to move, so reasons are equal if most hosts lack the same.
+ * @param {Move[]} moves
+ */
 export function sumUp(moves) {
   const staying = moves.filter((move) => !move.how);
   const going = moves.filter((move) => move.how);
@@ -19,7 +26,8 @@ export function sumUp(moves) {
   /** @type {Map<string, Move[]>} */
   const reasons = new Map();
   for (const move of staying) {
-    const reason = move.problem || "for an unknown reason";
+    const main = mainReason(move.problem);
+    const reason = main ? `Hosts ${main}` : move.problem || "The reason is unknown.";
     const same = reasons.get(reason);
     if (same) same.push(move);
     else reasons.set(reason, [move]);
@@ -28,7 +36,7 @@ export function sumUp(moves) {
     going,
     staying,
     live: going.filter((move) => move.how === "live_migrate").length,
-    arrivals: [...arrivals].sort((left, right) => right[1] - left[1] || left[0].localeCompare(right[0])),
+    arrivals: [...arrivals].sort((left, right) => right[1] - left[1] || compareNames(left[0], right[0])),
     reasons: [...reasons].sort((left, right) => right[1].length - left[1].length),
   };
 }
