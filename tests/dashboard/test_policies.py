@@ -65,7 +65,7 @@ def test_sets_are_compared_with_figures_spreads_maps_and_decisions(server, open_
     compare(page)
     expect(cells_of(page, "Granted requests")).to_have_text(["Granted requests", "29", "29"])
     expect(cells_of(page, "Refused requests")).to_have_text(["Refused requests", "1", "1"])
-    expect(cells_of(page, "Other than at the time")).to_contain_text(["Other than", "0", ""])
+    expect(cells_of(page, "Other than recorded")).to_contain_text(["Other than", "0", ""])
     expect(cells_of(page, "Hosts in use at the end").nth(2)).to_have_text("−2 4")
     expect(page.get_by_role("img", name="VCPU by host under Pack")).to_be_visible()
     expect(page.get_by_role("img", name="Pack: 0.0% to 100.0%")).to_be_visible()

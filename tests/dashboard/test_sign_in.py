@@ -73,7 +73,7 @@ def test_reader_sees_no_acts(guarded, open_tab):
     server, texts, _ = guarded
     page = open_tab(server.address).open("/try")
     sign_in(page, texts["rita"])
-    expect(page.get_by_text("Your roles do not allow dry runs.")).to_be_visible()
+    expect(page.get_by_text("Your roles do not allow you to try requests.")).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("Place it"))).to_have_count(0)
 
 

@@ -210,8 +210,8 @@ def test_clients_that_may_only_read_see_no_buttons(guarded, open_tab, name):
     for path, text in (
         (f"/instances/{uuid}", "Allocations"),
         ("/instances", "Instances"),
-        ("/drains", "Drains under way"),
-        ("/hosts/host-0", "Providers, and what holds what" if name == "olga" else "does not allow this"),
+        ("/drains", "Current and recent drains"),
+        ("/hosts/host-0", "Providers and their consumers" if name == "olga" else "does not allow this"),
     ):
         page.goto(f"{server.address}/ui{path}")
         expect(page.get_by_text(text).first).to_be_visible()

@@ -179,7 +179,7 @@ function OutlookTable({ outlooks }) {
         { title: "Share", isNumber: true, cell: (row) => percent(row.used / (row.capacity || 1)) },
         { title: "Free", isNumber: true, cell: (row) => shortAmount(row.name, row.free) },
         {
-          title: "Stranded of the free",
+          title: "Free but stranded",
           isNumber: true,
           cell: (row) => (row.free ? percent(row.stranded / row.free) : "–"),
         },

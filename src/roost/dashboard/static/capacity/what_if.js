@@ -183,7 +183,7 @@ function Result({ question, wishes, outlooks }) {
         { title: "Fit now", isNumber: true, cell: (row) => h(Fit, { answer: row.now }) },
         { title: "Fit then", isNumber: true, class: "strong", cell: (row) => h(Fit, { answer: row.then }) },
         { title: "Difference", isNumber: true, cell: (row) => difference(row.now, row.then) },
-        { title: "Runs out first then", cell: (row) => h(Shortage, { answer: row.then }) },
+        { title: "Would run out first", cell: (row) => h(Shortage, { answer: row.then }) },
       ],
     }),
     useless.length ? h("p", { class: "second" }, `Fit neither now nor then: ${useless.join(", ")}.`) : null,

@@ -95,7 +95,7 @@ function Replay({ uuid }) {
   };
   return h(
     Card,
-    { title: "Replay", second: "Decide it again from the state of its time." },
+    { title: "Replay", second: "Decide it again, from the state at that time." },
     result
       ? h(
           "p",

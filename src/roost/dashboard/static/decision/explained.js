@@ -109,7 +109,7 @@ function Stages({ decision, note }) {
 function Nearest({ nearest }) {
   return h(
     Card,
-    { title: "Nearest hosts", second: "Refused by the fewest rules, and short of the least.", flush: true },
+    { title: "Nearest hosts", second: "The fewest rules refuse them, and they lack the least.", flush: true },
     h(Table, {
       label: "Nearest hosts",
       rows: nearest,
@@ -193,7 +193,7 @@ function Changes({ why, onTry }) {
             {},
             never.could_fit
               ? "✓ Yes: it fits on this fleet without other instances."
-              : "✕ No: it would not fit on the empty fleet.",
+              : "✕ No: it would not fit on an empty fleet.",
           ),
         )
       : null,

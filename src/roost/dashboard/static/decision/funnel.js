@@ -53,7 +53,7 @@ export function Funnel({ rules, hosts, left }) {
             h(
               "td",
               { class: "strong" },
-              left ? `${counted(left, "host")} ${left === 1 ? "is" : "are"} left` : "None is left",
+              left ? `${counted(left, "host")} ${left === 1 ? "is" : "are"} left` : "No host is left",
             ),
             h("td", {}, h(Bar, { before: left, after: left, hosts })),
             h("td", { class: "number strong" }, count(left)),

@@ -26,8 +26,8 @@ export function Ranking({ scores, chosen, tips }) {
       title: `Ranking of the best ${rows.length}`,
       second: isChanged
         ? winner === chosen
-          ? `With these multipliers ${chosen} still wins among them.`
-          : `With these multipliers ${winner} would win among them.`
+          ? `With these multipliers, ${chosen} still wins.`
+          : `With these multipliers, ${winner} would win.`
         : "The parts of a bar are the contributions of the weighers.",
       flush: true,
     },

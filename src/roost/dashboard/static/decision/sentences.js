@@ -14,12 +14,12 @@ export function headline(why) {
   if (!explanation) return { strong: "Refused.", rest: decision.reason };
   if (!explanation.hosts) return { strong: "There are no hosts.", rest: "" };
   if (explanation.never && !explanation.never.could_fit)
-    return { strong: "It would not fit on the empty fleet either.", rest: explanation.never.reason };
+    return { strong: "It would not fit even on an empty fleet.", rest: explanation.never.reason };
   const rules = /** @type {Rule[]} */ (explanation.rules);
   const [main] = [...rules].sort((left, right) => right.only - left.only);
   if (!main || main.only === 0) return { strong: "No single rule is to blame.", rest: decision.reason };
   const rest = `${counted(main.only, "host")} ${main.only === 1 ? "meets" : "meet"} every other condition.`;
-  return { strong: `Hosts ${main.reason}: that is the obstacle.`, rest };
+  return { strong: `The obstacle: hosts ${main.reason}.`, rest };
 }
 
 /** @param {any} decision @param {any} explanation */

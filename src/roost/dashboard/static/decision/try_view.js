@@ -161,7 +161,7 @@ function Form({ fields, setFields }) {
   return h(
     "div",
     { class: "form-grid" },
-    list("flavor", "Flavor", "Amounts of my own", names(flavors.data?.flavors ?? [])),
+    list("flavor", "Flavor", "Custom amounts", names(flavors.data?.flavors ?? [])),
     fields.flavor
       ? null
       : [input("vcpus", "VCPU", number), input("memory", "Memory, MiB", number), input("disk", "Disk, GiB", number)],
@@ -237,7 +237,7 @@ function PlaceDialog({ body, index, canRun, onClose }) {
       ? h(TextField, { label: "Name", value: name, required: true, maxLength: 255, onText: setName })
       : h("p", { class: "second" }, "A claim holds the resources for another system, which runs the instances."),
     h(CheckField, {
-      label: "Only if nothing changed since: the same hosts as in this dry run",
+      label: "Only on the hosts of this dry run",
       isOn: isStrict,
       onChange: setStrict,
     }),

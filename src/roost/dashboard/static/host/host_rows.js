@@ -1,10 +1,26 @@
 /** The rows of the list of hosts: filtered, in the chosen order, and limited. */
-import { compareNames } from "../page/format.js";
 import { NONE } from "../fleet/fleet_file.js";
+import { sortKey } from "../fleet/groups.js";
 
 /** @typedef {import("../fleet/fleet_file.js").Fleet} Fleet */
 /** @typedef {{share: number, free: number}} Use share: used, of the capacity; free: to a thousandth of the capacity */
 /** @typedef {{host: number, name: string, zone: string, rack: string, state: number, instances: number, uses: (Use | null)[]}} Row */
+
+/** @type {WeakMap<Fleet, Int32Array>} */
+const orders = new WeakMap();
+
+/** The hosts in the order of their names; kept, since it takes long for many hosts. @param {Fleet} fleet @param {(host: number) => string} nameOf */
+function orderOf(fleet, nameOf) {
+  let order = orders.get(fleet);
+  if (!order) {
+    const keys = Array.from({ length: fleet.hosts }, (_, host) => sortKey(nameOf(host)));
+    order = Int32Array.from(keys, (_, host) => host).sort((left, right) =>
+      (keys[left] ?? "") < (keys[right] ?? "") ? -1 : 1,
+    );
+    orders.set(fleet, order);
+  }
+  return order;
+}
 
 /** The use of a class by a host; null: the host has none. @param {Fleet} fleet @param {number} column @param {number} host */
 export function useOf(fleet, column, host) {
@@ -27,27 +43,30 @@ export function useOf(fleet, column, host) {
 export function rowsOf(fleet, nameOf, { sort, state, text, limit }) {
   const column = fleet.classes.indexOf(sort);
   const needle = text.trim().toLowerCase();
-  /** @type {{host: number, name: string, free: number}[]} */
+  /** @type {{host: number, free: number}[]} */
   const found = [];
-  for (let host = 0; host < fleet.hosts; host += 1) {
+  for (const host of orderOf(fleet, nameOf)) {
     if (state && !((fleet.states[host] ?? 0) & state)) continue;
-    const name = nameOf(host);
-    const { zone, rack } = placeOf(fleet, host);
-    if (needle && ![name, zone, rack].some((each) => each.toLowerCase().includes(needle))) continue;
+    if (needle && !textOf(fleet, nameOf, host).includes(needle)) continue;
     const use = column < 0 ? null : useOf(fleet, column, host);
-    if (column >= 0 && !use) continue;
-    found.push({ host, name, free: use?.free ?? 0 });
+    if (column < 0 || use) found.push({ host, free: use?.free ?? 0 });
   }
-  found.sort((left, right) => left.free - right.free || compareNames(left.name, right.name));
-  const rows = found.slice(0, limit).map(({ host, name }) => ({
+  if (column >= 0) found.sort((left, right) => left.free - right.free);
+  const rows = found.slice(0, limit).map(({ host }) => ({
     host,
-    name,
+    name: nameOf(host),
     ...placeOf(fleet, host),
     state: fleet.states[host] ?? 0,
     instances: fleet.instances[host] ?? 0,
     uses: fleet.classes.map((_, at) => useOf(fleet, at, host)),
   }));
   return { rows, found: found.length };
+}
+
+/** What a search looks into. @param {Fleet} fleet @param {(host: number) => string} nameOf @param {number} host */
+function textOf(fleet, nameOf, host) {
+  const { zone, rack } = placeOf(fleet, host);
+  return `${nameOf(host)}\n${zone}\n${rack}`.toLowerCase();
 }
 
 /** @param {Fleet} fleet @param {number} host */

@@ -101,7 +101,7 @@ function HostActs({ host, again }) {
       "Force down",
       "It counts as down whatever it reports, so its instances can be evacuated. Make sure that it runs no guests.",
     ],
-    up: ["End forced down", "It counts as up again if it reports."],
+    up: ["End forced down", "It is up again when it reports."],
   });
   const [verb, about] = words[dialog] ?? ["", ""];
   return [
@@ -168,7 +168,7 @@ function Providers({ node }) {
   });
   return h(
     Card,
-    { title: "Providers, and what holds what", second: "Choose an instance to see all that it holds here." },
+    { title: "Providers and their consumers", second: "Choose an instance to see all that it holds here." },
     h(Loaded, { of: loaded, children: (tree) => h(ProviderTree, { tree }) }),
   );
 }

@@ -16,7 +16,7 @@ export function Numa({ facts }) {
     Card,
     {
       title: cells.length ? "NUMA cells and devices" : "Devices",
-      second: "As the host reported them; devices are those that are free.",
+      second: "As the host reported them; only free devices are listed.",
     },
     cells.length
       ? h(

@@ -23,13 +23,13 @@ export function SelectFilter({ name, label, options, usual = "" }) {
 
 /** Periods until now, in seconds. */
 const PERIODS = [
-  { value: "", name: "All" },
+  { value: "", name: "Any time" },
   { value: "3600", name: "Hour" },
   { value: "86400", name: "Day" },
   { value: "604800", name: "Week" },
 ];
 
-/** The begin of the chosen period, in seconds since the epoch; null: all times. */
+/** The start of the chosen period, in seconds since the epoch; null: all times. */
 export function periodStart() {
   const period = Number(chosenOf("period"));
   return period > 0 ? Math.floor(Date.now() / 1000) - period : null;

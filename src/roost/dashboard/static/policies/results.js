@@ -82,7 +82,7 @@ function Figures({ comparison }) {
     { name: "Placed instances", of: (/** @type {any} */ set) => set.instances },
     { name: "Hosts in use at the end", of: (/** @type {any} */ set) => set.hosts_used },
     { name: `Other hosts or outcome than ${first.name}`, of: (/** @type {any} */ set) => set.differs, isPlain: true },
-    { name: "Other than at the time", of: (/** @type {any} */ set) => set.differs_from_recorded, isPlain: true },
+    { name: "Other than recorded", of: (/** @type {any} */ set) => set.differs_from_recorded, isPlain: true },
     ...first.classes.flatMap((/** @type {any} */ each) => [
       {
         name: `${className(each.resource_class)}: used`,
@@ -266,7 +266,7 @@ function Different({ comparison }) {
         { title: "Why", class: "nowrap", cell: (row) => decisionLink(row.uuid) },
         { title: "Flavor", cell: (row) => row.flavor || "–" },
         { title: "Instances", isNumber: true, cell: (row) => row.count },
-        { title: "At the time", cell: (row) => h(Place, { result: row.recorded }) },
+        { title: "Recorded", cell: (row) => h(Place, { result: row.recorded }) },
         ...sets.map((/** @type {any} */ set, /** @type {number} */ at) => ({
           title: h(SetName, { at, name: set.name }),
           cell: (/** @type {any} */ row) =>

@@ -67,7 +67,7 @@ export function ShareMaps({ comparison, resourceClass }) {
       { class: "second share-line", "aria-live": "polite" },
       at >= 0
         ? `${hosts[at]}: ${shown.join(" · ")}`
-        : "Point at a host to compare its share. Light is empty, dark is full; a dark page has it the other way round.",
+        : "Point at a host to compare its share. Light is empty, and dark is full; on a dark page it is the reverse.",
     ),
   );
 }

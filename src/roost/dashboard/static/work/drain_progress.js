@@ -111,7 +111,7 @@ export function OpenDrains({ host }) {
   if (host && !drains.length) return null;
   return h(
     Card,
-    { title: host ? "Drains" : "Drains under way, and the last ones", flush: true },
+    { title: host ? "Drains" : "Current and recent drains", flush: true },
     h(Loaded, {
       of: loaded,
       children: () =>

@@ -53,7 +53,7 @@ export function DrainView() {
   );
 }
 
-/** The hosts of each rack, in the order of their names. @returns {{rack: string, hosts: string[]}[]} */
+/** The racks in the order of their names, with their hosts. @returns {{rack: string, hosts: string[]}[]} */
 function useRacks() {
   useEffect(() => (may("fleet:columns") ? follow() : undefined), []);
   const present = fleet.value;
@@ -62,7 +62,7 @@ function useRacks() {
     const hosts = present.racks.map(() => /** @type {string[]} */ ([]));
     for (let host = 0; host < present.hosts; host += 1) hosts[present.rack[host] ?? 0]?.push(nameOf(host));
     return present.racks
-      .map((rack, at) => ({ rack, hosts: (hosts[at] ?? []).sort(compareNames) }))
+      .map((rack, at) => ({ rack, hosts: hosts[at] ?? [] }))
       .filter(({ rack, hosts: ofRack }) => rack && ofRack.length && ofRack.length <= RACK_MAX)
       .sort((left, right) => compareNames(left.rack, right.rack));
   }, [present]);
@@ -85,7 +85,7 @@ function Start() {
           Card,
           {
             title: "Plan a drain",
-            second: "Of the hosts below, or of a rack. Or select hosts on the map of the fleet.",
+            second: "Name hosts, choose a rack, or select hosts on the map.",
           },
           h(
             "form",
@@ -109,7 +109,10 @@ function Start() {
                       name: `${rack} (${counted(hosts.length, "host")})`,
                     })),
                   ],
-                  onChoose: (rack) => setText(racks.find((each) => each.rack === rack)?.hosts.join(", ") ?? ""),
+                  onChoose: (rack) => {
+                    const chosen = racks.find((each) => each.rack === rack);
+                    setText([...(chosen?.hosts ?? [])].sort(compareNames).join(", "));
+                  },
                 })
               : null,
           ),
@@ -160,11 +163,7 @@ function Plan({ plan }) {
         { class: "verdict-text" },
         h("strong", {}, planText(plan.services, going.length, staying.length)),
         going.length ? ` ${counted(live, "instance")} by live migration.` : "",
-        h(
-          "div",
-          { class: "second" },
-          "A plan, not a promise: it holds if nothing else changes, and no live migration fails.",
-        ),
+        h("div", { class: "second" }, "This plan holds if nothing else changes, and all live migrations succeed."),
       ),
     ),
     problems.length

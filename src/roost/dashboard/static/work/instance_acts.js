@@ -68,7 +68,7 @@ function InstanceDialog({ act, instance, onClose, onDone }) {
     act.field === "host" ? h(TargetField, { instance, value, onText: setValue }) : null,
     act.field === "flavor" ? h(NameField, { noun: "flavor", label: "New flavor", value, onChoose: setValue }) : null,
     act.field === "image"
-      ? h(NameField, { noun: "image", label: "Image", none: "The image that it has", value, onChoose: setValue })
+      ? h(NameField, { noun: "image", label: "Image", none: "Its present image", value, onChoose: setValue })
       : null,
     act.kind === "migrate"
       ? h(CheckField, { label: "Wait on the target for a confirmation", isOn, onChange: setOn })
