@@ -20,6 +20,7 @@ from roost.store.upkeep.stored_history import SqlHistory
 from tests.support.fleets.products import fleet
 from tests.support.servers.in_process_api import roost_api
 from tests.support.servers.servers import serve
+from tests.support.wait import wait_until
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 
@@ -97,7 +98,7 @@ def test_server_writes_the_minute_in_which_it_ends(tmp_path, request, backend):
             server.ask("POST", "/v1/decisions", {**SMALL, "count": count}, headers={"x-auth-token": "admin"})[2]
             for count in (1, 50)
         ]
-        time.sleep(0.5)
+        wait_until(lambda: b"roost_fleet_capacity{" in server.ask("GET", "/metrics", headers={})[2])
         server.process.send_signal(signal.SIGTERM)
         server.process.wait(30)
     assert [each["outcome"] for each in outcomes] == ["granted", "refused"]

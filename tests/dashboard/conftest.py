@@ -71,6 +71,11 @@ class Tab:
         self.page.goto(f"{self.address}/ui{path}")
         return self.page
 
+    def sign_in(self, token):
+        """Sign in on the open page."""
+        self.page.get_by_label("Token").fill(token)
+        self.page.get_by_role("button", name="Sign in").click()
+
     def new_page(self):
         """Return a further page in this browser's session."""
         return self._watch(self.context.new_page())

@@ -21,7 +21,6 @@ from tests.support.fleets.products import ROOT
 _PICTURES = ROOT / "docs" / "pictures"
 _SIZES = {"desk": (1440, 900), "phone": (390, 844)}
 _SETTLE_MS = 2500
-# Name, path, and whether to wait for traffic first.
 _VIEWS = {
     "fleet": "/",
     "host": "/hosts/host-00010",

@@ -8,6 +8,7 @@ from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
 from tests.support.accessibility import find_violations
 from tests.support.servers.servers import serve
+from tests.support.servers.token_files import write_tokens
 
 VIEWS = {
     "fleet": "/",
@@ -46,8 +47,7 @@ def test_views_have_no_violations(name, served, open_tab):
 
 
 def test_sign_in_has_no_violations(tmp_path, open_tab):
-    (tmp_path / "tokens.toml").write_text("")
-    settings = f'auth_strategy = "tokens"\ntokens_file = "{tmp_path / "tokens.toml"}"'
+    _, settings = write_tokens(tmp_path, {})
     with serve(noun="up", folder=tmp_path, settings=settings) as server:
         page = open_tab(server.address).open("/")
         expect(page.get_by_label("Token")).to_be_visible()

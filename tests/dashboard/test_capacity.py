@@ -6,7 +6,6 @@ import time
 import pytest
 from playwright.sync_api import expect
 
-from roost.api.access.authentication import as_toml, new_token
 from roost.app import open_roost
 from roost.model.evidence.fleet_history import (
     MINUTE_S,
@@ -19,6 +18,7 @@ from roost.model.evidence.fleet_history import (
 from roost.store.upkeep.stored_history import SqlHistory
 from tests.support.fleets.worlds import aggregate, host, merge_fleets
 from tests.support.servers.servers import serve
+from tests.support.servers.token_files import write_tokens
 
 ADMIN = {"x-auth-token": "admin"}
 ROWS = 50
@@ -151,24 +151,13 @@ def test_new_server_says_that_there_is_no_history(new_server, open_tab):
     expect(page.get_by_role("heading", name="How many more fit")).to_be_visible()
 
 
-@pytest.fixture
-def reader_server(tmp_path):
-    """Yield a server with the token of a reader, and its text."""
-    text, entry = new_token("rita", roles=("reader",))
-    file = tmp_path / "tokens.toml"
-    file.write_text(as_toml(entry))
-    file.chmod(0o600)
-    settings = f'auth_strategy = "tokens"\ntokens_file = "{file}"'
-    with serve(noun="up", folder=tmp_path, settings=settings) as running:
-        yield running, text
-
-
-def test_reader_is_told_that_roles_do_not_allow_it(reader_server, open_tab):
-    server, text = reader_server
-    page = open_tab(server.address).open("/capacity")
-    page.get_by_label("Token").fill(text)
-    page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_text("Your roles do not allow you to see the capacity of the fleet.")).to_be_visible()
+def test_reader_may_not_see_the_capacity(tmp_path, open_tab):
+    tokens, settings = write_tokens(tmp_path, {"rita": ("reader",)})
+    with serve(noun="up", folder=tmp_path, settings=settings) as server:
+        tab = open_tab(server.address)
+        page = tab.open("/capacity")
+        tab.sign_in(tokens["rita"])
+        expect(page.get_by_text("Your roles do not allow the capacity of the fleet.")).to_be_visible()
 
 
 @pytest.mark.parametrize(("size", "scheme"), [((1440, 900), "light"), ((390, 844), "dark")])

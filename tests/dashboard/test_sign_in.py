@@ -5,44 +5,30 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from roost.api.access.authentication import as_toml, new_token
 from tests.support.servers.servers import serve
+from tests.support.servers.token_files import write_tokens
 
 
 @pytest.fixture
 def guarded(tmp_path):
-    """Yield a server with tokens of an administrator and of a reader, and their texts."""
-    texts = {}
-    entries = []
-    for name, roles in (("ada", ("admin",)), ("rita", ("reader",))):
-        texts[name], entry = new_token(name, roles=roles)
-        entries.append(as_toml(entry))
-    file = tmp_path / "tokens.toml"
-    file.write_text("".join(entries))
-    file.chmod(0o600)
-    settings = f'auth_strategy = "tokens"\ntokens_file = "{file}"'
+    """Yield a server with tokens of an administrator and a reader, the tokens, and their file."""
+    tokens, settings = write_tokens(tmp_path, {"ada": ("admin",), "rita": ("reader",)})
     with serve(noun="up", folder=tmp_path, settings=settings) as server:
-        yield server, texts, file
-
-
-def sign_in(page, token):
-    """Type a token into the form."""
-    page.get_by_label("Token").fill(token)
-    page.get_by_role("button", name="Sign in").click()
+        yield server, tokens, tmp_path / "tokens.toml"
 
 
 def test_administrator_signs_in_and_out(guarded, open_tab):
-    server, texts, _ = guarded
+    server, tokens, _ = guarded
     tab = open_tab(server.address)
     page = tab.open("/decisions")
-    sign_in(page, texts["ada"])
+    tab.sign_in(tokens["ada"])
     expect(page.get_by_role("heading", name="Decisions")).to_be_visible()
     expect(page.get_by_text("· ada")).to_be_visible()
     (cookie,) = tab.context.cookies()
     assert cookie["httpOnly"]
     assert cookie["sameSite"] == "Strict"
-    assert texts["ada"] not in cookie["value"]
-    assert texts["ada"] not in page.evaluate("JSON.stringify(localStorage)")
+    assert tokens["ada"] not in cookie["value"]
+    assert tokens["ada"] not in page.evaluate("JSON.stringify(localStorage)")
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Token")).to_be_visible()
     assert tab.context.cookies() == []
@@ -51,16 +37,17 @@ def test_administrator_signs_in_and_out(guarded, open_tab):
 
 def test_unknown_token_is_one_sentence(guarded, open_tab):
     server, _, _ = guarded
-    page = open_tab(server.address).open("/")
-    sign_in(page, "no-such-token")
+    tab = open_tab(server.address)
+    page = tab.open("/")
+    tab.sign_in("no-such-token")
     expect(page.get_by_role("alert")).to_have_text("The server does not know this token.")
 
 
 def test_session_lasts_over_reloads_and_tabs(guarded, open_tab):
-    server, texts, _ = guarded
+    server, tokens, _ = guarded
     tab = open_tab(server.address)
     page = tab.open("/decisions")
-    sign_in(page, texts["ada"])
+    tab.sign_in(tokens["ada"])
     expect(page.get_by_role("heading", name="Decisions")).to_be_visible()
     page.reload()
     expect(page.get_by_role("heading", name="Decisions")).to_be_visible()
@@ -70,17 +57,19 @@ def test_session_lasts_over_reloads_and_tabs(guarded, open_tab):
 
 
 def test_reader_sees_no_acts(guarded, open_tab):
-    server, texts, _ = guarded
-    page = open_tab(server.address).open("/try")
-    sign_in(page, texts["rita"])
+    server, tokens, _ = guarded
+    tab = open_tab(server.address)
+    page = tab.open("/try")
+    tab.sign_in(tokens["rita"])
     expect(page.get_by_text("Your roles do not allow you to try requests.")).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("Place it"))).to_have_count(0)
 
 
 def test_revoked_token_ends_the_session(guarded, open_tab):
-    server, texts, file = guarded
-    page = open_tab(server.address).open("/decisions")
-    sign_in(page, texts["ada"])
+    server, tokens, file = guarded
+    tab = open_tab(server.address)
+    page = tab.open("/decisions")
+    tab.sign_in(tokens["ada"])
     expect(page.get_by_role("heading", name="Decisions")).to_be_visible()
     file.write_text("")
     # The list is read again every five seconds, and the server reads its file each second.
@@ -88,10 +77,10 @@ def test_revoked_token_ends_the_session(guarded, open_tab):
 
 
 def test_cookie_alone_opens_nothing(guarded, open_tab):
-    server, texts, _ = guarded
+    server, tokens, _ = guarded
     tab = open_tab(server.address)
     page = tab.open("/decisions")
-    sign_in(page, texts["ada"])
+    tab.sign_in(tokens["ada"])
     expect(page.get_by_role("heading", name="Decisions")).to_be_visible()
     (cookie,) = tab.context.cookies()
     thief = open_tab(server.address)

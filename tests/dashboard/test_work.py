@@ -5,12 +5,14 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from roost.api.access.authentication import as_toml, new_token
 from roost.app import open_roost
+from roost.simulator.stable_uuids import uuid_of
 from tests.dashboard.clouds import build, get, running_cloud
 from tests.support.accessibility import find_violations
 from tests.support.fleets.products import fleet
+from tests.support.fleets.worlds import small_request
 from tests.support.servers.servers import serve
+from tests.support.servers.token_files import write_tokens
 
 PATIENCE_MS = 45_000
 
@@ -182,29 +184,22 @@ def test_views_have_no_violations_of_accessibility_rules(cloud, open_tab):
 
 @pytest.fixture
 def guarded(tmp_path):
-    """Yield a server with a claim, with tokens of a reader and an observer."""
-    texts, entries = {}, []
-    for name, roles in (("ada", ("admin",)), ("rita", ("reader",)), ("olga", ("observer",))):
-        texts[name], entry = new_token(name, project="shop", roles=roles)
-        entries.append(as_toml(entry))
+    """Yield a server with a claim, tokens of a reader and an observer, and the instance."""
     with open_roost(None, tmp_path) as roost:
         roost.install(fleet(2, vcpus=4))
-    file = tmp_path / "tokens.toml"
-    file.write_text("".join(entries))
-    file.chmod(0o600)
-    with serve(noun="up", folder=tmp_path, settings=f'auth_strategy = "tokens"\ntokens_file = "{file}"') as server:
-        request = {"flavor": {"name": "small", "vcpus": 1, "memory_mb": 16}, "project_id": "shop"}
-        status, _, decision = server.ask("POST", "/v1/decisions", request, headers={"x-auth-token": texts["ada"]})
-        assert status == 201, decision
-        yield server, texts, decision["picks"][0]["instance_uuid"]
+        request = small_request(vcpus=1, project_id="shop", instance_uuids=(uuid_of("claimed"),))
+        (decision,) = roost.work([request])
+    tokens, settings = write_tokens(tmp_path, {"rita": ("reader",), "olga": ("observer",)})
+    with serve(noun="up", folder=tmp_path, settings=settings) as server:
+        yield server, tokens, decision.picks[0].instance_uuid
 
 
 @pytest.mark.parametrize("name", ["rita", "olga"])
 def test_clients_that_may_only_read_see_no_buttons(guarded, open_tab, name):
-    server, texts, uuid = guarded
-    page = open_tab(server.address).open(f"/instances/{uuid}")
-    page.get_by_label("Token").fill(texts[name])
-    page.get_by_role("button", name="Sign in").click()
+    server, tokens, uuid = guarded
+    tab = open_tab(server.address)
+    page = tab.open(f"/instances/{uuid}")
+    tab.sign_in(tokens[name])
     expect(page.get_by_role("heading", name="Claim")).to_be_visible()
     allowed = {"Sign out"}
     for path, text in (
@@ -213,7 +208,7 @@ def test_clients_that_may_only_read_see_no_buttons(guarded, open_tab, name):
         ("/drains", "Current and recent drains"),
         ("/hosts/host-0", "Providers and their consumers" if name == "olga" else "does not allow this"),
     ):
-        page.goto(f"{server.address}/ui{path}")
+        tab.open(path)
         expect(page.get_by_text(text).first).to_be_visible()
         buttons = {each.inner_text() for each in page.get_by_role("button").all()} - allowed
         assert buttons <= {"Find", "Try again"}, (path, buttons)

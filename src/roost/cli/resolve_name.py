@@ -11,6 +11,7 @@ from roost.model.names import uuid_bytes, uuid_form, uuid_range
 
 # Names of the newest decision, and the query for it.
 _NEWEST: Mapping[str, dict[str, str | bool]] = {"last": {}, "last-refused": {"refused": True}}
+_NO_NEWEST = {"last": "there is no stored decision", "last-refused": "there is no stored refusal"}
 # Number of candidates in a message.
 _SHOWN_MAX = 5
 # Shorter beginnings of uuids are probably mistyped names.
@@ -180,9 +181,11 @@ def find_decision(api: Api, name: str) -> str:
             found = _decisions(api, instance=find_instance(api, name, with_deleted=True))
         except NotFound:
             found = _decisions_of_prefix(api, name)
+    if not found and name in _NEWEST:
+        raise NotFound("decision", name, message=_NO_NEWEST[name])
     if not found:
         hint = f"no such decision or instance: {name}; {_DECISION_HINT}" if _is_fragment(name) else None
-        raise NotFound("decision" if name in _NEWEST else "decision or instance", name, message=hint)
+        raise NotFound("decision or instance", name, message=hint)
     return str(found[0]["uuid"])
 
 

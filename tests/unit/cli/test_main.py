@@ -76,6 +76,12 @@ def test_help_of_each_option_is_clear_without_its_name():
     assert unclear == {}
 
 
+def test_each_option_is_in_the_documents_of_the_commands():
+    text = (products.ROOT / "docs/commands.md").read_text(encoding="utf-8")
+    options = {(path, option.opts[-1]) for path, option in options_below(cli.roost)}
+    assert [each for each in sorted(options) if not re.search(rf"{each[1]}(?![\w-])", text)] == []
+
+
 @pytest.mark.parametrize(("verb", "other"), [("sync", "upgrade"), ("upgrade", "sync")])
 def test_help_of_sync_and_upgrade_says_which_to_use(run, verb, other):
     code, text, _ = run("db", verb, "--help")

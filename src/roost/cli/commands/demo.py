@@ -66,6 +66,8 @@ def demo(
     from roost.app import audit_path, open_roost
 
     if is_served:
+        if context.get_parameter_source("requests") is not click.core.ParameterSource.DEFAULT:
+            raise click.UsageError("--requests cannot be combined with --serve")
         is_default = context.get_parameter_source("host_count") is click.core.ParameterSource.DEFAULT
         serve_demo(_SERVED_HOSTS if is_default else host_count, seed=seed, data=data, listen=listen)
         return
@@ -94,9 +96,11 @@ def demo(
 
 def serve_demo(host_count: int, *, seed: int, data: Path | None, listen: str) -> None:
     """Fill a fleet, then serve it with traffic until an interruption."""
+    from roost.api.server.listener import listen_on
     from roost.app import open_roost
     from roost.simulator.demo_server import DemoServer
 
+    listen_on("listen", listen).close()  # An address that cannot be used is an error before the fleet is filled.
     fleet = generate_fleet(host_count, rng=random.Random(f"{seed}/fleet"), groups=[])
     with (
         _new_folder(data) as folder,

@@ -21,7 +21,7 @@ PROPERTY_MAX = 65_535  # characters of an image property's value, as in Glance
 class FlavorEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The flavor of the instances."""
 
-    name: Annotated[str, Meta(description="Name of the flavor.")] = ""
+    name: Annotated[Text, Meta(description="Name of the flavor.")] = ""
     vcpus: Annotated[Size, Meta(description="Virtual CPUs.")] = 0
     memory_mb: Annotated[Size, Meta(description="Memory in MiB.")] = 0
     root_gb: Annotated[Size, Meta(description="Root disk in GiB.")] = 0

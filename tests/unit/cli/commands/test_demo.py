@@ -1,6 +1,8 @@
 import shlex
 import tempfile
 
+import pytest
+
 SMALL = ("demo", "--host-count", 10, "--requests", 300)
 
 
@@ -38,6 +40,20 @@ def test_demo_never_writes_into_an_existing_database(run, tmp_path):
 def test_demo_without_refusals_proposes_no_explanation(run, tmp_path):
     _, output, _ = run("demo", "--host-count", 10, "--requests", 1, "--seed", 5, "--data", tmp_path)
     assert " why " not in output.partition("Try next:\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "problem"),
+    [
+        (("--listen", "nonsense"), 3, "placement.listen: must be HOST:PORT, got 'nonsense'"),
+        (("--requests", 5), 2, "--requests cannot be combined with --serve"),
+    ],
+)
+def test_wrong_option_of_a_served_demo_is_refused_before_the_fleet_is_filled(run, tmp_path, words, code, problem):
+    found = run("demo", "--serve", "--data", tmp_path / "demo", *words)
+    assert (found[0], found[1]) == (code, "")
+    assert found[2].startswith(f"roost: {problem}")
+    assert not (tmp_path / "demo").exists()
 
 
 def test_speed_of_the_machine_does_not_change_the_results(run, tmp_path, monkeypatch):
