@@ -157,7 +157,7 @@ def test_reader_may_not_see_the_capacity(tmp_path, open_tab):
         tab = open_tab(server.address)
         page = tab.open("/capacity")
         tab.sign_in(tokens["rita"])
-        expect(page.get_by_text("Your roles do not allow the capacity of the fleet.")).to_be_visible()
+        expect(page.get_by_text("Your roles do not allow you to see the capacity of the fleet.")).to_be_visible()
 
 
 @pytest.mark.parametrize(("size", "scheme"), [((1440, 900), "light"), ((390, 844), "dark")])
