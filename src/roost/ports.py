@@ -225,8 +225,7 @@ class WorkReader(Protocol):
     """Committed work; one thread uses it at a time.
 
     Rows may change right after they are read. So a commit names the versions of the rows it depends on, and is refused
-    if one has changed. Lists are sorted by id, ascending, unless stated otherwise. ``limit`` and ``newest`` bound their
-    length.
+    if one has changed. Lists are sorted by id, ascending, unless stated otherwise; ``limit`` and ``newest`` bound them.
     """
 
     def now_s(self) -> float:
@@ -247,6 +246,9 @@ class WorkReader(Protocol):
 
     def operations(self, *, after_id: int = 0, limit: int, is_open: bool = False) -> list[OperationRow]:
         """Return a page of all operations, or of the open ones."""
+
+    def open_operations_of(self, kind: str) -> list[OperationRow]:
+        """Return the open operations of one kind, by due time."""
 
     def operations_on(self, instance_uuid: bytes, *, newest: int) -> list[OperationRow]:
         """Return the last operations of an instance, newest first."""

@@ -7,6 +7,7 @@ import pytest
 
 from roost.api.http import Request, Response, new_request_id
 from roost.app import open_roost
+from tests.dashboard.clouds import build, get, running_cloud
 from tests.support.fleets.products import fleet, roost
 from tests.support.servers.clusters import running_agents
 from tests.support.servers.event_clients import ADMIN, follow_events
@@ -16,7 +17,7 @@ from tests.support.servers.servers import read_all, serve
 from tests.support.wait import wait_until
 
 SMALL = {"flavor": {"name": "small", "vcpus": 1, "memory_mb": 16}}
-DISABLED, DOWN = 1, 4
+DISABLED, DRAINING, DOWN = 1, 2, 4
 
 
 @pytest.fixture
@@ -132,6 +133,21 @@ def test_stream_has_events_and_changes(folder):
         with follow(server, columns) as follower:
             ((_, _, data),) = follower.events(1)
             assert not columns.apply(data)
+
+
+def test_host_is_draining_while_its_drain_is_open(tmp_path):
+    with running_cloud(tmp_path, hosts=2) as server:
+        instance = build(server, "slow", host="node-1")[0]
+        columns = load_columns(server)
+        with follow(server, columns) as follower:
+            status, _, accepted = server.ask("POST", "/v1/hosts/NODE-1/drain", {"disable": True}, headers=ADMIN)
+            assert status == 202, accepted
+            at = names_of(server, columns).index("node-1")
+            follow_until(follower, columns, lambda each: each.columns["state"][at] & DRAINING, server=server)
+            assert columns.columns["state"][at] == DISABLED + DRAINING
+            assert columns.columns["state"][1 - at] == 0
+            follow_until(follower, columns, lambda each: each.columns["state"][at] == DISABLED, server=server)
+        assert get(server, f"/instances/{instance}")["host"] == "node-2"
 
 
 def test_reader_with_an_unknown_position_must_reload(folder):

@@ -227,6 +227,18 @@ def test_due_operations_are_open_due_unowned_and_of_the_given_cells(store, reade
     assert [row.id for row in reader.operations(after_id=2, limit=3)] == [3, 4, 5]
 
 
+def test_open_operations_are_found_by_their_kind(store, reader):
+    rows = [
+        operation(1),
+        operation(5, kind="drain", due_at_s=2000.0),
+        operation(6, kind="drain", due_at_s=1000.0),
+        operation(7, kind="drain", outcome="done"),
+    ]
+    assert commit(store, item(work=map(Put, rows))) == [""]
+    assert [row.id for row in reader.open_operations_of("drain")] == [6, 5]
+    assert reader.open_operations_of("sync") == []
+
+
 def test_work_is_found_by_its_subject(store, reader):
     one, two = uuid_of("instance", 1), uuid_of("instance", 2)
     rows = [

@@ -6,14 +6,17 @@ from roost.model.host import is_up
 from roost.scheduler.rule_support import scopes
 
 
-def list_hosts(state, *, now_s, down_time_s, default_zone, classes_max=8):
+def list_hosts(state, *, now_s, down_time_s, default_zone, classes_max=8, draining=()):
     """Return the classes, and one dictionary per live host, ordered by stored id."""
     rows = [row for row in range(len(state.hosts)) if state.hosts.alive.view[row]]
     rows.sort(key=lambda row: state.hosts.ids[row])
     classes = find_classes(state, rows)[:classes_max]
     classes.sort(key=state.class_ids.id_of)
     zones = scopes.zones(state, default_zone=default_zone)
-    return classes, [_describe(state, row, classes, zones, now_s=now_s, down_time_s=down_time_s) for row in rows]
+    found = [_describe(state, row, classes, zones, now_s=now_s, down_time_s=down_time_s) for row in rows]
+    for row, host in zip(rows, found, strict=True):
+        host["state"] += 2 if state.hosts.names[row].lower() in draining else 0
+    return classes, found
 
 
 def find_classes(state, rows):

@@ -13,10 +13,10 @@ from tests.reference.fleet_snapshot import list_hosts
 from tests.support.fleets.changing_fleets import DEFAULT_ZONE, DOWN_TIME_S, NOW_S, ChangingFleet
 
 
-def read(reader, state):
+def read(reader, state, *, draining=()):
     """Return a snapshot."""
-    zone_of = zone_finder(state, default_zone=DEFAULT_ZONE)
-    return reader.read(state, now_s=NOW_S, down_time_s=DOWN_TIME_S, zone_of=zone_of, pause=lambda: None)
+    times, zone_of = {"now_s": NOW_S, "down_time_s": DOWN_TIME_S}, zone_finder(state, default_zone=DEFAULT_ZONE)
+    return reader.read(state, **times, zone_of=zone_of, pause=lambda: None, draining=draining)
 
 
 def describe(snapshot):
@@ -51,15 +51,18 @@ def test_snapshot_equals_a_loop_over_hosts(classes_max, seed, steps):
         patch.setattr(fleet_layout, "CLASSES_MAX", classes_max)
         fleet, reader = ChangingFleet(Random(seed)), SnapshotReader()
         for _ in range(steps + 1):
+            names = sorted({name.lower() for name in fleet.state.hosts.names})
+            draining = {*fleet.random.sample(names, k=min(2, len(names))), "unknown"}
             slow = list_hosts(
                 fleet.state,
                 now_s=NOW_S,
                 down_time_s=DOWN_TIME_S,
                 default_zone=DEFAULT_ZONE,
                 classes_max=classes_max,
+                draining=draining,
             )
-            assert describe(read(reader, fleet.state)) == slow
-            again = read(reader, fleet.state), read(SnapshotReader(), fleet.state)
+            assert describe(read(reader, fleet.state, draining=draining)) == slow
+            again = [read(each, fleet.state, draining=draining) for each in (reader, SnapshotReader())]
             assert describe(again[0]) == describe(again[1]) == slow
             assert again[0].layout.generation == again[1].layout.generation
             fleet.change()

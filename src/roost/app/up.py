@@ -109,6 +109,7 @@ def _serve(
     from roost.api.v1.host_uptime import down_time_of
     from roost.app.authenticator import build_authenticators
     from roost.app.monitoring.fleet_follower import FleetFollower
+    from roost.app.monitoring.open_drains import OpenDrains
     from roost.dashboard import dashboard_site as dashboard
 
     settings = config.settings.placement
@@ -124,7 +125,12 @@ def _serve(
     roost, serving = open_product(config.url, config.settings, events=events, remote=remote, on_work=on_work)
     reader = None if remote is not None else build_reader(config.url, config.settings, product=roost)
     agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())
-    fleet = FleetFollower(serving, settings=lambda: roost.settings, down_time_s=lambda: down_time_of(roost.settings))
+    fleet = FleetFollower(
+        serving,
+        settings=lambda: roost.settings,
+        down_time_s=lambda: down_time_of(roost.settings),
+        drains=OpenDrains(serving, clock=SystemClock()),
+    )
     reporter = SettingsReporter(config)
     build_own_api = partial(v1.Application, roost, agents=agents, identify=identify, allows=allows, events=events)
     own_api = build_own_api(fleet=fleet, auth_strategy=settings.auth_strategy, report_settings=reporter.report)

@@ -115,6 +115,12 @@ class WorkQueries:
             subset=_OPEN_OPERATIONS if is_open else None,
         )
 
+    def open_operations_of(self, kind: str) -> list[OperationRow]:
+        """See ``WorkReader.open_operations_of``."""
+        return self._find(
+            OperationRow, [Condition("kind", "=", kind)], order=("due_at_s", "id"), subset=_OPEN_OPERATIONS
+        )
+
     def operations_on(self, instance_uuid: bytes, *, newest: int) -> list[OperationRow]:
         """See ``WorkReader.operations_on``."""
         conditions = [Condition("instance_uuid", "=", instance_uuid)]

@@ -5,5 +5,6 @@
 ``samples``: the metrics of a survey.
 ``host_zones``: the zones of hosts.
 ``fleet_follower``: snapshots of the fleet and their differences, for clients.
+``open_drains``: the drains under way.
 ``checks``: health, readiness, and their paths.
 """

@@ -16,6 +16,7 @@ import msgspec
 from roost.api.v1.fleet.fleet_file import FleetFile
 from roost.api.v1.fleet.fleet_frames import FleetFrames
 from roost.app.monitoring.host_zones import zone_finder
+from roost.app.monitoring.open_drains import OpenDrains
 from roost.engine.columns.state import State
 from roost.engine.survey.fleet_snapshot import FleetSnapshot, SnapshotReader
 from roost.errors import RoostError, Unavailable
@@ -52,10 +53,18 @@ class FleetFollower:
         serving: owner of the columns.
         settings: the current settings.
         down_time_s: seconds of silence until a host is down.
+        drains: the drains under way; None: there are none.
     """
 
-    def __init__(self, serving: Serving, *, settings: Callable[[], Settings], down_time_s: Callable[[], float]) -> None:
-        self._serving, self._settings, self._down_time_s = serving, settings, down_time_s
+    def __init__(
+        self,
+        serving: Serving,
+        *,
+        settings: Callable[[], Settings],
+        down_time_s: Callable[[], float],
+        drains: OpenDrains | None = None,
+    ) -> None:
+        self._serving, self._settings, self._down_time_s, self._drains = serving, settings, down_time_s, drains
         self.frames = FleetFrames(settings().notifications.buffer_max_bytes, on_open=self._demand)
         self._reader = SnapshotReader()
         self._read: FleetSnapshot | None = None  # the newest one
@@ -116,6 +125,8 @@ class FleetFollower:
         self.stop()
         if self._thread is not None:
             self._thread.join(_STOP_S)
+        if self._drains is not None and (self._thread is None or not self._thread.is_alive()):
+            self._drains.close()
 
     def _demand(self) -> None:
         """Begin to read, if the thread waits."""
@@ -163,6 +174,7 @@ class FleetFollower:
                 down_time_s=self._down_time_s(),
                 zone_of=zone_finder(state, default_zone=settings.default.default_availability_zone),
                 pause=lambda: time.sleep(_PAUSE_S),
+                draining=() if self._drains is None else self._drains.read(),
             )
             self._read, self._read_s, self._state = snapshot, begun_s, state
             self._publish(snapshot)

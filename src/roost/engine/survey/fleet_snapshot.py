@@ -4,6 +4,7 @@ The reader copies columns without a lock; see ``column_memory``. So a snapshot c
 commit, and rows of two moments. The next snapshot corrects both.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +16,8 @@ from roost.engine.survey.reported_facts import ReportedFacts
 
 # Shares are in thousandths of the capacity.
 NO_CAPACITY, SHARE_MAX = 65_535, 65_534
-# Bits of the state of a host; 2 stands for hosts that are drained.
-DISABLED, DOWN, OVER_CAPACITY = 1, 4, 8
+# Bits of the state of a host.
+DISABLED, DRAINING, DOWN, OVER_CAPACITY = 1, 2, 4, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,7 +31,8 @@ class FleetSnapshot:
         shares: uint16, shape (classes, hosts), used share of the capacity in thousandths, rounded down; at most
             ``SHARE_MAX``; ``NO_CAPACITY``: the host has none of the class.
         instances: uint16, shape (hosts,).
-        states: uint8, shape (hosts,), bits ``DISABLED``, ``DOWN`` and ``OVER_CAPACITY``.
+        states: uint8, shape (hosts,), bits ``DISABLED``, ``DRAINING``, ``DOWN`` and
+            ``OVER_CAPACITY``.
         reported_s: uint32, shape (hosts,), time of the last report in seconds since the epoch; 0: never.
     """
 
@@ -65,7 +67,16 @@ class SnapshotReader:
         self._state: State | None = None
         self._facts, self._layouts = ReportedFacts(), LayoutReader()
 
-    def read(self, state: State, *, now_s: float, down_time_s: float, zone_of: ZoneOf, pause: Pause) -> FleetSnapshot:
+    def read(
+        self,
+        state: State,
+        *,
+        now_s: float,
+        down_time_s: float,
+        zone_of: ZoneOf,
+        pause: Pause,
+        draining: Collection[str] = (),
+    ) -> FleetSnapshot:
         """Return a snapshot.
 
         Args:
@@ -74,6 +85,7 @@ class SnapshotReader:
             down_time_s: seconds without a report until a host is down.
             zone_of: returns the zone of a host from its aggregates.
             pause: called after each chunk of work.
+            draining: names of services whose instances are moved away, in lower case.
 
         Raises:
             RuntimeError, LookupError, ValueError: the columns changed their size meanwhile; try again.
@@ -86,6 +98,7 @@ class SnapshotReader:
         layout = self._layouts.read(state, facts, zone_of=zone_of, pause=pause)
         used, capacity, rows = _read_used(state, layout), layout.capacities.capacity, layout.rows
         states = facts.is_disabled[rows] * DISABLED
+        states = states + _find_draining(state, draining, host_count=len(facts.is_alive))[rows] * DRAINING
         states = states + facts.find_down(now_s=now_s, down_time_s=down_time_s)[rows] * DOWN
         states = states + (used > capacity).any(axis=0) * OVER_CAPACITY
         return FleetSnapshot(
@@ -97,6 +110,15 @@ class SnapshotReader:
             states=states.astype(np.uint8),
             reported_s=np.clip(np.nan_to_num(facts.reported_s[rows]), 0, 2**32 - 1).astype(np.uint32),
         )
+
+
+def _find_draining(state: State, draining: Collection[str], *, host_count: int) -> Mask:
+    """Return which hosts are drained: bool, shape (hosts,)."""
+    is_draining: Mask = np.zeros(host_count, dtype=np.bool_)
+    for name in draining:
+        rows = [row for row in tuple(state.hosts.rows_of_name.get(name, ())) if row < host_count]
+        is_draining[rows] = True
+    return is_draining
 
 
 def _read_used(state: State, layout: FleetLayout) -> Scores:
