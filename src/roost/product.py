@@ -39,8 +39,7 @@ from roost.ports import Clock, IdKind, Random, RemotePlacement, Store
 from roost.scheduler import registry
 from roost.scheduler.comparison.policy_comparison import compare_settings
 from roost.scheduler.explain import decision_replay, decision_rows
-from roost.scheduler.explain.capacity_count import BY, By, CapacityCounter, Progress
-from roost.scheduler.explain.changed_fleet import change_fleet
+from roost.scheduler.explain.capacity_count import BY, By, CapacityCounter, HostCounts, Progress
 from roost.scheduler.explain.explain_several import explain_several
 from roost.scheduler.explain.explainer import Explainer
 from roost.scheduler.explain.frozen_clock import FixedClock, FixedRandom
@@ -319,21 +318,22 @@ class Roost:
         Raises:
             BadRequest, NotFound: a request, the change or the limit is invalid.
         """
+        counter = self._build_counter(limit=limit, progress=progress, change=change)
+        yield from (counter.count(request, by=by) for request in requests)
+
+    def host_counts(self, request: Request, *, limit: int | None = None) -> HostCounts:
+        """Count how many more instances of a request fit on each host; see ``capacities`` for the errors."""
+        return self._build_counter(limit=limit).count_hosts(request)
+
+    def _build_counter(
+        self, *, limit: int | None, progress: Progress | None = None, change: FleetChange | None = None
+    ) -> CapacityCounter:
         if self.remote is not None:
             raise BadRequest("capacity cannot be counted with a remote Placement")
-        fork, zone = self.fork(), self._settings.default.default_availability_zone
-        if change is not None:
-            change_fleet(fork.placement, change, random=self._random, default_zone=zone)
-        counter = CapacityCounter(
-            placement=fork.placement,
-            scheduler=fork.scheduler,
-            random=self._random,
-            default_zone=zone,
-            limit=limit,
-            progress=progress,
+        zone = self._settings.default.default_availability_zone
+        return CapacityCounter(
+            self.fork(), random=self._random, default_zone=zone, limit=limit, progress=progress, change=change
         )
-        for request in requests:
-            yield counter.count(request, by=by)
 
     def flavors(self) -> list[Flavor]:
         """Return the flavors stored or requested so far, by name; a stored flavor hides requested ones of its name."""

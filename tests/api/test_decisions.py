@@ -16,6 +16,7 @@ from tests.api.agents import commit_rows
 from tests.support.conductors.work_rows import status
 from tests.support.fleets.products import fleet
 from tests.support.fleets.worlds import group, uuid_named
+from tests.support.servers.fleet_files import FleetColumns
 from tests.support.servers.in_process_api import ApiClient, roost_api
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
@@ -323,6 +324,28 @@ def test_capacity_is_counted_by_flavor_name_and_by_request(own):
     assert own.get("/capacity?flavor=huge").json["field"] == "?flavor"
     assert own.get("/capacity").json["field"] == "?"
     assert own.post("/capacity", {"request": SMALL, "limit": 0}).json["field"] == "$.limit"
+
+
+def test_capacity_of_each_host_is_a_column(own):
+    decide(own)
+    own.ask("PATCH", "/services/host-2", {"disabled": True})
+    body = {"request": SMALL}
+    listed = own.post("/capacity", body | {"by": ["host"]}).json
+    answer = own.post("/capacity/columns", body)
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/octet-stream")
+    file = FleetColumns(answer.body)
+    assert file.columns["count"] == [each["count"] for each in listed["by_host"]]
+    assert sorted(file.columns["count"]) == [0, 1, 2]
+    assert file.columns["is_at_least"] == [0, 0, 0]
+    head = file.head
+    assert (head["flavor"], head["adds_up"], head["warnings"]) == ("small", True, [])
+    assert len(head["generation"]) == 32
+    limited = FleetColumns(own.get("/capacity/columns?flavor=small&limit=1").body)
+    assert limited.columns["count"] == [min(each, 1) for each in file.columns["count"]]
+    assert limited.columns["is_at_least"] == [int(each > 1) for each in file.columns["count"]]
+    assert limited.head["position"] == head["position"]
+    unknown = own.get("/capacity/columns?flavor=huge")
+    assert (unknown.status, unknown.json["field"]) == (400, "?flavor")
 
 
 def test_capacity_is_counted_after_a_change_of_the_fleet(own):

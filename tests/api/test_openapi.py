@@ -139,6 +139,8 @@ REQUESTS = {
     ("/events", "GET"): ("/events", None),
     ("/capacity", "GET"): ("/capacity?flavor=small&by=zone", None),
     ("/capacity", "POST"): ("/capacity", {"request": SMALL}),
+    ("/capacity/columns", "GET"): ("/capacity/columns?flavor=small", None),
+    ("/capacity/columns", "POST"): ("/capacity/columns", {"request": SMALL}),
     ("/aggregates", "POST"): ("/aggregates", {"name": "rack", "uuid": RACK}),
     ("/aggregates", "GET"): ("/aggregates", None),
     ("/aggregates/{uuid}", "GET"): (f"/aggregates/{RACK}", None),
@@ -277,7 +279,10 @@ def test_responses_match_the_document(examples, request, tmp_path):
             if content is None or "text/event-stream" in content:
                 assert response.body == b""
                 continue
-            (described,) = content.values()
+            ((kind, described),) = content.items()
+            if kind == "application/octet-stream":
+                assert response.body.startswith(b"RFS1")
+                continue
             schema = {**described["schema"], "components": DOCUMENT["components"]}
             jsonschema.validate(response.json, schema)
             if status != "default":

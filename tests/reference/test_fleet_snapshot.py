@@ -65,4 +65,7 @@ def test_snapshot_equals_a_loop_over_hosts(classes_max, seed, steps):
             again = [read(each, fleet.state, draining=draining) for each in (reader, SnapshotReader())]
             assert describe(again[0]) == describe(again[1]) == slow
             assert again[0].layout.generation == again[1].layout.generation
+            order = fleet_layout.read_order(fleet.state)
+            assert order.generation == again[0].layout.generation
+            assert order.rows.tolist() == again[0].layout.rows.tolist()
             fleet.change()

@@ -57,11 +57,13 @@ DEFAULTS: Mapping[str, str] = {
 _OF_MANY = {"GET": "list", "POST": "create"}
 _OF_ONE = {"GET": "show", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _PARAMETER = re.compile(r"\{\w+\}")
-# GET and POST of capacity have one policy: both are the same request, in a query string or in a body. The results of
+# All requests for capacity have one policy: they are the same question, with answers of other forms. The results of
 # fleet, audit, status, history, session and settings are not lists.
 _SPECIAL = {
     ("GET", "/capacity"): "roost:capacity:show",
     ("POST", "/capacity"): "roost:capacity:show",
+    ("GET", "/capacity/columns"): "roost:capacity:show",
+    ("POST", "/capacity/columns"): "roost:capacity:show",
     ("GET", "/fleet"): "roost:fleet:show",
     ("GET", "/audit"): "roost:audit:show",
     ("GET", "/status"): "roost:status:show",

@@ -18,7 +18,7 @@ from roost.model.settings.roost_settings import Settings
 from roost.model.settings.setting_rows import SettingsReport
 from roost.model.stored_decision import DecisionQuery
 from roost.ports import RemotePlacement
-from roost.scheduler.explain.capacity_count import By
+from roost.scheduler.explain.capacity_count import By, HostCounts
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.select import Scheduler
 
@@ -163,6 +163,9 @@ class Product(Protocol):
         self, request: Request, *, by: Collection[By], limit: int | None, change: FleetChange | None = None
     ) -> Capacity:
         """Count how many more instances fit, now or after a change of the fleet."""
+
+    def host_counts(self, request: Request, *, limit: int | None) -> HostCounts:
+        """Count how many more instances fit on each host."""
 
     def history(self, first: int, last: int) -> list[HistoryRow]:
         """Return the history of a span of minutes since the epoch."""

@@ -18,11 +18,12 @@ from roost.api.v1.handlers import (
     sessions,
     standings,
 )
+from roost.api.v1.handlers.fleet_columns import BYTES
 from roost.api.v1.instance_routes import INSTANCE_ROUTES
 from roost.api.v1.policies import policy_of
 from roost.api.v1.route import Route
 from roost.api.v1.schemas.agents import AgentsPage, AgentsQuery, LeaveQuery, ReportQuery, ShownAgent
-from roost.api.v1.schemas.capacity import CapacityBody, CapacityQuery
+from roost.api.v1.schemas.capacity import CapacityBody, CapacityColumnsBody, CapacityColumnsQuery, CapacityQuery
 from roost.api.v1.schemas.decisions import (
     ComparisonBody,
     DecisionBody,
@@ -204,6 +205,24 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
             about="Count how many more instances of a request fit.",
             body=CapacityBody,
             answer=Capacity,
+            work="copy",
+        ),
+    },
+    "/capacity/columns": {
+        "GET": Route(
+            handler=capacity.columns_of_flavor,
+            about="Count how many more instances of a flavor fit on each host, as a binary file of columns.",
+            query=CapacityColumnsQuery,
+            answer=None,
+            media_type=BYTES,
+            work="copy",
+        ),
+        "POST": Route(
+            handler=capacity.columns_of_request,
+            about="Count how many more instances of a request fit on each host, as a binary file of columns.",
+            body=CapacityColumnsBody,
+            answer=None,
+            media_type=BYTES,
             work="copy",
         ),
     },

@@ -108,6 +108,24 @@ class FleetLayout:
         )
 
 
+class HostOrder(NamedTuple):
+    """The live hosts, ordered by stored id; as in ``FleetLayout``."""
+
+    rows: Rows
+    generation: str
+
+
+def read_order(state: State) -> HostOrder:
+    """Return the order of the hosts; only for the thread that owns the columns."""
+    facts = ReportedFacts()
+    facts.refresh(state.hosts, pause=_continue)
+    return LayoutReader().read_order(state, facts, pause=_continue)
+
+
+def _continue() -> None:
+    """Do nothing."""
+
+
 class LayoutReader:
     """Reads the layout of one state; reads parts again only after changes."""
 
@@ -131,24 +149,29 @@ class LayoutReader:
             zone_of: returns the zone of a host from its aggregates.
             pause: called after each chunk of work.
         """
+        order = self.read_order(state, facts, pause=pause)
+        assert self._capacities is not None, "the order depends on the classes"
+        return FleetLayout(
+            rows=order.rows,
+            generation=order.generation,
+            names=self._names,
+            capacities=self._capacities,
+            places=self._read_places(state, zone_of, pause),
+            racks=self._read_racks(state),
+        )
+
+    def read_order(self, state: State, facts: ReportedFacts, *, pause: Pause) -> HostOrder:
+        """Return the present order of the hosts; the arguments are those of ``read``."""
         if self._is_alive is None or not np.array_equal(self._is_alive, facts.is_alive):
-            self._read_order(state, facts.is_alive)
+            self._read_rows(state, facts.is_alive)
         capacities = self._read_capacities(state, pause)
-        places, racks = self._read_places(state, zone_of, pause), self._read_racks(state)
         named = facts.nodes_version, tuple(capacities.classes), id(self._rows)
         if named != self._named:
             self._read_names(facts.nodes, capacities.classes)
             self._named = named
-        return FleetLayout(
-            rows=self._rows,
-            generation=self._generation,
-            names=self._names,
-            capacities=capacities,
-            places=places,
-            racks=racks,
-        )
+        return HostOrder(self._rows, self._generation)
 
-    def _read_order(self, state: State, is_alive: Mask) -> None:
+    def _read_rows(self, state: State, is_alive: Mask) -> None:
         rows = np.flatnonzero(is_alive)
         ids = np.array(state.hosts.ids[: len(is_alive)], dtype=np.int64)[rows]
         order = np.argsort(ids, kind="stable")

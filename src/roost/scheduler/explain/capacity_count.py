@@ -9,8 +9,9 @@
 Placed instances are withdrawn, so the columns are unchanged at the end.
 """
 
-from collections.abc import Callable, Collection
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -20,10 +21,19 @@ from roost.engine.columns.types import Amounts, Mask
 from roost.engine.feasibility.feasibility import AmountCheck, GroupCheck
 from roost.engine.feasibility.headroom import HEADROOM_MAX, count_headroom, headroom_bound
 from roost.errors import BadRequest, OverBudget
-from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
+from roost.model.evidence.capacity import (
+    LIMIT,
+    PLACED_LIMIT,
+    Capacity,
+    FleetChange,
+    HostCapacity,
+    ScopeCapacity,
+    Shortage,
+)
 from roost.model.request import Request
 from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow
 from roost.ports import Placement, Random
+from roost.scheduler.explain.changed_fleet import change_fleet
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Countable, Filter, implements
 from roost.scheduler.pipeline.consumption import ReportedDemand
@@ -39,12 +49,43 @@ Progress = Callable[[int, int], None]  # steps done, upper bound on all steps
 _STEPS_PER_REPORT = 64
 
 
+class Fork(Protocol):
+    """A copy of the fleet that nothing else uses."""
+
+    @property
+    def placement(self) -> Placement:
+        """Its columns and claims."""
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler on these columns."""
+
+
 class _Counts(NamedTuple):
     """How many instances fit, and the limiting check: int64, shape (hosts,) each."""
 
     instances: Amounts  # 0..HEADROOM_MAX
     limiting_check: Amounts  # position of the check that rejects one more instance
     is_cut: Mask  # bool, shape (hosts,): counting stopped before the host was full
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HostCounts:
+    """How many more instances fit on each host as if it were the only one.
+
+    Args:
+        flavor: name of the flavor; empty: it has none.
+        instances: int64, shape (hosts,), by host row; 0..limit, and 0 for a host that was deleted.
+        is_cut: bool, shape (hosts,): the count is a lower bound.
+        adds_up: whether the hosts do not compete, so that the sum of all counts fits.
+        warnings: ignored parts of the request, one sentence each.
+    """
+
+    flavor: str
+    instances: Amounts
+    is_cut: Mask
+    adds_up: bool
+    warnings: Sequence[str]
 
 
 class _PlacedCount(NamedTuple):
@@ -59,31 +100,33 @@ class CapacityCounter:
     """Counts instances on the columns of a fork. Nothing else uses the fork.
 
     Args:
-        placement, scheduler: those of the fork, because counting changes the columns for a while.
-        random: source of uuids for placed instances.
+        fork: a copy of the fleet, because counting changes the columns for a while.
+        random: source of uuids for placed instances, and for added providers.
         default_zone: zone of hosts without a zone in their aggregates.
         limit: upper bound of the count, 1..HEADROOM_MAX; None: ``LIMIT``, or ``PLACED_LIMIT`` if instances are
             placed one by one.
         progress: called every 64 steps while instances are placed one by one.
+        change: hosts to add and to remove before.
 
     Raises:
-        BadRequest: the limit is out of range.
+        BadRequest: the limit is out of range, or the change is invalid.
     """
 
     def __init__(
         self,
+        fork: Fork,
         *,
-        placement: Placement,
-        scheduler: Scheduler,
         random: Random,
         default_zone: str,
         limit: int | None,
         progress: Progress | None,
+        change: FleetChange | None = None,
     ) -> None:
         if limit is not None and not 1 <= limit <= LIMIT:
             raise BadRequest(f"the limit must be 1..{LIMIT:,} instances, got {limit}")
-        self._placement = placement
-        self._scheduler = scheduler
+        if change is not None:
+            change_fleet(fork.placement, change, random=random, default_zone=default_zone)
+        self._placement, self._scheduler = fork.placement, fork.scheduler
         self._random = random
         self._default_zone = default_zone
         self._limit = LIMIT if limit is None else limit
@@ -108,9 +151,7 @@ class CapacityCounter:
         shape, state = self._scheduler.shape(single), self._state
         refused, alive = shape.verdicts.refusals(), state.hosts.alive.view
         takers: Mask = alive & (refused == shape.verdicts.passing)
-        adds_up = not shape.fit.shares and all(
-            _is_independent(rule, shape) for _, rule in shape.verdicts.dynamic_filters
-        )
+        adds_up = _adds_up(shape)
         zones = scopes.zones(state, default_zone=self._default_zone) if "zone" in by else []
         aggregates = scopes.aggregates(state) if "aggregate" in by else []
         hosts_to_fill = _hosts_to_fill(shape, takers) if adds_up or "host" in by else np.zeros_like(takers)
@@ -149,6 +190,26 @@ class CapacityCounter:
             zones=scope_counts(zones),
             aggregates=scope_counts(aggregates),
             by_host=self._by_host(shape, counts) if "host" in by else [],
+            warnings=[*shape.warnings, *_uncountable_warnings(shape)],
+        )
+
+    def count_hosts(self, request: Request) -> HostCounts:
+        """Count how many more instances of a request fit on each host; as ``count``, without the rest of its result.
+
+        Raises:
+            BadRequest, NotFound: as for a decision.
+        """
+        single = msgspec.structs.replace(request, count=1, instance_uuids=())
+        shape, alive = self._scheduler.shape(single), self._state.hosts.alive.view
+        refused = shape.verdicts.refusals()
+        hosts_to_fill = _hosts_to_fill(shape, alive & (refused == shape.verdicts.passing))
+        self._expect(hosts=int(hosts_to_fill.sum()), scope_count=0, shape=shape)
+        counts = self._counts(shape, refused, hosts_to_fill=hosts_to_fill)
+        return HostCounts(
+            flavor=single.flavor.name,
+            instances=np.where(alive, np.minimum(counts.instances, self._limit), 0),
+            is_cut=counts.is_cut,
+            adds_up=_adds_up(shape),
             warnings=[*shape.warnings, *_uncountable_warnings(shape)],
         )
 
@@ -307,6 +368,12 @@ def _uncountable_warnings(shape: Shape) -> list[str]:
     if not ReportedDemand(shape.spec.request, shape.spec.pci_requests).is_present:
         return []
     return ["NUMA cells, and PCI devices outside Placement, are not counted: fewer instances may fit"]
+
+
+def _adds_up(shape: Shape) -> bool:
+    """Return whether hosts do not compete: the count of a scope is the sum of its hosts."""
+    rules = shape.verdicts.dynamic_filters
+    return not shape.fit.shares and all(_is_independent(rule, shape) for _, rule in rules)
 
 
 def _is_independent(rule: Filter, shape: Shape) -> bool:

@@ -1,7 +1,7 @@
 """The file of a fleet: one column per property of hosts, and their names. ``docs/api-v1.md`` describes the format."""
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
 
 import msgspec
@@ -60,23 +60,33 @@ class Encoded:
 
 def encode(snapshot: FleetSnapshot) -> bytes:
     """Return the columns of a fleet as a file."""
-    layout, columns = snapshot.layout, list(_list_columns(snapshot))
-    head = msgspec.json.encode(
-        {
-            "generation": layout.generation,
-            "position": snapshot.position,
-            "classes": layout.capacities.classes,
-            "zones": layout.places.zones,
-            "aggregates": [{"uuid": uuid, "name": name} for uuid, name in layout.places.aggregates],
-            "places": [{"zone": each.zone, "aggregates": each.aggregates} for each in layout.places.places],
-            "racks": layout.racks.names,
-            "kinds": layout.capacities.kinds,
-            "columns": [{"name": name, "type": column.dtype.name} for name, column in columns],
-        }
-    )
-    head += b" " * (-len(head) % _ALIGNMENT)
-    parts = [_START.pack(MAGIC, VERSION, len(snapshot), len(head)), head]
-    for _, column in columns:
+    layout = snapshot.layout
+    head = {
+        "generation": layout.generation,
+        "position": snapshot.position,
+        "classes": layout.capacities.classes,
+        "zones": layout.places.zones,
+        "aggregates": [{"uuid": uuid, "name": name} for uuid, name in layout.places.aggregates],
+        "places": [{"zone": each.zone, "aggregates": each.aggregates} for each in layout.places.places],
+        "racks": layout.racks.names,
+        "kinds": layout.capacities.kinds,
+    }
+    return encode_columns(head, dict(_list_columns(snapshot)), host_count=len(snapshot))
+
+
+def encode_columns(head: Mapping[str, object], columns: Mapping[str, AnyArray], *, host_count: int) -> bytes:
+    """Return columns as a file.
+
+    Args:
+        head: the fields of the head, without the list of columns.
+        columns: by name: uint8, uint16 or uint32, shape (hosts,) each.
+        host_count: number of hosts.
+    """
+    shown = [{"name": name, "type": column.dtype.name} for name, column in columns.items()]
+    text = msgspec.json.encode({**head, "columns": shown})
+    text += b" " * (-len(text) % _ALIGNMENT)
+    parts = [_START.pack(MAGIC, VERSION, host_count, len(text)), text]
+    for column in columns.values():
         body = column.astype(column.dtype.newbyteorder("<"), copy=False).tobytes()
         parts += [body, b"\0" * (-len(body) % _ALIGNMENT)]
     return b"".join(parts)

@@ -25,6 +25,20 @@ class CapacityQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     limit: _Limit = None
 
 
+class CapacityColumnsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question about the capacity of each host for a flavor."""
+
+    flavor: Annotated[str, Meta(description="Name of a stored flavor, or of a flavor in a stored decision.")]
+    limit: _Limit = None
+
+
+class CapacityColumnsBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question about the capacity of each host for a request."""
+
+    request: Annotated[RequestDocument, Meta(description="The request; its count and uuids are ignored.")]
+    limit: _Limit = None
+
+
 class CapacityBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A capacity question about a request."""
 
