@@ -12,6 +12,7 @@ from tests.support.servers.token_files import write_tokens
 
 VIEWS = {
     "fleet": "/",
+    "room": "/?colour=fit&flavor=vcpus%3D1",
     "decisions": "/decisions",
     "granted": "/decisions/{granted}",
     "refused": "/decisions/{refused}",

@@ -33,8 +33,12 @@ export const NONE = 65535;
 const MAGIC = "RFS1";
 const TYPES = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array };
 
-/** Decode the columns. @param {ArrayBuffer} buffer @returns {Fleet} */
-export function decodeFleet(buffer) {
+/**
+ * Decode a file of columns: its head, and typed arrays by name.
+ * @param {ArrayBuffer} buffer
+ * @returns {{head: any, hosts: number, columns: Record<string, any>}}
+ */
+export function decodeColumns(buffer) {
   const view = new DataView(buffer);
   const magic = String.fromCharCode(...new Uint8Array(buffer, 0, 4));
   if (magic !== MAGIC || view.getUint32(4, true) !== 1)
@@ -50,6 +54,12 @@ export function decodeFleet(buffer) {
     columns[name] = new Type(buffer, at, hosts);
     at = padded(at + hosts * Type.BYTES_PER_ELEMENT);
   }
+  return { head, hosts, columns };
+}
+
+/** Decode the columns of the fleet. @param {ArrayBuffer} buffer @returns {Fleet} */
+export function decodeFleet(buffer) {
+  const { head, hosts, columns } = decodeColumns(buffer);
   return {
     generation: head.generation,
     position: head.position,

@@ -3,15 +3,18 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { h } from "preact";
 import { call, may } from "../page/api.js";
 import { className, count, counted, percent } from "../page/format.js";
-import { Link, place, setQuery } from "../page/router.js";
+import { go, Link, place, setQuery } from "../page/router.js";
 import { listen } from "../page/stream.js";
 import { Choice, Head, Problem, Select } from "../parts/elements.js";
 import { Input } from "../parts/fields.js";
-import { paletteOf } from "./colours.js";
 import { allNames, changes, fleet as data, follow, hostOf, load, nameOf, problem } from "./fleet_data.js";
-import { DISABLED, DOWN, DRAINING, NONE, OVER } from "./fleet_file.js";
+import { DOWN } from "./fleet_file.js";
+import { FitTools } from "../room/fit_tools.js";
 import { GROUPINGS, groupHosts, summarise } from "./groups.js";
-import { FleetMap, useIsDark } from "./map.js";
+import { Legend } from "./legend.js";
+import { FleetMap } from "./map.js";
+import { groupText } from "../room/room.js";
+import { useRoom, useWish } from "../room/room_data.js";
 import { SelectionBar } from "./selection.js";
 import { Figures, Groups, Side } from "./side.js";
 
@@ -62,11 +65,10 @@ function Whole({ fleet }) {
   const turn = useTurn(fleet);
   const groups = useMemo(() => groupHosts(fleet, by, nameOf), [fleet, by]);
   const column = Math.max(0, fleet.classes.indexOf(colour));
-  const summary = useMemo(() => summarise(fleet, groups, column), [fleet, groups, column, turn]);
-  const labels = useMemo(
-    () => summary.map((each) => `${counted(each.hosts, "host")}${each.mean === null ? "" : `, ${percent(each.mean)}`}`),
-    [summary],
-  );
+  const fit = useWish(colour === "fit", query.get("flavor") ?? "");
+  const { room, error, isLoading } = useRoom(fleet.generation, fit.wish);
+  const summary = useMemo(() => summarise(fleet, groups, column, room), [fleet, groups, column, room, turn]);
+  const labels = useMemo(() => summary.map(labelOf), [summary]);
   const hits = useMemo(() => findHits(fleet, text, state), [fleet, text, state, turn]);
   const pinned = hostOf(query.get("host") ?? "") ?? -1;
   const isLarge = fleet.hosts > LARGE;
@@ -75,22 +77,25 @@ function Whole({ fleet }) {
     "section",
     { class: "card map-card" },
     h(Tools, { fleet, colour, by, text, setText, hits, isSelecting, setSelecting }),
+    colour === "fit" ? h(FitTools, { fit, isLoading, error }) : null,
     selection.size ? h(SelectionBar, { hosts: [...selection], onEnd: () => setSelection(new Set()) }) : null,
     h(FleetMap, {
       fleet,
       colour,
+      room,
       groups,
       labels,
       nameOf,
       hits,
       pinned,
       onPin: pin,
+      onOpen: (host) => go(`/hosts/${encodeURIComponent(nameOf(host))}`),
       selection,
       isSelecting,
       onSelect: setSelection,
       flashes: news.flashes,
     }),
-    h(Legend, { fleet, colour, turn, state, setState }),
+    h(Legend, { fleet, colour, turn, room, wish: fit.wish?.name ?? "", state, setState }),
   );
   return h(
     "div",
@@ -113,6 +118,10 @@ function Whole({ fleet }) {
     h(Groups, { summary, colour, by }),
   );
 }
+
+/** What the label of a group says besides its name. @param {ReturnType<typeof summarise>[number]} group */
+const labelOf = ({ hosts, mean, fits }) =>
+  fits !== null ? groupText(hosts, fits) : `${counted(hosts, "host")}${mean === null ? "" : `, ${percent(mean)}`}`;
 
 /** A number that changes with the fleet, once a second at most: sums over all hosts take some milliseconds. @param {Fleet} fleet */
 function useTurn(fleet) {
@@ -215,6 +224,7 @@ function Tools({ fleet, colour, by, text, setText, hits, isSelecting, setSelecti
   }, []);
   const options = [
     ...fleet.classes.map((value) => ({ value, name: className(value) })),
+    ...(may("capacity:show") ? [{ value: "fit", name: "How many fit" }] : []),
     { value: "state", name: "State" },
     { value: "age", name: "Last report" },
   ];
@@ -257,55 +267,5 @@ function Tools({ fleet, colour, by, text, setText, hits, isSelecting, setSelecti
           isSelecting ? "End selecting" : "Select hosts",
         )
       : null,
-  );
-}
-
-/** @param {{fleet: Fleet, colour: string, turn: number, state: number, setState: (state: number) => void}} props */
-function Legend({ fleet, colour, state, setState }) {
-  const isDark = useIsDark();
-  const { scale } = paletteOf(isDark);
-  const counts = { none: 0, disabled: 0, draining: 0, down: 0, over: 0 };
-  const column = fleet.classes.indexOf(colour);
-  for (let host = 0; host < fleet.hosts; host += 1) {
-    const bits = fleet.states[host] ?? 0;
-    if (bits & DISABLED) counts.disabled += 1;
-    if (bits & DRAINING) counts.draining += 1;
-    if (bits & DOWN) counts.down += 1;
-    if (bits & OVER) counts.over += 1;
-    if (column >= 0 && fleet.shares[column]?.[host] === NONE) counts.none += 1;
-  }
-  const chip = (
-    /** @type {string} */ name,
-    /** @type {number} */ bit,
-    /** @type {string} */ title,
-    /** @type {number} */ number,
-  ) =>
-    h(
-      "button",
-      {
-        key: name,
-        class: "button plain",
-        type: "button",
-        "aria-pressed": state === bit ? "true" : "false",
-        onClick: () => setState(state === bit ? 0 : bit),
-      },
-      h("span", { class: `swatch ${name}` }),
-      `${title} ${count(number)}`,
-    );
-  const ends = colour === "age" ? ["just now", "an hour ago"] : ["0%", "100% used"];
-  return h(
-    "div",
-    { class: "legend" },
-    colour === "state"
-      ? null
-      : [
-          ends[0],
-          h("span", { class: "legend-scale", style: { background: `linear-gradient(90deg, ${scale.join(", ")})` } }),
-          ends[1],
-        ],
-    column >= 0 ? h("span", {}, h("span", { class: "swatch none" }), `has none ${count(counts.none)}`) : null,
-    chip("disabled", DISABLED, "disabled", counts.disabled),
-    chip("down", DOWN, "down", counts.down),
-    counts.over ? chip("over", OVER, "over capacity", counts.over) : null,
   );
 }

@@ -100,8 +100,9 @@ export function kindName(kind) {
 /**
  * Summarise groups for a table: the same facts as the map, in numbers.
  * @param {Fleet} fleet @param {Group[]} groups @param {number} column of the shares
+ * @param {import("../room/room.js").Room | null} [room] how many more instances of a flavor fit; null: unknown
  */
-export function summarise(fleet, groups, column) {
+export function summarise(fleet, groups, column, room = null) {
   const shares = fleet.shares[column];
   return groups.map((group) => {
     const hosts = group.blocks.flatMap((block) => [...block.hosts]);
@@ -115,6 +116,7 @@ export function summarise(fleet, groups, column) {
     return {
       name: group.name,
       hosts: hosts.length,
+      fits: room && hosts.reduce((total, host) => total + (room.counts[host] ?? 0), 0),
       mean: values.length ? sum / values.length / 1000 : null,
       low: at(0.1),
       high: at(0.9),

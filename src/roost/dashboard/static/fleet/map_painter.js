@@ -1,9 +1,11 @@
 /** Draws the map: one pixel for a host in a canvas of its group, copied to the visible canvas at a larger scale. */
 import { cssOf, fade } from "./colours.js";
 import { DISABLED, DOWN, DRAINING, NONE } from "./fleet_file.js";
+import { SHADES, stepOf } from "../room/room.js";
 
 /** @typedef {import("./fleet_file.js").Fleet} Fleet */
 /** @typedef {import("./layout.js").Layout} Layout */
+/** @typedef {import("../room/room.js").Room} Room */
 /** @typedef {import("./colours.js").Palette} Palette */
 /** @typedef {{zoom: number, x: number, y: number}} View zoom, and the visible left upper corner in device pixels of the layout */
 /** @typedef {(host: number) => number} Paint returns the pixel of a host */
@@ -15,6 +17,8 @@ const LABEL_MIN = 46;
 const SINGLE_MAX = 6000;
 const FLASH_MS = 1400;
 const FADED = 0.15;
+const GLIDE_MS = 180;
+export const UP_SHARE = 250; // place on the scale of a host that is up, in thousandths
 
 /** The pixel of a host by its used share of a class. @param {Fleet} fleet @param {number} column @param {Palette} palette @returns {Paint} */
 export function paintShare(fleet, column, palette) {
@@ -29,13 +33,24 @@ export function paintShare(fleet, column, palette) {
   };
 }
 
+/** The pixel of a host by how many more instances fit; more room is further from the background. @param {Fleet} fleet @param {Room | null} room @param {Palette} palette @returns {Paint} */
+export function paintRoom(fleet, room, palette) {
+  const shades = SHADES.map((share) => /** @type {number} */ (palette.table[share]));
+  return (host) => {
+    const state = fleet.states[host] ?? 0;
+    if (state & DOWN) return palette.down;
+    if (state & DRAINING) return palette.draining;
+    return room ? /** @type {number} */ (shades[stepOf(room.counts[host] ?? 0)]) : palette.none;
+  };
+}
+
 /** The pixel of a host by its state alone. @param {Fleet} fleet @param {Palette} palette @returns {Paint} */
 export function paintState(fleet, palette) {
   return (host) => {
     const state = fleet.states[host] ?? 0;
     if (state & DOWN) return palette.down;
     if (state & DRAINING) return palette.draining;
-    return state & DISABLED ? palette.disabled : /** @type {number} */ (palette.table[250]);
+    return state & DISABLED ? palette.disabled : /** @type {number} */ (palette.table[UP_SHARE]);
   };
 }
 
@@ -58,6 +73,9 @@ export class MapPainter {
       /** @type {{canvas: HTMLCanvasElement, image: ImageData, pixels: Uint32Array, isStale: boolean}[]} */ ([]);
     this.layout = /** @type {Layout | null} */ (null);
     this.view = /** @type {View} */ ({ zoom: 1, x: 0, y: 0 });
+    this.seen = this.view;
+    this.onView = () => {};
+    this.glide = /** @type {{from: View, to: View, start: number} | null} */ (null);
     this.flashes = /** @type {Map<number, number>} */ (new Map());
     this.hits = /** @type {Set<number> | null} */ (null);
     this.selection = /** @type {Set<number>} */ (new Set());
@@ -124,6 +142,26 @@ export class MapPainter {
     this.draw();
   }
 
+  /** Move to a view, at once for people who want less motion. @param {View} view */
+  glideTo(view) {
+    const isStill = globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches;
+    this.glide = isStill ? null : { from: this.view, to: view, start: performance.now() };
+    if (isStill) this.view = view;
+    this.draw();
+  }
+
+  /** The view at the end of the present move. */
+  get goal() {
+    return this.glide?.to ?? this.view;
+  }
+
+  /** Show a view at once. @param {View} view */
+  show(view) {
+    this.glide = null;
+    this.view = view;
+    this.draw();
+  }
+
   /** Draw with the next frame of the browser. */
   draw() {
     this.frame ||= requestAnimationFrame((now) => {
@@ -138,8 +176,11 @@ export class MapPainter {
 
   /** @param {number} now */
   paintFrame(now) {
+    this.advance(now);
     const { context, canvas, layout, palette, view } = this;
     if (!layout || !palette) return;
+    if (this.view !== this.seen) this.onView();
+    this.seen = this.view;
     context.fillStyle = palette.background;
     context.fillRect(0, 0, canvas.width, canvas.height);
     const cell = layout.pitch * view.zoom;
@@ -155,7 +196,16 @@ export class MapPainter {
     this.paintMarks(now, cell);
     if (!this.isPainted) performance.mark("fleet-painted");
     this.isPainted = true;
-    if (this.flashes.size) this.draw();
+    if (this.flashes.size || this.glide) this.draw();
+  }
+
+  /** Go on with a move to another view. @param {number} now */
+  advance(now) {
+    if (!this.glide) return;
+    const { from, to, start } = this.glide;
+    const part = Math.min(1, Math.max(0, (now - start) / GLIDE_MS));
+    this.view = part < 1 ? between(from, to, part, this.canvas) : to;
+    if (part === 1) this.glide = null;
   }
 
   /** @param {import("./layout.js").Area} area @param {MapPainter["layers"][number]} layer @param {number} left @param {number} top @param {number} cell */
@@ -364,6 +414,22 @@ export class MapPainter {
     }
     return found;
   }
+}
+
+/**
+ * A view on the way to another one: the zoom grows evenly, and the middle of the canvas moves along a line.
+ * @param {View} from @param {View} to @param {number} part from 0 to 1 @param {{width: number, height: number}} size
+ */
+function between(from, to, part, { width, height }) {
+  const eased = part * (2 - part);
+  const zoom = from.zoom * (to.zoom / from.zoom) ** eased;
+  // The nearer view decides: its own part of the way is short in the coordinates of the layout.
+  const way = from.zoom === to.zoom ? eased : (1 / zoom - 1 / from.zoom) / (1 / to.zoom - 1 / from.zoom);
+  const middle = (/** @type {number} */ one, /** @type {number} */ other, /** @type {number} */ half) => {
+    const [start, end] = [(one + half) / from.zoom, (other + half) / to.zoom];
+    return (start + (end - start) * way) * zoom - half;
+  };
+  return { zoom, x: middle(from.x, to.x, width / 2), y: middle(from.y, to.y, height / 2) };
 }
 
 /** @param {number} columns @param {number} rows */

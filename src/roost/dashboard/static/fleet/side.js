@@ -172,7 +172,7 @@ export function Groups({ summary, colour, by }) {
     h(
       "summary",
       { class: "card-head", style: "cursor:pointer" },
-      `As a table: ${className(colour)} by ${GROUPINGS.find((each) => each.value === by)?.name ?? by}`,
+      `As a table: ${colour === "fit" ? "how many fit" : className(colour)} by ${GROUPINGS.find((each) => each.value === by)?.name ?? by}`,
     ),
     h(Table, {
       label: "Groups of hosts",
@@ -181,6 +181,9 @@ export function Groups({ summary, colour, by }) {
       columns: [
         { title: "Group", cell: (row) => row.name },
         { title: "Hosts", isNumber: true, cell: (row) => count(row.hosts) },
+        ...(summary.some((row) => row.fits !== null)
+          ? [{ title: "More fit", isNumber: true, cell: (/** @type {any} */ row) => count(row.fits ?? 0) }]
+          : []),
         { title: "Mean", isNumber: true, cell: (row) => share(row.mean) },
         { title: "Lowest tenth", isNumber: true, cell: (row) => share(row.low) },
         { title: "Highest tenth", isNumber: true, cell: (row) => share(row.high) },
