@@ -1,4 +1,4 @@
-"""The pictures are drawn by a program, and pages show each of them with a description."""
+"""The drawings are made by a program, photographs are small, and pages show each of them with a description."""
 
 import re
 from xml.etree import ElementTree as ET
@@ -11,6 +11,7 @@ from tests.docs.pictures import pictures
 
 _FOLDER = ROOT / "docs" / "pictures"
 PICTURES = pictures()
+_PHOTOGRAPH_MAX_BYTES, _PHOTOGRAPHS_MAX_BYTES = 150_000, 1_200_000
 
 
 @pytest.mark.parametrize("file", PICTURES)
@@ -26,6 +27,12 @@ def test_pages_show_every_picture_with_a_description():
     pages = "".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
     shown = re.findall(r"!\[([^\]]+)\]\(\S*?pictures/([^)]+)\)", pages)
     assert {file for _, file in shown} == {path.name for path in _FOLDER.iterdir()}
+
+
+def test_photographs_are_small():
+    sizes = [path.stat().st_size for path in _FOLDER.glob("*.png")]
+    assert max(sizes) <= _PHOTOGRAPH_MAX_BYTES
+    assert sum(sizes) <= _PHOTOGRAPHS_MAX_BYTES
 
 
 def test_text_that_does_not_fit_its_box_is_refused():
