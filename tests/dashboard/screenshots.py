@@ -68,6 +68,9 @@ def _photograph(page: Page, address: str, path: str, file: Path) -> None:
     if path == "/policies":
         page.locator("canvas").first.scroll_into_view_if_needed(timeout=_LIMIT_MS)
         page.wait_for_timeout(_SETTLE_MS)
+    problem = page.locator(".problem")
+    if problem.count():
+        raise SystemExit(f"{path} shows a problem instead of the view: {problem.first.inner_text()}")
     file.write_bytes(shrink(page.screenshot()))
     page.close()  # Its stream is one of six connections.
 

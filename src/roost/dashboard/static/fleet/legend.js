@@ -3,7 +3,7 @@ import { h } from "preact";
 import { count, counted } from "../page/format.js";
 import { mix, paletteOf } from "./colours.js";
 import { DISABLED, DOWN, DRAINING, NONE, OVER } from "./fleet_file.js";
-import { useIsDark } from "./map.js";
+import { useIsDark } from "../parts/scheme.js";
 import { UP_SHARE } from "./map_painter.js";
 import { SHADES, stepName, sumUp, totalText } from "../room/room.js";
 

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { h } from "preact";
 import { className, counted, percent } from "../page/format.js";
 import { Meter } from "../parts/elements.js";
+import { useIsDark } from "../parts/scheme.js";
 import { paletteOf } from "./colours.js";
 import { watch } from "./fleet_data.js";
 import { DISABLED, DOWN, DRAINING, NONE, OVER } from "./fleet_file.js";
@@ -16,18 +17,6 @@ import { fitText } from "../room/room.js";
 /** @typedef {import("../room/room.js").Room} Room */
 
 const PATH_MS = 100;
-
-/** Whether the page is dark now. */
-export function useIsDark() {
-  const media = matchMedia("(prefers-color-scheme: dark)");
-  const [isDark, setDark] = useState(media.matches);
-  useEffect(() => {
-    const change = () => setDark(media.matches);
-    media.addEventListener("change", change);
-    return () => media.removeEventListener("change", change);
-  }, []);
-  return isDark;
-}
 
 /** The states of a host in words. @param {number} state */
 export function stateText(state) {

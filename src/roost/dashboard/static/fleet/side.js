@@ -9,7 +9,8 @@ import { paletteOf } from "./colours.js";
 import { nameOf } from "./fleet_data.js";
 import { NONE } from "./fleet_file.js";
 import { GROUPINGS } from "./groups.js";
-import { Shares, stateText, useIsDark } from "./map.js";
+import { Shares, stateText } from "./map.js";
+import { useIsDark } from "../parts/scheme.js";
 
 /** @typedef {import("./fleet_file.js").Fleet} Fleet */
 

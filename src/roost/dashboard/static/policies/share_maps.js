@@ -7,7 +7,7 @@ import { fleet as data, follow, hostOf } from "../fleet/fleet_data.js";
 import { NONE } from "../fleet/fleet_file.js";
 import { groupHosts } from "../fleet/groups.js";
 import { layOut } from "../fleet/layout.js";
-import { useIsDark } from "../fleet/map.js";
+import { useIsDark } from "../parts/scheme.js";
 import { MapPainter } from "../fleet/map_painter.js";
 import { SetName } from "./set_editor.js";
 
