@@ -193,7 +193,7 @@ def test_live_view_shows_decisions_as_they_happen(server, open_tab):
     expect(reasons.get_by_text("lack 100,001 VCPU or more")).to_be_visible()  # the page has the event
     events = page.get_by_role("list", name="Events, newest first")
     expect(events.get_by_text("lack 100,001 VCPU or more")).to_have_count(0)
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     expect(events.get_by_text("lack 100,001 VCPU or more")).to_be_visible()
     page.get_by_role("button", name="Refused, failed").click()
     expect(events.get_by_text("now →")).to_have_count(0)
