@@ -15,13 +15,20 @@ from tests.support.wait import wait_until
 HOSTS = 400
 FLAVOR = {"name": "", "vcpus": 4, "memory_mb": 8192, "root_gb": 20}
 TEXT = "vcpus=4,memory_mb=8192,root_gb=20"
-# Columns of a host, by its name, and its place in the window.
+# The place of a host in the window, by its name; null while the fleet is loaded.
 FIND_HOST = """(name) => {
-  const map = window.fleetMap, host = [...Array(map.fleet.hosts).keys()].find((at) => map.nameOf(at) === name);
+  const map = window.fleetMap;
+  if (!map?.fleet || !map.isPainted) return null;
+  const host = [...Array(map.fleet.hosts).keys()].find((at) => map.nameOf(at) === name);
   const place = map.placeOf(host), cell = map.layout.pitch * map.view.zoom;
   const box = map.canvas.getBoundingClientRect();
   return {cell, x: box.left + place.x + cell / 2, y: box.top + place.y + cell / 2};
 }"""
+
+
+def find_host(page, name):
+    """Return the place of a host in the window, once the map shows it."""
+    return wait_until(lambda: page.evaluate(FIND_HOST, name))
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +66,7 @@ def test_room_for_a_flavor_is_the_count_of_the_server(server, open_tab):
     answer = count(server, by=["host"])
     expect(page.get_by_text(f"{answer['count']:,} more of these fit")).to_be_visible()
     most = max(answer["by_host"], key=lambda each: each["count"])
-    place = page.evaluate(FIND_HOST, most["node"])
+    place = find_host(page, most["node"])
     page.mouse.move(place["x"], place["y"])
     expect(page.get_by_text(f"{most['count']} more fit", exact=True)).to_be_visible()
     none = sum(each["count"] == 0 for each in answer["by_host"])
@@ -117,7 +124,7 @@ def test_double_clicks_go_nearer_and_escape_goes_back(server, open_tab):
     expect(levels).to_have_count(0)
     zooms = [zoom_of(page)]
     while "/hosts/" not in page.url:
-        place = page.evaluate(FIND_HOST, "host-00007")
+        place = find_host(page, "host-00007")
         page.mouse.dblclick(place["x"], place["y"])
         page.wait_for_timeout(400)
         if "/hosts/" not in page.url:
@@ -129,7 +136,7 @@ def test_double_clicks_go_nearer_and_escape_goes_back(server, open_tab):
     page.go_back()
     wait_until(lambda: page.evaluate("window.fleetMap?.isPainted"))
     expect(page).not_to_have_url(re.compile("host="))  # The two clicks of a double click do not choose the host.
-    place = page.evaluate(FIND_HOST, "host-00007")
+    place = find_host(page, "host-00007")
     page.mouse.dblclick(place["x"], place["y"])
     page.mouse.dblclick(place["x"], place["y"])
     near = zoom_of(page)

@@ -122,11 +122,13 @@ def test_view_loads_by_itself_when_the_server_is_back(tmp_path, open_tab):
         uuid = decide(first)["uuid"]
         tab = open_tab(first.address)
         page = tab.open("/decisions")
+        link = page.get_by_role("link", name=re.compile(uuid[:8]))
+        expect(link).to_be_visible()
         wait_until(lambda: page.get_by_text("Not live").count() == 0)
         tab.expects_outage = True
         first.process.kill()
         first.process.wait()
-        page.get_by_role("link", name=re.compile(uuid[:8])).click()
+        link.click()
         expect(page.get_by_role("alert")).to_contain_text("The server does not answer.")
     with running_server(tmp_path, listen=f"127.0.0.1:{first.port}"):
         expect(page.get_by_role("region", name="Result")).to_be_visible(timeout=40_000)
