@@ -17,6 +17,7 @@ from roost.observe import metrics
 
 # Bytes of events passed to a connection at once; further events stay in the bounded buffer.
 _BATCH_BYTES = 64 * 2**10
+_PAUSE_S = 0.05  # between two wake-ups of readers: each costs some time per reader
 
 
 class ReaderTooSlow(Exception):
@@ -42,6 +43,7 @@ class Readers(Generic[AnyReader]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._readers: set[AnyReader] = set()
         self._is_woken = False
+        self._woken_s = 0.0  # time of the last wake-up, on the clock of the loop
 
     def __len__(self) -> int:
         return len(self._readers)
@@ -63,7 +65,18 @@ class Readers(Generic[AnyReader]):
         if self._readers and not self._is_woken and self._loop is not None:
             self._is_woken = True
             with suppress(RuntimeError):  # The loop and its readers have ended.
-                self._loop.call_soon_threadsafe(self.wake_now)
+                self._loop.call_soon_threadsafe(self._wake_soon)
+
+    def _wake_soon(self) -> None:
+        """Wake the readers now, or as soon as the pause since the last time is over."""
+        assert self._loop is not None
+        now_s = self._loop.time()
+        wait_s = self._woken_s + _PAUSE_S - now_s
+        self._woken_s = max(now_s, now_s + wait_s)
+        if wait_s > 0:
+            self._loop.call_later(wait_s, self.wake_now)
+        else:
+            self.wake_now()
 
     def wake_now(self) -> None:
         """Wake the readers; call this on the event loop."""

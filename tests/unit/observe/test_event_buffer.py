@@ -4,7 +4,7 @@ import pytest
 
 from roost.errors import Unavailable
 from roost.model.settings.notification_settings import Notifications
-from roost.observe.event_buffer import Events
+from roost.observe.event_buffer import Events, Readers
 
 
 def test_subscriber_limits_hold_per_identity_and_in_total():
@@ -21,3 +21,24 @@ def test_subscriber_limits_hold_per_identity_and_in_total():
             events.open("", owner="eve")
 
     asyncio.run(follow())
+
+
+def test_readers_wake_once_for_content_in_quick_succession():
+    class Sleeper:
+        def __init__(self):
+            self.awake = asyncio.Event()
+
+    async def fill(times):
+        readers, sleeper, wake_ups = Readers(), Sleeper(), 0
+        readers.add(sleeper)
+        for _ in range(times):
+            readers.wake()
+            await asyncio.sleep(0)
+            wake_ups += sleeper.awake.is_set()
+            sleeper.awake.clear()
+        readers.wake()
+        async with asyncio.timeout(30):
+            await sleeper.awake.wait()  # The last content wakes it too.
+        return wake_ups
+
+    assert 1 <= asyncio.run(fill(2_000)) < 1_000
