@@ -11,7 +11,7 @@ from roost.model.names import uuid_bytes, uuid_form, uuid_range
 
 # Names of the newest decision, and the query for it.
 _NEWEST: Mapping[str, dict[str, str | bool]] = {"last": {}, "last-refused": {"refused": True}}
-_NO_NEWEST = {"last": "there is no stored decision", "last-refused": "there is no stored refusal"}
+_NO_NEWEST = {"last": "no decision is stored", "last-refused": "no refusal is stored"}
 # Number of candidates in a message.
 _SHOWN_MAX = 5
 # Shorter beginnings of uuids are probably mistyped names.

@@ -251,7 +251,7 @@ def test_zones_services_and_the_tree_of_aggregates_are_listed(command):
 def test_decisions_and_operations_may_be_none(command):
     assert command("decision", "list") == "no decisions\n"
     assert command("operation", "list") == "no operations\n"
-    assert command("decision", "show", "last", code=4) == "roost: there is no stored decision\n"
+    assert command("decision", "show", "last", code=4) == "roost: no decision is stored\n"
 
 
 def test_hosts_are_sorted_by_name_and_number(run, tmp_path):

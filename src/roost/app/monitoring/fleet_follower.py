@@ -53,7 +53,7 @@ class FleetFollower:
         serving: owner of the columns.
         settings: the current settings.
         down_time_s: seconds of silence until a host is down.
-        drains: the drains under way; None: there are none.
+        drains: the drains under way; None if this process knows no drains.
     """
 
     def __init__(

@@ -93,8 +93,8 @@ def test_ambiguous_name_lists_its_candidates(server, instance, why):
 def test_unknown_name_is_refused(why):
     for name in ("none", "c0ff", uuid_of("none")):
         assert why(name) == (4, "", f"roost: no such decision or instance: {name}\n")
-    assert why("last") == (4, "", "roost: there is no stored decision\n")
-    assert why("last-refused") == (4, "", "roost: there is no stored refusal\n")
+    assert why("last") == (4, "", "roost: no decision is stored\n")
+    assert why("last-refused") == (4, "", "roost: no refusal is stored\n")
 
 
 def test_settings_of_a_replay_leave_the_server_of_the_environment(server, run, monkeypatch, tmp_path):
