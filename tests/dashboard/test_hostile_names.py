@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 from msgspec.structs import replace
-from playwright.sync_api import expect
+from playwright.sync_api import TimeoutError, expect
 
 from roost.app import open_roost
 from tests.support.fleets.worlds import aggregate, host, merge_fleets
@@ -24,6 +24,7 @@ NAME = f"<b>instance{ESCAPE}"
 REASON = f"<i>reason{ESCAPE}"
 SIZES = ((1440, 900), (390, 844))
 LONGEST = "<u>".ljust(255, "w")
+TIP_MS = 2000  # The tip follows the pointer late.
 LONG_MS = 60_000  # The first comparison starts the reader process.
 # The centre of a host in the map.
 HOST_PLACE = """
@@ -111,7 +112,11 @@ def test_tip_of_the_map_is_text(served, open_tab, size):
         box, place = board.bounding_box(), page.evaluate(HOST_PLACE, NODE)
         page.mouse.move(0, 0)
         page.mouse.move(box["x"] + place["x"], box["y"] + place["y"])
-        return page.locator(".tip").get_by_text(NODE, exact=True).count()
+        try:
+            page.locator(".tip").get_by_text(NODE, exact=True).wait_for(timeout=TIP_MS)
+        except TimeoutError:
+            return False
+        return True
 
     wait_until(show_tip)
     check(page)

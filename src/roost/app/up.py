@@ -152,6 +152,7 @@ def _serve(
     reading = nullcontext() if reader is None else closing(reader)
     background = _background(roost, serving, conductor=conductor, publisher=publisher, remote=remote, nova=nova)
     with closing(agents), background, reading, closing(fleet):
+        fleet.start()
         serve = partial(serve_sites, serving, sites, settings=lambda: roost.settings, database=config.url)
         serve(parent=parent, on_ready=on_ready, on_tick=on_tick, on_stop=on_stop, reader=reader)
 

@@ -17,7 +17,9 @@ from roost.observe import metrics
 
 # Bytes of events passed to a connection at once; further events stay in the bounded buffer.
 _BATCH_BYTES = 64 * 2**10
-_PAUSE_S = 0.05  # between two wake-ups of readers: each costs some time per reader
+# Readers wake one after the other, since each costs some time of the event loop. A round has at least five turns, so a
+# reader wakes every 50 ms at most; further readers make a round longer, up to half a second.
+_TURN_S, _TURNS_MIN, _TURNS_MAX = 0.01, 5, 50
 
 
 class ReaderTooSlow(Exception):
@@ -43,7 +45,7 @@ class Readers(Generic[AnyReader]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._readers: set[AnyReader] = set()
         self._is_woken = False
-        self._woken_s = 0.0  # time of the last wake-up, on the clock of the loop
+        self._round_end_s = 0.0  # on the clock of the loop
 
     def __len__(self) -> int:
         return len(self._readers)
@@ -68,20 +70,32 @@ class Readers(Generic[AnyReader]):
                 self._loop.call_soon_threadsafe(self._wake_soon)
 
     def _wake_soon(self) -> None:
-        """Wake the readers now, or as soon as the pause since the last time is over."""
+        """Begin a round now, or as soon as the present one is over."""
         assert self._loop is not None
-        now_s = self._loop.time()
-        wait_s = self._woken_s + _PAUSE_S - now_s
-        self._woken_s = max(now_s, now_s + wait_s)
+        wait_s = self._round_end_s - self._loop.time()
         if wait_s > 0:
-            self._loop.call_later(wait_s, self.wake_now)
+            self._loop.call_later(wait_s, self._begin_round)
         else:
-            self.wake_now()
+            self._begin_round()
+
+    def _begin_round(self) -> None:
+        """Wake the readers in turns."""
+        assert self._loop is not None
+        # Cleared first, so that later content leads to a further round.
+        self._is_woken = False
+        sleeping = list(self._readers)
+        turns = min(max(len(sleeping), _TURNS_MIN), _TURNS_MAX)
+        self._round_end_s = self._loop.time() + turns * _TURN_S
+        self._take_turn(sleeping, -(-len(sleeping) // turns))
+
+    def _take_turn(self, sleeping: list[AnyReader], count: int) -> None:
+        for reader in sleeping[:count]:
+            reader.awake.set()
+        if len(sleeping) > count and self._loop is not None:
+            self._loop.call_later(_TURN_S, self._take_turn, sleeping[count:], count)
 
     def wake_now(self) -> None:
-        """Wake the readers; call this on the event loop."""
-        # Cleared first, so that later content wakes the readers again.
-        self._is_woken = False
+        """Wake all readers; call this on the event loop."""
         for reader in self._readers:
             reader.awake.set()
 
@@ -252,10 +266,13 @@ class Reader:
         """
         self.awake.clear()
         frames = self._read()
-        if not frames and not self._events.is_closed:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self.awake.wait(), self._events.limits.heartbeat_s)
-            frames = self._read()
+        # What wakes a reader may have been read before.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._events.limits.heartbeat_s):
+                while not frames and not self._events.is_closed:
+                    await self.awake.wait()
+                    self.awake.clear()
+                    frames = self._read()
         return None if not frames and self._events.is_closed else frames
 
     def _read(self) -> bytes:

@@ -28,8 +28,8 @@ from roost.placement.deciding_thread import Serving
 # Seconds between snapshots after changes, and without changes of the feed.
 _INTERVAL_S, _QUIET_S = 0.2, 1.0
 _SHARE_MAX = 0.1  # of one processor
-# Seconds after the last request of a snapshot until the thread waits.
-_IDLE_S = 60.0
+# Seconds after the last request of a snapshot until the thread rests, and between two readings at rest.
+_IDLE_S, _REST_S = 60.0, 30.0
 # More changed hosts than both are not sent: a new snapshot is shorter.
 _CHANGED_MIN, _CHANGED_SHARE = 1_000, 0.05
 # Seconds between two orders to load a snapshot.
@@ -47,7 +47,8 @@ _PROBLEM = "the fleet cannot be read now; try again"
 class FleetFollower:
     """Snapshots of the fleet, as files, and their differences.
 
-    The thread begins with the first request, and waits while it has neither readers nor requests.
+    The thread begins with the first request, or with ``start``. While it has neither readers nor requests it reads
+    rarely, so that the next request finds the steady parts of a large fleet.
 
     Args:
         serving: owner of the columns.
@@ -114,6 +115,10 @@ class FleetFollower:
             raise Unavailable(_PROBLEM)
         return self._file
 
+    def start(self) -> None:
+        """Begin to read, so that the first request need not wait for the first reading."""
+        self._demand()
+
     def stop(self) -> None:
         """Let the thread end, and fail the waiting requests."""
         self._is_stopped.set()
@@ -141,11 +146,11 @@ class FleetFollower:
         disturbed = 0
         while not self._is_stopped.is_set():
             if not self.frames.reader_count and time.monotonic() - self._demanded_s > _IDLE_S:
-                self._reader, self._state = SnapshotReader(), None  # They refer to the columns.
                 self._is_demanded.clear()
                 if not self.frames.reader_count and time.monotonic() - self._demanded_s > _IDLE_S:
-                    self._is_demanded.wait()
-                continue
+                    self._is_demanded.wait(_REST_S)
+            if self._is_stopped.is_set():
+                break
             begun_s, cpu_s = time.monotonic(), time.thread_time()
             try:
                 self.follow()

@@ -7,7 +7,7 @@ import { connection, mayListen } from "./page/stream.js";
 import { clock } from "./page/format.js";
 import { Icon } from "./parts/icons.js";
 import { SignIn } from "./views/sign_in.js";
-import { PLACES, placeOf, viewOf } from "./views/index.js";
+import { PLACES, placeOf, View, viewOf } from "./views/index.js";
 
 /** The page: the form to sign in, or the frame with a view. */
 export function Shell() {
@@ -15,7 +15,7 @@ export function Shell() {
   if (now === undefined) return h("div", { class: "empty", role: "status" }, "Loading …");
   if (now === null) return h(SignIn, {});
   const parts = partsOf(place.value.path);
-  const { title, View } = viewOf(parts);
+  const { title } = viewOf(parts);
   return h(
     "div",
     { class: "frame" },

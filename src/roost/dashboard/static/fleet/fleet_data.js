@@ -1,6 +1,6 @@
 /** The fleet in this page: loaded once, then kept by the changes of the stream. */
 import { signal } from "@preact/signals";
-import { ApiError, send } from "../page/api.js";
+import { ApiError, hasCredentials, send } from "../page/api.js";
 import { followFleet, listen } from "../page/stream.js";
 import { applyDelta, decodeFleet } from "./fleet_file.js";
 
@@ -39,9 +39,13 @@ export function watch(watcher) {
   };
 }
 
-/** Load the fleet and follow it, from the first view that needs it. */
+/** Load the fleet and follow it, from the first view that needs it; a client that has not signed in must wait. */
 export function follow() {
-  if (isStarted) return;
+  if (!hasCredentials()) return;
+  if (isStarted) {
+    if (!fleet.peek()) void load();
+    return;
+  }
   isStarted = true;
   followFleet(() => fleet.peek()?.position ?? null);
   listen(({ type, data }) => {

@@ -53,6 +53,9 @@ export function credentials() {
   return headers;
 }
 
+/** Whether a call of this browser can succeed. */
+export const hasCredentials = () => Object.keys(credentials()).length > 0;
+
 /**
  * Build a path with its query; values that are empty are left out.
  * @param {string} path below /v1

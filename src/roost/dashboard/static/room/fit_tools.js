@@ -1,7 +1,9 @@
 /** The choice of the flavor whose room the map shows: a known one, or own amounts. */
+import { useState } from "preact/hooks";
 import { h } from "preact";
 import { setQuery } from "../page/router.js";
 import { Problem, Select } from "../parts/elements.js";
+import { Input } from "../parts/fields.js";
 import { amountsOf, FIELDS, textOf } from "./room.js";
 
 const OWN = "own amounts";
@@ -18,10 +20,8 @@ export function FitTools({ fit, isLoading, error }) {
   const amounts = { vcpus: flavor?.vcpus ?? 1, memory_mb: flavor?.memory_mb ?? 0, root_gb: flavor?.root_gb ?? 0 };
   const own = amountsOf(chosen);
   const choose = (/** @type {string} */ value) => setQuery({ flavor: value === OWN ? textOf(amounts) : value });
-  const change = (/** @type {string} */ name, /** @type {Event} */ event) => {
-    const input = /** @type {HTMLInputElement} */ (event.currentTarget);
-    if (input.checkValidity() && input.value) setQuery({ flavor: textOf({ ...amounts, [name]: Number(input.value) }) });
-  };
+  const change = (/** @type {string} */ name, /** @type {number} */ amount) =>
+    setQuery({ flavor: textOf({ ...amounts, [name]: amount }) });
   return h(
     "div",
     { class: "map-tools bar-of-tools", role: "group", "aria-label": "Flavor to fit" },
@@ -36,24 +36,39 @@ export function FitTools({ fit, isLoading, error }) {
     }),
     own && !isNamed
       ? FIELDS.map(({ name, title }) =>
-          h(
-            "label",
-            { key: name, class: "bar-of-tools" },
-            title,
-            h("input", {
-              type: "number",
-              min: 0,
-              max: 2 ** 31 - 1,
-              step: 1,
-              value: own[name],
-              style: { width: "7em" },
-              onChange: (/** @type {Event} */ event) => change(name, event),
-            }),
-          ),
+          h(Amount, { key: name, title, value: own[name], onAmount: (amount) => change(name, amount) }),
         )
       : null,
     isLoading ? h("span", { class: "second", role: "status" }, "Counting …") : null,
     isUnknown ? h("span", { class: "second", role: "status" }, `No flavor ${chosen} is known.`) : null,
     h(Problem, { error: error ?? fit.error }),
+  );
+}
+
+/**
+ * A number with its label; it counts when it is complete. The page may be drawn again while somebody types.
+ * @param {{title: string, value: number, onAmount: (amount: number) => void}} props
+ */
+function Amount({ title, value, onAmount }) {
+  const [state, setState] = useState({ value, typed: String(value) });
+  const current = state.value === value ? state : { value, typed: String(value) };
+  if (current !== state) setState(current);
+  return h(
+    "label",
+    { class: "bar-of-tools" },
+    title,
+    h(Input, {
+      type: "number",
+      min: 0,
+      max: 2 ** 31 - 1,
+      step: 1,
+      value: current.typed,
+      style: { width: "7em" },
+      onText: (typed) => setState({ value, typed }),
+      onChange: (/** @type {Event} */ event) => {
+        const input = /** @type {HTMLInputElement} */ (event.currentTarget);
+        if (input.checkValidity() && input.value) onAmount(Number(input.value));
+      },
+    }),
   );
 }

@@ -1,23 +1,30 @@
-/** The views, by the first part of the path. */
+/** The views, by the first part of the path. Each is loaded when it is needed, or when the page has nothing else to do. */
 import { h } from "preact";
-import { CapacityView } from "../capacity/capacity_view.js";
-import { DecisionView } from "../decision/decision_view.js";
-import { DecisionsView } from "../decision/decisions_view.js";
-import { TryView } from "../decision/try_view.js";
-import { FleetView } from "../fleet/fleet_view.js";
-import { HostView } from "../host/host_view.js";
-import { HostsView } from "../host/hosts_view.js";
-import { LiveView } from "../live/live_view.js";
+import { follow } from "../fleet/fleet_data.js";
 import { Head } from "../parts/elements.js";
-import { PoliciesView } from "../policies/policies_view.js";
-import { ChangesView } from "../settings/changes_view.js";
-import { SettingsView } from "../settings/settings_view.js";
-import { DrainView } from "../work/drain_view.js";
-import { InstanceView } from "../work/instance_view.js";
-import { InstancesView } from "../work/instances_view.js";
-import { MigrationsView } from "../work/migrations_view.js";
-import { OperationView } from "../work/operation_view.js";
-import { OperationsView } from "../work/operations_view.js";
+import { LateView } from "./late_view.js";
+
+const REST_MS = 2000; // from the start of the page until all views are loaded
+
+const late = {
+  capacity: new LateView(async () => (await import("../capacity/capacity_view.js")).CapacityView),
+  decision: new LateView(async () => (await import("../decision/decision_view.js")).DecisionView),
+  decisions: new LateView(async () => (await import("../decision/decisions_view.js")).DecisionsView),
+  fleet: new LateView(async () => (await import("../fleet/fleet_view.js")).FleetView),
+  host: new LateView(async () => (await import("../host/host_view.js")).HostView),
+  hosts: new LateView(async () => (await import("../host/hosts_view.js")).HostsView),
+  live: new LateView(async () => (await import("../live/live_view.js")).LiveView),
+  policies: new LateView(async () => (await import("../policies/policies_view.js")).PoliciesView),
+  changes: new LateView(async () => (await import("../settings/changes_view.js")).ChangesView),
+  settings: new LateView(async () => (await import("../settings/settings_view.js")).SettingsView),
+  attempt: new LateView(async () => (await import("../decision/try_view.js")).TryView),
+  drain: new LateView(async () => (await import("../work/drain_view.js")).DrainView),
+  instance: new LateView(async () => (await import("../work/instance_view.js")).InstanceView),
+  instances: new LateView(async () => (await import("../work/instances_view.js")).InstancesView),
+  migrations: new LateView(async () => (await import("../work/migrations_view.js")).MigrationsView),
+  operation: new LateView(async () => (await import("../work/operation_view.js")).OperationView),
+  operations: new LateView(async () => (await import("../work/operations_view.js")).OperationsView),
+};
 
 /** Place of each other path. @type {Record<string, string>} */
 const PLACE_OF = { hosts: "", operations: "instances", migrations: "instances", drains: "instances" };
@@ -37,31 +44,45 @@ export const PLACES = [
   { path: "settings", name: "Settings", icon: "settings" },
 ];
 
-/** @type {Record<string, (parts: string[]) => {title: string, View: any}>} */
+/** @typedef {{title: string, view: LateView | null}} Shown */
+
+/** @type {Record<string, (parts: string[]) => Shown>} */
 const VIEWS = {
-  "": () => ({ title: "Fleet", View: FleetView }),
-  try: () => ({ title: "Try a request", View: TryView }),
-  live: () => ({ title: "Live", View: LiveView }),
-  capacity: () => ({ title: "Capacity", View: CapacityView }),
-  policies: () => ({ title: "Policies", View: PoliciesView }),
+  "": () => ({ title: "Fleet", view: late.fleet }),
+  try: () => ({ title: "Try a request", view: late.attempt }),
+  live: () => ({ title: "Live", view: late.live }),
+  capacity: () => ({ title: "Capacity", view: late.capacity }),
+  policies: () => ({ title: "Policies", view: late.policies }),
   settings: (parts) =>
-    parts[1] === "changes" ? { title: "Changes", View: ChangesView } : { title: "Settings", View: SettingsView },
+    parts[1] === "changes" ? { title: "Changes", view: late.changes } : { title: "Settings", view: late.settings },
   decisions: (parts) =>
-    parts[1] ? { title: "Decision", View: DecisionView } : { title: "Decisions", View: DecisionsView },
-  hosts: (parts) => (parts[1] ? { title: parts[1], View: HostView } : { title: "Hosts", View: HostsView }),
+    parts[1] ? { title: "Decision", view: late.decision } : { title: "Decisions", view: late.decisions },
+  hosts: (parts) => (parts[1] ? { title: parts[1], view: late.host } : { title: "Hosts", view: late.hosts }),
   instances: (parts) =>
-    parts[1] ? { title: "Instance", View: InstanceView } : { title: "Instances", View: InstancesView },
+    parts[1] ? { title: "Instance", view: late.instance } : { title: "Instances", view: late.instances },
   operations: (parts) =>
-    parts[1] ? { title: "Operation", View: OperationView } : { title: "Operations", View: OperationsView },
-  migrations: () => ({ title: "Migrations", View: MigrationsView }),
-  drains: () => ({ title: "Drains", View: DrainView }),
+    parts[1] ? { title: "Operation", view: late.operation } : { title: "Operations", view: late.operations },
+  migrations: () => ({ title: "Migrations", view: late.migrations }),
+  drains: () => ({ title: "Drains", view: late.drain }),
 };
 
-/** Return the view of a path. @param {string[]} parts @returns {{title: string, View: any}} */
+/** Return the view of a path; null: the path names none. @param {string[]} parts @returns {Shown} */
 export function viewOf(parts) {
-  return VIEWS[parts[0] ?? ""]?.(parts) ?? { title: "Not found", View: NotFound };
+  return VIEWS[parts[0] ?? ""]?.(parts) ?? { title: "Not found", view: null };
 }
 
-function NotFound() {
+/** Begin to load the view of a path and its data, before the session is known; later the other views. @param {string[]} parts */
+export function begin(parts) {
+  const { view } = viewOf(parts);
+  view?.load();
+  if (view === late.fleet) follow();
+  // An upgraded server does not have the modules of this page any more.
+  setTimeout(() => Object.values(late).forEach((each) => each.load()), REST_MS);
+}
+
+/** What a path shows. @param {{parts: string[]}} props */
+export function View({ parts }) {
+  const { view } = viewOf(parts);
+  if (view) return h(view.Component, { parts });
   return h("div", {}, h(Head, { title: "Not found" }), h("div", { class: "card empty" }, "This page does not exist."));
 }
