@@ -4,7 +4,9 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 
@@ -26,6 +28,9 @@ _IMPORTS = {
     "uplot": "libraries/uplot.js",
     "eventsource-parser": "libraries/event-source/index.js",
 }
+# Modules that the first page needs, with all that they import: a browser would find them only one level after the other.
+_FIRST = ("main.js", "fleet/fleet_view.js")
+_IMPORT = re.compile(r'''^(?:import|export)\b[^"';]*["']([^"']+)["']''', re.MULTILINE)
 
 
 class LibrariesMissing(RoostError):
@@ -78,12 +83,26 @@ def read_files(folder: Traversable, *, prefix: str, facts: Mapping[str, str]) ->
     version = digest.hexdigest()[:16]
     base = f"{prefix}/static/{version}/"
     import_map = json.dumps({"imports": {name: base + file for name, file in _IMPORTS.items()}})
+    preloads = "\n".join(f'<link rel="modulepreload" href="{base}{name}">' for name in _find_modules(by_name, _FIRST))
     text = folder.joinpath(_PAGE).read_text(encoding="utf-8")
-    for name, value in {**facts, "base": base, "prefix": prefix, "imports": import_map}.items():
+    for name, value in {**facts, "base": base, "prefix": prefix, "imports": import_map, "preloads": preloads}.items():
         text = text.replace(f"{{{{{name}}}}}", value)
     script_hash = base64.b64encode(hashlib.sha256(import_map.encode()).digest()).decode()
     page = _static_file(_PAGE, text.encode(), content_type="text/html; charset=utf-8")
     return Files(page=page, script_hash=f"sha256-{script_hash}", version=version, by_name=by_name)
+
+
+def _find_modules(by_name: Mapping[str, StaticFile], first: Sequence[str]) -> list[str]:
+    """Return modules and all that they import, at any depth, but for what they import later."""
+    found, waiting = dict.fromkeys(first), list(first)
+    while waiting:
+        name = waiting.pop()
+        for target in _IMPORT.findall(by_name[name].body.decode()):
+            imported = _IMPORTS.get(target) or posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+            if imported in by_name and imported not in found:
+                found[imported] = None
+                waiting.append(imported)
+    return list(found)
 
 
 def _walk(folder: Traversable, path: str) -> list[tuple[str, bytes]]:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from importlib import resources
+from urllib.parse import urljoin
 
 import pytest
 
@@ -148,3 +149,19 @@ def test_no_file_of_the_page_names_another_host():
     own = {name: each.body.decode() for name, each in files.by_name.items() if not name.startswith("libraries/")}
     found = {name: re.findall(r"https?://(?!www\.w3\.org/2000/svg)[^\s\"']+", text) for name, text in own.items()}
     assert {name: urls for name, urls in found.items() if urls} == {}
+
+
+def test_modules_of_the_first_page_are_loaded_at_once():
+    _, _, body = ask("/ui/")
+    page = body.decode()
+    base = base_of(page)
+    preloaded = re.findall(r'<link rel="modulepreload" href="([^"]*)">', page)
+    assert len(set(preloaded)) == len(preloaded)
+    assert {f"{base}main.js", f"{base}fleet/map_painter.js", f"{base}libraries/preact.js"} <= set(preloaded)
+    assert f"{base}decision/decision_view.js" not in preloaded  # The page imports it later.
+    imports = json.loads(re.search(r'<script type="importmap">(.*?)</script>', page)[1])["imports"]
+    for path in preloaded:
+        status, _, module = ask(path)
+        assert status == 200
+        for target in re.findall(r'from\s*"([^"]+)"', module.decode()):
+            assert imports.get(target) or urljoin(path, target) in preloaded

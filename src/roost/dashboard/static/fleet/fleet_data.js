@@ -24,6 +24,7 @@ export const nameOf = (host) => names.list[host] ?? "";
 
 /** The host with a name; undefined: unknown. @param {string} name */
 export function hostOf(name) {
+  if (!name) return undefined;
   if (!rows.size) rows = new Map(names.list.map((each, at) => [each, at]));
   return rows.get(name);
 }

@@ -1,6 +1,7 @@
 /** Groups of hosts: zones and racks, aggregates, or hosts of one size. */
 import { NONE, DOWN } from "./fleet_file.js";
-import { className, shortAmount } from "../page/format.js";
+import { className, compareNames, shortAmount } from "../page/format.js";
+import { orderByName } from "./name_order.js";
 
 /** @typedef {import("./fleet_file.js").Fleet} Fleet */
 /** @typedef {import("./layout.js").Group} Group */
@@ -12,69 +13,50 @@ export const GROUPINGS = [
   { value: "all", name: "nothing" },
 ];
 
-const natural = new Intl.Collator("en", { numeric: true });
-
 /**
  * Group the hosts of a fleet; each host is in one group, in the order of its name.
  * @param {Fleet} fleet @param {string} by @param {(host: number) => string} nameOf
  * @returns {Group[]}
  */
 export function groupHosts(fleet, by, nameOf) {
-  const order = orderOf(fleet, nameOf);
-  /** @type {Map<string, Map<string, number[]>>} */
-  const groups = new Map();
-  const labels = by === "zone" ? zoneLabels(fleet) : by === "aggregate" ? aggregateLabels(fleet) : null;
-  for (const host of order) {
-    const place = /** @type {number} */ (fleet.place[host]);
-    let name = "all hosts";
-    if (labels) name = /** @type {string} */ (labels[place]);
-    else if (by === "kind") name = kindName(fleet.kinds[/** @type {number} */ (fleet.kind[host])] ?? {});
-    const rack =
-      by === "zone" ? /** @type {string} */ (fleet.racks[/** @type {number} */ (fleet.rack[host])] ?? "") : "";
-    let blocks = groups.get(name);
-    if (!blocks) groups.set(name, (blocks = new Map()));
-    const block = blocks.get(rack);
-    if (block) block.push(host);
-    else blocks.set(rack, [host]);
+  const { names, numbers } = labelsOf(fleet, by);
+  const racks = by === "zone" ? fleet.racks : [""];
+  const lists = /** @type {Map<number, number[]>} */ (new Map());
+  for (const host of orderByName(fleet, nameOf)) {
+    const rack = by === "zone" ? /** @type {number} */ (fleet.rack[host]) : 0;
+    const key = numbers(host) * racks.length + rack;
+    const list = lists.get(key);
+    if (list) list.push(host);
+    else lists.set(key, [host]);
   }
-  return [...groups].sort(byName).map(([name, blocks]) => ({
-    name,
-    blocks: [...blocks].sort(byName).map(([rack, hosts]) => ({ name: rack, hosts })),
-  }));
+  const groups = names.map((name) => ({ name, blocks: /** @type {import("./layout.js").Block[]} */ ([]) }));
+  for (const [key, hosts] of lists)
+    groups[Math.floor(key / racks.length)]?.blocks.push({ name: racks[key % racks.length] ?? "", hosts });
+  for (const { blocks } of groups) blocks.sort(byName);
+  return groups.filter(({ blocks }) => blocks.length).sort(byName);
 }
 
-/** @param {[string, unknown]} left @param {[string, unknown]} right */
-const byName = ([left], [right]) => natural.compare(left, right);
+/** @param {{name: string}} left @param {{name: string}} right */
+const byName = (left, right) => compareNames(left.name, right.name);
 
-/** @type {WeakMap<Fleet, Int32Array>} */
-const orders = new WeakMap();
-
-/** The hosts in the order of their names; kept, since it takes long for many hosts. @param {Fleet} fleet @param {(host: number) => string} nameOf */
-function orderOf(fleet, nameOf) {
-  let order = orders.get(fleet);
-  if (!order) {
-    order = sortedByName(fleet.hosts, nameOf);
-    orders.set(fleet, order);
-  }
-  return order;
+/**
+ * The names of the groups, and the number of the group of a host.
+ * @param {Fleet} fleet @param {string} by
+ * @returns {{names: string[], numbers: (host: number) => number}}
+ */
+function labelsOf(fleet, by) {
+  if (by === "kind") return numbered(fleet.kinds.map(kindName), fleet.kind);
+  if (by === "zone") return numbered(zoneLabels(fleet), fleet.place);
+  if (by === "aggregate") return numbered(aggregateLabels(fleet), fleet.place);
+  return { names: ["all hosts"], numbers: () => 0 };
 }
 
-/** @param {number} hosts @param {(host: number) => string} nameOf */
-function sortedByName(hosts, nameOf) {
-  const keys = Array.from({ length: hosts }, (_, host) => sortKey(nameOf(host)));
-  const order = Int32Array.from({ length: hosts }, (_, host) => host);
-  return order.sort((left, right) => {
-    const [one, other] = [/** @type {string} */ (keys[left]), /** @type {string} */ (keys[right])];
-    return one < other ? -1 : one > other ? 1 : left - right;
-  });
-}
-
-/** A text that sorts as people count: each number has its length before it. @param {string} name */
-export function sortKey(name) {
-  return name.toLowerCase().replace(/\d+/g, (digits) => {
-    const plain = digits.replace(/^0+(?=\d)/, "");
-    return String.fromCharCode(48 + Math.min(plain.length, 70)) + plain;
-  });
+/** Labels may be the same. @param {string[]} labels @param {Uint16Array | Uint32Array} column index of a label, by host */
+function numbered(labels, column) {
+  const names = [...new Set(labels)];
+  const numberOf = new Map(names.map((name, at) => [name, at]));
+  const number = labels.map((label) => numberOf.get(label) ?? 0);
+  return { names, numbers: (/** @type {number} */ host) => number[column[host] ?? 0] ?? 0 };
 }
 
 /** @param {Fleet} fleet */
@@ -105,11 +87,16 @@ export function kindName(kind) {
 export function summarise(fleet, groups, column, room = null) {
   const shares = fleet.shares[column];
   return groups.map((group) => {
-    const hosts = group.blocks.flatMap((block) => [...block.hosts]);
-    const values = hosts
-      .map((host) => shares?.[host] ?? NONE)
+    const lists = group.blocks.map((block) => block.hosts);
+    const hosts = new Int32Array(lists.reduce((total, list) => total + list.length, 0));
+    let end = 0;
+    for (const list of lists) {
+      hosts.set(list, end);
+      end += list.length;
+    }
+    const values = Uint16Array.from(hosts, (host) => shares?.[host] ?? NONE)
       .filter((value) => value !== NONE)
-      .sort((left, right) => left - right);
+      .sort();
     const at = (/** @type {number} */ part) =>
       (values[Math.min(values.length - 1, Math.floor(part * values.length))] ?? 0) / 1000;
     const sum = values.reduce((total, value) => total + value, 0);

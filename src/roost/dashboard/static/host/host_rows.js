@@ -1,26 +1,10 @@
 /** The rows of the list of hosts: filtered, in the chosen order, and limited. */
 import { NONE } from "../fleet/fleet_file.js";
-import { sortKey } from "../fleet/groups.js";
+import { orderByName } from "../fleet/name_order.js";
 
 /** @typedef {import("../fleet/fleet_file.js").Fleet} Fleet */
 /** @typedef {{share: number, free: number}} Use share: used, of the capacity; free: to a thousandth of the capacity */
 /** @typedef {{host: number, name: string, zone: string, rack: string, state: number, instances: number, uses: (Use | null)[]}} Row */
-
-/** @type {WeakMap<Fleet, Int32Array>} */
-const orders = new WeakMap();
-
-/** The hosts in the order of their names; kept, since it takes long for many hosts. @param {Fleet} fleet @param {(host: number) => string} nameOf */
-function orderOf(fleet, nameOf) {
-  let order = orders.get(fleet);
-  if (!order) {
-    const keys = Array.from({ length: fleet.hosts }, (_, host) => sortKey(nameOf(host)));
-    order = Int32Array.from(keys, (_, host) => host).sort((left, right) =>
-      (keys[left] ?? "") < (keys[right] ?? "") ? -1 : 1,
-    );
-    orders.set(fleet, order);
-  }
-  return order;
-}
 
 /** The use of a class by a host; null: the host has none. @param {Fleet} fleet @param {number} column @param {number} host */
 export function useOf(fleet, column, host) {
@@ -45,7 +29,7 @@ export function rowsOf(fleet, nameOf, { sort, state, text, limit }) {
   const needle = text.trim().toLowerCase();
   /** @type {{host: number, free: number}[]} */
   const found = [];
-  for (const host of orderOf(fleet, nameOf)) {
+  for (const host of orderByName(fleet, nameOf)) {
     if (state && !((fleet.states[host] ?? 0) & state)) continue;
     if (needle && !textOf(fleet, nameOf, host).includes(needle)) continue;
     const use = column < 0 ? null : useOf(fleet, column, host);
