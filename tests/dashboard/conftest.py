@@ -24,7 +24,7 @@ def browser() -> Iterator[object]:
         skip_test(f"chromium is missing: {HOW_TO_INSTALL}")
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(timeout=30_000)  # The first long question starts the reader process.
+    expect.set_options(timeout=60_000)  # The first long question starts the reader process.
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium)
         yield running
@@ -48,7 +48,7 @@ class Tab:
         self.context = browser.new_context(
             viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion="reduce"
         )
-        self.context.set_default_timeout(20_000)
+        self.context.set_default_timeout(60_000)
         self.page = self._watch(self.context.new_page())
 
     def _watch(self, page):

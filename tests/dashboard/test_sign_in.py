@@ -73,7 +73,7 @@ def test_revoked_token_ends_the_session(guarded, open_tab):
     expect(page.get_by_role("heading", name="Decisions")).to_be_visible()
     file.write_text("")
     # The list is read again every five seconds, and the server reads its file each second.
-    expect(page.get_by_label("Token")).to_be_visible(timeout=30_000)
+    expect(page.get_by_label("Token")).to_be_visible(timeout=60_000)
 
 
 def test_cookie_alone_opens_nothing(guarded, open_tab):

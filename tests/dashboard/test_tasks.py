@@ -113,7 +113,7 @@ def test_slow_answer_arrives_although_the_view_asks_often(server, open_tab):
     page.route(re.compile("/v1/operations"), lambda route: (time.sleep(4), route.continue_()))
     page.get_by_role("link", name="Work").click()
     page.get_by_role("link", name="Operations").click()  # asks every three seconds
-    expect(page.get_by_text("Nothing is in progress.")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("Nothing is in progress.")).to_be_visible(timeout=60_000)
     page.unroute_all(behavior="ignoreErrors")
 
 
