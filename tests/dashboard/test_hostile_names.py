@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 from msgspec.structs import replace
-from playwright.sync_api import TimeoutError, expect
+from playwright.sync_api import Error, expect
 
 from roost.app import open_roost
 from tests.support.fleets.worlds import aggregate, host, merge_fleets
@@ -114,7 +114,7 @@ def test_tip_of_the_map_is_text(served, open_tab, size):
         page.mouse.move(box["x"] + place["x"], box["y"] + place["y"])
         try:
             page.locator(".tip").get_by_text(NODE, exact=True).wait_for(timeout=TIP_MS)
-        except TimeoutError:
+        except Error:
             return False
         return True
 

@@ -28,9 +28,9 @@ _IMPORTS = {
     "uplot": "libraries/uplot.js",
     "eventsource-parser": "libraries/event-source/index.js",
 }
-# Modules that the first page needs, with all that they import: a browser would find them only one level after the other.
+# The first page needs these modules and all that they import; a browser would find them one level after the other.
 _FIRST = ("main.js", "fleet/fleet_view.js")
-_IMPORT = re.compile(r'''^(?:import|export)\b[^"';]*["']([^"']+)["']''', re.MULTILINE)
+_IMPORT = re.compile(r"""^(?:import|export)\b[^"';]*["']([^"']+)["']""", re.MULTILINE)
 
 
 class LibrariesMissing(RoostError):
