@@ -25,6 +25,8 @@ def test_subscriber_limits_hold_per_identity_and_in_total():
 
 
 class Sleeper:
+    """A reader that waits."""
+
     def __init__(self):
         self.awake = asyncio.Event()
 
