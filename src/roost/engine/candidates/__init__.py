@@ -10,6 +10,7 @@
 ``subtree_rules``: constraints on several picks together.
 ``fans``: candidates that differ in one provider.
 ``flat_index``: candidates of flat fleets, updated incrementally.
+``provider_order``: providers in the order of their costs.
 ``sharing_providers``: providers that share inventory via aggregates.
 ``provider_filter``: providers by resources, labels and tree.
 ``tree_watch``: provider trees with changed candidates.

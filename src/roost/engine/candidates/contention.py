@@ -13,11 +13,17 @@ class Layout:
 
     Picks with few options come first, and large amounts before small ones, so forced choices precede free ones. The
     numbers of providers are in order of preference: those of the tree before its lenders, both in row order.
+
+    Args:
+        picks: the picks.
+        own: provider rows of the tree.
+        is_isolated: whether each group with a suffix needs a provider of its own.
+        is_sorted: whether the options of each pick are in an order of preference of its own.
     """
 
-    __slots__ = ("isolated", "options", "picks", "rows")
+    __slots__ = ("isolated", "options", "picks", "preferences", "rows")
 
-    def __init__(self, picks: list[Pick], *, own: set[int], is_isolated: bool) -> None:
+    def __init__(self, picks: list[Pick], *, own: set[int], is_isolated: bool, is_sorted: bool = False) -> None:
         self.picks = sorted(picks, key=freedom_key)
         rows = {row for pick in picks for row in pick.options}
         self.rows = sorted(rows & own) + sorted(rows - own)
@@ -29,6 +35,8 @@ class Layout:
             if bits is None:
                 bits = bits_of[id(pick.options)] = sum(map(bit_of.__getitem__, pick.options))
             self.options.append(bits)
+        # The options of each pick in its order of preference; empty: in the order of their numbers.
+        self.preferences = [[bit_of[row] for row in pick.options] if is_sorted else [] for pick in self.picks]
         self.isolated = [is_isolated and pick.suffix != "" for pick in self.picks]
 
     def __len__(self) -> int:

@@ -14,7 +14,8 @@ class Pick:
     def __init__(self, *, suffix: str, demand: Demand, options: list[int], needs: GroupNeeds) -> None:
         self.suffix = suffix
         self.demand = demand
-        self.options = options  # provider rows of the tree, then of the lenders, both ascending
+        # Provider rows: of the tree, then of the lenders, both ascending; or in the order of a preference.
+        self.options = options
         self.needs = needs
 
 

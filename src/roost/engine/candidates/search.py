@@ -10,6 +10,7 @@ from roost.engine.candidates.anchors import ServingMasks, find_anchors
 from roost.engine.candidates.contention import freedom_key
 from roost.engine.candidates.fans import Fan, build_fan
 from roost.engine.candidates.picks import Pick, find_picks
+from roost.engine.candidates.provider_order import ProviderOrder
 from roost.engine.candidates.query import CompiledQuery, UnknownNames, compile_query
 from roost.engine.candidates.sharing_providers import SharingProviders
 from roost.engine.candidates.tree_watch import TreeWatch
@@ -51,6 +52,7 @@ def search(
     limit: int | None = None,
     order: Order = "depth-first",
     distinct_mappings: bool = True,
+    provider_order: ProviderOrder | None = None,
 ) -> Iterator[RowCandidate]:
     """Find candidates, one by one.
 
@@ -62,15 +64,16 @@ def search(
         order: depth-first: all candidates of one anchor, then of the next; breadth-first: one of each anchor in turn.
         distinct_mappings: include candidates that differ only in the mapping of groups to providers;
             otherwise each set of amounts appears once.
+        provider_order: the preference among providers; None: those of the tree before sharing ones, in row order.
 
     Returns:
         Unique candidates, in an order determined by the state and the arguments. Within an anchor, groups with
-        few options choose first. They prefer providers of the tree to sharing ones, each in row order.
+        few options choose first, each the first provider of its preference.
 
     Source:
         placement/objects/allocation_candidate.py, _get_by_requests and its callees.
     """
-    finder = _Finder(state, compiled, distinct_mappings=distinct_mappings)
+    finder = _Finder(state, compiled, distinct_mappings=distinct_mappings, provider_order=provider_order)
     found = finder.search_depth_first(anchors) if order == "depth-first" else finder.search_breadth_first(anchors)
     if not distinct_mappings or finder.sharing:
         found = finder.drop_repeats(found)
@@ -122,9 +125,26 @@ def to_candidate(state: State, row_candidate: RowCandidate) -> Candidate:
 class _Finder:
     """One search: its sharing providers, and the candidates it has already yielded."""
 
-    __slots__ = ("_compiled", "_distinct_mappings", "_seen", "_seen_options", "_serving", "_state", "sharing")
+    __slots__ = (
+        "_compiled",
+        "_distinct_mappings",
+        "_provider_order",
+        "_seen",
+        "_seen_options",
+        "_serving",
+        "_state",
+        "sharing",
+    )
 
-    def __init__(self, state: State, compiled: CompiledQuery, *, distinct_mappings: bool) -> None:
+    def __init__(
+        self,
+        state: State,
+        compiled: CompiledQuery,
+        *,
+        distinct_mappings: bool,
+        provider_order: ProviderOrder | None = None,
+    ) -> None:
+        self._provider_order = provider_order
         self._state = state
         self._compiled = compiled
         self._distinct_mappings = distinct_mappings
@@ -231,7 +251,11 @@ class _Finder:
 
     def _find_picks(self, anchor: int) -> list[Pick] | None:
         self._state.check()
-        return find_picks(self._state, self._compiled, anchor, sharing=self.sharing, serving=self._serving)
+        picks = find_picks(self._state, self._compiled, anchor, sharing=self.sharing, serving=self._serving)
+        if picks is not None and self._provider_order is not None:
+            for pick in picks:
+                pick.options = self._provider_order.sort(pick.demand, pick.options)
+        return picks
 
     def _search_anchor(self, anchor: int) -> Iterator[RowCandidate]:
         picks = self._find_picks(anchor)
@@ -247,7 +271,12 @@ class _Finder:
             yield from _combine(self._state, self._compiled, picks, anchor=anchor)
             return
         yield from Walk(
-            self._state, self._compiled, picks, anchor=anchor, are_mappings_distinct=self._distinct_mappings
+            self._state,
+            self._compiled,
+            picks,
+            anchor=anchor,
+            are_mappings_distinct=self._distinct_mappings,
+            is_sorted=self._provider_order is not None,
         )
 
 

@@ -82,9 +82,10 @@ class Walk:
         *,
         anchor: int,
         are_mappings_distinct: bool = True,
+        is_sorted: bool = False,
     ) -> None:
         own = set(state.providers.rows_of_tree(anchor))
-        layout = Layout(picks, own=own, is_isolated=compiled.is_isolated)
+        layout = Layout(picks, own=own, is_isolated=compiled.is_isolated, is_sorted=is_sorted)
         rules = find_constraints(state, compiled, layout)
         self._anchor = anchor
         self._state = state
@@ -168,9 +169,9 @@ class Walk:
         left, draws_of, rules, forces = contention.left, contention.draws[at], self._rules_at[at], self._forces[at]
         budgets = contention.supplies
         is_isolated, matched, served, draws = layout.isolated[at], self._matched, self._served[at], None
-        options = self._open_options(at)
+        options, preferences = self._open_options(at), layout.preferences[at]
         while options:
-            bit = options & -options
+            bit = next(bit for bit in preferences if bit & options) if preferences else options & -options
             options ^= bit
             chosen[at] = provider = bit.bit_length() - 1
             if draws_of:
@@ -203,8 +204,8 @@ class Walk:
                         left[cell] += amount
 
     def _find_end(self) -> int:
-        """Find the first pick with stored combinations; -1 if none."""
-        if self._decisive or self._contention.left or self._is_ordered:
+        """Find the first pick with stored combinations, which are in the order of numbers; -1 if none."""
+        if self._decisive or self._contention.left or self._is_ordered or any(self._layout.preferences):
             return -1
         end, count = len(self._layout), 1
         while end > 1 and (count := count * self._layout.options[end - 1].bit_count()) <= _ENDS_MAX:

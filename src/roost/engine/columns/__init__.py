@@ -12,7 +12,7 @@
 ``consumers``: consumers by provider and by project.
 ``image_counts``: instances by host and image property.
 ``interning``: distinct values, and one code per host.
-``change_log``: changed rows, for the invalidation of caches.
+``change_log``: changed rows, for the invalidation of caches, and arrays that follow them.
 ``totals``: sums by resource class.
 ``empty_fleet``: a fleet without consumers.
 """

@@ -1,7 +1,18 @@
-"""Logs of changed rows, for the invalidation of caches."""
+"""Logs of changed rows, for the invalidation of caches, and arrays that follow them."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+import numpy as np
+
+from roost.engine.columns.types import AnyArray, Rows
 
 # A log keeps at least this number of its newest entries. It drops older ones when it holds more than twice as many.
 _ENTRIES_MIN = 4096
+# Upper bound on the elements of all followed arrays: 32 MiB at 8 bytes each.
+_ELEMENTS_MAX = 1 << 22
+# Of more than this share of the hosts, all are recomputed: that is one call for columns instead of one for rows.
+_CHANGED_SHARE_MAX = 0.5
 
 
 class ChangeLog:
@@ -68,3 +79,70 @@ class Changes:
         copy.hosts, copy.providers = self.hosts.fork(), self.providers.fork()
         copy.epoch = self.epoch
         return copy
+
+
+class HostCursor:
+    """A reader of changed hosts, with its place in the log."""
+
+    __slots__ = ("_changes", "_epoch", "_position")
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._epoch = self._position = -1
+
+    def advance(self) -> list[int] | None:
+        """Return the rows of the hosts changed since the last call, each once, in order of their first change.
+
+        Returns:
+            None if any host may have changed: at the first call, after a change of facts, inventories, traits or
+            aggregates, and after more changes than the log holds.
+        """
+        changes = self._changes
+        rows = changes.hosts.since(self._position) if self._epoch == changes.epoch else None
+        self._epoch, self._position = changes.epoch, changes.hosts.position
+        return None if rows is None else list(dict.fromkeys(rows))
+
+
+class FollowedArrays:
+    """Arrays with one entry per host, recomputed where hosts changed. The least recently used ones are dropped.
+
+    Args:
+        changes: the changes of the state that the arrays are computed from.
+    """
+
+    __slots__ = ("_arrays", "_changes", "_elements")
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._arrays: OrderedDict[Hashable, tuple[AnyArray, HostCursor]] = OrderedDict()
+        self._elements = 0
+
+    def get(self, key: Hashable, make: Callable[[Rows | None], AnyArray]) -> AnyArray:
+        """Return an array with the present values of all hosts.
+
+        Args:
+            key: identifies the array.
+            make: computes the entries of some host rows, or of all hosts for None; each host independently.
+
+        Returns:
+            Shape (hosts, ...), read-only. The next call with this key may change it in place.
+        """
+        # An error of ``make`` must not leave an outdated array behind.
+        array, cursor = self._arrays.pop(key, (None, HostCursor(self._changes)))
+        self._elements -= 0 if array is None else array.size
+        rows = cursor.advance()
+        if array is None or rows is None or len(rows) > len(array) * _CHANGED_SHARE_MAX:
+            array = make(None)
+            if not array.flags.writeable:
+                array = array.copy()  # It may be a column, which is not ours to write.
+        elif rows:
+            changed = np.array(rows, dtype=np.intp)
+            array[changed] = make(changed)
+        self._arrays[key] = array, cursor
+        self._elements += array.size
+        while self._elements > _ELEMENTS_MAX and len(self._arrays) > 1:
+            _, (dropped, _) = self._arrays.popitem(last=False)
+            self._elements -= dropped.size
+        view = array.view()
+        view.flags.writeable = False
+        return view

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.engine.columns.change_log import Changes
+from roost.engine.columns.change_log import Changes, FollowedArrays, HostCursor
 from roost.engine.columns.column import Column
 from roost.engine.columns.consumers import ConsumerIndex
 from roost.engine.columns.host_columns import Hosts
@@ -96,6 +96,8 @@ class State:
 
     __slots__ = (
         "_best",
+        "_class_rows",
+        "_followed",
         "_host_trees",
         "_image_counts",
         "_ledgers",
@@ -170,6 +172,8 @@ class State:
         self._best: dict[int, Column] = {}
         self._ledgers: dict[int, Ledger] = {}
         self._host_trees: tuple[Rows, Mask] | None = None
+        self._class_rows: dict[int, Rows] = {}
+        self._followed: FollowedArrays | None = None  # see ``followed``
         self._image_counts: ImageCounts | None = None  # see ``image_counts``
 
     def name_table(self, kind: str) -> NameTable:
@@ -262,15 +266,48 @@ class State:
             self._host_trees = host_of, np.bincount(inside, minlength=count) > 1
         return self._host_trees
 
+    def class_rows(self, class_id: int) -> Rows:
+        """Return the providers of a class in each host's tree.
+
+        Returns:
+            intp, shape (hosts, width), read-only: provider rows, ascending, then -1; the width is the largest number
+            of providers of one host, at least 1. The same array until an inventory or a tree changes.
+        """
+        found = self._class_rows.get(class_id)
+        if found is None:
+            host_of, _ = self.host_trees()
+            offering = np.flatnonzero((host_of >= 0) & (self.inventory(class_id).total.view > 0))
+            offering = offering[np.argsort(host_of[offering], kind="stable")]
+            hosts = host_of[offering]
+            counts = np.bincount(hosts, minlength=len(self.hosts))
+            places = np.arange(len(hosts)) - np.repeat(np.cumsum(counts) - counts, counts)
+            found = np.full((len(self.hosts), max(int(counts.max(initial=0)), 1)), -1, dtype=np.intp)
+            found[hosts, places] = offering
+            found.flags.writeable = False
+            self._class_rows[class_id] = found
+        return found
+
+    def follow(self) -> HostCursor:
+        """Return a new reader of changed hosts."""
+        return HostCursor(self.changes)
+
+    @property
+    def followed(self) -> FollowedArrays:
+        """The arrays that follow the changes of hosts."""
+        if self._followed is None:
+            self._followed = FollowedArrays(self.changes)
+        return self._followed
+
     def reset_derived(self) -> None:
         """Drop the derived values that a shallow copy shares with its original."""
-        self._best, self._ledgers = {}, {}
+        self._best, self._ledgers, self._class_rows, self._followed = {}, {}, {}, None
         self.consumer_index = self._image_counts = None
 
     def forget_derived(self) -> None:
         """Drop values derived from inventories and trees; they are rebuilt on next use."""
         self._best.clear()
         self._ledgers.clear()
+        self._class_rows.clear()
         self._host_trees = None
 
     def ledger(self, class_id: int) -> "Ledger":

@@ -1,17 +1,18 @@
 """Views of hosts for rules: all hosts, or some rows."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from roost.engine.candidates.provider_order import ProviderOrder
 from roost.engine.candidates.query import CompiledQuery
 from roost.engine.candidates.search import search, to_candidate
 from roost.engine.candidates.walk import RowCandidate
 from roost.engine.columns.image_counts import read_image
 from roost.engine.columns.interning import InternedColumn, InternedValues
 from roost.engine.columns.state import Group, Holder, State
-from roost.engine.columns.types import Amounts, AnyArray, Mask, Rows, Scores
+from roost.engine.columns.types import NO_INVENTORY, Amounts, AnyArray, Mask, Rows, Scores
 from roost.model.allocation import Mappings
 from roost.model.host import Aggregate, HostFacts
 from roost.model.image import Image
@@ -27,6 +28,13 @@ _CANDIDATES_MAX = 1_000
 
 _Array = TypeVar("_Array", bound=AnyArray)
 _Fact = TypeVar("_Fact")
+
+
+class ClassRows(NamedTuple):
+    """The providers of one resource class in the trees of some hosts."""
+
+    providers: Rows  # intp, shape (hosts, width): provider rows, ascending, then -1
+    free: Amounts  # int64, shape (hosts, width), in the unit of the class; ``NO_INVENTORY`` where there is no provider
 
 
 class HostView:
@@ -106,6 +114,22 @@ class HostView:
         ratios: Scores = columns.ratio.view[rows if self._rows is None else rows[self._rows]]
         return ratios
 
+    def class_rows(self, resource_class: str) -> ClassRows:
+        """Return the providers of a class in each host's tree, with their free amounts.
+
+        The width is the largest number of such providers on one host of the fleet, at least 1.
+        """
+        state = self._state
+        class_id = state.class_ids.id_of(resource_class)
+        if class_id is None:
+            none = np.full((len(self), 1), -1, dtype=np.intp)
+            return ClassRows(none, np.full((len(self), 1), NO_INVENTORY, dtype=np.int64))
+        whole = state.class_rows(class_id)
+        providers = whole if self._rows is None else whole[self._rows]
+        free = state.inventory(class_id).free.view.take(providers, mode="clip")
+        free[providers < 0] = NO_INVENTORY
+        return ClassRows(providers, free)
+
     def in_cell(self, cell: str) -> Mask:
         """Return which hosts are in a cell: bool."""
         hosts = self._state.hosts
@@ -154,6 +178,20 @@ class HostView:
         if len(positions):
             part[positions] = make(self.subset(positions))
         return part
+
+    def follow(self, key: Hashable, make: Callable[["HostView"], _Array]) -> _Array:
+        """Return an array derived from the columns of each host, kept, and recomputed only for hosts that changed.
+
+        Args:
+            key: identifies the array; it names everything but the host that the array depends on, such as an amount.
+            make: computes it for any view, each host from its own columns, facts and providers: shape (hosts, ...).
+
+        Returns:
+            The array for this view. That of all hosts is read-only, and the next call may change it in place.
+        """
+        state = self._state
+        whole = cast("_Array", state.followed.get(key, lambda rows: make(HostView(state, rows))))
+        return whole if self._rows is None else cast("_Array", whole[self._rows])
 
     def distinct_values(self, key: object, read: Callable[[HostFacts], _Fact]) -> InternedValues[_Fact]:
         """Return the distinct values of a fact, and each host's value as a code, so that rules judge each value once.
@@ -340,8 +378,10 @@ class HostView:
         return by_position
 
 
-def candidates_on(state: State, row: int, queries: Sequence[CompiledQuery]) -> Iterator[RowCandidate]:
+def candidates_on(
+    state: State, row: int, queries: Sequence[CompiledQuery], *, provider_order: ProviderOrder | None = None
+) -> Iterator[RowCandidate]:
     """Yield the candidates of one host, in order, at most 1,000 per query."""
     root = state.hosts.provider_row.each[row]
     for compiled in queries:
-        yield from search(state, compiled, anchors=(root,), limit=_CANDIDATES_MAX)
+        yield from search(state, compiled, anchors=(root,), limit=_CANDIDATES_MAX, provider_order=provider_order)

@@ -269,6 +269,40 @@ class FactsOnly(Protocol):
     reads_facts_only: ClassVar[Literal[True]]
 
 
+class HostsAlone(Protocol):
+    """A weigher whose raw weight of a host depends on the request and on that host alone.
+
+    The host's columns, facts, traits, aggregates and the providers of its tree count; other hosts, server groups and
+    sharing providers do not. Roost keeps the raw weights, and recomputes them only for hosts that changed. So ``raw``
+    gets views of a few hosts.
+    """
+
+    def weight_key(self, spec: Spec) -> Hashable:
+        """Return everything but the host that the raw weights depend on: a part of the request, a learned table.
+
+        Requests with equal keys share raw weights. It is called at each decision.
+        """
+
+
+class OrdersProviders(Protocol):
+    """A weigher that also chooses among the providers of a host, such as its devices.
+
+    The instance takes the cheapest provider that fits, and of equals the first. Of several such weighers, the first
+    with a preference decides. A weigher with the multiplier 0 does not take part.
+    """
+
+    def provider_costs(self, host: HostView, spec: Spec, *, resource_class: str, amount: int) -> Scores | None:
+        """Return the cost of an amount of a class on each provider of one host; None: no preference.
+
+        Args:
+            host: a view of one host.
+            resource_class, amount: part of the request that one provider has to serve.
+
+        Returns:
+            float64, in the order of ``host.class_rows(resource_class).providers[0]``; finite where a provider exists.
+        """
+
+
 class SupportsMultipliers(Protocol):
     """A weigher with its own multiplier per host, as weighers written for Nova may have."""
 

@@ -231,6 +231,8 @@ class SandboxedWeigher(_Sandboxed):
                 setattr(self, name, getattr(rule, name))
         if hasattr(rule, "multipliers"):
             self.multipliers = partial(self._call, "multipliers", None)
+        if hasattr(rule, "provider_costs"):
+            self.provider_costs = self._checked_costs
 
     @property
     def multiplier(self) -> float:
@@ -245,6 +247,18 @@ class SandboxedWeigher(_Sandboxed):
         blank: Scores = np.zeros(len(hosts), dtype=np.float64)
         weights: Scores = self._judge_hosts(hosts, partial(self._weights, spec), blank)
         return weights
+
+    def _checked_costs(self, host: HostView, spec: Spec, *, resource_class: str, amount: int) -> Scores | None:
+        """Call the rule; if it fails or returns no number for a provider, return None."""
+        call = partial(self.rule.provider_costs, host, spec, resource_class=resource_class, amount=amount)
+        try:
+            costs = self._calls.call(lambda: None if (found := call()) is None else np.asarray(found))
+        except _Failure:
+            return None
+        providers = host.class_rows(resource_class).providers[0]
+        if costs is None or costs.shape != providers.shape or costs.dtype != np.float64:
+            return None
+        return None if np.isnan(costs[providers >= 0]).any() else costs
 
     def _weights(self, spec: Spec, hosts: HostView) -> Scores:
         float(self.rule.multiplier)  # Without a valid multiplier there is no weight.

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from roost.engine.candidates.provider_order import ProviderOrder
 from roost.engine.candidates.search import search, to_candidate
 from roost.engine.candidates.walk import RowCandidate
 from roost.engine.columns.state import State
@@ -29,7 +30,10 @@ class HostAllocation(NamedTuple):
 
 
 def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | None:
-    """Return the amounts of an instance on a host, from the host's first candidate; None: the host has no candidate."""
+    """Return the amounts of an instance on a host, from the host's first candidate; None: the host has no candidate.
+
+    The first candidate depends on the costs of the weighers that order providers, if any does.
+    """
     if shape.fit.remote_hosts is not None:  # A remote Placement keeps the inventories: no takes here.
         remote = shape.fit.remote_hosts.get(row)
         return None if remote is None else HostAllocation([], remote.allocations, remote.mappings)
@@ -40,18 +44,19 @@ def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | No
         first = providers.ids[root] << CLASS_BITS
         takes = [(first | class_id, amount) for class_id, amount in flat]
         return HostAllocation(takes, {providers.uuids[root]: shape.fit.flat_resources})
+    order = shape.provider_order(row)
     taken_amounts: Sequence[Take] | None
     mappings = UNMAPPED
     if shape.spec.queries or any(group.suffix for group in shape.spec.request.groups):
         candidate = (
-            choose_candidate(state, shape.spec, row, judges=shape.verdicts.candidate_judges)
+            choose_candidate(state, shape.spec, row, judges=shape.verdicts.candidate_judges, provider_order=order)
             if shape.spec.queries
-            else next(filter(None, (_find_candidate(state, way, row) for way in shape.fit.ways)), None)
+            else next(filter(None, (_find_candidate(state, way, row, order=order) for way in shape.fit.ways)), None)
         )
         taken_amounts = None if candidate is None else candidate.takes
         mappings = UNMAPPED if candidate is None else to_candidate(state, candidate).mappings
     else:
-        taken_amounts = next(filter(None, (_find_takes(state, way, row) for way in shape.fit.ways)), None)
+        taken_amounts = next(filter(None, (_find_takes(state, way, row, order=order) for way in shape.fit.ways)), None)
     if taken_amounts is None:
         return None
     ids, uuids, name_of = providers.ids, providers.uuids, state.class_ids.name_of
@@ -63,24 +68,24 @@ def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | No
     return HostAllocation(takes, allocations, mappings)
 
 
-def _find_takes(state: State, way: Feasibility, row: int) -> list[Take] | None:
+def _find_takes(state: State, way: Feasibility, row: int, *, order: ProviderOrder | None) -> list[Take] | None:
     """Return the amounts that one query takes on a host, None if it does not fit."""
     if way.judge_host(state, row) < len(way):
         return None
-    takes = first_fit(state, way, row)
+    takes = first_fit(state, way, row, provider_order=order)
     if takes is not None:
         return takes
-    candidate = _find_candidate(state, way, row)
+    candidate = _find_candidate(state, way, row, order=order)
     return None if candidate is None else list(candidate.takes)
 
 
-def _find_candidate(state: State, way: Feasibility, row: int) -> RowCandidate | None:
+def _find_candidate(state: State, way: Feasibility, row: int, *, order: ProviderOrder | None) -> RowCandidate | None:
     """Return the first candidate of one query on a host, None if it does not fit."""
     if way.judge_host(state, row) < len(way):
         return None
     assert way.compiled is not None
     root = state.hosts.provider_row.each[row]
-    return next(iter(search(state, way.compiled, anchors=(root,), limit=1)), None)
+    return next(iter(search(state, way.compiled, anchors=(root,), limit=1, provider_order=order)), None)
 
 
 def build_pick(state: State, shape: Shape, row: int, *, instance_uuid: str, allocation: HostAllocation) -> Pick:

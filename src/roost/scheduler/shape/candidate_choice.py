@@ -6,6 +6,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
+from roost.engine.candidates.provider_order import ProviderOrder
 from roost.engine.candidates.search import to_candidate
 from roost.engine.candidates.walk import RowCandidate
 from roost.engine.columns.state import State
@@ -53,10 +54,17 @@ class Agreement:
         return all(rule.accepts(hosts, spec, at=at, mappings=mappings) for rule in self._judges)
 
 
-def choose_candidate(state: State, spec: Spec, row: int, *, judges: Sequence[JudgesCandidates]) -> RowCandidate | None:
+def choose_candidate(
+    state: State,
+    spec: Spec,
+    row: int,
+    *,
+    judges: Sequence[JudgesCandidates],
+    provider_order: ProviderOrder | None = None,
+) -> RowCandidate | None:
     """Return a host's first candidate that all filters accept, if any."""
     host = HostView(state, np.array([row], dtype=np.intp))
-    for candidate in candidates_on(state, row, spec.queries):
+    for candidate in candidates_on(state, row, spec.queries, provider_order=provider_order):
         mappings = to_candidate(state, candidate).mappings
         if all(rule.accepts(host, spec, at=0, mappings=mappings) for rule in judges):
             return candidate

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from roost.engine.candidates.provider_order import ProviderOrder
 from roost.engine.columns.host_columns import FIXED
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Cells, Rows, Scores
@@ -14,6 +16,8 @@ from roost.model.evidence.decision import HostScore, Scale
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import (
     FactsOnly,
+    HostsAlone,
+    OrdersProviders,
     SupportsMultipliers,
     SupportsUnweighable,
     Weigher,
@@ -67,6 +71,9 @@ class ScoreTable:
         self._may_be_unweighable = False  # an accepted host may have the raw weight NaN
         for weigher in weighers:
             self._add_weigher(weigher, spec)
+        self._orderers = [
+            weigher for weigher in weighers if implements(weigher, OrdersProviders) and weigher.multiplier != 0.0
+        ]
         self._is_overridden = any(override is not None for override in self._overrides)
         lasting = [raw for raw in self._lasting if raw is not None]
         self.is_lasting = len(lasting) == len(self._active)  # raw weights are equal for all requests
@@ -87,7 +94,7 @@ class ScoreTable:
         is_off = weigher.multiplier == 0.0 and override is None
         if is_off and not implements(weigher, SupportsUnweighable):
             return
-        raw = weigher.raw(self._all_hosts, spec)
+        raw = self._raw(weigher, spec)
         is_complete = not (
             implements(weigher, SupportsUnweighable) and np.isnan(raw[self._state.hosts.alive.view]).any()
         )
@@ -110,6 +117,29 @@ class ScoreTable:
         self._columns.append(name)
         self._lasting.append(raw if name is not None or is_of_facts else None)
         self._may_be_unweighable |= implements(weigher, SupportsUnweighable) and not (is_of_facts and is_complete)
+
+    def _raw(self, weigher: Weigher, spec: Spec) -> Scores:
+        """Return the raw weights of all hosts: float64, shape (hosts,); kept ones may change at the next call."""
+        if not implements(weigher, HostsAlone):
+            return weigher.raw(self._all_hosts, spec)
+        return self._all_hosts.follow((weigher, weigher.weight_key(spec)), partial(weigher.raw, spec=spec))
+
+    def provider_order(self, row: int, spec: Spec) -> ProviderOrder | None:
+        """Return the preference among the providers of a host; None: no preference."""
+        if not self._orderers:
+            return None
+        host = HostView(self._state, np.array([row], dtype=np.intp))
+
+        def costs_of(class_id: int, amount: int) -> dict[int, float]:
+            name = self._state.class_ids.name_of(class_id)
+            for weigher in self._orderers:
+                costs = weigher.provider_costs(host, spec, resource_class=name, amount=amount)
+                if costs is not None:
+                    rows = host.class_rows(name).providers[0]
+                    return dict(zip(rows[rows >= 0].tolist(), costs.tolist(), strict=False))
+            return {}
+
+        return ProviderOrder(costs_of)
 
     def _host_multipliers(self, weigher: Weigher, spec: Spec) -> Scores | None:
         """Return every host's multiplier if any aggregate sets one: the lowest of its aggregates."""
@@ -137,7 +167,7 @@ class ScoreTable:
         for weigher, own, override, lasting in zip(
             self._active, self._multipliers, self._overrides, self._lasting, strict=True
         ):
-            raw = weigher.raw(self._all_hosts, spec) if lasting is None else lasting
+            raw = self._raw(weigher, spec) if lasting is None else lasting
             if rows is not None:
                 raw = raw.take(rows)
             if self._may_be_unweighable:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from roost.engine.candidates.provider_order import ProviderOrder
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask, Rows, Scores
 from roost.engine.feasibility.feasibility import Feasibility
@@ -153,6 +154,10 @@ class Shape:
     def shares(self, rows: Rows) -> Shares:
         """Weigh accepted hosts, and return each weigher's part; rows: intp, shape (hosts,), at least two."""
         return self._score_table.shares(rows, self.spec)
+
+    def provider_order(self, row: int) -> ProviderOrder | None:
+        """Return the weighers' preference among the providers of a host; None: no preference."""
+        return self._score_table.provider_order(row, self.spec)
 
     def _find_touched(self) -> list[int] | None:
         """Return the hosts touched since the last call, None if unknown."""
