@@ -29,11 +29,11 @@ TIMES = ("creation_time", "deletion_time")
 GPU_MILLI = "CUSTOM_GPU_MILLI"
 GPU_WHOLE = 1000
 # Larger counts indicate that columns were confused.
-_GPUS_MAX = 64
-_MODELS_LENGTH_MAX = 1024
+GPUS_MAX = 64
+MODELS_LENGTH_MAX = 1024
 
 
-class _Shape(msgspec.Struct, frozen=True):
+class PodShape(msgspec.Struct, frozen=True):
     """The resources of a pod."""
 
     cpu_milli: int
@@ -50,7 +50,7 @@ def read(tables: dict[str, Table], options: Options) -> Workload:
     hosts: list[HostSpec] = []
     names: set[str] = set()
     for row in nodes.rows:
-        tree = _tree(row, names)
+        tree = _read_tree(row, names)
         providers += tree
         hosts.append(HostSpec(provider_uuid=tree[0].uuid, host=tree[0].name, node=tree[0].name))
     stays = _stays(pods)
@@ -72,18 +72,14 @@ def gpu_trait(model: str) -> str:
     return "CUSTOM_GPU_" + re.sub(r"[^A-Z0-9_]", "_", model.upper())
 
 
-def _tree(row: Row, names: set[str]) -> list[ProviderSpec]:
-    name = _fresh_name(row, "sn", names)
+def build_tree(name: str, *, cpu_milli: int, memory_mib: int, gpu_count: int, model: str) -> list[ProviderSpec]:
+    """Return the providers of a node: its root, then its GPUs in order."""
     root_uuid = uuid_of("openb", "node", name)
-    inventories = {
-        "VCPU": Inventory(total=row.integer("cpu_milli", minimum=1)),
-        "MEMORY_MB": Inventory(total=row.integer("memory_mib", minimum=1)),
-    }
-    gpu_count = row.integer("gpu", maximum=_GPUS_MAX)
+    inventories = {"VCPU": Inventory(total=cpu_milli), "MEMORY_MB": Inventory(total=memory_mib)}
     root = ProviderSpec(uuid=root_uuid, name=name, inventories=inventories)
     if not gpu_count:
         return [root]
-    traits = frozenset({gpu_trait(row.text("model"))})
+    traits = frozenset({gpu_trait(model)})
     gpu = {GPU_MILLI: Inventory(total=GPU_WHOLE)}
     return [
         root,
@@ -100,19 +96,30 @@ def _tree(row: Row, names: set[str]) -> list[ProviderSpec]:
     ]
 
 
+def _read_tree(row: Row, names: set[str]) -> list[ProviderSpec]:
+    gpu_count = row.integer("gpu", maximum=GPUS_MAX)
+    return build_tree(
+        _fresh_name(row, "sn", names),
+        cpu_milli=row.integer("cpu_milli", minimum=1),
+        memory_mib=row.integer("memory_mib", minimum=1),
+        gpu_count=gpu_count,
+        model=row.text("model") if gpu_count else "",
+    )
+
+
 def _stays(pods: Table) -> list[Stay]:
     has_times = any(column in pods.header for column in TIMES)
     if has_times:
         pods.require_columns(TIMES)
     names: set[str] = set()
     # Pods of one shape share one flavor and its groups, as in a cloud.
-    shapes: dict[_Shape, tuple[Flavor, tuple[ResourceGroup, ...]]] = {}
+    shapes: dict[PodShape, tuple[Flavor, tuple[ResourceGroup, ...]]] = {}
     stays: list[Stay] = []
     for index, row in enumerate(pods.rows):
         name = _fresh_name(row, "name", names)
         shape = _shape(row)
         if shape not in shapes:
-            shapes[shape] = _build_query(shape)
+            shapes[shape] = build_query(shape)
         flavor, groups = shapes[shape]
         request = Request(flavor=flavor, groups=groups, instance_uuids=(uuid_of("openb", pods.stem, name),))
         if not has_times:
@@ -125,21 +132,22 @@ def _stays(pods: Table) -> list[Stay]:
     return stays
 
 
-def _shape(row: Row) -> _Shape:
+def _shape(row: Row) -> PodShape:
     cpu_milli, memory_mib = row.integer("cpu_milli"), row.integer("memory_mib")
-    gpu_count = row.integer("num_gpu", maximum=_GPUS_MAX)
+    gpu_count = row.integer("num_gpu", maximum=GPUS_MAX)
     gpu_milli = row.integer("gpu_milli", maximum=GPU_WHOLE)
     if bool(gpu_count) != bool(gpu_milli):
         raise row.error("gpu_milli", f"{gpu_milli} does not match num_gpu {gpu_count}")
     if not (cpu_milli or memory_mib or gpu_count):
         raise row.error(None, "the pod requests nothing")
-    models = row.text("gpu_spec", default="", maximum=_MODELS_LENGTH_MAX) if gpu_count else ""
+    models = row.text("gpu_spec", default="", maximum=MODELS_LENGTH_MAX) if gpu_count else ""
     if models and not all(1 <= len(model.strip()) <= TEXT_MAX for model in models.split("|")):
         raise row.error("gpu_spec", f"must be models separated by bars, got {models[:40]!r}")
-    return _Shape(cpu_milli, memory_mib, gpu_count, gpu_milli, models)
+    return PodShape(cpu_milli, memory_mib, gpu_count, gpu_milli, models)
 
 
-def _build_query(shape: _Shape) -> tuple[Flavor, tuple[ResourceGroup, ...]]:
+def build_query(shape: PodShape) -> tuple[Flavor, tuple[ResourceGroup, ...]]:
+    """Return the flavor of a pod, and one resource group for each of its GPUs."""
     name = f"{shape.cpu_milli}m-{shape.memory_mib}MiB"
     if shape.gpu_count:
         name += f"-{shape.gpu_count}x{shape.gpu_milli}gpu"

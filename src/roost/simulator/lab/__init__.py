@@ -1,0 +1,8 @@
+"""The packing lab: published experiments, repeated with Roost's engine and its weighers. Read ``gpu_experiment`` first.
+
+``gpu_experiment``: a fleet of GPUs that is filled until nothing fits: inputs, order of arrivals, measurements.
+``gpu_pods``: the pods and nodes of the experiment, from tables.
+``gpu_policies``: the published policies, as weighers.
+``typical_pods``: the typical pods of a workload, and the GPUs that they cannot use.
+``go_random``: random numbers as programs in Go draw them.
+"""

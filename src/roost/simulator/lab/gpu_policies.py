@@ -1,0 +1,275 @@
+"""The published policies for GPUs, as weighers: which host and which GPUs a pod gets.
+
+Scores are whole numbers, truncated, so ties are frequent; the first host wins them. The truncation and the order of
+hosts are part of each policy's quality.
+"""
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from roost.engine.columns.types import Amounts, Mask, Rows, Scores
+from roost.scheduler.framework.base_rule import BaseWeigher
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.spec import Spec
+from roost.simulator.lab.typical_pods import Fragmentation, TypicalPod
+from roost.simulator.traces.openb import GPU_MILLI, GPU_WHOLE
+
+MODEL_STAT = "gpu_model"  # fact of a host: the model of its GPUs
+TAG_PROPERTY = "gpu_tag"  # property of a request's image: see ``tag_of``
+SHARED = "share"
+
+_CPU_LARGEST, _GPU_LARGEST = 128_000, 8_000  # largest host: milli of processors and of GPUs
+_SCORE_MAX = 100
+_UNFIT = 1e6  # cost of a GPU that is never preferred
+_FEW_STATES = 256  # below, a search for equal states takes longer than it saves
+# Odd factors of a hash of states; equal hashes are compared.
+_HASH_FACTOR = 0x9E3779B97F4A7C15
+
+
+class GpuPolicyOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of the lab's weighers."""
+
+    typical: list[TypicalPod] = []
+    models: list[str] = []  # of the fleet
+    tags: list[str] = []  # of the workload
+    seed: int = 0
+
+
+class Demand(NamedTuple):
+    """What a request needs of a host."""
+
+    cpu_milli: int
+    gpu_count: int
+    gpu_milli: int  # of each GPU
+
+    @property
+    def total_milli(self) -> int:
+        """The GPU milli of all GPUs."""
+        return self.gpu_count * self.gpu_milli
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it takes a part of one GPU."""
+        return 0 < self.gpu_milli < GPU_WHOLE
+
+
+def demand_of(spec: Spec) -> Demand:
+    """Return what a request needs: each GPU is a resource group."""
+    amounts = [group.resources[GPU_MILLI] for group in spec.request.groups if GPU_MILLI in group.resources]
+    return Demand(spec.flavor.vcpus, len(amounts), amounts[0] if amounts else 0)
+
+
+def tag_of(gpu_count: int, gpu_milli: int) -> str:
+    """Return the kind of a pod for ``GpuClustering``: "share", or its number of GPUs; "" without GPUs."""
+    if not gpu_count:
+        return ""
+    return SHARED if gpu_milli < GPU_WHOLE else str(gpu_count)
+
+
+def free_gpus(hosts: HostView) -> Amounts:
+    """Return the free milli of each GPU, 0 where there is none: int64, shape (hosts, GPUs)."""
+    return np.maximum(hosts.class_rows(GPU_MILLI).free, 0)
+
+
+class GpuPolicy(BaseWeigher[GpuPolicyOptions]):
+    """The common part of the policies: a host's score depends on that host, and the fullest GPU that fits is taken."""
+
+    name = "gpu_policy"
+    options = GpuPolicyOptions
+    aggregate_key = "gpu_policy"
+    multiplier = 1.0  # type: ignore[assignment]  # the lab has no other weigher to compete with
+
+    def weight_key(self, spec: Spec) -> Hashable:
+        """Return what the request needs."""
+        return demand_of(spec)
+
+    def provider_costs(self, host: HostView, spec: Spec, *, resource_class: str, amount: int) -> Scores | None:
+        """Return the free milli of each GPU: the fullest is the cheapest. Whole GPUs are taken in order."""
+        if resource_class != GPU_MILLI or amount == GPU_WHOLE:
+            return None
+        return free_gpus(host)[0].astype(np.float64)
+
+
+class RandomPlacement(GpuPolicy):
+    """Any feasible host, which the scheduler draws, and any of its GPUs that fit."""
+
+    name = "random"
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return equal weights."""
+        return np.zeros(len(hosts))
+
+    def provider_costs(self, host: HostView, spec: Spec, *, resource_class: str, amount: int) -> Scores | None:
+        """Return random costs, drawn from the seed and the present state of the host."""
+        if resource_class != GPU_MILLI:
+            return None
+        free = free_gpus(host)[0]
+        state = [self._options.seed, int(host.rows[0]), amount, *free.tolist(), *host.column("free_vcpus").tolist()]
+        return np.random.default_rng([int(each) for each in state]).random(len(free))
+
+
+class DotProd(GpuPolicy):
+    """The host whose free amounts are least like the request: the smallest product of both."""
+
+    name = "dotprod"
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return 0 to 100."""
+        demand = demand_of(spec)
+        cpu = hosts.column("free_vcpus") / _CPU_LARGEST * (demand.cpu_milli / _CPU_LARGEST)
+        gpu = free_gpus(hosts).sum(axis=1) / _GPU_LARGEST * (demand.total_milli / _GPU_LARGEST)
+        return np.trunc(_SCORE_MAX * (1 - (cpu + gpu) / 2))
+
+
+class GpuClustering(GpuPolicy):
+    """A host that serves pods of the same kind."""
+
+    name = "gpuclustering"
+
+    def weight_key(self, spec: Spec) -> Hashable:
+        """Return the kind of the pod."""
+        demand = demand_of(spec)
+        return tag_of(demand.gpu_count, demand.gpu_milli)
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return 0 to 100."""
+        demand = demand_of(spec)
+        if not demand.gpu_count:
+            return np.zeros(len(hosts))
+        has_tag = {tag: hosts.image_counts(TAG_PROPERTY, tag) > 0 for tag in self._options.tags}
+        kinds = sum(mask.astype(np.int64) for mask in has_tag.values())
+        has_own = has_tag[tag_of(demand.gpu_count, demand.gpu_milli)]
+        used = _GPU_LARGEST - free_gpus(hosts).sum(axis=1)
+        bonus = np.where(has_own, np.where(kinds == 1, 75, 50), np.where(kinds == 0, 25, 0))
+        return (25 * used // _GPU_LARGEST + bonus).astype(np.float64)
+
+
+class GpuPacking(GpuPolicy):
+    """First GPUs in use, then free GPUs of hosts in use, then free hosts."""
+
+    name = "gpupacking"
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return 0 to 100."""
+        demand = demand_of(spec)
+        if not demand.gpu_count:
+            return np.zeros(len(hosts))
+        providers, _ = hosts.class_rows(GPU_MILLI)
+        free = free_gpus(hosts)
+        gpus = (providers >= 0).sum(axis=1)
+        ordered = np.sort(np.where(free >= demand.gpu_milli, free, 2 * GPU_WHOLE), axis=1)[:, : demand.gpu_count]
+        new = (ordered == GPU_WHOLE).sum(axis=1)
+        shares = (ordered * 100 // GPU_WHOLE).sum(axis=1) // 10
+        is_idle: Mask = (free == GPU_WHOLE).sum(axis=1) == gpus
+        scores = np.where(new > 0, np.maximum(50 - new, 33), np.maximum(_SCORE_MAX - shares, 50))
+        return np.where(is_idle, np.maximum(33 - gpus, gpus), scores).astype(np.float64)
+
+
+class BestFit(GpuPolicy):
+    """The host with the least left afterwards."""
+
+    name = "bestfit"
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return about 0 to 100."""
+        demand = demand_of(spec)
+        cpu = (hosts.column("free_vcpus") - demand.cpu_milli) / _CPU_LARGEST
+        gpu = (free_gpus(hosts).sum(axis=1) - demand.total_milli) / _GPU_LARGEST
+        return np.trunc(_SCORE_MAX * (1 - (cpu * 0.5 + gpu * 0.5)))
+
+
+class Fgd(GpuPolicy):
+    """Fragmentation gradient descent: the host and the GPU whose unusable GPUs grow the least."""
+
+    name = "fgd"
+
+    def __init__(self, options: GpuPolicyOptions) -> None:
+        super().__init__(options)
+        self._fragmentation = Fragmentation(options.typical, options.models)
+        self._numbers = {model: number for number, model in enumerate(options.models)}
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return 0 to 100: 50 if nothing changes, 0 also where the request does not fit."""
+        return self._scores(hosts, demand_of(spec)).max(axis=1)
+
+    def provider_costs(self, host: HostView, spec: Spec, *, resource_class: str, amount: int) -> Scores | None:
+        """Return the negated score of each GPU. Whole GPUs are taken in order."""
+        if resource_class != GPU_MILLI or amount == GPU_WHOLE:
+            return None
+        scores = self._scores(host, demand_of(spec))[0]
+        return np.where(scores < 0, _UNFIT, -scores)
+
+    def model_of(self, hosts: HostView) -> Amounts:
+        """Return the number of each host's GPU model: int64, shape (hosts,)."""
+        return hosts.memoize(
+            "gpu model", lambda view: np.array([self._numbers[facts.stats[MODEL_STAT]] for facts in view.all_facts()])
+        )
+
+    def unusable(self, hosts: HostView) -> Scores:
+        """Return the unusable GPU milli of each host by cause: float64, shape (hosts, causes)."""
+        return hosts.follow(
+            (self, "unusable"),
+            lambda view: self._fragmentation.by_cause(
+                cpu=view.column("free_vcpus"), model=self.model_of(view), free=free_gpus(view)
+            ).T.copy(),
+        )
+
+    def _scores(self, hosts: HostView, demand: Demand) -> Scores:
+        """Return the score of each way to serve a request: float64, shape (hosts, ways); -1: it does not fit.
+
+        A way is a GPU for a part of one GPU, else there is one way. Of GPUs with equal free amounts on a host, only
+        the first is scored.
+        """
+        cpu, free = hosts.column("free_vcpus"), free_gpus(hosts)
+        has_cpu: Mask = cpu >= demand.cpu_milli
+        if demand.is_shared:
+            is_first = ~np.tril(free[:, :, np.newaxis] == free[:, np.newaxis, :], k=-1).any(axis=2)
+            rows, gpus = np.nonzero(has_cpu[:, np.newaxis] & is_first & (free >= demand.gpu_milli))
+            after = free[rows]
+            after[np.arange(len(rows)), gpus] -= demand.gpu_milli
+            scores = np.full(free.shape, -1.0)
+        else:
+            is_whole: Mask = free == GPU_WHOLE
+            rank = np.cumsum(is_whole, axis=1)
+            rows = np.flatnonzero(has_cpu & (rank[:, -1] >= demand.gpu_count))
+            gpus = np.zeros(len(rows), dtype=np.intp)
+            after = np.where(is_whole & (rank <= demand.gpu_count), 0, free)[rows]
+            scores = np.full((len(free), 1), -1.0)
+        before = self._before(hosts)[rows]
+        model = self.model_of(hosts)[rows]
+        change = before - self._total(cpu[rows] - demand.cpu_milli, model, after)
+        scores[rows, gpus] = np.trunc(_SCORE_MAX * (1 / (1 + np.exp(-change / GPU_WHOLE))))
+        return scores
+
+    def _before(self, hosts: HostView) -> Scores:
+        return hosts.follow(
+            (self, "before"),
+            lambda view: self._total(view.column("free_vcpus"), self.model_of(view), free_gpus(view)),
+        )
+
+    def _total(self, cpu: Scores, model: Amounts, free: Amounts) -> Scores:
+        """Return the unusable GPU milli of states of hosts; of many states, equal ones are measured once."""
+        if len(cpu) < _FEW_STATES:
+            return self._fragmentation.total(cpu=cpu, model=model, free=free)
+        states = np.column_stack([cpu.astype(np.int64), model, np.sort(free, axis=1)])
+        first, number = _find_distinct(states)
+        found = self._fragmentation.total(cpu=cpu[first], model=model[first], free=states[first, 2:])
+        return found[number]
+
+
+def _find_distinct(states: Amounts) -> tuple[Rows, Rows]:
+    """Return the first position of each distinct row, and the number of the distinct row of each position."""
+    factors = (np.arange(1, states.shape[1] + 1, dtype=np.uint64) * np.uint64(2) + np.uint64(1)) ** np.uint64(7)
+    hashes = (states.astype(np.uint64) * (factors * np.uint64(_HASH_FACTOR))).sum(axis=1, dtype=np.uint64)
+    _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
+    if not np.array_equal(states[first][number], states):  # Different rows have equal hashes.
+        return np.arange(len(states)), np.arange(len(states))
+    return first, number
+
+
+POLICIES: dict[str, type[GpuPolicy]] = {
+    policy.name: policy for policy in (RandomPlacement, DotProd, GpuClustering, GpuPacking, BestFit, Fgd)
+}
