@@ -1,17 +1,14 @@
 """Plots of replays, one file per topic; a policy has the same colour in all plots."""
 
-import importlib.util
-import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from roost.errors import Unavailable, extra_hint
 from roost.simulator.curves import Curve, build_curve
-from roost.simulator.report import ReplayReport, translate_write_errors
-from roost.simulator.runs import write_atomically
+from roost.simulator.plot_style import SIZE_INCHES, add_legend, draw_line, format_axes, new_figure, save
+from roost.simulator.report import ReplayReport
 from roost.simulator.series import Series
 
 if TYPE_CHECKING:
@@ -21,30 +18,10 @@ if TYPE_CHECKING:
 Reports = Mapping[str, Sequence[ReplayReport]]  # policy -> one report per seed
 _Value = Callable[[ReplayReport, Series], Sequence[float | None] | None]
 
-_SIZE_INCHES, _DPI = (12.0, 8.0), 100
-# Okabe and Ito's palette: distinct for every kind of colour vision, and in print. Yellow is too pale for a line.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-_DASHES = ((0, ()), (0, (6, 2)), (0, (2, 1.5)))  # of the first, second and third use of the colours
 _PANELS_MAX = 6
 _DAY_S, _HOUR_S = 86_400.0, 3_600.0
 _COLOUR_MAP = "viridis"
 _MISSING_COLOUR = (0.87, 0.87, 0.87, 1.0)
-
-
-def prepare(folder: Path) -> None:
-    """Check before the replay that plots can be drawn into a folder.
-
-    Raises:
-        Unavailable: matplotlib is not installed.
-        BadFile: the folder cannot be written.
-    """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise Unavailable(f"plots need matplotlib: {extra_hint('plot')}; or leave --plot out")
-    with translate_write_errors(str(folder)):
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".roost-plot"
-        probe.touch()
-        probe.unlink()
 
 
 def draw(reports: Reports, folder: Path, *, title: str) -> list[Path]:
@@ -69,11 +46,8 @@ def draw(reports: Reports, folder: Path, *, title: str) -> list[Path]:
     for name, figure in figures.items():
         if figure is None:
             continue
-        image = io.BytesIO()
-        # The metadata omit the version of the library, so that equal figures are equal files.
-        figure.savefig(image, format="png", dpi=_DPI, metadata={"Software": None})
         paths.append(folder / f"{name}.png")
-        write_atomically(paths[-1], image.getvalue())
+        save(figure, paths[-1])
     return paths
 
 
@@ -148,18 +122,16 @@ def _draw_panels(
     curves = {heading: lines for heading, lines in curves.items() if lines}
     if not curves:
         return None
-    figure = _new_figure(title)
+    figure = new_figure(title)
     columns = 1 if len(curves) <= 3 else 2
     axes = figure.subplots(-(-len(curves) // columns), columns, sharex=True, squeeze=False).ravel()
     for panel, (heading, lines) in zip(axes, curves.items(), strict=False):
         for number, name in enumerate(reports):
             if name in lines:
-                _draw_line(
-                    panel, lines[name], number=number, width=1.6 + 2.4 * (len(reports) - 1 - number) / len(reports)
-                )
+                draw_line(panel, lines[name], number=number, count=len(reports))
         panel.set_title(heading, loc="left", fontsize=11)
         panel.set_ylabel(unit)
-        _format_axes(panel, top=top, is_log=is_log)
+        format_axes(panel, top=top, is_log=is_log)
     for panel in axes[len(curves) :]:
         panel.set_visible(False)
     for panel in axes[max(0, len(curves) - columns) : len(curves)]:
@@ -168,44 +140,8 @@ def _draw_panels(
     first = next(iter(reports.values()))
     for panel in axes[:columns]:
         _add_time_axis(panel, first[0])
-    _add_legend(figure, reports)
+    add_legend(figure, list(reports), runs=max(map(len, reports.values())))
     return figure
-
-
-def _new_figure(title: str) -> "Figure":
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    figure = Figure(figsize=_SIZE_INCHES, layout=ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.1))
-    figure.suptitle(title, fontsize=14, fontweight="bold")
-    return figure
-
-
-def _draw_line(panel: "Axes", curve: Curve, *, number: int, width: float) -> None:
-    # Earlier policies have wider lines, so that they are visible below equal lines of later policies.
-    colour, dashes = _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
-    panel.plot(curve.requests, curve.mean, color=colour, linestyle=dashes, linewidth=width, zorder=3)
-    if curve.runs > 1:
-        panel.fill_between(curve.requests, curve.minimum, curve.maximum, color=colour, alpha=0.22, linewidth=0)
-
-
-def _format_axes(panel: "Axes", *, top: float | None, is_log: bool) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    for side in ("top", "right"):
-        panel.spines[side].set_visible(False)
-    panel.grid(visible=True, which="major", color="#E5E5E5", linewidth=0.8)
-    panel.margins(x=0.01)
-    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    if is_log:
-        panel.set_yscale("log")
-        panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        panel.yaxis.set_minor_formatter(NullFormatter())
-    else:
-        upper = panel.get_ylim()[1] if top is None else top
-        panel.set_ylim(-0.02 * upper, upper)  # A line at 0 must not hide behind the axis.
-    if top is None or is_log:
-        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
 
 
 def _add_time_axis(panel: "Axes", report: ReplayReport) -> None:
@@ -229,32 +165,6 @@ def _add_time_axis(panel: "Axes", report: ReplayReport) -> None:
         spine.set_visible(False)
 
 
-def _add_legend(figure: "Figure", reports: Reports) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D(
-            [],
-            [],
-            color=_COLOURS[number % len(_COLOURS)],
-            linewidth=3,
-            linestyle=_DASHES[number // len(_COLOURS) % len(_DASHES)],
-        )
-        for number in range(len(reports))
-    ]
-    runs = max(len(each) for each in reports.values())
-    note = f"line: mean of {runs} seeds, band: minimum to maximum" if runs > 1 else None
-    figure.legend(
-        handles,
-        list(reports),
-        loc="outside lower center",
-        ncols=min(len(reports), 6),
-        frameon=False,
-        fontsize=12,
-        title=note,
-    )
-
-
 def _draw_hosts(reports: Reports, title: str) -> "Figure | None":
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
@@ -265,9 +175,9 @@ def _draw_hosts(reports: Reports, title: str) -> "Figure | None":
         return None
     first = next(iter(drawn.values()))
     classes = list(first.used_share)
-    figure = _new_figure(f"{title}: use of each of {first.hosts:,} hosts at the end")
+    figure = new_figure(f"{title}: use of each of {first.hosts:,} hosts at the end")
     panels = figure.subplots(len(drawn), len(classes), squeeze=False)
-    shape = _SIZE_INCHES[0] / len(classes) / (_SIZE_INCHES[1] / len(drawn))
+    shape = SIZE_INCHES[0] / len(classes) / (SIZE_INCHES[1] / len(drawn))
     for row, (name, use) in zip(panels, drawn.items(), strict=True):
         for panel, resource_class in zip(row, classes, strict=True):
             _draw_cells(panel, use.used_share[resource_class], shape=shape)

@@ -7,7 +7,8 @@ import pytest
 
 from roost.errors import BadFile, Unavailable
 from roost.simulator.curves import build_curve
-from roost.simulator.plots import draw, prepare
+from roost.simulator.plot_style import prepare
+from roost.simulator.plots import draw
 from roost.simulator.replay import replay
 from roost.simulator.traces.formats import open_workload
 from roost.simulator.traces.generated_workload import Recipe, generate
