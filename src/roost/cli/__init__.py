@@ -80,6 +80,7 @@ class _LazyGroup(click.Group):
             "capacity": "roost.cli.commands.capacity",
             "decide": "roost.cli.commands.decide",
             "replay": "roost.cli.commands.replay",
+            "lab": "roost.cli.commands.lab",
             "demo": "roost.cli.commands.demo",
         },
         "Administration": {

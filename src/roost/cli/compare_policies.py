@@ -75,7 +75,7 @@ def check_plots(folder: Path) -> None:
         Unavailable: the plotting library is not installed.
         BadFile: the folder is not writable.
     """
-    from roost.simulator.plots import prepare
+    from roost.simulator.plot_style import prepare
 
     prepare(folder)
 
@@ -107,16 +107,22 @@ def read_policies(configs: Sequence[Path]) -> list[Policy]:
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """Parse seeds: a comma-separated list, or one number N for 1 to N.
+    """Parse seeds: a comma-separated list, a range A..B, or one number N for 1 to N.
 
-    >>> parse_seeds("3"), parse_seeds("5,7")
-    ((1, 2, 3), (5, 7))
+    >>> parse_seeds("3"), parse_seeds("5,7"), parse_seeds("42..44")
+    ((1, 2, 3), (5, 7), (42, 43, 44))
 
     Raises:
         BadRequest: the text has another form, repeats a seed, or has more than 1,000.
     """
+    span = re.fullmatch(r"([0-9]{1,15})\.\.([0-9]{1,15})", text)
+    if span is not None:
+        first, last = int(span[1]), int(span[2])
+        if not 1 <= last - first + 1 <= _SEEDS_MAX:
+            raise BadRequest(f"there must be 1..{_SEEDS_MAX:,} seeds, got {text[:60]}")
+        return tuple(range(first, last + 1))
     if not re.fullmatch(r"[0-9]{1,15}(,[0-9]{1,15})*", text):
-        raise BadRequest(f"seeds must be comma-separated integers, or one number N for 1 to N, got {text[:60]!r}")
+        raise BadRequest(f"seeds must be comma-separated integers, A..B, or one number N for 1 to N, got {text[:60]!r}")
     numbers = tuple(int(number) for number in text.split(","))
     if len(numbers) == 1:
         numbers = tuple(range(1, min(numbers[0], _SEEDS_MAX + 1) + 1))

@@ -11,8 +11,10 @@
 ``compare``: the figures of several policies over seeds.
 ``curves``: a figure during a replay, over several seeds.
 ``plots``: plots of replays.
+``plot_style``: colours, lines, axes and legends of all plots.
 ``seeded_random``: repeatable seeds and uuids.
 ``stable_uuids``: uuids derived from names.
+``lab``: published experiments, repeated with Roost's engine.
 ``demo_server``: a server with traffic, for the demo.
 ``cluster``: a simulated deployment with faults.
 """

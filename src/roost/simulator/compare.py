@@ -12,7 +12,7 @@ import msgspec
 from roost.errors import BadRequest
 from roost.simulator.replay import Progress
 from roost.simulator.report import ClassUse, ReplayReport, translate_write_errors
-from roost.simulator.runs import Policy, Run, Source, read_result
+from roost.simulator.runs import Policy, Run, Source, execute, read_result
 from roost.simulator.workers import run_all
 
 # Incremented when a field changes its meaning or is removed, but not for new fields.
@@ -107,7 +107,7 @@ def compare(
         done = [read_result(run) for run in runs]
         # Policies with equal settings share their runs.
         missing = {run.fingerprint(): run for run, report in zip(runs, done, strict=True) if report is None}
-        run_all(list(missing.values()), jobs=jobs, progress=progress)
+        run_all(list(missing.values()), execute, jobs=jobs, progress=progress)
         reports = [report or read_result(run) for run, report in zip(runs, done, strict=True)]
     return _build_comparison(
         policies, reports, seeds=seeds, jobs=min(jobs, len(runs)), done=len(runs) - done.count(None)

@@ -96,7 +96,7 @@ def trace_source(paths: Sequence[Path], *, options: Options, chunk: int) -> Sour
     """
     if not paths:
         raise BadRequest(f"name the files of a trace: {list_formats()}")
-    files = {str(path): _digest(str(path)) for path in paths}
+    files = {str(path): digest_file(str(path)) for path in paths}
     if len(files) < len(paths):
         raise BadRequest("a file of the trace is named twice")
     return Source(files=files, options=options, chunk=chunk)
@@ -116,7 +116,7 @@ def load_workload(source: Source, seed: int | None) -> Workload:
         assert seed is not None, "a recipe without a seed"
         return generate(msgspec.structs.replace(source.recipe, seed=seed), source.options)
     for path, digest in source.files.items():
-        if _digest(path) != digest:
+        if digest_file(path) != digest:
             raise BadFile(path, "has changed since the comparison began")
     workload = open_workload([Path(path) for path in source.files], source.options)
     if seed is None:
@@ -189,7 +189,12 @@ def write_atomically(path: Path, body: bytes) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _digest(path: str) -> str:
+def digest_file(path: str) -> str:
+    """Return a digest of a file's content.
+
+    Raises:
+        BadFile: the file cannot be read.
+    """
     try:
         return hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
     except OSError as error:

@@ -4,26 +4,30 @@ import multiprocessing
 import signal
 import traceback
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import connection, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from typing import Generic, TypeVar
 
 from roost.errors import RoostError
 from roost.simulator.replay import Progress
-from roost.simulator.runs import Run, execute
 
 _PROGRESS_S = 0.5  # longest interval between progress calls; the callback can end the work by an exception
 
 # A message of a worker: finished acts and all acts; or its end, with the error if it failed.
 _Message = tuple[int, int] | RoostError | str | None
+_Run = TypeVar("_Run")
+Execute = Callable[[_Run, Progress | None], None]
 
 
-def run_all(runs: Sequence[Run], *, jobs: int, progress: Progress | None = None) -> None:
+def run_all(runs: Sequence[_Run], execute: Execute[_Run], *, jobs: int, progress: Progress | None = None) -> None:
     """Execute runs in parallel; each writes its result before it ends.
 
     Args:
+        runs: values that describe themselves as text, and can be sent to another process.
+        execute: executes one run; a function of a module.
         jobs: parallel processes, >= 1; with 1 job or 1 run, this process executes the runs.
         progress: called with the finished and expected requests of all runs; its exception ends the work.
 
@@ -36,12 +40,12 @@ def run_all(runs: Sequence[Run], *, jobs: int, progress: Progress | None = None)
             execute(run, progress_sum.reporter(place))
         return
     waiting = deque(enumerate(runs))
-    busy: dict[Connection, _Worker] = {}
+    busy: dict[Connection, _Worker[_Run]] = {}
     try:
         while waiting or busy:
             while waiting and len(busy) < jobs:
                 place, run = waiting.popleft()
-                worker = _Worker(run, progress_sum.reporter(place))
+                worker = _Worker(run, execute, progress_sum.reporter(place))
                 busy[worker.reader] = worker
             for reader in connection.wait(list(busy), timeout=_PROGRESS_S):
                 assert isinstance(reader, Connection)
@@ -53,15 +57,15 @@ def run_all(runs: Sequence[Run], *, jobs: int, progress: Progress | None = None)
             worker.stop()
 
 
-class _Worker:
+class _Worker(Generic[_Run]):
     """A process for one run."""
 
-    def __init__(self, run: Run, progress: Progress) -> None:
+    def __init__(self, run: _Run, execute: Execute[_Run], progress: Progress) -> None:
         self._run = run
         self._progress = progress
         context = multiprocessing.get_context("spawn")  # A fork would inherit the locks of this process's threads.
         self.reader, writer = context.Pipe(duplex=False)
-        self._process: SpawnProcess = context.Process(target=_serve, args=(run, writer), daemon=True)
+        self._process: SpawnProcess = context.Process(target=_serve, args=(run, execute, writer), daemon=True)
         with _block_interrupts():
             self._process.start()
         writer.close()
@@ -120,7 +124,7 @@ class _ProgressSum:
             self._progress(done, total * self._runs // len(self._by_run))
 
 
-def _serve(run: Run, writer: Connection) -> None:
+def _serve(run: _Run, execute: Execute[_Run], writer: Connection) -> None:
     """Execute a run in a worker."""
     with suppress(BrokenPipeError):  # The parent has ended, and needs no result.
         message: _Message = None

@@ -90,7 +90,7 @@ def test_results_of_earlier_runs_are_reused(run, folder):
     ("words", "code", "sentence"),
     [
         (("--jobs", 2), 2, "--jobs needs several --config, --seeds or --results"),
-        (("--seeds", "a"), 2, "seeds must be comma-separated integers, or one number N for 1 to N, got 'a'"),
+        (("--seeds", "a"), 2, "seeds must be comma-separated integers, A..B, or one number N for 1 to N, got 'a'"),
         (("--seeds", "1", "--seed", "2"), 2, "--seed and --seeds cannot be combined"),
         (("--config", "pack.toml", "--config", "./pack.toml"), 2, "a settings file is repeated"),
         (("--config", "pack.toml", "--config", "absent.toml"), 4, "--config: absent.toml does not exist"),

@@ -58,7 +58,7 @@ or below --data. Print one table with the figures of all policies.
 @click.option(
     "--mix", default=_DEFAULTS.mix, show_default=True, type=click.Choice(list(MIXES)), help="Mix of requests."
 )
-@click.option("--seeds", metavar="LIST", help="Seeds to compare over: a comma-separated list, or N for 1 to N.")
+@click.option("--seeds", metavar="LIST", help="Seeds to compare over: a comma-separated list, A..B, or N for 1 to N.")
 @click.option("--config", "configs", type=PATH, multiple=True, help="Settings file, TOML; repeat it to compare.")
 @nova_conf
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of concurrent runs.  [default: one per CPU]")

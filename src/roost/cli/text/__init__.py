@@ -7,6 +7,7 @@
 ``progress``: progress bars on standard error.
 ``comparison_text``: the comparison of ``roost replay``.
 ``decide_text``: the answer of ``roost decide``.
+``lab_text``: the table of ``roost lab fgd``.
 ``replay_text``: the report of ``roost replay``.
 ``reason_words``: reasons of refusals in the words of operators.
 ``why_text``: the explanation of ``roost why``.

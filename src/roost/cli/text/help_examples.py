@@ -31,6 +31,10 @@ _EXAMPLES = {
         "roost instance create web --flavor vcpus=2,memory_mb=2048 --dry-run",
     ),
     "instance list": ("roost instance list --host host-7", "roost instance list --status ERROR"),
+    "lab fgd": (
+        "roost lab fgd nodes.csv pods.csv --seeds 42..51",
+        "roost lab fgd nodes.csv pods.csv --policy fgd --policy bestfit --results runs --plot plots",
+    ),
     "login": ("roost login --profile prod --url https://roost-1:8780",),
     "nova-scheduler": (
         "roost nova-scheduler --check --nova-conf /etc/nova/nova.conf",

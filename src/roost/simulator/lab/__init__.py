@@ -4,5 +4,8 @@
 ``gpu_pods``: the pods and nodes of the experiment, from tables.
 ``gpu_policies``: the published policies, as weighers.
 ``typical_pods``: the typical pods of a workload, and the GPUs that they cannot use.
+``gpu_runs``: many runs in several processes, and the files of their results.
+``gpu_comparison``: the table of all runs, beside published results.
+``gpu_plots``: plots of the runs.
 ``go_random``: random numbers as programs in Go draw them.
 """

@@ -5,7 +5,7 @@ Source:
     the pods arrive in the same order, and ties between equal hosts are broken alike.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,10 +19,12 @@ from roost.model.request import Request
 from roost.model.settings.roost_settings import FilterScheduler, Scheduler, Settings
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Rules
+from roost.scheduler.pipeline.budget import lift_search_limit
 from roost.simulator.lab.go_random import GoRandom
 from roost.simulator.lab.gpu_pods import Node, Pod, Workload
 from roost.simulator.lab.gpu_policies import MODEL_STAT, POLICIES, TAG_PROPERTY, Fgd, GpuPolicyOptions, tag_of
 from roost.simulator.lab.typical_pods import CAUSES, find_typical_pods, sum_causes
+from roost.simulator.replay import Progress
 from roost.simulator.traces.openb import GPU_MILLI, PodShape, build_query, build_tree
 
 if TYPE_CHECKING:
@@ -32,8 +34,7 @@ LOAD_PERCENT = 130  # requested GPU milli at the end, of those of the fleet
 _LOAD = LOAD_PERCENT / 100
 _WATCHERS = 10  # draws of the published program between the arrivals and the order of nodes
 _CHUNK_MAX = 64
-
-Progress = Callable[[int, int], None]  # arrived pods, all pods
+_PLACEMENTS_MAX = 1_000_000  # so that all pairs of a seed and a placement have different seeds
 
 
 class Arrivals(msgspec.Struct, frozen=True):
@@ -86,23 +87,29 @@ def draw_arrivals(workload: Workload, seed: int) -> Arrivals:
     return Arrivals(pods, [workload.nodes[at] for at in order])
 
 
-def run_policy(workload: Workload, policy: str, seed: int, *, progress: Progress | None = None) -> RunResult:
+def run_policy(
+    workload: Workload, policy: str, seed: int, *, placement: int = 0, progress: Progress | None = None
+) -> RunResult:
     """Fill the fleet under a policy, and measure.
 
     Args:
         workload: the fleet and the pods.
         policy: a name of ``POLICIES``.
-        seed: seed of the arrivals and, for the random policy, of the placements.
+        seed: seed of the arrivals.
+        placement: number of the placement, for the random policy.
         progress: called now and then.
     """
     arrivals = draw_arrivals(workload, seed)
     models = sorted({node.model for node in workload.nodes})
     tags = sorted({tag_of(pod.gpu_count, pod.gpu_milli) for pod in workload.pods} - {""})
-    options = GpuPolicyOptions(typical=find_typical_pods(workload.pods), models=models, tags=tags, seed=seed)
+    options = GpuPolicyOptions(
+        typical=find_typical_pods(workload.pods), models=models, tags=tags, seed=seed * _PLACEMENTS_MAX + placement
+    )
     roost = _open_fleet(arrivals.nodes, policy, options)
     # The measure is that of one of the policies, whatever the policy of this run.
     run = _Run(roost, Fgd(options), workload.capacity_milli)
-    run.work(arrivals.pods, progress)
+    with lift_search_limit(roost.state):
+        run.work(arrivals.pods, progress)
     return run.result()
 
 

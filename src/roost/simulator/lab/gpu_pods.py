@@ -110,6 +110,4 @@ def _pod(row: Row) -> Pod:
     gpu_milli = min(row.integer("gpu_milli", minimum=1), GPU_WHOLE)
     if gpu_count > 1 and gpu_milli < GPU_WHOLE:
         raise row.error("gpu_milli", f"must be {GPU_WHOLE} for a pod with {gpu_count} GPUs, got {gpu_milli}")
-    return Pod(
-        cpu_milli, memory_mib, gpu_count, gpu_milli, row.text("gpu_spec", default="", maximum=MODELS_LENGTH_MAX)
-    )
+    return Pod(cpu_milli, memory_mib, gpu_count, gpu_milli, row.text("gpu_spec", default="", maximum=MODELS_LENGTH_MAX))

@@ -4,8 +4,9 @@ Scores are whole numbers, truncated, so ties are frequent; the first host wins t
 hosts are part of each policy's quality.
 """
 
+import functools
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -78,9 +79,17 @@ class GpuPolicy(BaseWeigher[GpuPolicyOptions]):
     """The common part of the policies: a host's score depends on that host, and the fullest GPU that fits is taken."""
 
     name = "gpu_policy"
-    options = GpuPolicyOptions
+    options: ClassVar[type[msgspec.Struct]] = GpuPolicyOptions
     aggregate_key = "gpu_policy"
-    multiplier = 1.0  # type: ignore[assignment]  # the lab has no other weigher to compete with
+
+    @property
+    def multiplier(self) -> float:
+        """Return 1: the lab has no other weigher to compete with."""
+        return 1.0
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return equal weights."""
+        return np.zeros(len(hosts))
 
     def weight_key(self, spec: Spec) -> Hashable:
         """Return what the request needs."""
@@ -90,17 +99,14 @@ class GpuPolicy(BaseWeigher[GpuPolicyOptions]):
         """Return the free milli of each GPU: the fullest is the cheapest. Whole GPUs are taken in order."""
         if resource_class != GPU_MILLI or amount == GPU_WHOLE:
             return None
-        return free_gpus(host)[0].astype(np.float64)
+        costs: Scores = free_gpus(host)[0].astype(np.float64)
+        return costs
 
 
 class RandomPlacement(GpuPolicy):
     """Any feasible host, which the scheduler draws, and any of its GPUs that fit."""
 
     name = "random"
-
-    def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Return equal weights."""
-        return np.zeros(len(hosts))
 
     def provider_costs(self, host: HostView, spec: Spec, *, resource_class: str, amount: int) -> Scores | None:
         """Return random costs, drawn from the seed and the present state of the host."""
@@ -121,7 +127,8 @@ class DotProd(GpuPolicy):
         demand = demand_of(spec)
         cpu = hosts.column("free_vcpus") / _CPU_LARGEST * (demand.cpu_milli / _CPU_LARGEST)
         gpu = free_gpus(hosts).sum(axis=1) / _GPU_LARGEST * (demand.total_milli / _GPU_LARGEST)
-        return np.trunc(_SCORE_MAX * (1 - (cpu + gpu) / 2))
+        scores: Scores = np.trunc(_SCORE_MAX * (1 - (cpu + gpu) / 2))
+        return scores
 
 
 class GpuClustering(GpuPolicy):
@@ -144,7 +151,8 @@ class GpuClustering(GpuPolicy):
         has_own = has_tag[tag_of(demand.gpu_count, demand.gpu_milli)]
         used = _GPU_LARGEST - free_gpus(hosts).sum(axis=1)
         bonus = np.where(has_own, np.where(kinds == 1, 75, 50), np.where(kinds == 0, 25, 0))
-        return (25 * used // _GPU_LARGEST + bonus).astype(np.float64)
+        scores: Scores = (25 * used // _GPU_LARGEST + bonus).astype(np.float64)
+        return scores
 
 
 class GpuPacking(GpuPolicy):
@@ -165,7 +173,8 @@ class GpuPacking(GpuPolicy):
         shares = (ordered * 100 // GPU_WHOLE).sum(axis=1) // 10
         is_idle: Mask = (free == GPU_WHOLE).sum(axis=1) == gpus
         scores = np.where(new > 0, np.maximum(50 - new, 33), np.maximum(_SCORE_MAX - shares, 50))
-        return np.where(is_idle, np.maximum(33 - gpus, gpus), scores).astype(np.float64)
+        found: Scores = np.where(is_idle, np.maximum(33 - gpus, gpus), scores).astype(np.float64)
+        return found
 
 
 class BestFit(GpuPolicy):
@@ -178,7 +187,8 @@ class BestFit(GpuPolicy):
         demand = demand_of(spec)
         cpu = (hosts.column("free_vcpus") - demand.cpu_milli) / _CPU_LARGEST
         gpu = (free_gpus(hosts).sum(axis=1) - demand.total_milli) / _GPU_LARGEST
-        return np.trunc(_SCORE_MAX * (1 - (cpu * 0.5 + gpu * 0.5)))
+        scores: Scores = np.trunc(_SCORE_MAX * (1 - (cpu * 0.5 + gpu * 0.5)))
+        return scores
 
 
 class Fgd(GpuPolicy):
@@ -193,13 +203,14 @@ class Fgd(GpuPolicy):
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return 0 to 100: 50 if nothing changes, 0 also where the request does not fit."""
-        return self._scores(hosts, demand_of(spec)).max(axis=1)
+        best: Scores = self._ways(hosts, demand_of(spec)).max(axis=1)
+        return best
 
     def provider_costs(self, host: HostView, spec: Spec, *, resource_class: str, amount: int) -> Scores | None:
         """Return the negated score of each GPU. Whole GPUs are taken in order."""
         if resource_class != GPU_MILLI or amount == GPU_WHOLE:
             return None
-        scores = self._scores(host, demand_of(spec))[0]
+        scores = self._ways(host, demand_of(spec))[0]
         return np.where(scores < 0, _UNFIT, -scores)
 
     def model_of(self, hosts: HostView) -> Amounts:
@@ -217,6 +228,10 @@ class Fgd(GpuPolicy):
             ).T.copy(),
         )
 
+    def _ways(self, hosts: HostView, demand: Demand) -> Scores:
+        """Return ``_scores``, kept for hosts that did not change."""
+        return hosts.follow((self, "ways", demand), lambda view: self._scores(view, demand))
+
     def _scores(self, hosts: HostView, demand: Demand) -> Scores:
         """Return the score of each way to serve a request: float64, shape (hosts, ways); -1: it does not fit.
 
@@ -226,7 +241,7 @@ class Fgd(GpuPolicy):
         cpu, free = hosts.column("free_vcpus"), free_gpus(hosts)
         has_cpu: Mask = cpu >= demand.cpu_milli
         if demand.is_shared:
-            is_first = ~np.tril(free[:, :, np.newaxis] == free[:, np.newaxis, :], k=-1).any(axis=2)
+            is_first = ~((free[:, :, np.newaxis] == free[:, np.newaxis, :]) & _earlier(free.shape[1])).any(axis=2)
             rows, gpus = np.nonzero(has_cpu[:, np.newaxis] & is_first & (free >= demand.gpu_milli))
             after = free[rows]
             after[np.arange(len(rows)), gpus] -= demand.gpu_milli
@@ -238,17 +253,16 @@ class Fgd(GpuPolicy):
             gpus = np.zeros(len(rows), dtype=np.intp)
             after = np.where(is_whole & (rank <= demand.gpu_count), 0, free)[rows]
             scores = np.full((len(free), 1), -1.0)
-        before = self._before(hosts)[rows]
-        model = self.model_of(hosts)[rows]
-        change = before - self._total(cpu[rows] - demand.cpu_milli, model, after)
+        model = self.model_of(hosts)
+        # One measurement of the hosts before and after is faster than two.
+        unusable = self._total(
+            np.concatenate([cpu, cpu[rows] - demand.cpu_milli]),
+            np.concatenate([model, model[rows]]),
+            np.concatenate([free, after]),
+        )
+        change = unusable[rows] - unusable[len(cpu) :]
         scores[rows, gpus] = np.trunc(_SCORE_MAX * (1 / (1 + np.exp(-change / GPU_WHOLE))))
         return scores
-
-    def _before(self, hosts: HostView) -> Scores:
-        return hosts.follow(
-            (self, "before"),
-            lambda view: self._total(view.column("free_vcpus"), self.model_of(view), free_gpus(view)),
-        )
 
     def _total(self, cpu: Scores, model: Amounts, free: Amounts) -> Scores:
         """Return the unusable GPU milli of states of hosts; of many states, equal ones are measured once."""
@@ -258,6 +272,12 @@ class Fgd(GpuPolicy):
         first, number = _find_distinct(states)
         found = self._fragmentation.total(cpu=cpu[first], model=model[first], free=states[first, 2:])
         return found[number]
+
+
+@functools.cache
+def _earlier(count: int) -> Mask:
+    """Return which GPUs come before each GPU: bool, shape (count, count)."""
+    return np.tri(count, k=-1, dtype=np.bool_)
 
 
 def _find_distinct(states: Amounts) -> tuple[Rows, Rows]:

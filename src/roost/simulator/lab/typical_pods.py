@@ -127,12 +127,13 @@ class Fragmentation:
         parts = np.zeros((len(cause), len(CAUSES), len(cpu)))
         parts[np.arange(len(cause))[:, np.newaxis], cause, np.arange(len(cpu))] = amounts
         # The published sum adds kind by kind, and its rounding decides ties: this axis is added in order.
-        return np.add.reduce(parts, axis=0)
+        causes: Scores = np.add.reduce(parts, axis=0)
+        return causes
 
 
 def sum_causes(parts: Scores) -> Scores:
     """Add the causes in the published order: shape (causes, hosts) to shape (hosts,)."""
-    total = parts[0]
+    total: Scores = parts[0]
     for cause in range(1, len(CAUSES)):
         if cause != _USABLE:
             total = total + parts[cause]

@@ -1,0 +1,177 @@
+"""Runs of the experiment in several processes; the results of finished runs are kept in files."""
+
+import hashlib
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from roost import __version__
+from roost.errors import BadFile, BadRequest, unreadable_file
+from roost.simulator.lab.gpu_experiment import RunResult, run_policy
+from roost.simulator.lab.gpu_pods import Workload, read_nodes, read_pods
+from roost.simulator.lab.gpu_policies import POLICIES
+from roost.simulator.replay import Progress
+from roost.simulator.runs import digest_file, write_atomically
+from roost.simulator.workers import run_all
+
+RANDOM = "random"  # the only policy with several placements of one order of arrivals
+# Incremented when the arithmetic or a result changes its meaning.
+_RESULT_VERSION = 1
+
+
+class GpuRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run: a policy on one order of arrivals."""
+
+    nodes: str  # path of the list of nodes
+    pods: str
+    digests: tuple[str, str]  # of both files
+    policy: str
+    seed: int
+    placement: int = 0  # number of the random placement
+    results: str  # folder of results
+
+    def __str__(self) -> str:
+        return f"{self.policy} on {self.workload}, seed {self.seed}"
+
+    @property
+    def workload(self) -> str:
+        """The name of the workload."""
+        return workload_name(Path(self.pods))
+
+    def fingerprint(self) -> str:
+        """Return a digest of all inputs: runs with equal digests have equal results."""
+        inputs = (__version__, _RESULT_VERSION, self.digests, self.policy, self.seed, self.placement)
+        return hashlib.blake2b(msgspec.json.encode(inputs), digest_size=16).hexdigest()
+
+    @property
+    def result_path(self) -> Path:
+        """The file of the result; missing until the run ends."""
+        return Path(self.results) / f"{self.fingerprint()}.json"
+
+
+class _Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The content of a result file."""
+
+    kind: Literal["roost lab fgd result"] = "roost lab fgd result"
+    fingerprint: str
+    workload: str
+    policy: str
+    seed: int
+    placement: int
+    result: RunResult
+
+
+def workload_name(pods: Path) -> str:
+    """Return the name of a workload: the file's name after "_list_", if it has that part.
+
+    >>> workload_name(Path("openb_pod_list_cpu050.csv")), workload_name(Path("mine.csv"))
+    ('cpu050', 'mine')
+    """
+    return pods.stem.rpartition("_list_")[2]
+
+
+def plan_runs(
+    nodes: Path,
+    pods: Sequence[Path],
+    *,
+    policies: Sequence[str],
+    seeds: Sequence[int],
+    placements: int,
+    results: Path,
+) -> list[GpuRun]:
+    """Return the runs of every workload, policy and seed; read every file once, to find errors before hours of work.
+
+    Args:
+        placements: runs of the random policy for each seed, >= 1.
+
+    Raises:
+        BadFile: a file is not a list of nodes or pods.
+        BadRequest: two workloads would have the same name, or a policy is unknown or repeated.
+    """
+    unknown = [policy for policy in policies if policy not in POLICIES]
+    if unknown or not policies or len(set(policies)) < len(policies):
+        raise BadRequest(f"policies must be different ones of {', '.join(POLICIES)}, got {', '.join(policies)}")
+    names = [workload_name(path) for path in pods]
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        raise BadRequest(f"two workloads would both be called {repeated[0]}: rename one of the files")
+    read_nodes(nodes)
+    for path in pods:
+        read_pods(path)
+    nodes_digest = digest_file(str(nodes))
+    return [
+        GpuRun(
+            nodes=str(nodes),
+            pods=str(path),
+            digests=(nodes_digest, digest_file(str(path))),
+            policy=policy,
+            seed=seed,
+            placement=placement,
+            results=str(results),
+        )
+        for path, policy, seed in itertools.product(pods, policies, seeds)
+        for placement in range(placements if policy == RANDOM else 1)
+    ]
+
+
+def run_missing(runs: Sequence[GpuRun], *, jobs: int, progress: Progress | None = None) -> tuple[list[RunResult], int]:
+    """Execute the runs without a result; return the results of all runs, and how many were finished before.
+
+    Raises:
+        BadFile: a file of results cannot be read or written, or an input has changed.
+        RoostError: a run failed; finished runs keep their results.
+    """
+    found = [read_result(run) for run in runs]
+    missing = [run for run, result in zip(runs, found, strict=True) if result is None]
+    if missing:
+        run_all(missing, execute, jobs=jobs, progress=progress)
+    results: list[RunResult] = []
+    for run, earlier in zip(runs, found, strict=True):
+        result = earlier or read_result(run)
+        assert result is not None, "a run without a result"
+        results.append(result)
+    return results, len(runs) - len(missing)
+
+
+def execute(run: GpuRun, progress: Progress | None = None) -> None:
+    """Execute a run, and write its result.
+
+    Raises:
+        BadFile: an input has changed since the runs were planned, or the result cannot be written.
+    """
+    for path, digest in zip((run.nodes, run.pods), run.digests, strict=True):
+        if digest_file(path) != digest:
+            raise BadFile(path, "has changed since the runs began")
+    workload = Workload(name=run.workload, nodes=read_nodes(Path(run.nodes)), pods=read_pods(Path(run.pods)))
+    stored = _Stored(
+        fingerprint=run.fingerprint(),
+        workload=run.workload,
+        policy=run.policy,
+        seed=run.seed,
+        placement=run.placement,
+        result=run_policy(workload, run.policy, run.seed, placement=run.placement, progress=progress),
+    )
+    write_atomically(run.result_path, msgspec.json.encode(stored))
+
+
+def read_result(run: GpuRun) -> RunResult | None:
+    """Return the result of a run; None: not finished.
+
+    Raises:
+        BadFile: the file cannot be read, or has other content.
+    """
+    path = run.result_path
+    try:
+        stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unreadable_file(str(path), error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        stored = None
+    if stored is None or stored.fingerprint != run.fingerprint():
+        raise BadFile(str(path), f"is not the result of {run}: move it away, or name another folder")
+    return stored.result
