@@ -89,12 +89,13 @@ def format_axes(panel: "Axes", *, top: float | None, is_log: bool = False) -> No
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
 
 
-def add_legend(figure: "Figure", names: Sequence[str], *, runs: int) -> None:
+def add_legend(figure: "Figure", names: Sequence[str], *, runs: int, unit: str = "seeds") -> None:
     """Add a legend with a line for each policy.
 
     Args:
         names: of the policies.
-        runs: seeds of each policy.
+        runs: runs of each policy.
+        unit: what distinguishes the runs.
     """
     from matplotlib.lines import Line2D
 
@@ -108,7 +109,7 @@ def add_legend(figure: "Figure", names: Sequence[str], *, runs: int) -> None:
         )
         for number in range(len(names))
     ]
-    note = f"line: mean of {runs} seeds, band: minimum to maximum" if runs > 1 else None
+    note = f"line: mean of {runs} {unit}, band: minimum to maximum" if runs > 1 else None
     figure.legend(
         handles,
         list(names),

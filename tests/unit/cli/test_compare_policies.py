@@ -108,7 +108,9 @@ def test_invalid_options_are_refused_in_one_sentence(run, words, code, sentence)
 def test_seeds_are_a_list_or_a_count():
     assert parse_seeds("4") == (1, 2, 3, 4)
     assert parse_seeds("0,9") == (0, 9)
-    for text in ("", "0", "1,,2", "1,1", "-1", "1001", "1, 2"):
+    assert parse_seeds("42..44") == (42, 43, 44)
+    assert parse_seeds("0..0") == (0,)
+    for text in ("", "0", "1,,2", "1,1", "-1", "1001", "1, 2", "3..2", "1..2..3", "1..9999", "1..2,5"):
         with pytest.raises(BadRequest):
             parse_seeds(text)
 

@@ -74,7 +74,7 @@ def _draw_curves(
     panel.set_ylabel("%")
     panel.set_xlabel("requested so far, % of all GPUs")
     format_axes(panel, top=top)
-    add_legend(figure, list(by_policy), runs=max(map(len, by_policy.values())))
+    add_legend(figure, list(by_policy), runs=max(map(len, by_policy.values())), unit="runs")
     return figure
 
 
