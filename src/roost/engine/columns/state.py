@@ -97,7 +97,7 @@ class State:
     __slots__ = (
         "_best",
         "_class_rows",
-        "_followed",
+        "_host_arrays",
         "_host_trees",
         "_image_counts",
         "_ledgers",
@@ -173,7 +173,7 @@ class State:
         self._ledgers: dict[int, Ledger] = {}
         self._host_trees: tuple[Rows, Mask] | None = None
         self._class_rows: dict[int, Rows] = {}
-        self._followed: FollowedArrays | None = None  # see ``followed``
+        self._host_arrays: FollowedArrays | None = None  # see ``host_arrays``
         self._image_counts: ImageCounts | None = None  # see ``image_counts``
 
     def name_table(self, kind: str) -> NameTable:
@@ -292,15 +292,15 @@ class State:
         return HostCursor(self.changes)
 
     @property
-    def followed(self) -> FollowedArrays:
+    def host_arrays(self) -> FollowedArrays:
         """The arrays that follow the changes of hosts."""
-        if self._followed is None:
-            self._followed = FollowedArrays(self.changes)
-        return self._followed
+        if self._host_arrays is None:
+            self._host_arrays = FollowedArrays(self.changes)
+        return self._host_arrays
 
     def reset_derived(self) -> None:
         """Drop the derived values that a shallow copy shares with its original."""
-        self._best, self._ledgers, self._class_rows, self._followed = {}, {}, {}, None
+        self._best, self._ledgers, self._class_rows, self._host_arrays = {}, {}, {}, None
         self.consumer_index = self._image_counts = None
 
     def forget_derived(self) -> None:

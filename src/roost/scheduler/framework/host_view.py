@@ -190,7 +190,7 @@ class HostView:
             The array for this view. That of all hosts is read-only, and the next call may change it in place.
         """
         state = self._state
-        whole = cast("_Array", state.followed.get(key, lambda rows: make(HostView(state, rows))))
+        whole = cast("_Array", state.host_arrays.get(key, lambda rows: make(HostView(state, rows))))
         return whole if self._rows is None else cast("_Array", whole[self._rows])
 
     def distinct_values(self, key: object, read: Callable[[HostFacts], _Fact]) -> InternedValues[_Fact]:

@@ -232,7 +232,7 @@ class SandboxedWeigher(_Sandboxed):
         if hasattr(rule, "multipliers"):
             self.multipliers = partial(self._call, "multipliers", None)
         if hasattr(rule, "provider_costs"):
-            self.provider_costs = self._checked_costs
+            self.provider_costs = self._check_costs
 
     @property
     def multiplier(self) -> float:
@@ -248,7 +248,7 @@ class SandboxedWeigher(_Sandboxed):
         weights: Scores = self._judge_hosts(hosts, partial(self._weights, spec), blank)
         return weights
 
-    def _checked_costs(self, host: HostView, spec: Spec, *, resource_class: str, amount: int) -> Scores | None:
+    def _check_costs(self, host: HostView, spec: Spec, *, resource_class: str, amount: int) -> Scores | None:
         """Call the rule; if it fails or returns no number for a provider, return None."""
         call = partial(self.rule.provider_costs, host, spec, resource_class=resource_class, amount=amount)
         try:

@@ -64,7 +64,7 @@ class GoRandom:
             number = self._int31()
         return number % end
 
-    def _bounded(self, end: int) -> int:
+    def _draw_below(self, end: int) -> int:
         """Return a number in 0..end - 1 as ``shuffle`` draws it, which differs from ``intn``."""
         product = self._uint32() * end
         least = ((1 << 32) - end) % end
@@ -75,7 +75,7 @@ class GoRandom:
     def shuffle(self, items: MutableSequence[Any]) -> None:
         """Shuffle a sequence in place."""
         for at in range(len(items) - 1, 0, -1):
-            other = self._bounded(at + 1)
+            other = self._draw_below(at + 1)
             items[at], items[other] = items[other], items[at]
 
     def perm(self, count: int) -> list[int]:
