@@ -1,16 +1,24 @@
 """The first candidate of a host without a search, where counting proves that one exists."""
 
+from typing import NamedTuple
+
 from roost.engine.candidates.provider_order import ProviderOrder
+from roost.engine.candidates.walk import Mapping, Take
 from roost.engine.columns.state import State
 from roost.engine.feasibility.feasibility import AmountCheck, Feasibility, GroupCheck
 
-Take = tuple[int, int, int]  # provider row, class id, amount
+
+class FirstFit(NamedTuple):
+    """The first candidate of a host."""
+
+    takes: list[Take]  # one per provider and class, in the order of the checks
+    mappings: tuple[Mapping, ...]  # in the order of the query's groups
 
 
 def first_fit(
     state: State, fit: Feasibility, host: int, *, provider_order: ProviderOrder | None = None
-) -> list[Take] | None:
-    """Choose the takes of a request on a host: each class and group from the first provider with room.
+) -> FirstFit | None:
+    """Choose the providers of a request on a host: for each class and group the first one with room.
 
     Hosts outside ``Feasibility.undecided`` need no search: groups with different needs request different classes, and
     all eligible providers have the right labels, so the choices for different groups never conflict.
@@ -20,12 +28,13 @@ def first_fit(
         provider_order: the preference among providers; None: row order.
 
     Returns:
-        One take per provider and class; None if only a search can decide.
+        The candidate that a search would find first; None if only a search can decide.
     """
     if fit.shares or fit.compiled is None or fit.undecided.item(host):
         return None
     rows = state.providers.rows_of_tree(state.hosts.provider_row.each[host])
     takes: list[Take] = []
+    rows_of: dict[str, set[int]] = {}  # suffix of a group -> its providers
     for check in fit.checks:
         if isinstance(check, AmountCheck):
             columns = state.classes[check.class_id]
@@ -36,29 +45,32 @@ def first_fit(
             if row is None:
                 return None
             takes.append((row, check.class_id, check.amount))
+            rows_of.setdefault("", set()).add(row)
         elif isinstance(check, GroupCheck):
             served = _fit_groups(state, check, host, provider_order=provider_order)
             if served is None:
                 return None
-            takes.extend(served)
-    return takes
+            rows_of.update(zip(check.suffixes, ({row} for row in served), strict=True))
+            takes.extend((row, class_id, amount) for row in served for class_id, amount in check.amounts)
+    if len(rows_of) < len(fit.compiled.suffixes):
+        return None  # A group without resources needs a search.
+    return FirstFit(takes, tuple((suffix, tuple(sorted(rows_of[suffix]))) for suffix in fit.compiled.suffixes))
 
 
 def _fit_groups(
     state: State, family: GroupCheck, host: int, *, provider_order: ProviderOrder | None
-) -> list[Take] | None:
-    """Choose takes for all groups of a check, each on a provider of its own."""
+) -> list[int] | None:
+    """Choose the providers for all groups of a check, each for itself."""
     if not family.is_isolated:
         return None
-    takes: list[Take] = []
-    left, classes = family.group_count, state.classes
+    served: list[int] = []
+    classes = state.classes
     rows = family.find_rows(host)
     if provider_order is not None:
         rows = provider_order.sort(family.amounts, rows)
     for row in rows:
         if all(classes[class_id].free.each[row] >= amount for class_id, amount in family.amounts):
-            takes.extend((row, class_id, amount) for class_id, amount in family.amounts)
-            left -= 1
-            if not left:
-                return takes
+            served.append(row)
+            if len(served) == family.group_count:
+                return served
     return None

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from roost.engine.candidates.provider_order import ProviderOrder
 from roost.engine.candidates.search import search, to_candidate
-from roost.engine.candidates.walk import RowCandidate
+from roost.engine.candidates.walk import RowCandidate, Take
 from roost.engine.columns.state import State
 from roost.engine.feasibility.feasibility import Feasibility
-from roost.engine.feasibility.first_fit import Take, first_fit
+from roost.engine.feasibility.first_fit import first_fit
 from roost.engine.pci.pools import UNMAPPED
 from roost.model.allocation import Mappings
 from roost.model.evidence.decision import Decision, Pick
@@ -72,10 +72,10 @@ def _find_takes(state: State, way: Feasibility, row: int, *, order: ProviderOrde
     """Return the amounts that one query takes on a host, None if it does not fit."""
     if way.judge_host(state, row) < len(way):
         return None
-    takes = first_fit(state, way, row, provider_order=order)
-    if takes is not None:
-        return takes
-    candidate = _find_candidate(state, way, row, order=order)
+    first = first_fit(state, way, row, provider_order=order)
+    if first is not None:
+        return first.takes
+    candidate = _search(state, way, row, order=order)
     return None if candidate is None else list(candidate.takes)
 
 
@@ -83,6 +83,13 @@ def _find_candidate(state: State, way: Feasibility, row: int, *, order: Provider
     """Return the first candidate of one query on a host, None if it does not fit."""
     if way.judge_host(state, row) < len(way):
         return None
+    first = first_fit(state, way, row, provider_order=order)
+    if first is not None:
+        return RowCandidate(tuple(sorted(first.takes)), first.mappings, state.hosts.provider_row.each[row])
+    return _search(state, way, row, order=order)
+
+
+def _search(state: State, way: Feasibility, row: int, *, order: ProviderOrder | None) -> RowCandidate | None:
     assert way.compiled is not None
     root = state.hosts.provider_row.each[row]
     return next(iter(search(state, way.compiled, anchors=(root,), limit=1, provider_order=order)), None)
