@@ -26,7 +26,7 @@ def run_all(runs: Sequence[_Run], execute: Execute[_Run], *, jobs: int, progress
     """Execute runs in parallel; each writes its result before it ends.
 
     Args:
-        runs: values that describe themselves as text, and can be sent to another process.
+        runs: values with a text form; they are sent to other processes.
         execute: executes one run; a function of a module.
         jobs: parallel processes, >= 1; with 1 job or 1 run, this process executes the runs.
         progress: called with the finished and expected requests of all runs; its exception ends the work.

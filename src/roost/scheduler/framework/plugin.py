@@ -285,9 +285,9 @@ class HostsAlone(Protocol):
 
 
 class OrdersProviders(Protocol):
-    """A weigher that also chooses among the providers of a host, such as its devices.
+    """A weigher with a preference among the providers of a host, such as its devices.
 
-    The instance takes the cheapest provider that fits, and of equals the first. Of several such weighers, the first
+    The instance takes the cheapest provider with room, and of equals the first. Of several such weighers, the first
     with a preference decides. A weigher with the multiplier 0 does not take part.
     """
 

@@ -50,7 +50,7 @@ class GpuComparison(msgspec.Struct, frozen=True, kw_only=True):
 def read_expected(path: Path) -> Expected:
     """Read published results: one row for each workload, policy and seed.
 
-    A number before the name of a policy is ignored, and so are policies that the lab does not have.
+    A number before the name of a policy is ignored, and so are policies unknown to the lab.
 
     Raises:
         BadFile: the file is not such a table.

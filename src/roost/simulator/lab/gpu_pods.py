@@ -10,7 +10,7 @@ from roost.simulator.traces.table import Row, read_table
 
 
 class Pod(msgspec.Struct, frozen=True):
-    """What a pod requests; equal pods are equal values."""
+    """The request of a pod; equal pods are equal values."""
 
     cpu_milli: int
     memory_mib: int
@@ -40,7 +40,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """A fleet and the pods that are drawn for it."""
+    """A fleet, and the pods to draw from."""
 
     name: str
     nodes: list[Node]  # by name

@@ -40,7 +40,7 @@ class GpuPolicyOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Demand(NamedTuple):
-    """What a request needs of a host."""
+    """The needs of a request."""
 
     cpu_milli: int
     gpu_count: int
@@ -58,7 +58,7 @@ class Demand(NamedTuple):
 
 
 def demand_of(spec: Spec) -> Demand:
-    """Return what a request needs: each GPU is a resource group."""
+    """Return the needs of a request: each GPU is a resource group."""
     amounts = [group.resources[GPU_MILLI] for group in spec.request.groups if GPU_MILLI in group.resources]
     return Demand(spec.flavor.vcpus, len(amounts), amounts[0] if amounts else 0)
 
@@ -76,7 +76,7 @@ def free_gpus(hosts: HostView) -> Amounts:
 
 
 class GpuPolicy(BaseWeigher[GpuPolicyOptions]):
-    """The common part of the policies: a host's score depends on that host, and the fullest GPU that fits is taken."""
+    """The common part of the policies: a score is of one host alone, and the pod takes the fullest GPU with room."""
 
     name = "gpu_policy"
     options: ClassVar[type[msgspec.Struct]] = GpuPolicyOptions
@@ -92,7 +92,7 @@ class GpuPolicy(BaseWeigher[GpuPolicyOptions]):
         return np.zeros(len(hosts))
 
     def weight_key(self, spec: Spec) -> Hashable:
-        """Return what the request needs."""
+        """Return the needs of the request."""
         return demand_of(spec)
 
     def provider_costs(self, host: HostView, spec: Spec, *, resource_class: str, amount: int) -> Scores | None:
@@ -104,7 +104,7 @@ class GpuPolicy(BaseWeigher[GpuPolicyOptions]):
 
 
 class RandomPlacement(GpuPolicy):
-    """Any feasible host, which the scheduler draws, and any of its GPUs that fit."""
+    """Any feasible host, drawn by the scheduler, and any of its feasible GPUs."""
 
     name = "random"
 
@@ -118,7 +118,7 @@ class RandomPlacement(GpuPolicy):
 
 
 class DotProd(GpuPolicy):
-    """The host whose free amounts are least like the request: the smallest product of both."""
+    """The host with the smallest product of request and free amounts."""
 
     name = "dotprod"
 
@@ -132,7 +132,7 @@ class DotProd(GpuPolicy):
 
 
 class GpuClustering(GpuPolicy):
-    """A host that serves pods of the same kind."""
+    """A host with pods of the same kind."""
 
     name = "gpuclustering"
 
@@ -192,7 +192,7 @@ class BestFit(GpuPolicy):
 
 
 class Fgd(GpuPolicy):
-    """Fragmentation gradient descent: the host and the GPU whose unusable GPUs grow the least."""
+    """Fragmentation gradient descent: the host and the GPU with the least growth of unusable GPUs."""
 
     name = "fgd"
 

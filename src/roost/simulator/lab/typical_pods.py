@@ -1,4 +1,4 @@
-"""The typical pods of a workload, and the free GPUs that they cannot use: fragmentation, by cause.
+"""The typical pods of a workload, and the free GPUs of no use to them: fragmentation, by cause.
 
 Source:
     Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent",
@@ -31,7 +31,7 @@ _CHUNK = 1_024  # hosts measured at once, so that the work fits the processor's 
 
 
 class PodKind(msgspec.Struct, frozen=True):
-    """Pods that differ at most in memory, which the measure ignores."""
+    """Pods with equal needs, except for memory."""
 
     cpu_milli: int
     gpu_milli: int
@@ -65,7 +65,7 @@ def find_typical_pods(pods: Sequence[Pod]) -> list[TypicalPod]:
 
 
 class Fragmentation:
-    """Measures the free GPU milli of hosts that the typical pods cannot use.
+    """Measures the free GPU milli of hosts without use for the typical pods.
 
     Args:
         typical: the typical pods.
