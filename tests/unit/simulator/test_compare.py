@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from roost.errors import BadFile, BadRequest, RoostError
-from roost.simulator import workers
 from roost.simulator.compare import build_figures, compare, policy_names
 from roost.simulator.runs import execute, trace_source
 from roost.simulator.workload import Options
@@ -27,7 +26,7 @@ def executed(monkeypatch):
         execute(run, progress)
         runs.append(str(run))
 
-    monkeypatch.setattr(workers, "execute", record)
+    monkeypatch.setattr("roost.simulator.compare.execute", record)
     return runs
 
 
