@@ -50,15 +50,14 @@ def tag_of(pod: Pod) -> str:
 def typical_pods(pods: list[Pod]) -> list[tuple[tuple[int, int, int, str], float]]:
     """Return the typical kinds (processors, GPU milli, GPUs, models) with their shares."""
     counts = Counter((pod.cpu_milli, pod.gpu_milli, pod.gpu_count, pod.gpu_spec) for pod in pods)
-    found: list[tuple[tuple[int, int, int, str], float]] = []
+    found: list[tuple[tuple[int, int, int, str], int]] = []
     covered = 0
     for count, kind in sorted(((count, kind) for kind, count in counts.items()), reverse=True):
         if covered >= 0.95 * len(pods):
             break
         covered += count
-        found.append((kind, count / len(pods)))
-    total = sum(share for _, share in found)
-    return [(kind, share / total) for kind, share in found]
+        found.append((kind, count))
+    return [(kind, count / covered) for kind, count in found]
 
 
 def causes(host: Host, typical) -> list[float]:

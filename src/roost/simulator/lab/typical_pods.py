@@ -54,14 +54,14 @@ def find_typical_pods(pods: Sequence[Pod]) -> list[TypicalPod]:
     counts = Counter(PodKind(pod.cpu_milli, pod.gpu_milli, pod.gpu_count, pod.gpu_spec) for pod in pods)
     ranked = sorted(counts.items(), key=lambda item: (item[1], *msgspec.structs.astuple(item[0])), reverse=True)
     wanted, covered = _COVERED * len(pods), 0
-    shares: list[tuple[PodKind, float]] = []
+    taken: list[tuple[PodKind, int]] = []
     for kind, count in ranked:
         if covered >= wanted:
             break
         covered += count
-        shares.append((kind, count / len(pods)))
-    total = sum(share for _, share in shares)
-    return [TypicalPod(kind, share / total) for kind, share in shares]
+        taken.append((kind, count))
+    # One division: another rounding of the shares changes ties, and with them the results.
+    return [TypicalPod(kind, count / covered) for kind, count in taken]
 
 
 class Fragmentation:
