@@ -277,10 +277,13 @@ class HostsAlone(Protocol):
     gets views of a few hosts.
     """
 
-    def weight_key(self, spec: Spec) -> Hashable:
+    def weight_key(self, hosts: HostView, spec: Spec) -> Hashable:
         """Return everything but the host that the raw weights depend on: a part of the request, a learned table.
 
         Requests with equal keys share raw weights. It is called at each decision.
+
+        Args:
+            hosts: all hosts.
         """
 
 

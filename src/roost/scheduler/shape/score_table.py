@@ -122,7 +122,7 @@ class ScoreTable:
         """Return the raw weights of all hosts: float64, shape (hosts,); kept ones may change at the next call."""
         if not implements(weigher, HostsAlone):
             return weigher.raw(self._all_hosts, spec)
-        key = ("raw weights", weigher, weigher.weight_key(spec))
+        key = ("raw weights", weigher, weigher.weight_key(self._all_hosts, spec))
         return self._all_hosts.follow(key, partial(weigher.raw, spec=spec))
 
     def provider_order(self, row: int, spec: Spec) -> ProviderOrder | None:
