@@ -9,11 +9,13 @@ from roost.engine.columns.state import Group, Holder, State
 from roost.model import writes
 from roost.model.group import GUARDED_POLICIES
 from roost.model.host import HostFacts
+from roost.model.learned import LEARNED, Learned
 from roost.model.stored_names import NAMED, NamedVersion
 from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim, PutInventories, Release
 
 _facts = msgspec.msgpack.Decoder(HostFacts)
 _named = msgspec.msgpack.Decoder(NamedVersion)
+_learned = msgspec.msgpack.Decoder(Learned)
 
 
 def apply(state: State, write: writes.Write) -> None:
@@ -70,6 +72,8 @@ def apply(state: State, write: writes.Write) -> None:
                 state.images[write.id] = write.body
             elif write.kind == NAMED:
                 _put_named(state, _named.decode(write.body))
+            elif write.kind == LEARNED:
+                _put_learned(state, _learned.decode(write.body))
 
 
 def apply_claim(state: State, claim: Claim) -> None:
@@ -369,6 +373,12 @@ def _put_named(state: State, named: NamedVersion) -> None:
     current = state.named.get((named.noun, named.name))
     if current is None or current.version < named.version:
         state.named[named.noun, named.name] = named
+
+
+def _put_learned(state: State, learned: Learned) -> None:
+    current = state.learned.get(learned.name)
+    if current is None or current.version < learned.version:
+        state.learned[learned.name] = learned
 
 
 def _put_host(state: State, write: writes.PutHost) -> None:

@@ -16,6 +16,7 @@ from roost.engine.columns.types import NO_INVENTORY, Amounts, AnyArray, Mask, Ro
 from roost.model.allocation import Mappings
 from roost.model.host import Aggregate, HostFacts
 from roost.model.image import Image
+from roost.model.learned import Learned
 from roost.model.names import uuid_bytes, uuid_text
 from roost.scheduler.framework.image_text import normalize_property
 
@@ -129,6 +130,30 @@ class HostView:
         free = state.inventory(class_id).free.view.take(providers, mode="clip")
         free[providers < 0] = NO_INVENTORY
         return ClassRows(providers, free)
+
+    def class_capacity(self, resource_class: str) -> Amounts:
+        """Return the capacity of each provider of ``class_rows``: int64, 0 where there is no provider."""
+        providers = self.class_rows(resource_class).providers
+        class_id = self._state.class_ids.id_of(resource_class)
+        if class_id is None:
+            return np.zeros(providers.shape, dtype=np.int64)
+        capacity = self._state.inventory(class_id).capacity.view.take(providers, mode="clip")
+        capacity[providers < 0] = 0
+        return capacity
+
+    def trait_rows(self, traits: Iterable[str], providers: Rows) -> Mask:
+        """Return which providers have at least one of some traits: bool, in the shape of ``providers``; -1: none."""
+        state = self._state
+        mask: Mask = np.zeros(providers.shape, dtype=np.bool_)
+        for trait in traits:
+            number = state.trait_ids.id_of(trait)
+            if number is not None:
+                mask |= state.traits.mask_of(number).take(providers, mode="clip")
+        return mask & (providers >= 0)
+
+    def learned(self, name: str) -> Learned | None:
+        """Return the newest version of what a weigher learned; see ``Learns``."""
+        return self._state.learned.get(name)
 
     def in_cell(self, cell: str) -> Mask:
         """Return which hosts are in a cell: bool."""

@@ -306,6 +306,39 @@ class OrdersProviders(Protocol):
         """
 
 
+class Learns(Protocol):
+    """A weigher that learns from requests as they arrive.
+
+    Roost counts each request once, granted or refused, after its decision is durable. At 100, 200, 400, … counted
+    requests, and then at most 10,000 requests apart, ``learn`` returns a new document. It is stored, so that all
+    processes use the same document from the same change of the database on, and decisions replay. The weigher reads
+    it by ``hosts.learned(learned_name)``.
+    """
+
+    @property
+    def learned_name(self) -> str:
+        """The name of the document: the weigher's own, with the options that its observations depend on."""
+
+    def observe(self, request: Request) -> msgspec.Struct | None:
+        """Return the part of a request that counts; None: nothing."""
+
+    def learn(self, body: bytes | None, observations: Sequence[Any], hosts: HostView) -> bytes:
+        """Return the next document.
+
+        Args:
+            body: the present document; None: the first is to be written.
+            observations: results of ``observe`` since then.
+            hosts: all hosts.
+        """
+
+
+class SupportsComparison(Protocol):
+    """A weigher that can say why it prefers a host."""
+
+    def compare(self, hosts: HostView, spec: Spec) -> str:
+        """Compare the first of two hosts with the second, in words without a subject; empty: no difference."""
+
+
 class SupportsMultipliers(Protocol):
     """A weigher with its own multiplier per host, as weighers written for Nova may have."""
 

@@ -1,0 +1,17 @@
+"""What a weigher learned from requests: documents of the database, so that all processes read the same."""
+
+import msgspec
+
+# Kind of these documents. Each refresh writes a new document; the highest version is in force.
+LEARNED = "learned"
+
+
+class Learned(msgspec.Struct, frozen=True, array_like=True):
+    """One version of what a weigher learned."""
+
+    name: str  # of the weigher, with the settings that its observations depend on
+    version: int  # from 0
+    requests: int  # counted ones
+    # First and last number of stored decisions that are counted, or need not be: ascending, without overlaps.
+    counted: list[tuple[int, int]]
+    body: bytes  # the weigher's own
