@@ -2,6 +2,8 @@
 
 import msgspec
 
+from roost.model.request import Request
+
 # Kind of these documents. Each refresh writes a new document; the highest version is in force.
 LEARNED = "learned"
 
@@ -15,3 +17,12 @@ class Learned(msgspec.Struct, frozen=True, array_like=True):
     # First and last number of stored decisions that are counted, or need not be: ascending, without overlaps.
     counted: list[tuple[int, int]]
     body: bytes  # the weigher's own
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """A request with a stored decision."""
+
+    number: int  # of the decision
+    request: Request  # without uuids
+    first_uuid: bytes  # of its first instance; empty: unknown
+    is_granted: bool

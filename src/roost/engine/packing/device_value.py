@@ -106,9 +106,9 @@ def is_scarce(cpus: float, free: float, table: DemandTable) -> bool:
 
 def loss_of(hosts: DeviceHosts, table: DemandTable, *, scarce: bool) -> Scores:
     """Return the loss of each host: float64, shape (hosts,), in the unit of the class."""
-    return waste_of(hosts.devices, table).sum(axis=1) + _processor_loss(
-        hosts.devices.sum(axis=1), hosts.cpus, hosts.memory, table=table, scarce=scarce
-    )
+    lost = _processor_loss(hosts.devices.sum(axis=1), hosts.cpus, hosts.memory, table=table, scarce=scarce)
+    lost += waste_of(hosts.devices, table).sum(axis=1)
+    return lost
 
 
 def loss_by_claim(hosts: DeviceHosts, claim: DeviceClaim, table: DemandTable, *, scarce: bool) -> Scores:

@@ -322,8 +322,8 @@ class Learns(Protocol):
     def observe(self, request: Request) -> msgspec.Struct | None:
         """Return the part of a request that counts; None: nothing."""
 
-    def learn(self, body: bytes | None, observations: Sequence[Any], hosts: HostView) -> bytes:
-        """Return the next document.
+    def learn(self, body: bytes | None, observations: Sequence[Any], hosts: HostView) -> bytes | None:
+        """Return the next document; None: drop the observations.
 
         Args:
             body: the present document; None: the first is to be written.

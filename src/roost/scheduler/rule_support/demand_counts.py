@@ -56,8 +56,8 @@ def count_requests(counts: DemandCounts, requests: Iterable[DeviceRequest], *, u
         units += own
     values = _values(pieces, unit)
     return DemandCounts(
-        pieces=pieces,
-        cpu_units=cpu_units,
+        pieces=dict(sorted(pieces.items())),
+        cpu_units=dict(sorted(cpu_units.items())),
         cpus=cpus,
         memory_mb=memory_mb,
         units=units,

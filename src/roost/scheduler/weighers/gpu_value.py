@@ -85,7 +85,7 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
         """Count requests, and compute the value of each free part of a GPU."""
         counts = DemandCounts() if body is None else _decoder.decode(body)
         unit = max(int(hosts.class_capacity(self._resource_class).max(initial=0)), 1)
-        return msgspec.json.encode(count_requests(counts, observations, unit=unit), order="sorted")
+        return msgspec.json.encode(count_requests(counts, observations, unit=unit))
 
     def weight_key(self, hosts: HostView, spec: Spec) -> Hashable:
         """Return the demand, the learned document, and whether processors are scarce."""
