@@ -7,6 +7,10 @@ from roost.model.request import Request
 from roost.scheduler.query.draft import Draft
 from roost.scheduler.query.extra_spec_groups import add_defaults, add_extra_specs, add_request_groups
 
+_encoder = msgspec.msgpack.Encoder()
+# Upper bound on kept demands, some hundred bytes each.
+_RECENT_MAX = 1_000
+
 
 class DeviceDemand(msgspec.Struct, frozen=True, kw_only=True):
     """What one instance requests."""
@@ -16,6 +20,28 @@ class DeviceDemand(msgspec.Struct, frozen=True, kw_only=True):
     amounts: tuple[int, ...]  # of the class, one per request group, each >= 1
     required: tuple[tuple[frozenset[str], ...], ...]  # per amount: every set: at least one of its traits
     is_isolated: bool  # whether the groups use different providers
+
+
+class DemandCache:
+    """Finds the demand of requests, and keeps the recent ones.
+
+    Args:
+        resource_class: the class of the amounts.
+    """
+
+    def __init__(self, resource_class: str) -> None:
+        self._resource_class = resource_class
+        self._recent: dict[bytes, DeviceDemand] = {}
+
+    def find(self, request: Request) -> DeviceDemand:
+        """Return the demand of one instance of a request."""
+        key = _encoder.encode((request.flavor, request.groups))
+        demand = self._recent.get(key)
+        if demand is None:
+            if len(self._recent) >= _RECENT_MAX:
+                self._recent.clear()
+            demand = self._recent[key] = find_demand(request, self._resource_class)
+        return demand
 
 
 def find_demand(request: Request, resource_class: str) -> DeviceDemand:

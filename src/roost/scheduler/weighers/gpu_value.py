@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from roost.engine.columns.types import Amounts, Mask, Scores
+from roost.engine.columns.types import Mask, Scores
 from roost.engine.packing.device_value import (
     DemandTable,
     DeviceClaim,
@@ -29,7 +29,7 @@ from roost.scheduler.rule_support.demand_counts import (
     count_requests,
     demand_table,
 )
-from roost.scheduler.rule_support.device_demand import DeviceDemand, find_demand
+from roost.scheduler.rule_support.device_demand import DemandCache
 
 _decoder = msgspec.json.Decoder(DemandCounts)
 
@@ -66,7 +66,7 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
     def __init__(self, options: GpuValueOptions) -> None:
         super().__init__(options)
         self._resource_class = options.gpu_value_resource_class
-        self._demand = Latest(self._find_demand)
+        self._demand = DemandCache(self._resource_class).find
         self._learned_table = Latest(_decode_table)
 
     @property
@@ -102,7 +102,8 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
         """Return the loss by a part of a GPU on each GPU of a host; for other resource classes None."""
         if resource_class != self._resource_class:
             return None
-        costs = device_costs(self._devices(host), amount, self._table(host))[0]
+        free = host.class_rows(resource_class).free[0]
+        costs = device_costs(np.maximum(free, 0), amount, self._table(host))
         return np.where(np.isfinite(costs), costs, 1.0)  # It does not fit, so any number will do.
 
     def compare(self, hosts: HostView, spec: Spec) -> str:
@@ -114,7 +115,7 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
 
     def _losses(self, hosts: HostView, spec: Spec) -> Scores:
         demand = self._demand(spec.request)
-        providers = hosts.class_rows(self._resource_class).providers
+        providers, free = hosts.class_rows(self._resource_class)
         allowed = []
         for required in demand.required:
             masks = [hosts.trait_rows(traits, providers) for traits in required]
@@ -127,15 +128,8 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
             is_isolated=demand.is_isolated,
         )
         cpus, memory_mb = _free(hosts)
-        present = DeviceHosts(cpus=cpus, memory=memory_mb, devices=self._devices(hosts))
+        present = DeviceHosts(cpus=cpus, memory=memory_mb, devices=np.maximum(free, 0))
         return loss_by_claim(present, claim, self._table(hosts), scarce=self._scarce(hosts))
-
-    def _find_demand(self, request: Request) -> DeviceDemand:
-        return find_demand(request, self._resource_class)
-
-    def _devices(self, hosts: HostView) -> Amounts:
-        """Return the free amount of each GPU: int64, shape (hosts, GPUs), 0 in places without one."""
-        return np.maximum(hosts.class_rows(self._resource_class).free, 0)
 
     def _version(self, hosts: HostView) -> int:
         learned = hosts.learned(self.learned_name)
@@ -158,9 +152,10 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
 
     def _scarce(self, hosts: HostView) -> bool:
         """Return whether the hosts with GPUs have few processors for their GPUs."""
-        sums = hosts.all_hosts().follow((self.name, "free", self._resource_class), self._free_amounts)
-        cpus, units = sums.sum(axis=0).tolist()
-        return is_scarce(cpus, units, self._table(hosts))
+        every, resource_class = hosts.all_hosts(), self._resource_class
+        cpus = every.follow((self.name, "cpus", resource_class), self._free_cpus)
+        units = every.follow((self.name, "units", resource_class), self._free_units)
+        return is_scarce(float(cpus.sum()), float(units.sum()), self._table(hosts))
 
     def _capacities(self, hosts: HostView) -> Scores:
         """Return processors, memory, GPUs and the largest GPU of each host; 0 for hosts without GPUs."""
@@ -170,11 +165,14 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
         amounts = np.column_stack((cpus, _memory_mb(hosts), units, devices.max(axis=1, initial=0)))
         return np.where((units > 0)[:, np.newaxis], amounts, 0.0)
 
-    def _free_amounts(self, hosts: HostView) -> Scores:
-        """Return free processors and GPUs of each host; 0 for hosts without GPUs."""
-        has_devices: Mask = hosts.class_capacity(self._resource_class).max(axis=1, initial=0) > 0
-        free = np.column_stack((_free(hosts)[0], self._devices(hosts).sum(axis=1)))
-        return np.where(has_devices[:, np.newaxis], free, 0.0)
+    def _free_cpus(self, hosts: HostView) -> Scores:
+        """Return the free processors of each host with GPUs, 0 for others."""
+        has_devices: Mask = hosts.class_rows(self._resource_class).providers[:, 0] >= 0
+        return np.where(has_devices, hosts.column("free_vcpus"), 0.0)
+
+    def _free_units(self, hosts: HostView) -> Scores:
+        """Return the free amount of all GPUs of each host."""
+        return np.maximum(hosts.class_rows(self._resource_class).free, 0).sum(axis=1).astype(np.float64)
 
 
 def _decode_table(learned: Learned) -> DemandTable:
