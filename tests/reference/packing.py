@@ -45,11 +45,11 @@ def value_of(cells, prices):
 
 
 def waste(free, table):
-    """Return the part of one device that no mix of requests uses."""
+    """Return the free amount of one device less its value for the mix of requests."""
     if table.sold is None or free >= table.unit:
         return 0.0
     cell = -(-table.unit // 100)
-    return max(free - float(table.sold[min(free // cell, len(table.sold) - 1)]), 0.0)
+    return free - float(table.sold[min(free // cell, len(table.sold) - 1)])
 
 
 def processor_loss(free, cpus, memory, table, *, scarce):

@@ -25,7 +25,7 @@ class DemandTable:
     """The part of the demand that the loss depends on."""
 
     unit: int  # capacity of the largest device
-    sold: Scores | None  # by free cells of a device: amount that the mix of requests can use; None: all of it
+    sold: Scores | None  # by free cells of a device: their value for the mix of requests; None: the free amount
     cpus_per_unit: float  # processors requested per unit of a device; 0: they never limit devices
     memory_per_unit: float
     cpus: Scores  # rising: processors of requests for devices
@@ -73,12 +73,18 @@ def sold_by_cell(values: Sequence[float], unit: int) -> Scores:
 
 
 def waste_of(devices: Amounts, table: DemandTable) -> Scores:
-    """Return the part of each device that no mix of requests uses: float64, in the shape of ``devices``."""
+    """Return the free amount of each device less its value for the mix of requests.
+
+    A part is worth more than its amount if it takes the place of a whole device: the waste is then below 0.
+
+    Returns:
+        float64, in the shape of ``devices``.
+    """
     if table.sold is None:
         return np.zeros(devices.shape)
     # A device larger than the unit was added after the table was computed.
     cells = np.minimum(devices // cell_size(table.unit), len(table.sold) - 1)
-    waste: Scores = np.maximum(devices - table.sold[cells], 0.0)
+    waste: Scores = devices - table.sold[cells]
     waste[devices >= table.unit] = 0.0
     return waste
 

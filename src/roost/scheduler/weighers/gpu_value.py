@@ -172,7 +172,8 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
 
     def _free_units(self, hosts: HostView) -> Scores:
         """Return the free amount of all GPUs of each host."""
-        return np.maximum(hosts.class_rows(self._resource_class).free, 0).sum(axis=1).astype(np.float64)
+        units: Scores = np.maximum(hosts.class_rows(self._resource_class).free, 0).sum(axis=1).astype(np.float64)
+        return units
 
 
 def _decode_table(learned: Learned) -> DemandTable:

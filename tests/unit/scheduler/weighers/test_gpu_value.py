@@ -16,10 +16,10 @@ def gpus_of(roost, decision):
     return sorted(name for name in names if "gpu" in name)
 
 
-def learn_halves(roost):
-    """Let the weigher learn that half of the requests are for 600 and half for 400 units."""
-    for _ in range(50):
-        roost.work([gpu_request(600), gpu_request(400)])
+def learn_mix(roost):
+    """Let the weigher learn that requests are for 600 and, more often, 400 units: each is worth half a GPU."""
+    for _ in range(25):
+        roost.work([gpu_request(600), *[gpu_request(400)] * 3])
 
 
 def test_weigher_is_off_by_default():
@@ -44,25 +44,27 @@ def test_instances_without_gpus_spare_the_processors_beside_free_gpus():
     assert chosen_hosts(roost.decide(gpu_request(0, vcpus=8))) == ["rich"]
 
 
-def test_gpus_are_cut_in_pieces_that_the_mix_can_fill():
-    roost = roost_with(gpu_fleet(40), gpu_host("last", 1000, 600, 400), settings=gpu_settings())
-    learn_halves(roost)
-    free = ("last",)
-    for amount, gpu in ((400, "last-gpu2"), (600, "last-gpu1")):
-        destination = gpu_request(amount, force_hosts=free)
-        assert gpus_of(roost, roost.decide(destination)) == [gpu]
+def test_a_gpu_is_cut_where_the_usual_requests_lose_nothing():
+    """Requests for 500 still fit once on 1,000, 900 and 700 free units. Only of 900 units can 300 be spared."""
+    roost = roost_with(gpu_fleet(40), gpu_host("last", 1000, 700, 900), settings=gpu_settings())
+    for _ in range(100):
+        roost.work([gpu_request(500)])
+    found = [gpus_of(roost, roost.decide(gpu_request(300, force_hosts=("last",)))) for _ in range(2)]
+    assert found == [["last-gpu2"], ["last-gpu0"]]
 
 
 def test_a_hole_that_no_request_fits_costs_its_size():
-    """Of 700 free units, 600 leave a hole of 100; of 1,000 units, they leave 400, which other requests want."""
+    """A free part of 700 was short of its amount by 200, and the hole of 100 that 600 leave is worth nothing."""
     roost = roost_with(gpu_fleet(40), gpu_host("narrow", 700), gpu_host("wide", 1000), settings=gpu_settings())
-    learn_halves(roost)
+    learn_mix(roost)
     wanted = roost.scheduler.compile_shape(gpu_request(600)).spec
-    rows = [roost.state.hosts.names.index(name) for name in ("narrow", "wide")]
+    rows = [roost.state.hosts.names.index(name) for name in ("narrow", "wide", "h39")]
     weights = roost.rules.weighers[0].raw(host_view(roost.state, rows), wanted)
-    assert weights.tolist() == pytest.approx([0.0, 0.0])
-    roost.decide(gpu_request(400, force_hosts=("wide",)))
-    assert roost.rules.weighers[0].raw(host_view(roost.state, rows), wanted).tolist() == pytest.approx([0.0, 0.0])
+    assert weights.tolist() == pytest.approx([0.1, 0.1, 0.1])
+    wanted = roost.scheduler.compile_shape(gpu_request(700)).spec
+    assert roost.rules.weighers[0].raw(host_view(roost.state, rows), wanted).tolist() == pytest.approx(
+        [0.2, -0.3, -0.3]
+    )
 
 
 def test_the_model_of_a_gpu_counts():
