@@ -31,6 +31,9 @@ from roost.scheduler.rule_support.demand_counts import (
 )
 from roost.scheduler.rule_support.device_demand import DemandCache
 
+# Smallest difference, in GPUs, that a comparison of hosts mentions.
+_LEAST_SHOWN = 0.005
+
 _decoder = msgspec.json.Decoder(DemandCounts)
 
 
@@ -109,9 +112,9 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
     def compare(self, hosts: HostView, spec: Spec) -> str:
         """Compare the losses of two hosts."""
         first, second = self._losses(hosts, spec).tolist()
-        if first == second:
+        if abs(first - second) < _LEAST_SHOWN:
             return ""
-        return f"strands {abs(second - first):.2f} GPUs {'less' if first < second else 'more'} than the next host"
+        return f"strands {abs(second - first):.2f} GPUs {'less' if first < second else 'more'}"
 
     def _losses(self, hosts: HostView, spec: Spec) -> Scores:
         demand = self._demand(spec.request)

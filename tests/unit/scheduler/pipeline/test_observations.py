@@ -8,7 +8,10 @@ from roost.errors import BadSettings
 from roost.model.fleet import Departure
 from roost.model.request import Move, Retry
 from roost.scheduler import registry
+from roost.scheduler.framework.plugin import Rules
+from roost.scheduler.framework.sandbox import sandbox_weigher
 from roost.scheduler.pipeline.observations import Observations, next_refresh
+from roost.scheduler.weighers.gpu_value import GpuValue, GpuValueOptions
 from roost.store.memory_store import MemoryStore
 from tests.support.fleets.gpu_fleets import GPU, gpu_fleet, gpu_request, gpu_settings, mixed_requests
 from tests.support.fleets.named_uuids import uuid_named
@@ -150,3 +153,18 @@ def test_forks_learn_without_effect_on_their_origin():
     assert isinstance(fork, Roost)
     assert learned_of(fork) is not None
     assert learned_of(roost) is None
+
+
+@pytest.mark.parametrize(("method", "learns"), [("", True), ("observe", False), ("learn", False)])
+def test_a_third_party_weigher_learns_unless_it_fails(method, learns):
+    def fail(*_):
+        raise ZeroDivisionError
+
+    weigher = GpuValue(GpuValueOptions(gpu_value_weight_multiplier=1.0))
+    if method:
+        setattr(weigher, method, fail)
+    sandboxed, _ = sandbox_weigher(weigher, limit_s=0.0, refuses="host")
+    roost = roost_with(gpu_fleet(20))
+    roost.use(gpu_settings(), rules=Rules(filters=(), weighers=(sandboxed,)))
+    fill(roost, 101)
+    assert (learned_of(roost) is not None) == learns

@@ -1,6 +1,8 @@
 import pytest
 
+from roost.cli.text.why_text import explanation_lines
 from roost.errors import BadSettings
+from roost.model.evidence.explain import Preference
 from roost.model.request import ResourceGroup
 from roost.scheduler import registry
 from roost.scheduler.weighers.gpu_value import GpuValue, GpuValueOptions
@@ -88,3 +90,20 @@ def test_the_model_of_a_gpu_counts():
 def test_bad_options_are_refused(option, value, problem):
     with pytest.raises(BadSettings, match=problem):
         registry.build(settings_of(options={option: value}))
+
+
+def test_why_names_the_gpus_that_the_best_host_spares():
+    roost = roost_with(
+        gpu_host("lean", 1000, 1000, vcpus=16), gpu_host("rich", 1000, 1000, vcpus=64), settings=gpu_settings()
+    )
+    decision = roost.decide(gpu_request(0, vcpus=8))
+    explanation = roost.why(decision.uuid).explanation
+    assert explanation.preferences == [
+        Preference(weigher="gpu_value", host="rich", text="strands 0.38 GPUs less", other="lean")
+    ]
+    assert "gpu_value: rich strands 0.38 GPUs less than lean" in list(explanation_lines(explanation))
+
+
+def test_equal_hosts_are_not_compared():
+    roost = roost_with(gpu_fleet(3), settings=gpu_settings())
+    assert roost.why(roost.decide(gpu_request(500)).uuid).explanation.preferences == []
