@@ -1,5 +1,8 @@
 """Prices, values and losses of free devices agree with their slow twins."""
 
+from functools import partial
+
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +11,12 @@ from hypothesis import strategies as st
 from roost.engine.packing.cutting_stock import fill_values, solve_prices
 from roost.engine.packing.device_value import DeviceClaim, DeviceHosts, device_costs, loss_by_claim, loss_of
 from roost.scheduler.rule_support.demand_counts import DemandCounts, DeviceRequest, count_requests, demand_table
+from roost.scheduler.rule_support.device_demand import find_demand
+from roost.scheduler.weighers.gpu_value import GpuValue
 from tests.reference import packing
+from tests.support.fleets.fleets import host_view
+from tests.support.fleets.gpu_fleets import GPU, gpu_host, gpu_request, gpu_settings
+from tests.support.fleets.worlds import merge_fleets, roost_with
 
 CAPACITY = 12
 demands = st.dictionaries(st.integers(2, CAPACITY), st.integers(1, 50), min_size=1, max_size=3)
@@ -97,3 +105,57 @@ def test_prices_of_the_published_mix():
     assert [prices[48], prices[46]] == pytest.approx([0.5] * 2)
     assert [prices[33], prices[32]] == pytest.approx([1 / 3] * 2)
     assert prices[5] == pytest.approx(0.0)
+
+
+@st.composite
+def gpu_hosts(draw, name):
+    capacities = draw(st.lists(st.sampled_from([400, 1000]), max_size=3))
+    traits = draw(st.sampled_from([(), ("CUSTOM_FAST",)]))
+    return gpu_host(name, *capacities, vcpus=draw(st.integers(1, 24)), memory_mb=512, traits=traits)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_raw_weights_of_hosts_equal_the_rise_of_their_loss(data):
+    """After any requests, with kept weights, and before and after the weigher has learned something."""
+    fleet = merge_fleets(*(data.draw(gpu_hosts(f"h{at}")) for at in range(4)))
+    roost = roost_with(fleet, settings=gpu_settings())
+    weigher, hosts = roost.rules.weighers[0], roost.state.hosts
+    assert isinstance(weigher, GpuValue)
+    amounts = st.sampled_from([0, 160, 400, 500, 1000])
+    if data.draw(st.booleans()):
+        roost.work([gpu_request(data.draw(amounts.filter(bool)), vcpus=data.draw(st.integers(0, 9)))] * 100)
+    for _ in range(data.draw(st.integers(1, 6))):
+        wanted = gpu_request(data.draw(amounts), gpus=data.draw(st.integers(1, 2)), vcpus=data.draw(st.integers(0, 6)))
+        if wanted.groups and data.draw(st.booleans()):
+            groups = [msgspec.structs.replace(each, required=(frozenset({"CUSTOM_FAST"}),)) for each in wanted.groups]
+            wanted = msgspec.structs.replace(wanted, groups=tuple(groups))
+        shape = roost.scheduler.compile_shape(wanted)
+        view = host_view(roost.state)
+        weights = view.follow((weigher, weigher.weight_key(view, shape.spec)), partial(weigher.raw, spec=shape.spec))
+        for row in range(len(hosts)):
+            assert weights[row] == pytest.approx(-_slow_rise(roost, weigher, wanted, row), abs=2e-9)
+        roost.decide(wanted)
+
+
+def _slow_rise(roost, weigher, request, row):
+    """Return the rise of the loss of one host, from the state itself."""
+    state, demand = roost.state, find_demand(request, GPU)
+    gpus, columns = state.inventory(state.class_ids.id_of(GPU)), state.hosts.columns
+    trees = [state.providers.rows_of_tree(root) for root in state.hosts.provider_row.view.tolist()]
+    free = [[max(gpus.free.each[each], 0) for each in tree if gpus.total.each[each]] for tree in trees]
+    table = weigher._table(host_view(state))
+    cpus = sum(columns["free_vcpus"].each[at] for at in range(len(trees)) if free[at])
+    fast = (
+        state.traits.mask_of(state.trait_ids.id_of("CUSTOM_FAST")) if demand.required and demand.required[0] else None
+    )
+    own = [each for each in trees[row] if gpus.total.each[each]]
+    if fast is not None and not all(fast[each] for each in own):
+        return 0.0  # All GPUs of a host are of one model.
+    claim = DeviceClaim(
+        cpus=demand.cpus, memory=demand.memory_mb, amounts=demand.amounts, allowed=(), is_isolated=demand.is_isolated
+    )
+    amounts = free[row], columns["free_vcpus"].each[row], columns["free_ram_mb"].each[row]
+    scarce = cpus < 1.2 * table.cpus_per_unit * sum(map(sum, free))
+    after = packing.loss_after(*amounts, claim, table, scarce=scarce)
+    return 0.0 if after is None else (after[0] - packing.loss(*amounts, table, scarce=scarce)) / table.unit
