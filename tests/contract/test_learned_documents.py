@@ -48,9 +48,9 @@ def test_restarts_change_no_decision(world, is_closed):
     roost.scheduler.work([])
     assert places(found) == places(expected)
     assert {decision.outcome for decision in found} == {"granted", "refused"}
-    learned, other = roost.state.learned[NAME], plain.state.learned[NAME]
-    assert (learned.version, learned.requests, learned.body) == (other.version, other.requests, other.body)
-    assert learned.version >= 1
+    lesson, other = roost.state.lessons[NAME], plain.state.lessons[NAME]
+    assert (lesson.version, lesson.requests, lesson.body) == (other.version, other.requests, other.body)
+    assert lesson.version >= 1
 
 
 def test_decisions_before_and_after_each_refresh_replay(world):
@@ -60,12 +60,12 @@ def test_decisions_before_and_after_each_refresh_replay(world):
     if not isinstance(world, MemoryWorld):
         snapshot_program.write_snapshot(world.url)
     decisions += decide_all(roost, mixed_requests(150, 9))
-    assert roost.state.learned[NAME].version >= 1
+    assert roost.state.lessons[NAME].version >= 1
     versions = set()
     for decision in decisions:
         past = roost.as_of(decision.uuid)
-        learned = past.state.learned.get(NAME)
-        versions.add(-1 if learned is None else learned.version)
+        lesson = past.state.lessons.get(NAME)
+        versions.add(-1 if lesson is None else lesson.version)
         found = roost.replay(decision.uuid)
         assert found.is_same, (found.fields, found.stored, found.again)
     assert versions == {-1, 0, 1}
@@ -84,12 +84,12 @@ def test_all_processes_use_the_same_document(postgres_url, tmp_path):
     with open_roost(config) as one, open_roost(config) as other:
         one.scheduler.work([])
         other.scheduler.work([])
-        learned = one.state.learned[NAME]
-        assert learned == other.state.learned[NAME]
+        lesson = one.state.lessons[NAME]
+        assert lesson == other.state.lessons[NAME]
         counted = sum(
             any(amount != 0 for amount in _amounts(act)) for seed in (1, 2) for act in mixed_requests(220, seed)
         )
-        assert 200 <= learned.requests <= counted
+        assert 200 <= lesson.requests <= counted
         for decision in one.decisions(60):
             assert one.replay(decision.uuid).is_same
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from roost.engine.packing.cutting_stock import fill_values, solve_prices
 from roost.engine.packing.device_value import DeviceClaim, DeviceHosts, device_costs, loss_by_claim, loss_of
+from roost.scheduler.query.device_demand import find_demand
 from roost.scheduler.rule_support.demand_counts import DemandCounts, DeviceRequest, count_requests, demand_table
-from roost.scheduler.rule_support.device_demand import find_demand
 from roost.scheduler.weighers.gpu_value import GpuValue
 from tests.reference import packing
 from tests.support.fleets.fleets import host_view

@@ -7,7 +7,7 @@ from roost.errors import BadRequest, NotFound
 from roost.fleet.aggregate_writes import creation, is_named
 from roost.fleet.group_writes import group_creation
 from roost.fleet.host_writes import facts_body
-from roost.fleet.learned_documents import LearnedDocuments, StoredLedger
+from roost.fleet.lesson_documents import LessonDocuments, StoredLedger
 from roost.fleet.name_rules import check_name
 from roost.fleet.stored_documents import document_of
 from roost.model.fleet import Fleet as FleetValue
@@ -24,7 +24,7 @@ class Fleet:
 
     def __init__(self, journal: StoredLedger) -> None:
         self._journal = journal
-        self.learned = LearnedDocuments(journal)
+        self.lessons = LessonDocuments(journal)
 
     @property
     def state(self) -> State:

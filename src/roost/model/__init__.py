@@ -12,7 +12,6 @@
 ``group``: server groups and their policies.
 ``host``: hosts and the facts that they report; aggregates.
 ``image``: images, and old names of their properties.
-``learned``: what weighers learned from requests.
 ``names``: syntax of names, uuids and amounts.
 ``provider``: providers and inventories.
 ``question``: messages between a server and its reader process.

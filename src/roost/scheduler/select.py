@@ -129,7 +129,7 @@ class Scheduler:
             host_search=host_search,
         )
         self._observations = Observations(
-            rules.weighers, placement=placement, store=documents.learned, is_remote=host_search is not None
+            rules.weighers, placement=placement, store=documents.lessons, is_remote=host_search is not None
         )
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
         self._is_fresh = False  # whether this process has claimed and released nothing since the last refresh

@@ -171,7 +171,7 @@ class ForkLedger:
     ahead = 0
     visible_changes = ""
 
-    learned = None  # no weigher learns
+    lessons = None  # no weigher learns
 
     def __init__(self, state, next_id):
         self.state = state.fork()

@@ -7,15 +7,15 @@ import msgspec
 
 from roost.engine.columns.state import Group, Holder, State
 from roost.model import writes
+from roost.model.evidence.lesson import LEARNED, Lesson
 from roost.model.group import GUARDED_POLICIES
 from roost.model.host import HostFacts
-from roost.model.learned import LEARNED, Learned
 from roost.model.stored_names import NAMED, NamedVersion
 from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim, PutInventories, Release
 
 _facts = msgspec.msgpack.Decoder(HostFacts)
 _named = msgspec.msgpack.Decoder(NamedVersion)
-_learned = msgspec.msgpack.Decoder(Learned)
+_learned = msgspec.msgpack.Decoder(Lesson)
 
 
 def apply(state: State, write: writes.Write) -> None:
@@ -73,7 +73,7 @@ def apply(state: State, write: writes.Write) -> None:
             elif write.kind == NAMED:
                 _put_named(state, _named.decode(write.body))
             elif write.kind == LEARNED:
-                _put_learned(state, _learned.decode(write.body))
+                _put_lesson(state, _learned.decode(write.body))
 
 
 def apply_claim(state: State, claim: Claim) -> None:
@@ -375,10 +375,10 @@ def _put_named(state: State, named: NamedVersion) -> None:
         state.named[named.noun, named.name] = named
 
 
-def _put_learned(state: State, learned: Learned) -> None:
-    current = state.learned.get(learned.name)
-    if current is None or current.version < learned.version:
-        state.learned[learned.name] = learned
+def _put_lesson(state: State, lesson: Lesson) -> None:
+    current = state.lessons.get(lesson.name)
+    if current is None or current.version < lesson.version:
+        state.lessons[lesson.name] = lesson
 
 
 def _put_host(state: State, write: writes.PutHost) -> None:

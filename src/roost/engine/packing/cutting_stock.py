@@ -1,8 +1,8 @@
-"""Prices of sizes that are cut from devices: the dual of the fractional cutting-stock problem.
+"""Prices of pieces of devices: the dual of the fractional cutting-stock problem.
 
-A pattern is a set of sizes that fit on one device together. The problem is to serve a demand for each size with as few
-devices as possible; a device may be divided among patterns. The dual gives each size its price: the share of a device
-that one more piece of the size costs.
+A pattern is a set of pieces of one device. The problem is to serve a demand for pieces of each size with as few devices
+as possible; a device may be divided among patterns. The dual gives each size its price: the share of a device for one
+more piece.
 
 Source:
     Gilmore and Gomory, A linear programming approach to the cutting-stock problem, Operations Research 9, 1961.
@@ -48,7 +48,7 @@ def solve_prices(demand: Mapping[int, int], capacity: int) -> dict[int, float] |
 
 
 def fill_values(prices: Mapping[int, float], capacity: int) -> list[float]:
-    """Return the highest price of the pieces that fit in each number of free cells.
+    """Return the highest price of pieces in each number of free cells.
 
     Args:
         prices: size in cells, 1..capacity -> price >= 0.

@@ -1,7 +1,7 @@
-"""The loss of free devices that a host can no longer sell, and the change of this loss by an instance.
+"""The unusable part of a host's free devices, and its change by an instance.
 
-A host loses free amounts of its devices in two ways: a device keeps a hole that no mix of requests fills, or the host
-runs out of processors or memory before its devices. All amounts of devices are in the unit of one resource class.
+A host loses free amounts of its devices in two ways: a device keeps a hole too small for the usual requests, or
+the host runs out of processors or memory before its devices. All amounts of devices are in the unit of one resource class.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _CELLS_MAX = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DemandTable:
-    """The part of the demand that the loss depends on."""
+    """The demand for devices, as far as it determines the loss."""
 
     unit: int  # capacity of the largest device
     sold: Scores | None  # by free cells of a device: their value for the mix of requests; None: the free amount
@@ -62,7 +62,7 @@ def cells_of(unit: int) -> int:
     return unit // cell_size(unit)
 
 
-def sold_by_cell(values: Sequence[float], unit: int) -> Scores:
+def values_by_cell(values: Sequence[float], unit: int) -> Scores:
     """Return ``DemandTable.sold`` from the value of each number of free cells, as a share of a device.
 
     An unused and a full device lose nothing.
@@ -90,7 +90,7 @@ def waste_of(devices: Amounts, table: DemandTable) -> Scores:
 
 
 def strand_of(free: Scores, table: DemandTable, *, cpus: Scores, memory: Scores) -> Scores:
-    """Return the part of the free amount for which processors or memory are missing.
+    """Return the part of the free amount without processors or memory beside it.
 
     Args:
         free: float64, shape (hosts,), sum over the devices of each host.
@@ -121,8 +121,7 @@ def loss_by_claim(hosts: DeviceHosts, claim: DeviceClaim, table: DemandTable, *,
     """Return the rise of each host's loss by an instance, on its cheapest devices.
 
     Returns:
-        float64, shape (hosts,), in devices, rounded to 9 decimals so that equal losses are equal; 0 where it does not
-        fit.
+        float64, shape (hosts,), in devices, rounded to 9 decimals for exact ties; 0 if it does not fit.
     """
     before = hosts.devices.sum(axis=1)
     rise, fits = _waste_by_claim(hosts.devices, claim, table)
@@ -137,7 +136,7 @@ def device_costs(devices: Amounts, amount: int, table: DemandTable) -> Scores:
     """Return the rise of the waste of each device by an amount.
 
     Returns:
-        float64, in the shape of ``devices``, in devices, rounded to 9 decimals; infinite where the amount does not fit.
+        float64, in the shape of ``devices``, in devices, rounded to 9 decimals; infinite if the amount does not fit.
     """
     fits: Mask = devices >= amount
     rise = waste_of(np.where(fits, devices - amount, 0), table) - waste_of(devices, table)
@@ -145,7 +144,7 @@ def device_costs(devices: Amounts, amount: int, table: DemandTable) -> Scores:
 
 
 def _waste_by_claim(devices: Amounts, claim: DeviceClaim, table: DemandTable) -> tuple[Scores, Mask]:
-    """Return the rise of the waste on the cheapest devices, and which hosts have such devices."""
+    """Return the rise of the waste on the cheapest devices, and a mask of the hosts with such devices."""
     count = len(devices)
     rise: Scores = np.zeros(count)
     fits: Mask = np.ones(count, dtype=np.bool_)

@@ -46,7 +46,7 @@ def explain_ranking(matrix: Matrix, count: int) -> tuple[list[RankedHost], list[
 
 
 def _find_preferences(matrix: Matrix, best: Rows) -> list[Preference]:
-    """Compare the best host with the next one in which each weigher sees a difference.
+    """Compare the best host with the next one, or with the next different one, for each weigher.
 
     Args:
         best: intp, shape (hosts,): the best hosts, in order.

@@ -307,20 +307,20 @@ class OrdersProviders(Protocol):
 
 
 class Learns(Protocol):
-    """A weigher that learns from requests as they arrive.
+    """A weigher with a lesson from requests as they arrive.
 
     Roost counts each request once, granted or refused, after its decision is durable. At 100, 200, 400, … counted
-    requests, and then at most 10,000 requests apart, ``learn`` returns a new document. It is stored, so that all
-    processes use the same document from the same change of the database on, and decisions replay. The weigher reads
-    it by ``hosts.learned(learned_name)``.
+    requests, and then at most 10,000 requests apart, ``learn`` returns the body of a new lesson, a document of the
+    database. All processes use it from the same change of the database on, so decisions replay. The weigher reads it
+    by ``hosts.lesson(lesson_name)``.
     """
 
     @property
-    def learned_name(self) -> str:
-        """The name of the document: the weigher's own, with the options that its observations depend on."""
+    def lesson_name(self) -> str:
+        """The name of the lesson: the weigher's own, with the options behind its observations."""
 
     def observe(self, request: Request) -> msgspec.Struct | None:
-        """Return the part of a request that counts; None: nothing."""
+        """Return the part of a request for ``learn``; None: nothing."""
 
     def learn(self, body: bytes | None, observations: Sequence[Any], hosts: HostView) -> bytes | None:
         """Return the next document; None: drop the observations.
@@ -333,7 +333,7 @@ class Learns(Protocol):
 
 
 class SupportsComparison(Protocol):
-    """A weigher that can say why it prefers a host."""
+    """A weigher with words for its preference of a host."""
 
     def compare(self, hosts: HostView, spec: Spec) -> str:
         """Compare the first of two hosts with the second: "strands 1.20 GPUs less"; empty: no difference."""

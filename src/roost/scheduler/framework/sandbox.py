@@ -233,10 +233,10 @@ class SandboxedWeigher(_Sandboxed):
             self.multipliers = partial(self._call, "multipliers", None)
         if hasattr(rule, "provider_costs"):
             self.provider_costs = self._check_costs
-        if hasattr(rule, "learned_name"):
-            self.learned_name = str(rule.learned_name)
+        if hasattr(rule, "lesson_name"):
+            self.lesson_name = str(rule.lesson_name)
             self.observe = partial(self._call, "observe", None)
-            self.learn = self._checked_document
+            self.learn = self._check_document
         if hasattr(rule, "compare"):
             self.compare = partial(self._call, "compare", "")
 
@@ -254,7 +254,7 @@ class SandboxedWeigher(_Sandboxed):
         weights: Scores = self._judge_hosts(hosts, partial(self._weights, spec), blank)
         return weights
 
-    def _checked_document(self, body: bytes | None, observations: Sequence[Any], hosts: HostView) -> bytes | None:
+    def _check_document(self, body: bytes | None, observations: Sequence[Any], hosts: HostView) -> bytes | None:
         """Call the rule; if it fails or returns no bytes, return None."""
         document = self._call("learn", None, body, observations, hosts)
         return document if isinstance(document, bytes) else None

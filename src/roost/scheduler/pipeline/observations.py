@@ -1,11 +1,11 @@
-"""What weighers learn from requests: each request is observed once, after its decision is durable."""
+"""Lessons of weighers from requests: each request is observed once, after its decision is durable."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from roost.errors import BadSettings
-from roost.model.learned import Arrival, Learned
+from roost.model.evidence.lesson import Arrival, Lesson
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
 from roost.ports import Documents, Placement
@@ -25,26 +25,26 @@ _REFUSALS_MAX = 20_000
 _TRIES = 3
 
 
-class LearnedStore(Protocol):
-    """Stores what weighers learned."""
+class LessonStore(Protocol):
+    """Stores lessons of weighers."""
 
-    def put(self, learned: Learned) -> bool:
+    def put(self, lesson: Lesson) -> bool:
         """Commit a version, and use it from now on; return False if another process stored this version first."""
 
     def arrivals(self, is_counted: Callable[[int], bool]) -> Sequence[Arrival]:
-        """Return the last stored decisions that are not counted, oldest first."""
+        """Return the last stored decisions without those counted already, oldest first."""
 
 
 class LearningDocuments(Documents, Protocol):
-    """The storage of documents, with those of weighers that learn."""
+    """The storage of documents and lessons."""
 
     @property
-    def learned(self) -> LearnedStore:
-        """The documents of weighers that learn."""
+    def lessons(self) -> LessonStore:
+        """The lessons of weighers."""
 
 
 class LearningWeigher(Weigher, Learns, Protocol):
-    """A weigher that learns."""
+    """A learning weigher."""
 
 
 class _Observation(NamedTuple):
@@ -58,15 +58,15 @@ class Observations:
     Args:
         weighers: all weighers in use.
         placement: the columns.
-        store: stores what weighers learn.
+        store: stores their lessons.
         is_remote: whether a remote Placement has the inventories.
 
     Raises:
-        BadSettings: a weigher would have to learn about inventories that only the remote Placement has.
+        BadSettings: a weigher would have to learn about inventories of the remote Placement.
     """
 
     def __init__(
-        self, weighers: Sequence[Weigher], *, placement: Placement, store: LearnedStore, is_remote: bool = False
+        self, weighers: Sequence[Weigher], *, placement: Placement, store: LessonStore, is_remote: bool = False
     ) -> None:
         learning: list[LearningWeigher] = [weigher for weigher in weighers if implements(weigher, Learns)]
         if is_remote:
@@ -78,7 +78,7 @@ class Observations:
         self._refusals: OrderedDict[bytes, None] = OrderedDict()  # by the first uuid of the request
 
     def begin(self) -> None:
-        """Observe stored decisions that no document counts, such as those of a process that ended."""
+        """Observe stored decisions outside of the newest documents, such as those of an ended process."""
         for learner in self._learners:
             if learner.is_active and not learner.has_begun:
                 learner.has_begun = True
@@ -99,7 +99,7 @@ class Observations:
             learner.observe(evidence.id, request if is_new else None)
 
     def learn(self) -> None:
-        """Write the documents that are due; nothing may be staged."""
+        """Write the documents due; nothing may be staged."""
         for learner in self._learners:
             if learner.is_active:
                 learner.learn()
@@ -118,9 +118,9 @@ class Observations:
 
 
 class _Learner:
-    """A weigher that learns, and its observations without a document."""
+    """A learning weigher, and its observations without a document."""
 
-    def __init__(self, weigher: LearningWeigher, *, placement: Placement, store: LearnedStore) -> None:
+    def __init__(self, weigher: LearningWeigher, *, placement: Placement, store: LessonStore) -> None:
         self._weigher = weigher
         self._placement = placement
         self._store = store
@@ -135,13 +135,13 @@ class _Learner:
         return self._weigher.multiplier != 0.0 or any(key in each for each in self._placement.state.metadata.values())
 
     @property
-    def _learned(self) -> Learned | None:
-        return self._placement.state.learned.get(self._weigher.learned_name)
+    def _lesson(self) -> Lesson | None:
+        return self._placement.state.lessons.get(self._weigher.lesson_name)
 
     def is_counted(self, number: int) -> bool:
         """Return whether the newest document counts a decision."""
-        learned = self._learned
-        return learned is not None and contains(learned.counted, number)
+        lesson = self._lesson
+        return lesson is not None and contains(lesson.counted, number)
 
     def observe(self, number: int, request: Request | None) -> None:
         """Observe the request of a decision; None: nothing to observe."""
@@ -156,10 +156,10 @@ class _Learner:
         """Write the next document, if it is due.
 
         If another process wrote a document first, it may have counted some of the same decisions, such as those of
-        a process that ended. So they are counted again only if they are not in its document.
+        an ended process. So they count only if they are not in its document.
         """
         for _ in range(_TRIES):
-            present = self._learned
+            present = self._lesson
             requests = 0 if present is None else present.requests
             if requests + len(self._pending) < next_refresh(requests):
                 return
@@ -174,20 +174,20 @@ class _Learner:
             if body is None:
                 self._pending.clear()
                 return
-            learned = Learned(
-                name=self._weigher.learned_name,
+            lesson = Lesson(
+                name=self._weigher.lesson_name,
                 version=0 if present is None else present.version + 1,
                 requests=requests + len(self._pending),
                 counted=unite([] if present is None else present.counted, self._numbers),
                 body=body,
             )
-            if self._store.put(learned):
+            if self._store.put(lesson):
                 self._pending, self._numbers = [], []
                 return
 
 
 def next_refresh(requests: int) -> int:
-    """Return the number of counted requests at which the next document is due: 100, 200, 400, … 12,800, 22,800."""
+    """Return the number of counted requests of the next document: 100, 200, 400, … 12,800, 22,800."""
     due = _FIRST
     while due <= requests and due < _GAP_MAX:
         due *= 2

@@ -2,7 +2,6 @@
 
 ``aggregate_metadata``: aggregate metadata as masks and columns.
 ``demand_counts``: counts of requests for devices, and the value of free devices.
-``device_demand``: the amounts of a class in a request.
 ``expressions``: JSON expressions over hosts.
 ``host_metrics``: metrics reported by hosts.
 ``limits``: filters with an upper limit per host.

@@ -1,4 +1,4 @@
-"""Counts of requests for devices, and the demand table that they yield."""
+"""Counts of requests for devices, and their demand table."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.packing.cutting_stock import fill_values, solve_prices
-from roost.engine.packing.device_value import DemandTable, cell_size, cells_of, sold_by_cell
+from roost.engine.packing.device_value import DemandTable, cell_size, cells_of, values_by_cell
 
 # Upper bound on distinct sizes and on distinct numbers of processors. Further ones count as the next larger one.
 _DISTINCT_MAX = 1_000
@@ -22,7 +22,7 @@ class DeviceRequest(msgspec.Struct, frozen=True, array_like=True):
 
 
 class DemandCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Counted requests for devices, and the values that follow."""
+    """Counted requests for devices, and their values."""
 
     pieces: dict[int, int] = {}  # size in the unit of the class -> number of pieces
     cpu_units: dict[int, int] = {}  # processors of an instance -> requested units in such instances
@@ -72,7 +72,7 @@ def demand_table(counts: DemandCounts) -> DemandTable:
     rising = np.cumsum([counts.cpu_units[number] for number in cpus])
     return DemandTable(
         unit=counts.unit,
-        sold=sold_by_cell(counts.values, counts.unit) if counts.values else None,
+        sold=values_by_cell(counts.values, counts.unit) if counts.values else None,
         cpus_per_unit=counts.cpus / counts.units,
         memory_per_unit=counts.memory_mb / counts.units,
         cpus=np.array(cpus, dtype=np.float64),

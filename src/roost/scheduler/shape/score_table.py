@@ -127,7 +127,7 @@ class ScoreTable:
         return self._all_hosts.follow(key, partial(weigher.raw, spec=spec))
 
     def compare(self, rows: Rows, spec: Spec) -> dict[str, str]:
-        """Return the comparison of the first of two hosts with the second, by weighers that see a difference."""
+        """Return the comparison of the first of two hosts with the second, by weigher; without equal hosts."""
         pair = HostView(self._state, rows)
         texts = {
             weigher.name: weigher.compare(pair, spec)

@@ -1,4 +1,4 @@
-"""gpu_value: loss of free GPUs that later requests cannot use."""
+"""gpu_value: loss of free GPUs for later requests."""
 
 from collections.abc import Hashable, Sequence
 from typing import Annotated
@@ -15,13 +15,14 @@ from roost.engine.packing.device_value import (
     is_scarce,
     loss_by_claim,
 )
-from roost.model.learned import Learned
+from roost.model.evidence.lesson import Lesson
 from roost.model.names import is_resource_class
 from roost.model.request import Request
 from roost.scheduler.framework.base_rule import BaseWeigher
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.memoize import Latest
 from roost.scheduler.framework.spec import Spec
+from roost.scheduler.query.device_demand import DemandCache
 from roost.scheduler.rule_support.demand_counts import (
     DemandCounts,
     DeviceRequest,
@@ -29,7 +30,6 @@ from roost.scheduler.rule_support.demand_counts import (
     count_requests,
     demand_table,
 )
-from roost.scheduler.rule_support.device_demand import DemandCache
 
 # Smallest difference, in GPUs, that a comparison of hosts mentions.
 _LEAST_SHOWN = 0.005
@@ -70,10 +70,10 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
         super().__init__(options)
         self._resource_class = options.gpu_value_resource_class
         self._demand = DemandCache(self._resource_class).find
-        self._learned_table = Latest(_decode_table)
+        self._lesson_table = Latest(_decode_table)
 
     @property
-    def learned_name(self) -> str:
+    def lesson_name(self) -> str:
         """The name of the learned document: one for each resource class."""
         return f"{self.name} {self._resource_class}"
 
@@ -135,14 +135,14 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
         return loss_by_claim(present, claim, self._table(hosts), scarce=self._scarce(hosts))
 
     def _version(self, hosts: HostView) -> int:
-        learned = hosts.learned(self.learned_name)
-        return -1 if learned is None else learned.version
+        lesson = hosts.lesson(self.lesson_name)
+        return -1 if lesson is None else lesson.version
 
     def _table(self, hosts: HostView) -> DemandTable:
         """Return the learned table; before anything is learned, one that suits the capacities of the fleet."""
-        learned = hosts.learned(self.learned_name)
-        if learned is not None:
-            return self._learned_table(learned)
+        lesson = hosts.lesson(self.lesson_name)
+        if lesson is not None:
+            return self._lesson_table(lesson)
         every = hosts.all_hosts()
         key = (self.name, "capacity", self._resource_class, every.epoch)
         capacities = every.memoize(key, self._capacities)
@@ -179,8 +179,8 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
         return units
 
 
-def _decode_table(learned: Learned) -> DemandTable:
-    return demand_table(_decoder.decode(learned.body))
+def _decode_table(lesson: Lesson) -> DemandTable:
+    return demand_table(_decoder.decode(lesson.body))
 
 
 def _free(hosts: HostView) -> tuple[Scores, Scores]:

@@ -21,7 +21,7 @@ NAME = f"gpu_value {GPU}"
 
 
 def learned_of(roost):
-    return roost.state.learned.get(NAME)
+    return roost.state.lessons.get(NAME)
 
 
 def pieces_of(roost):
@@ -122,7 +122,7 @@ def test_a_document_of_another_process_replaces_counts_that_it_includes():
     fill(second, 40)
     assert learned_of(second).requests == 100
     fill(first, 70)
-    assert first.state.learned == second.state.learned or learned_of(first).version == 0
+    assert first.state.lessons == second.state.lessons or learned_of(first).version == 0
     assert learned_of(first).requests == 100
     fill(first, 30)
     second.scheduler.work([])
@@ -135,14 +135,14 @@ def test_a_weigher_does_not_learn_about_the_inventories_of_a_remote_placement(is
     roost = roost_with(gpu_fleet(1))
     weighers = registry.build(gpu_settings()).weighers
     if not is_remote:
-        Observations(weighers, placement=roost.placement, store=roost.fleet.learned)
+        Observations(weighers, placement=roost.placement, store=roost.fleet.lessons)
         return
     with pytest.raises(
         BadSettings, match=r"gpu_value: cannot learn with a remote Placement.*: set its multiplier to 0"
     ):
-        Observations(weighers, placement=roost.placement, store=roost.fleet.learned, is_remote=True)
+        Observations(weighers, placement=roost.placement, store=roost.fleet.lessons, is_remote=True)
     off = registry.build(gpu_settings(gpu_value_weight_multiplier=0.0)).weighers
-    Observations(off, placement=roost.placement, store=roost.fleet.learned, is_remote=True)
+    Observations(off, placement=roost.placement, store=roost.fleet.lessons, is_remote=True)
 
 
 def test_forks_learn_without_effect_on_their_origin():

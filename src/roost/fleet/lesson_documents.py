@@ -1,4 +1,4 @@
-"""Documents of what weighers learned, and the stored decisions that they do not count yet."""
+"""Lessons of weighers as documents, and the stored decisions outside of them."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -7,7 +7,7 @@ import msgspec
 
 from roost.errors import report_corruption
 from roost.fleet.stored_documents import document_of
-from roost.model.learned import LEARNED, Arrival, Learned
+from roost.model.evidence.lesson import LEARNED, Arrival, Lesson
 from roost.model.request import Request
 from roost.model.stored_decision import DecisionQuery, arrival_of
 from roost.model.writes import Item
@@ -21,13 +21,13 @@ _request = msgspec.json.Decoder(Request)
 
 
 class StoredLedger(FleetLedger, Commits, Protocol):
-    """The columns, and the database that they are kept equal with."""
+    """The columns, and the database behind them."""
 
     store: Store
 
 
-class LearnedDocuments:
-    """Stores what weighers learned.
+class LessonDocuments:
+    """Stores the lessons of weighers.
 
     Args:
         ledger: the columns and the database.
@@ -36,13 +36,13 @@ class LearnedDocuments:
     def __init__(self, ledger: StoredLedger) -> None:
         self._ledger = ledger
 
-    def put(self, learned: Learned) -> bool:
+    def put(self, lesson: Lesson) -> bool:
         """Commit a version, and use it from now on; return False if another process stored this version first.
 
         In both cases the columns then have the newest stored version.
         """
-        key = f"{learned.version}\0{learned.name}".encode()
-        document = document_of(LEARNED, key, _encoder.encode(learned))
+        key = f"{lesson.version}\0{lesson.name}".encode()
+        document = document_of(LEARNED, key, _encoder.encode(lesson))
         return self._ledger.commit([Item(writes=(document,))])[0] is None
 
     def arrivals(self, is_counted: Callable[[int], bool]) -> list[Arrival]:

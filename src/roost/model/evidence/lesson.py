@@ -1,4 +1,4 @@
-"""What a weigher learned from requests: documents of the database, so that all processes read the same."""
+"""Lessons of weighers from requests: documents of the database, equal for all processes."""
 
 import msgspec
 
@@ -8,8 +8,8 @@ from roost.model.request import Request
 LEARNED = "learned"
 
 
-class Learned(msgspec.Struct, frozen=True, array_like=True):
-    """One version of what a weigher learned."""
+class Lesson(msgspec.Struct, frozen=True, array_like=True):
+    """One version of the lesson of a weigher."""
 
     name: str  # of the weigher, with the settings that its observations depend on
     version: int  # from 0

@@ -13,7 +13,7 @@ _RECENT_MAX = 1_000
 
 
 class DeviceDemand(msgspec.Struct, frozen=True, kw_only=True):
-    """What one instance requests."""
+    """The demand of one instance."""
 
     cpus: int  # shared and dedicated ones
     memory_mb: int
