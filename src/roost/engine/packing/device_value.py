@@ -1,7 +1,8 @@
 """The unusable part of a host's free devices, and its change by an instance.
 
 A host loses free amounts of its devices in two ways: a device keeps a hole too small for the usual requests, or
-the host runs out of processors or memory before its devices. All amounts of devices are in the unit of one resource class.
+the host runs out of processors or memory before its devices. All amounts of devices are in the unit of one resource
+class.
 """
 
 from collections.abc import Sequence
