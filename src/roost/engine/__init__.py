@@ -6,5 +6,6 @@
 ``ranking``: scores, and the choice of the best hosts.
 ``numa``: instance cells on NUMA cells.
 ``pci``: free PCI devices, and requests for them.
+``packing``: the value of free resources for later requests.
 ``survey``: sums over the fleet for monitoring, in any thread.
 """

@@ -6,6 +6,7 @@
 ``aggregate_writes``: writes of aggregates and their members.
 ``group_writes``: writes that create and delete server groups.
 ``stored_documents``: stored flavors and images.
+``lesson_documents``: documents of learning weighers.
 ``requested_shapes``: the shapes of stored requests.
 ``name_rules``: checks of names and uuids.
 """

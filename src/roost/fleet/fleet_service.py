@@ -7,6 +7,7 @@ from roost.errors import BadRequest, NotFound
 from roost.fleet.aggregate_writes import creation, is_named
 from roost.fleet.group_writes import group_creation
 from roost.fleet.host_writes import facts_body
+from roost.fleet.lesson_documents import LessonDocuments, StoredLedger
 from roost.fleet.name_rules import check_name
 from roost.fleet.stored_documents import document_of
 from roost.model.fleet import Fleet as FleetValue
@@ -14,7 +15,6 @@ from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostSpec
 from roost.model.names import uuid_form
 from roost.model.writes import Item, PutHost, Write
-from roost.ports import FleetLedger
 
 _BATCH = 1000
 
@@ -22,8 +22,9 @@ _BATCH = 1000
 class Fleet:
     """The fleet, and its changes."""
 
-    def __init__(self, journal: FleetLedger) -> None:
+    def __init__(self, journal: StoredLedger) -> None:
         self._journal = journal
+        self.lessons = LessonDocuments(journal)
 
     @property
     def state(self) -> State:

@@ -197,6 +197,13 @@ def request_of(row: EvidenceRow) -> tuple[int, int]:
     return record.request_id, record.count
 
 
+def arrival_of(row: EvidenceRow) -> tuple[int, int, bytes]:
+    """Return the number of the request's document, the instance count, and the first instance's uuid, if known."""
+    record = _record.decode(row.body)
+    first = record.picks[0].instance_uuid if record.picks else record.instances[0] if record.instances else b""
+    return record.request_id, record.count, first
+
+
 def moment_of(row: EvidenceRow) -> Moment:
     """Return the moment of a stored decision."""
     record = _record.decode(row.body)

@@ -35,7 +35,7 @@ from roost.scheduler.pipeline.choice import Choice
 from roost.scheduler.pipeline.consumption import Consumption
 from roost.scheduler.pipeline.host_picks import build_claim, build_pick, find_allocation
 from roost.scheduler.pipeline.move_claims import build_successor, complete_request
-from roost.scheduler.pipeline.stage import PendingRequest, choose_uuids, to_pending, trail_of
+from roost.scheduler.pipeline.stage import PendingRequest, build_evidence, choose_uuids, to_pending, trail_of
 from roost.scheduler.remote_ledger import RemoteLedger
 from roost.scheduler.select import Scheduler
 from roost.scheduler.shape.host_ranking import Ranking
@@ -181,7 +181,7 @@ class RemoteScheduler(Scheduler):
         )
         if choice.is_refused:
             self._give_back(choice)
-        evidence = self._evidence_row(decision, checks_id=shape.checks_id)
+        evidence = build_evidence(decision, self._placement, checks_id=shape.checks_id, is_remote=True)
         pending.decision = decision
         self._placement.stage(Item(writes=(), evidence=(evidence,), trail=trail_of(pending)))
         self._placement.flush()

@@ -26,13 +26,13 @@ from roost.model.allocation import Mappings
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.evidence.replay_result import HostStanding
 from roost.model.fleet import Departure, NamedRequest
-from roost.model.names import uuid_bytes, uuid_text
+from roost.model.names import uuid_text
 from roost.model.request import Move, Request
 from roost.model.settings.roost_settings import FilterScheduler
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
-from roost.model.stored_decision import REMOTE, pack, pack_checks
-from roost.model.writes import Claim, ConsumerRow, EvidenceRow, Write
-from roost.ports import Clock, Documents, Placement, Random
+from roost.model.stored_decision import pack_checks
+from roost.model.writes import Claim, ConsumerRow, Write
+from roost.ports import Clock, Placement, Random
 from roost.scheduler.framework.plugin import OncePerRequest, Rules, implements, request_scope
 from roost.scheduler.pipeline import move_claims
 from roost.scheduler.pipeline.alternate_hosts import find_alternates
@@ -50,7 +50,15 @@ from roost.scheduler.pipeline.host_picks import (
     find_lost_hosts,
     merge_claims,
 )
-from roost.scheduler.pipeline.stage import PendingRequest, build_item, choose_uuids, is_new_decision, to_pending
+from roost.scheduler.pipeline.observations import LearningDocuments, Observations
+from roost.scheduler.pipeline.stage import (
+    PendingRequest,
+    build_evidence,
+    build_item,
+    choose_uuids,
+    is_new_decision,
+    to_pending,
+)
 from roost.scheduler.pipeline.temporary_image import temporary_image
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.shape.host_ranking import TABLE, Ranking
@@ -86,7 +94,7 @@ class Scheduler:
         self,
         *,
         placement: Placement,
-        documents: Documents,
+        documents: LearningDocuments,
         rules: Rules,
         settings: SchedulerSettings,
         filter_settings: FilterScheduler,
@@ -120,6 +128,9 @@ class Scheduler:
             is_pci_placed=filter_settings.pci_in_placement,
             host_search=host_search,
         )
+        self._observations = Observations(
+            rules.weighers, placement=placement, store=documents.lessons, is_remote=host_search is not None
+        )
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
         self._is_fresh = False  # whether this process has claimed and released nothing since the last refresh
         self._slice_end_s = math.inf  # deadline of the search, by ``clock.elapsed_s``
@@ -147,6 +158,7 @@ class Scheduler:
         results: list[Decision | RoostError | None] = [None] * len(acts)
         self._slice_end_s = self._clock.elapsed_s() + slice_s
         self._refresh_unless_cached(acts)
+        self._observations.begin()
         try:
             waiting: list[PendingRequest] = []
             arriving: set[str] = set()  # named instances whose claims may still lose a race
@@ -259,6 +271,7 @@ class Scheduler:
                     unsure.append(pending)
                 elif refusal is None:
                     results[pending.at] = pending.decision
+                    self._observations.add(pending)
                 elif refusal.is_final:
                     results[pending.at] = race_conflict(f"{refusal.work} was changed meanwhile: nothing was claimed")
                 else:
@@ -269,6 +282,7 @@ class Scheduler:
             if not losers and not unsure:
                 if any(verdicts):  # Another process has already deleted a departing instance.
                     self._refresh()
+                self._observations.learn()
                 return
             waiting = sorted(losers + unsure, key=lambda pending: pending.at)
             if self._refresh() or losers:
@@ -300,7 +314,9 @@ class Scheduler:
         with self._budget(pending.request), self._filter_scope():
             shape, choice = self._decide_on_columns(pending)
         assert pending.decision is not None
-        pending.evidence = self._evidence_row(pending.decision, checks_id=shape.checks_id)
+        pending.evidence = build_evidence(
+            pending.decision, self._placement, checks_id=shape.checks_id, is_remote=self._host_search is not None
+        )
         if choice.claims:
             self._is_fresh = False
         elif self._placement.is_shared and not self._is_fresh:
@@ -482,17 +498,3 @@ class Scheduler:
     def _find_alternates(self, shape: Shape, ranking: Ranking, rows: list[int], *, seed: int) -> dict[str, list[Pick]]:
         state, per_cell = self._placement.state, self._settings.max_attempts - 1
         return find_alternates(state, shape, ranking, rows=rows, draw=self._draw, seed=seed, per_cell=per_cell)
-
-    def _evidence_row(self, decision: Decision, *, checks_id: int) -> EvidenceRow:
-        seen = self._placement.visible_changes if self._host_search is None else REMOTE
-        return EvidenceRow(
-            self._placement.new_id("decision"),
-            uuid_bytes(decision.uuid) or b"",
-            decision.decided_at_s,
-            decision.outcome,
-            decision.project_id,
-            decision.settings_id,
-            " ".join(decision.hosts)[:255],
-            decision.reason,
-            pack(decision, checks_id=checks_id, ahead=self._placement.ahead, seen=seen),
-        )

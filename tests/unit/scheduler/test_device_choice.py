@@ -46,7 +46,7 @@ class FullestGpu(NewWeights):
 
     name = "fullest_gpu"
 
-    def weight_key(self, spec):
+    def weight_key(self, hosts, spec):
         """Return nothing: all requests weigh alike."""
         return ()
 

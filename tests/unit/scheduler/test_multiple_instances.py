@@ -171,6 +171,8 @@ class ForkLedger:
     ahead = 0
     visible_changes = ""
 
+    lessons = None  # no weigher learns
+
     def __init__(self, state, next_id):
         self.state = state.fork()
         self.staged_count = 0

@@ -143,6 +143,9 @@ def _ranking(explanation: Explanation) -> Iterator[str]:
         for line in explanation.ranking
     ]
     yield from align(table)
+    if explanation.preferences:
+        yield ""
+        yield from (f"{each.weigher}: {each.host} {each.text} than {each.other}" for each in explanation.preferences)
     if explanation.tips:
         yield from ("", "multipliers that would change the ranking:")
         tips: Table = [("multiplier of", "from", "to", "ties with")]

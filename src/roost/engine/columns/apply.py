@@ -7,6 +7,7 @@ import msgspec
 
 from roost.engine.columns.state import Group, Holder, State
 from roost.model import writes
+from roost.model.evidence.lesson import LEARNED, Lesson
 from roost.model.group import GUARDED_POLICIES
 from roost.model.host import HostFacts
 from roost.model.stored_names import NAMED, NamedVersion
@@ -14,6 +15,7 @@ from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim, PutInventories, Re
 
 _facts = msgspec.msgpack.Decoder(HostFacts)
 _named = msgspec.msgpack.Decoder(NamedVersion)
+_learned = msgspec.msgpack.Decoder(Lesson)
 
 
 def apply(state: State, write: writes.Write) -> None:
@@ -70,6 +72,8 @@ def apply(state: State, write: writes.Write) -> None:
                 state.images[write.id] = write.body
             elif write.kind == NAMED:
                 _put_named(state, _named.decode(write.body))
+            elif write.kind == LEARNED:
+                _put_lesson(state, _learned.decode(write.body))
 
 
 def apply_claim(state: State, claim: Claim) -> None:
@@ -369,6 +373,12 @@ def _put_named(state: State, named: NamedVersion) -> None:
     current = state.named.get((named.noun, named.name))
     if current is None or current.version < named.version:
         state.named[named.noun, named.name] = named
+
+
+def _put_lesson(state: State, lesson: Lesson) -> None:
+    current = state.lessons.get(lesson.name)
+    if current is None or current.version < lesson.version:
+        state.lessons[lesson.name] = lesson
 
 
 def _put_host(state: State, write: writes.PutHost) -> None:

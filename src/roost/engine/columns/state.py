@@ -15,6 +15,7 @@ from roost.engine.columns.label_bits import Labels
 from roost.engine.columns.name_table import NameTable
 from roost.engine.columns.trees import Providers
 from roost.engine.columns.types import NO_INVENTORY, Amounts, Cells, Mask, Rows
+from roost.model.evidence.lesson import Lesson
 from roost.model.names import SHARING_TRAIT
 from roost.model.stored_names import NamedVersion
 from roost.model.writes import KEPT, ConsumerRow, InstanceRow
@@ -120,6 +121,7 @@ class State:
         "hosts",
         "images",
         "inventory_version",
+        "lessons",
         "membership",
         "metadata",
         "named",
@@ -144,6 +146,7 @@ class State:
         self.metadata: dict[int, dict[str, str]] = {}  # of aggregates
         self.documents: dict[tuple[str, bytes], int] = {}  # kind, fingerprint -> id
         self.named: dict[tuple[str, str], NamedVersion] = {}  # noun, name -> newest version
+        self.lessons: dict[str, Lesson] = {}  # newest version, by name
         self.images: dict[int, bytes] = {}  # bodies of the image documents
         self.providers = Providers()
         self.classes: dict[int, ClassColumns] = {}
@@ -349,6 +352,7 @@ class State:
             "holders",
             "holders_by_id",
             "images",
+            "lessons",
             "named",
         ):
             setattr(copy, name, dict(getattr(self, name)))

@@ -6,6 +6,7 @@
 ``fleet_history``: amounts and decisions over time.
 ``replay_result``: replays, and their differences.
 ``comparison``: recorded requests under several sets of settings.
+``lesson``: lessons of weighers from requests.
 ``predicates``: predicates of refusals, such as "lack 4 VCPU or more".
 ``summary``: counts of recent refusals.
 """

@@ -71,6 +71,15 @@ class Tip(msgspec.Struct, frozen=True, kw_only=True):
     tipping: float  # nearest multiplier for a tie
 
 
+class Preference(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a weigher prefers the best host, or would not: "host strands 1.20 GPUs less than other"."""
+
+    weigher: str
+    host: str  # the best one
+    text: str  # in words: "strands 1.20 GPUs less"
+    other: str  # the next host that differs
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The explanation of a request on a fleet at one time."""
 
@@ -82,6 +91,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     changes: list[Change] = []  # of a refusal, in descending order of hosts
     never: Never | None = None  # of a refusal
     ranking: list[RankedHost] = []  # of a granted request, best first
+    preferences: list[Preference] = []  # of a granted request, by weighers that can say why
     tips: list[Tip] = []  # of a granted request, the smallest change of a multiplier first
 
 

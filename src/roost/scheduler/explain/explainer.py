@@ -86,8 +86,8 @@ class Explainer:
         hosts = stages[0].before if stages else left
         rules = matrix.rules(stages)
         if left:
-            ranking, tips = explain_ranking(matrix, RANKED)
-            return Explanation(hosts=hosts, left=left, rules=rules, ranking=ranking, tips=tips)
+            ranking, preferences, tips = explain_ranking(matrix, RANKED)
+            return Explanation(hosts=hosts, left=left, rules=rules, ranking=ranking, preferences=preferences, tips=tips)
         return Explanation(
             hosts=hosts,
             left=0,

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roost.engine.columns.types import Scores
-from roost.model.evidence.explain import RankedHost, Tip
+from roost.engine.columns.types import Rows, Scores
+from roost.model.evidence.explain import Preference, RankedHost, Tip
 from roost.scheduler.explain.verdict_matrix import Matrix
 
 
-def explain_ranking(matrix: Matrix, count: int) -> tuple[list[RankedHost], list[Tip]]:
-    """Return the best hosts with each weigher's share, and the multipliers for a tie with the winner."""
+def explain_ranking(matrix: Matrix, count: int) -> tuple[list[RankedHost], list[Preference], list[Tip]]:
+    """Return the best hosts with each weigher's share, why they are best, and the multipliers for a tie."""
     rows = matrix.passing()
     names = [matrix.state.hosts.names[row] for row in rows.tolist()]
     if len(rows) == 1:
-        return [RankedHost(host=names[0], total=0.0, shares={})], []
+        return [RankedHost(host=names[0], total=0.0, shares={})], [], []
     shares = matrix.shape.shares(rows)
     totals = shares.totals
     order = np.argsort(-totals, kind="stable")
@@ -41,7 +41,22 @@ def explain_ranking(matrix: Matrix, count: int) -> tuple[list[RankedHost], list[
         )
         is not None
     ]
-    return ranking, sorted(tips, key=lambda tip: abs(tip.tipping - tip.multiplier))
+    preferences = _find_preferences(matrix, rows[order[:count]])
+    return ranking, preferences, sorted(tips, key=lambda tip: abs(tip.tipping - tip.multiplier))
+
+
+def _find_preferences(matrix: Matrix, best: Rows) -> list[Preference]:
+    """Compare the best host with the next one, or with the next different one, for each weigher.
+
+    Args:
+        best: intp, shape (hosts,): the best hosts, in order.
+    """
+    names, found = matrix.state.hosts.names, dict[str, Preference]()
+    for row in best[1:]:
+        for weigher, text in matrix.shape.compare(np.array([best[0], row])).items():
+            preference = Preference(weigher=weigher, host=names[best[0]], text=text, other=names[row])
+            found.setdefault(weigher, preference)
+    return list(found.values())
 
 
 def _tip(name: str, multiplier: float, *, ahead: Scores, behind: Scores, names: Sequence[str]) -> Tip | None:

@@ -14,6 +14,7 @@ from roost.engine.columns.interning import InternedColumn, InternedValues
 from roost.engine.columns.state import Group, Holder, State
 from roost.engine.columns.types import NO_INVENTORY, Amounts, AnyArray, Mask, Rows, Scores
 from roost.model.allocation import Mappings
+from roost.model.evidence.lesson import Lesson
 from roost.model.host import Aggregate, HostFacts
 from roost.model.image import Image
 from roost.model.names import uuid_bytes, uuid_text
@@ -129,6 +130,30 @@ class HostView:
         free = state.inventory(class_id).free.view.take(providers, mode="clip")
         free[providers < 0] = NO_INVENTORY
         return ClassRows(providers, free)
+
+    def class_capacity(self, resource_class: str) -> Amounts:
+        """Return the capacity of each provider of ``class_rows``: int64, 0 without a provider."""
+        providers = self.class_rows(resource_class).providers
+        class_id = self._state.class_ids.id_of(resource_class)
+        if class_id is None:
+            return np.zeros(providers.shape, dtype=np.int64)
+        capacity = self._state.inventory(class_id).capacity.view.take(providers, mode="clip")
+        capacity[providers < 0] = 0
+        return capacity
+
+    def trait_rows(self, traits: Iterable[str], providers: Rows) -> Mask:
+        """Return the mask of providers with at least one of some traits: bool, in the shape of ``providers``."""
+        state = self._state
+        mask: Mask = np.zeros(providers.shape, dtype=np.bool_)
+        for trait in traits:
+            number = state.trait_ids.id_of(trait)
+            if number is not None:
+                mask |= state.traits.mask_of(number).take(providers, mode="clip")
+        return mask & (providers >= 0)
+
+    def lesson(self, name: str) -> Lesson | None:
+        """Return the newest version of a weigher's lesson; see ``Learns``."""
+        return self._state.lessons.get(name)
 
     def in_cell(self, cell: str) -> Mask:
         """Return which hosts are in a cell: bool."""

@@ -277,10 +277,13 @@ class HostsAlone(Protocol):
     gets views of a few hosts.
     """
 
-    def weight_key(self, spec: Spec) -> Hashable:
+    def weight_key(self, hosts: HostView, spec: Spec) -> Hashable:
         """Return everything but the host that the raw weights depend on: a part of the request, a learned table.
 
         Requests with equal keys share raw weights. It is called at each decision.
+
+        Args:
+            hosts: all hosts.
         """
 
 
@@ -301,6 +304,39 @@ class OrdersProviders(Protocol):
         Returns:
             float64, in the order of ``host.class_rows(resource_class).providers[0]``; finite where a provider exists.
         """
+
+
+class Learns(Protocol):
+    """A weigher with a lesson from requests as they arrive.
+
+    Roost counts each request once, granted or refused, after its decision is durable. At 100, 200, 400, … counted
+    requests, and then at most 10,000 requests apart, ``learn`` returns the body of a new lesson, a document of the
+    database. All processes use it from the same change of the database on, so decisions replay. The weigher reads it
+    by ``hosts.lesson(lesson_name)``.
+    """
+
+    @property
+    def lesson_name(self) -> str:
+        """The name of the lesson: the weigher's own, with the options behind its observations."""
+
+    def observe(self, request: Request) -> msgspec.Struct | None:
+        """Return the part of a request for ``learn``; None: nothing."""
+
+    def learn(self, body: bytes | None, observations: Sequence[Any], hosts: HostView) -> bytes | None:
+        """Return the next document; None: drop the observations.
+
+        Args:
+            body: the present document; None: the first is to be written.
+            observations: results of ``observe`` since then.
+            hosts: all hosts.
+        """
+
+
+class SupportsComparison(Protocol):
+    """A weigher with words for its preference of a host."""
+
+    def compare(self, hosts: HostView, spec: Spec) -> str:
+        """Compare the first of two hosts with the second: "strands 1.20 GPUs less"; empty: no difference."""
 
 
 class SupportsMultipliers(Protocol):

@@ -233,6 +233,12 @@ class SandboxedWeigher(_Sandboxed):
             self.multipliers = partial(self._call, "multipliers", None)
         if hasattr(rule, "provider_costs"):
             self.provider_costs = self._check_costs
+        if hasattr(rule, "lesson_name"):
+            self.lesson_name = str(rule.lesson_name)
+            self.observe = partial(self._call, "observe", None)
+            self.learn = self._check_document
+        if hasattr(rule, "compare"):
+            self.compare = partial(self._call, "compare", "")
 
     @property
     def multiplier(self) -> float:
@@ -247,6 +253,11 @@ class SandboxedWeigher(_Sandboxed):
         blank: Scores = np.zeros(len(hosts), dtype=np.float64)
         weights: Scores = self._judge_hosts(hosts, partial(self._weights, spec), blank)
         return weights
+
+    def _check_document(self, body: bytes | None, observations: Sequence[Any], hosts: HostView) -> bytes | None:
+        """Call the rule; if it fails or returns no bytes, return None."""
+        document = self._call("learn", None, body, observations, hosts)
+        return document if isinstance(document, bytes) else None
 
     def _check_costs(self, host: HostView, spec: Spec, *, resource_class: str, amount: int) -> Scores | None:
         """Call the rule; if it fails or returns no number for a provider, return None."""

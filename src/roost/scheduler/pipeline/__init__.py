@@ -9,5 +9,7 @@
 ``budget``: time budget of a search.
 ``build_decision``: the decision from a choice.
 ``stage``: pending requests and commit items.
+``observations``: requests as observed by learning weighers.
+``counted_numbers``: sets of numbers of decisions.
 ``temporary_image``: the image of a request that is only tried.
 """

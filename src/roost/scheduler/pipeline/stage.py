@@ -10,9 +10,10 @@ from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
+from roost.model.stored_decision import REMOTE, pack
 from roost.model.work.work_rows import ChangeRow, Put
 from roost.model.writes import EvidenceRow, Item, Write
-from roost.ports import Random
+from roost.ports import Placement, Random
 
 # Characters of a detail in a record of a change.
 _TEXT_MAX = 300
@@ -69,6 +70,28 @@ def choose_uuids(pending: PendingRequest, state: State, random: Random) -> tuple
             raise Conflict(f"the instance {text} exists already", problem_type="already-exists")
         uuids[uuid] = None
     return pending.uuid or random.uuids(1)[0], list(uuids)
+
+
+def build_evidence(decision: Decision, placement: Placement, *, checks_id: int, is_remote: bool) -> EvidenceRow:
+    """Return the row of a decision.
+
+    Args:
+        placement: the columns at the decision.
+        checks_id: document of the checks.
+        is_remote: whether a remote Placement has the inventories.
+    """
+    seen = REMOTE if is_remote else placement.visible_changes
+    return EvidenceRow(
+        placement.new_id("decision"),
+        uuid_bytes(decision.uuid) or b"",
+        decision.decided_at_s,
+        decision.outcome,
+        decision.project_id,
+        decision.settings_id,
+        " ".join(decision.hosts)[:255],
+        decision.reason,
+        pack(decision, checks_id=checks_id, ahead=placement.ahead, seen=seen),
+    )
 
 
 def build_item(pending: PendingRequest, writes: tuple[Write, ...]) -> Item:

@@ -9,6 +9,7 @@
 ``destination``: required aggregates, tree and hosts.
 ``prefilter``: the contract of pre-filters.
 ``prefilters``: one file per pre-filter.
+``device_demand``: the amounts of one class in a request.
 ``request_lookup``: requests from documents, with names resolved.
 ``query_string``: the query in the form of the Placement API.
 """

@@ -1,6 +1,7 @@
 """Parts shared by several filters and weighers.
 
 ``aggregate_metadata``: aggregate metadata as masks and columns.
+``demand_counts``: counts of requests for devices, and the value of free devices.
 ``expressions``: JSON expressions over hosts.
 ``host_metrics``: metrics reported by hosts.
 ``limits``: filters with an upper limit per host.

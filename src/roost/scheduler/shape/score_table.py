@@ -18,6 +18,7 @@ from roost.scheduler.framework.plugin import (
     FactsOnly,
     HostsAlone,
     OrdersProviders,
+    SupportsComparison,
     SupportsMultipliers,
     SupportsUnweighable,
     Weigher,
@@ -122,8 +123,18 @@ class ScoreTable:
         """Return the raw weights of all hosts: float64, shape (hosts,); kept ones may change at the next call."""
         if not implements(weigher, HostsAlone):
             return weigher.raw(self._all_hosts, spec)
-        key = ("raw weights", weigher, weigher.weight_key(spec))
+        key = ("raw weights", weigher, weigher.weight_key(self._all_hosts, spec))
         return self._all_hosts.follow(key, partial(weigher.raw, spec=spec))
+
+    def compare(self, rows: Rows, spec: Spec) -> dict[str, str]:
+        """Return the comparison of the first of two hosts with the second, by weigher; without equal hosts."""
+        pair = HostView(self._state, rows)
+        texts = {
+            weigher.name: weigher.compare(pair, spec)
+            for weigher in self._active
+            if implements(weigher, SupportsComparison)
+        }
+        return {name: text for name, text in texts.items() if text}
 
     def provider_order(self, row: int, spec: Spec) -> ProviderOrder | None:
         """Return the preference among the providers of a host; None: no preference."""

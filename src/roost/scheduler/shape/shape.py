@@ -155,6 +155,10 @@ class Shape:
         """Weigh accepted hosts, and return each weigher's part; rows: intp, shape (hosts,), at least two."""
         return self._score_table.shares(rows, self.spec)
 
+    def compare(self, rows: Rows) -> dict[str, str]:
+        """Return the comparison of the first of two hosts with the second, by weigher."""
+        return self._score_table.compare(rows, self.spec)
+
     def provider_order(self, row: int) -> ProviderOrder | None:
         """Return the weighers' preference among the providers of a host; None: no preference."""
         return self._score_table.provider_order(row, self.spec)

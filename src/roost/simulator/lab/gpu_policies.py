@@ -91,7 +91,7 @@ class GpuPolicy(BaseWeigher[GpuPolicyOptions]):
         """Return equal weights."""
         return np.zeros(len(hosts))
 
-    def weight_key(self, spec: Spec) -> Hashable:
+    def weight_key(self, hosts: HostView, spec: Spec) -> Hashable:
         """Return the needs of the request."""
         return demand_of(spec)
 
@@ -136,7 +136,7 @@ class GpuClustering(GpuPolicy):
 
     name = "gpuclustering"
 
-    def weight_key(self, spec: Spec) -> Hashable:
+    def weight_key(self, hosts: HostView, spec: Spec) -> Hashable:
         """Return the kind of the pod."""
         demand = demand_of(spec)
         return tag_of(demand.gpu_count, demand.gpu_milli)

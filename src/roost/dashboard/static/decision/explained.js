@@ -29,6 +29,7 @@ export function Explained({ why, onTry, side }) {
           ? h(Ranking, {
               scores: decision.scores,
               chosen: decision.picks[0]?.node ?? "",
+              preferences: explanation?.preferences ?? [],
               tips: explanation?.tips ?? [],
             })
           : null,

@@ -8,8 +8,8 @@ import { rerank } from "./sentences.js";
 
 const SHOWN_MAX = 6;
 
-/** @param {{scores: any[], chosen: string, tips: any[]}} props */
-export function Ranking({ scores, chosen, tips }) {
+/** @param {{scores: any[], chosen: string, preferences: any[], tips: any[]}} props */
+export function Ranking({ scores, chosen, preferences, tips }) {
   const [multipliers, setMultipliers] = useState(/** @type {Record<string, number>} */ ({}));
   const weighers = weighersOf(scores);
   const isChanged = Object.keys(multipliers).length > 0;
@@ -69,6 +69,9 @@ export function Ranking({ scores, chosen, tips }) {
         { title: "Contributions", class: "ranking-bar", cell: (row) => h(Bar, { row, weighers, scale }) },
       ],
     }),
+    preferences.map((each) =>
+      h("p", { key: each.weigher, class: "second table-end" }, `${each.weigher}: ${each.host} ${each.text} than ${each.other}.`),
+    ),
     h(Sliders, { weighers, multipliers, setMultipliers, tips }),
   );
 }

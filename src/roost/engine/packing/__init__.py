@@ -1,0 +1,5 @@
+"""The value of free resources for later requests.
+
+``cutting_stock``: prices of pieces of devices.
+``device_value``: the loss of a host's free devices, and its change by an instance.
+"""
