@@ -9,6 +9,7 @@ import msgspec
 
 from roost.conductor.agents.power_sync import lacks_guest
 from roost.model.names import uuid_text
+from roost.model.work.guest import holder_of
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.simulator.cluster.machines import Machine
@@ -18,6 +19,8 @@ MOVE_WAITS = "a move waits for a lost host"
 DRAIN_WAITS = "a drain waits for a move that waits for a lost host"
 HOST_LOST = "the guests of a lost host are not checked"
 GUEST_LOST = "a host lost a guest, and the fault of its instance says so"
+GUEST_HELD = "another host holds the only guest of an instance, and its fault says so"
+GUEST_UNKNOWN = "a host has the guest of an instance from after the backup"
 LATE_DESTROY = "a host reported a failure to destroy a guest, and destroyed it later"
 MOVED_TO_LOST_HOST = "an instance may have moved to a lost host"
 
@@ -58,8 +61,17 @@ def may_lack_guest(world: World, status: StatusRow) -> bool:
         return world.excuse(MOVED_TO_LOST_HOST)
     if lacks_guest(status) and uuid_text(status.uuid) in world.lost_guests:
         return world.excuse(GUEST_LOST)
+    if holder_of(status.fault):
+        return world.excuse(GUEST_HELD)
     is_left = any(order.action == "destroy" and _outcome(order) not in {"", "ok"} for order in _orders(world, status))
     return status.status == "SHELVED" and bool(status.fault) and is_left and world.excuse(LATE_DESTROY)
+
+
+def is_astray(world: World, uuid: str, machine: Machine, *, status: StatusRow | None) -> bool:
+    """Return whether a host may have a guest because the database was restored from a backup."""
+    if status is None:
+        return (uuid, machine.host) in world.restored.astray and world.excuse(GUEST_UNKNOWN)
+    return holder_of(status.fault) == machine.host and world.excuse(GUEST_HELD)
 
 
 def may_keep_guest(world: World, status: StatusRow, machine: Machine) -> bool:

@@ -3,14 +3,15 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from roost.compute.drivers.fake.guests import FakeGuest
-from roost.conductor.agents.power_sync import lacks_guest
+from roost.conductor.agents.power_sync import is_apart
 from roost.model.names import uuid_text
 from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.simulator.cluster import excuses
 from roost.simulator.cluster.audit_rows import audit_tables
 from roost.simulator.cluster.environment.event_queue import InvariantBroken
-from roost.simulator.cluster.invariants import OPEN_MOVES, image_name, provider_uuid
+from roost.simulator.cluster.environment.restored_backup import image_name
+from roost.simulator.cluster.invariants import OPEN_MOVES, provider_uuid
 from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.world import World
 from roost.store.rules.row_cache import RowCache
@@ -103,9 +104,9 @@ def _differences(world: World, machine: Machine) -> Iterator[str]:
 def _waits_for_sync(world: World, status: StatusRow, guest: FakeGuest | None) -> bool:
     """Return whether an instance lost its guest without a fault, or has this fault in spite of its guest."""
     if guest is not None:
-        return lacks_guest(status)
+        return is_apart(status)
     is_lost = uuid_text(status.uuid) in world.lost_guests and status.status in _EXPECT_GUESTS
-    return is_lost and not lacks_guest(status)
+    return is_lost and not is_apart(status)
 
 
 def check_at_rest(world: World) -> None:
@@ -123,7 +124,7 @@ def check_at_rest(world: World) -> None:
             _check_guests(world, machine)
     _check_moves(world)
     _check_columns(world)
-    faults = {uuid_text(each.uuid) for each in world.statuses() if lacks_guest(each)}
+    faults = {uuid_text(each.uuid) for each in world.statuses() if is_apart(each)}
     for finding in audit_tables(tables):
         if finding.check == "guest" and finding.subject.removeprefix("instance ") in faults:
             continue  # The guests themselves were checked above.
@@ -161,7 +162,9 @@ def _check_guests(world: World, machine: Machine) -> None:
     statuses = {uuid_text(status.uuid): status for status in world.statuses()}
     for uuid in sorted(guests):
         status = statuses.get(uuid)
-        if status is not None and status.host == machine.host:
+        if (status is not None and status.host == machine.host) or excuses.is_astray(
+            world, uuid, machine, status=status
+        ):
             continue
         is_running = guests[uuid].state == "running"
         if status is None or is_running or not excuses.may_keep_guest(world, status, machine):
@@ -187,7 +190,7 @@ def _check_guest(world: World, status: StatusRow, guest: FakeGuest | None) -> No
         if not excuses.may_lack_guest(world, status):
             raise InvariantBroken(GUESTS, f"{status.host} does not have {uuid}, which is {status}")
         return
-    if lacks_guest(status):
+    if is_apart(status):
         raise InvariantBroken(GUESTS, f"{status.host} has {uuid}, and its fault says otherwise: {status}")
     if guest.state not in _GUEST_STATES[status.status] and not excuses.has_waiting_operation(world, status):
         raise InvariantBroken(GUESTS, f"{uuid} is {guest.state} on {status.host}: {status}")

@@ -1,10 +1,16 @@
-"""A store in memory whose commits may fail."""
+"""A store in memory whose commits may fail, and which can be restored from a backup."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from roost.model.work.work_rows import AgentRow
 from roost.model.writes import Item
 from roost.ports import CommitResult
+from roost.store.backup import forget_registration
 from roost.store.memory_store import MemoryStore
+
+# The rows of each table, by its name.
+Backup = Mapping[str, Sequence[Any]]
 
 
 class TroubledStore(MemoryStore):
@@ -21,3 +27,15 @@ class TroubledStore(MemoryStore):
         committed = super().commit(items)
         self.after()
         return committed
+
+    def backup(self) -> Backup:
+        """Return all present rows."""
+        return {name: [*table.rows.values()] for name, table in self.tables.by_name().items()}
+
+    def restore(self, backup: Backup) -> None:
+        """Replace all rows by those of a backup, as ``roost db restore``; no server may use the store meanwhile."""
+        for name, table in self.tables.by_name().items():
+            for key in [*table.rows]:
+                table.forget(key)
+            for row in backup[name]:
+                table.fill(forget_registration(row) if isinstance(row, AgentRow) else row)
