@@ -1,5 +1,6 @@
 """Backup and restore: all rows of one moment are written to a file, and restored from it in one transaction."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice
@@ -11,16 +12,17 @@ import msgspec
 
 from roost.errors import BadFile, BadRequest, report_corruption
 from roost.model.stored_decision import drop_seen
-from roost.model.work.work_rows import NO_RUN, AgentRow
+from roost.model.work.work_rows import NO_RUN, RESTORE_LEASE, AgentRow, LeaseRow
 from roost.store.backends import database_at
 from roost.store.backup_file import Block, Header, Progress, TableHead, read_blocks, read_header, write_backup
 from roost.store.database import BackupReader
 from roost.store.rules.codec import CODECS
-from roost.store.rules.schema import AGENT, DECISION, HISTORY, SCHEMA_VERSION, SEQUENCE, Table
+from roost.store.rules.schema import AGENT, DECISION, HISTORY, LEASE, SCHEMA_VERSION, SEQUENCE, Table
 
 # A backup omits feed and snapshots, which serve to rebuild earlier states: a restored database has a new history.
 TABLES: tuple[Table, ...] = (*(codec.table for codec in CODECS.values()), HISTORY, SEQUENCE)
 _ROWS_PER_BLOCK = 2000
+_LEASE_NAME = LEASE.columns.index("name")
 _BODY = DECISION.columns.index("body")
 
 
@@ -91,8 +93,14 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
             writer.write(table, _RESTORED.get(table.name, _same)(rows))
             done += len(rows)
             progress(done, header.rows)
+        writer.write(LEASE, [msgspec.structs.astuple(restore_lease(time.time()))])
         writer.finish(header.position)
     return header
+
+
+def restore_lease(now_s: float) -> LeaseRow:
+    """Return the record of a restore; operations from before it may have had other effects than the database knows."""
+    return LeaseRow(name=RESTORE_LEASE, owner="roost db restore", until_s=now_s)
 
 
 def forget_registration(agent: AgentRow) -> AgentRow:
@@ -104,6 +112,11 @@ def _forget_registrations(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Return agents that must register again."""
     agents = (AgentRow(**dict(zip(AGENT.columns, row, strict=True))) for row in rows)
     return [msgspec.structs.astuple(forget_registration(agent)) for agent in agents]
+
+
+def _drop_restore(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return leases without the record of an earlier restore."""
+    return [row for row in rows if row[_LEASE_NAME] != RESTORE_LEASE]
 
 
 def _same(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -118,5 +131,5 @@ def _drop_positions(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 # By table: the function that changes its rows on their way into the restored database.
 _RESTORED: Mapping[str, Callable[[list[tuple[Any, ...]]], list[tuple[Any, ...]]]] = MappingProxyType(
-    {DECISION.name: _drop_positions, AGENT.name: _forget_registrations}
+    {DECISION.name: _drop_positions, AGENT.name: _forget_registrations, LEASE.name: _drop_restore}
 )

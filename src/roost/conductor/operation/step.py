@@ -79,6 +79,7 @@ class View:
     parts: Sequence[OperationRow] = ()  # its child operations, such as the moves of a drain
     holder: OperationRow | None = None  # the other operation with the lock of the instance
     now_s: float
+    restored_at_s: float = 0.0  # time of the last restore of the database; 0: there was none
     terms: Terms
     reply: Reply = STARTED  # the event of the step
 

@@ -87,8 +87,12 @@ def _within_limit(view: View, body: Any) -> Reply:
     reply = find_reply(view, order)
     if reply is not None:
         return reply
-    if view.now_s < body.limit_at_s:
-        return not_yet(body.limit_at_s)
+    # An order of a restored backup has its full time again: its host may have carried it out after the backup.
+    limit_at_s = (
+        max(body.limit_at_s, view.restored_at_s + order_limit_s(order)) if view.restored_at_s else body.limit_at_s
+    )
+    if view.now_s < limit_at_s:
+        return not_yet(limit_at_s)
     agent = view.agent(order.host)
     host = order.host if agent is None else agent.name
     return Reply(event=Event.TIMED_OUT, problem=f"{host} did not answer within {order_limit_s(order):,.0f} s")

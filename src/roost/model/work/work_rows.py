@@ -15,6 +15,8 @@ MigrationStatus = Literal["moving", "finished", "left", "confirmed", "reverting"
 NEVER_S = 9e15
 # The run of an agent that has not registered since the database was restored.
 NO_RUN = bytes(16)
+# The name of the lease that records the last restore: its end is the time of the restore.
+RESTORE_LEASE = "restore"
 
 
 class AgentRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

@@ -162,9 +162,8 @@ def _check_guests(world: World, machine: Machine) -> None:
     statuses = {uuid_text(status.uuid): status for status in world.statuses()}
     for uuid in sorted(guests):
         status = statuses.get(uuid)
-        if (status is not None and status.host == machine.host) or excuses.is_astray(
-            world, uuid, machine, status=status
-        ):
+        is_at_home = status is not None and status.host == machine.host
+        if is_at_home or excuses.is_astray(world, uuid, machine, status=status):
             continue
         is_running = guests[uuid].state == "running"
         if status is None or is_running or not excuses.may_keep_guest(world, status, machine):

@@ -99,7 +99,7 @@ class World(Servers):
         for process in self.processes:
             process.die()
         before = self.statuses()
-        self.store.restore(backup)
+        self.store.restore(backup, now_s=self.clock.time_s)
         self.restored = compare_backup(
             self.restored,
             before,

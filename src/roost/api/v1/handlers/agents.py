@@ -61,7 +61,8 @@ def report(call: Call) -> Plan[Response] | Response:
     """Store the facts of a node; the first report makes its root provider a host.
 
     Fails with 404 for a host without an agent, or whose agent must register first; with 409 if another run is in
-    charge, the provider is missing, or the node belongs to another host; with 403 for a host outside the token's bounds.
+    charge, the provider is missing, or the node belongs to another host; with 403 for a host outside the bounds of the
+    token.
     """
     reported, host, node, state = call.body, _parse_host(call), call.parameter("node"), call.current.state
     assert isinstance(reported, HostFacts)
