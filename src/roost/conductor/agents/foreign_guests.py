@@ -13,7 +13,7 @@ from roost.conductor.operation.reconcile import GuestFates
 from roost.conductor.operation.row_changes import make_due, replace_row
 from roost.conductor.operation.step import body_of, withdraw_orders
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.work.guest import GuestReport
+from roost.model.work.guest import COMPLETE_STATES, GuestReport
 from roost.model.work.operation import HostCleanup
 from roost.model.work.work_rows import RESTORE_LEASE, AgentRow, OperationRow, Put, StatusRow
 from roost.ports import Commits, WorkReader
@@ -22,7 +22,7 @@ from roost.ports import Commits, WorkReader
 def find_strangers(
     reader: WorkReader, host: str, guests: Iterable[GuestReport], *, statuses: Mapping[bytes, StatusRow]
 ) -> list[bytes]:
-    """Return the strangers among the guests of known instances on other hosts.
+    """Return the strangers among the complete guests of known instances on other hosts.
 
     Args:
         host: the service in lower case.
@@ -32,7 +32,9 @@ def find_strangers(
     foreign = {
         status.uuid: uuid_bytes(guest.operation)
         for guest in guests
-        if (status := statuses.get(uuid_bytes(guest.uuid) or b"")) is not None and status.host.lower() != host
+        if guest.state in COMPLETE_STATES
+        and (status := statuses.get(uuid_bytes(guest.uuid) or b"")) is not None
+        and status.host.lower() != host
     }
     marks = {uuid: None if mark is None else reader.operation_by_uuid(mark) for uuid, mark in foreign.items()}
     restore = reader.lease(RESTORE_LEASE) if marks else None

@@ -226,10 +226,20 @@ def new_order(
         number=last + 1 + ahead,
         host=host.lower(),
         instance_uuid=of.instance_uuid,
-        turn=of.turn,
+        turn=_turn_of(view, of),
         action=action,
         body=msgspec.json.encode(body),
     )
+
+
+def _turn_of(view: View, operation: OperationRow) -> int:
+    """Return the turn of a new order.
+
+    A host may have carried out later orders than a restored database knows. Its answer ``stale`` has raised the version
+    of the status, so that further orders come after these.
+    """
+    status = view.statuses.get(operation.instance_uuid or b"") if view.restored_at_s else None
+    return operation.turn if status is None else max(operation.turn, status.version)
 
 
 def simple_order(view: View, *, limit_s: float = 0.0) -> OrderBody:

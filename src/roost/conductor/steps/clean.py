@@ -31,14 +31,11 @@ from roost.conductor.operation.step import (
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.watches import PAUSE_S, Watch
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.work.guest import held_fault
+from roost.model.work.guest import COMPLETE_STATES, held_fault
 from roost.model.work.operation import HostCleanup
 from roost.model.work.orders import Action
 from roost.model.work.work_rows import OperationRow, OrderRow, Put, StatusRow
 from roost.model.writes import Write
-
-# States of a guest that is complete: the home of an instance with such a guest needs no other.
-_COMPLETE = frozenset({"running", "stopped"})
 
 
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:
@@ -142,7 +139,7 @@ def _find_guest(order: OrderRow | None) -> bool | None:
     """Return whether a host has a complete guest, according to its answer to a query; None: it is not known."""
     if order is None or order.state != "answered" or (answer := answer_of(order)).outcome != "ok":
         return None
-    return answer.found is not None and answer.found.state in _COMPLETE
+    return answer.found is not None and answer.found.state in COMPLETE_STATES
 
 
 def _new_order(view: View, desk: Desk, status: StatusRow, *, host: str, action: Action, ahead: int) -> OrderRow:

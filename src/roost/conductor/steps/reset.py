@@ -19,7 +19,7 @@ from roost.conductor.operation.step import Commit, Desk, View, advance, end, rel
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.stored_request import request_of, store_image
 from roost.conductor.operation.watches import ON_HOST, WITHIN_LIMIT
-from roost.model.work.guest import holder_of
+from roost.model.work.guest import COMPLETE_STATES, holder_of
 from roost.model.work.operation import PowerChange
 from roost.model.writes import PutDocument
 
@@ -72,7 +72,7 @@ def look_at_holder(view: View, desk: Desk, body: PowerChange) -> Commit:
 def adopt(view: View, desk: Desk, body: PowerChange) -> Commit:
     """Make the host of the guest the home of the instance, with its allocations there; if this fails, keep all."""
     answer, state, holder = view.reply.answer, _reported_state(view), holder_of(view.status.fault)
-    if answer is None or answer.found is None or state not in {"running", "stopped"}:
+    if answer is None or answer.found is None or state not in COMPLETE_STATES:
         return _keep(view, desk, body, problem=f"{holder} has no complete guest of this instance")
     if any(map(partial(is_unsettled, view.status), view.migrations)):
         return _keep(view, desk, body, problem="one of its moves is not settled")

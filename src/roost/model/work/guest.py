@@ -12,6 +12,7 @@ from roost.model.image import Image
 
 # building: incomplete. prepared: the host is ready for a guest from another host.
 GuestState = Literal["building", "prepared", "running", "stopped"]
+COMPLETE_STATES = frozenset[GuestState]({"running", "stopped"})
 # The faults of instances without a guest on their host begin with this text, followed by the host.
 MISSING_GUEST = "its guest is missing on "
 # The faults of instances whose only known guest is on another host: this text, that host, and the advice.

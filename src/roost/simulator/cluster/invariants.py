@@ -164,8 +164,11 @@ class InvariantChecker:
             assert body is not None, "guests have instance uuids"
             status = self._tables.work[StatusRow].get(body)
             is_elsewhere = status is not None and not may_have_guest(machine.host, status, self._open_moves(body))
-            is_astray = (uuid, machine.host) in self._world.restored.astray
-            if is_elsewhere and not is_astray and not self._will_be_destroyed(uuid, machine):
+            if (
+                is_elsewhere
+                and not is_astray(self._world, uuid, machine)
+                and not self._will_be_destroyed(uuid, machine)
+            ):
                 raise InvariantBroken(CLEAN_HOSTS, f"{machine.host} is up, and has {uuid}: {status}")
 
     def _check_guests(self) -> None:
@@ -183,11 +186,10 @@ class InvariantChecker:
                 self._check_claim(uuid, machine)
 
     def _check_one_host(self, uuid: str, machines: list[Machine]) -> None:
-        astray = self._world.restored.astray
         hosts = [
             machine.host
             for machine in machines
-            if not (self._will_be_destroyed(uuid, machine) or (uuid, machine.host) in astray)
+            if not (self._will_be_destroyed(uuid, machine) or is_astray(self._world, uuid, machine))
         ]
         if len(hosts) > 1:
             raise InvariantBroken(ONE_HOST, f"{uuid} runs on {' and '.join(hosts)}")
@@ -199,7 +201,7 @@ class InvariantChecker:
             return
         if any(holds_on(self._tables, row.uuid, machine.uuid) for row in self._open_moves(body)):
             return
-        if not self._is_forced(body) and (uuid, machine.host) not in self._world.restored.astray:
+        if not self._is_forced(body) and not is_astray(self._world, uuid, machine):
             raise InvariantBroken(CLAIMS, f"{uuid} runs on {machine.host} and holds nothing there")
 
     def _will_be_destroyed(self, uuid: str, machine: Machine) -> bool:
@@ -229,6 +231,22 @@ class InvariantChecker:
             and msgspec.msgpack.decode(row.body, type=Delete).is_forced
             for row in self.operations()
         )
+
+
+def is_astray(world: World, uuid: str, machine: Machine) -> bool:
+    """Return whether a restored database does not know a guest: it, or its last operation, is from after the backup."""
+    guest = world.shelf.guests(machine.host).get(uuid)
+    return (
+        world.restored.count > 0
+        and guest is not None
+        and ((uuid, machine.host) in world.restored.astray or not knows_operation(world, guest.operation))
+    )
+
+
+def knows_operation(world: World, uuid: str) -> bool:
+    """Return whether the database knows an operation."""
+    body = uuid_bytes(uuid)
+    return body is not None and world.store.tables.work[OperationRow].find(0, body) is not None
 
 
 def is_up(tables: RowCache, host: str) -> bool:
