@@ -7,17 +7,18 @@ from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 
 from roost.errors import BadFile, BadRequest, report_corruption
 from roost.model.stored_decision import drop_seen
-from roost.model.work.work_rows import NO_RUN, RESTORE_LEASE, AgentRow, LeaseRow
+from roost.model.work.work_rows import NO_RUN, RESTORE_LEASE, AgentRow, LeaseRow, OperationRow
 from roost.store.backends import database_at
 from roost.store.backup_file import Block, Header, Progress, TableHead, read_blocks, read_header, write_backup
 from roost.store.database import BackupReader
 from roost.store.rules.codec import CODECS
-from roost.store.rules.schema import AGENT, DECISION, HISTORY, LEASE, SCHEMA_VERSION, SEQUENCE, Table
+from roost.store.rules.schema import AGENT, DECISION, HISTORY, LEASE, OPERATION, SCHEMA_VERSION, SEQUENCE, Table
 
 # A backup omits feed and snapshots, which serve to rebuild earlier states: a restored database has a new history.
 TABLES: tuple[Table, ...] = (*(codec.table for codec in CODECS.values()), HISTORY, SEQUENCE)
@@ -99,13 +100,28 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
 
 
 def restore_lease(now_s: float) -> LeaseRow:
-    """Return the record of a restore; operations from before it may have had other effects than the database knows."""
+    """Return the record of a restore; hosts may have carried out later orders than the database knows."""
     return LeaseRow(name=RESTORE_LEASE, owner="roost db restore", until_s=now_s)
 
 
 def forget_registration(agent: AgentRow) -> AgentRow:
     """Return an agent of a restored database: it must register again, since its guests may have changed."""
     return msgspec.structs.replace(agent, run=NO_RUN, state="arriving", fence=agent.fence + 1)
+
+
+def renew_operation(operation: OperationRow, *, uuid: bytes) -> OperationRow:
+    """Return an operation of a restored database, with a new uuid if it is open.
+
+    It goes on, but the hosts do not take its further orders for those that they carried out after the backup. Guests
+    with its former uuid as their mark count as unknown.
+    """
+    return operation if operation.outcome else msgspec.structs.replace(operation, uuid=uuid)
+
+
+def _renew_operations(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return operations; the open ones have a new uuid."""
+    operations = (OperationRow(**dict(zip(OPERATION.columns, row, strict=True))) for row in rows)
+    return [msgspec.structs.astuple(renew_operation(each, uuid=uuid4().bytes)) for each in operations]
 
 
 def _forget_registrations(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -131,5 +147,10 @@ def _drop_positions(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 # By table: the function that changes its rows on their way into the restored database.
 _RESTORED: Mapping[str, Callable[[list[tuple[Any, ...]]], list[tuple[Any, ...]]]] = MappingProxyType(
-    {DECISION.name: _drop_positions, AGENT.name: _forget_registrations, LEASE.name: _drop_restore}
+    {
+        DECISION.name: _drop_positions,
+        AGENT.name: _forget_registrations,
+        OPERATION.name: _renew_operations,
+        LEASE.name: _drop_restore,
+    }
 )

@@ -1,8 +1,7 @@
 """Foreign guests in a registration: those of instances on other hosts, and the operation ``clean`` that removes them.
 
 A guest is marked with the operation that brought it to its host. A *stranger* has a mark that the database does not
-know: the database was restored from an older backup, or the record of the operation was pruned. An operation under way
-at the backup counts as unknown, too, since it may have succeeded before the restore, and fail afterwards.
+know: the database was restored from an older backup, or the record of the operation was pruned.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -15,7 +14,7 @@ from roost.conductor.operation.step import body_of, withdraw_orders
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.guest import COMPLETE_STATES, GuestReport
 from roost.model.work.operation import HostCleanup
-from roost.model.work.work_rows import RESTORE_LEASE, AgentRow, OperationRow, Put, StatusRow
+from roost.model.work.work_rows import AgentRow, OperationRow, Put, StatusRow
 from roost.ports import Commits, WorkReader
 
 
@@ -29,27 +28,13 @@ def find_strangers(
         guests: as the host reports them.
         statuses: of their instances.
     """
+    complete = {uuid_bytes(guest.uuid): guest for guest in guests if guest.state in COMPLETE_STATES}
     foreign = {
-        status.uuid: uuid_bytes(guest.operation)
-        for guest in guests
-        if guest.state in COMPLETE_STATES
-        and (status := statuses.get(uuid_bytes(guest.uuid) or b"")) is not None
-        and status.host.lower() != host
+        uuid: uuid_bytes(complete[uuid].operation)
+        for uuid, status in statuses.items()
+        if uuid in complete and status.host.lower() != host
     }
-    marks = {uuid: None if mark is None else reader.operation_by_uuid(mark) for uuid, mark in foreign.items()}
-    restore = reader.lease(RESTORE_LEASE) if marks else None
-    restored_at_s = 0.0 if restore is None else restore.until_s
-    return [uuid for uuid, row in marks.items() if row is None or _was_under_way(row, restored_at_s)]
-
-
-def _was_under_way(operation: OperationRow, restored_at_s: float) -> bool:
-    """Return whether an operation was under way at the backup that was restored.
-
-    Args:
-        restored_at_s: time of the restore; 0: there was none.
-    """
-    is_over = bool(operation.outcome) and operation.changed_at_s < restored_at_s
-    return operation.created_at_s < restored_at_s and not is_over
+    return [uuid for uuid, mark in foreign.items() if mark is None or reader.operation_by_uuid(mark) is None]
 
 
 def replaced_guests(cleanup: OperationRow | None, *, fence: int) -> dict[bytes, int]:

@@ -21,6 +21,7 @@ DRAIN_WAITS = "a drain waits for a move that waits for a lost host"
 HOST_LOST = "the guests of a lost host are not checked"
 GUEST_LOST = "a host lost a guest, and the fault of its instance says so"
 GUEST_HELD = "another host holds the only guest of an instance, and its fault says so"
+GUEST_RESTORED = "a restored backup has an instance whose guest was removed since"
 GUEST_UNKNOWN = "a host has the guest of an instance from after the backup"
 MOVE_WITHOUT_GUEST = "a live migration of a restored backup finds no guest"
 REMAINS = "a host keeps room for a move that was under way when a backup was restored"
@@ -66,13 +67,15 @@ def may_lack_guest(world: World, status: StatusRow) -> bool:
         return world.excuse(MOVED_TO_LOST_HOST)
     if lacks_guest(status) and uuid_text(status.uuid) in world.lost_guests:
         return world.excuse(GUEST_LOST)
+    if world.restored.count > 0 and (lacks_guest(status) or status.status == "VERIFY_RESIZE"):
+        return world.excuse(GUEST_RESTORED)
     if holder_of(status.fault):
         return world.excuse(GUEST_HELD)
     is_left = any(order.action == "destroy" and _outcome(order) not in {"", "ok"} for order in _orders(world, status))
     return status.status == "SHELVED" and bool(status.fault) and is_left and world.excuse(LATE_DESTROY)
 
 
-def is_astray(world: World, uuid: str, machine: Machine, *, status: StatusRow | None) -> bool:
+def may_be_astray(world: World, machine: Machine, status: StatusRow | None) -> bool:
     """Return whether a host may have a guest because the database was restored from a backup."""
     if status is None:
         return world.restored.count > 0 and world.excuse(GUEST_UNKNOWN)

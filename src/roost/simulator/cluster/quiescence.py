@@ -5,13 +5,14 @@ from collections.abc import Collection, Iterator, Mapping
 from roost.compute.drivers.fake.guests import FakeGuest
 from roost.conductor.agents.power_sync import is_apart
 from roost.model.names import uuid_text
+from roost.model.work.guest import holder_of
 from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.simulator.cluster import excuses
 from roost.simulator.cluster.audit_rows import audit_tables
 from roost.simulator.cluster.environment.event_queue import InvariantBroken
 from roost.simulator.cluster.environment.restored_backup import image_name
-from roost.simulator.cluster.invariants import OPEN_MOVES, provider_uuid
+from roost.simulator.cluster.invariants import OPEN_MOVES, is_astray, provider_uuid
 from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.world import World
 from roost.store.rules.row_cache import RowCache
@@ -86,6 +87,9 @@ def _differences(world: World, machine: Machine) -> Iterator[str]:
     """Yield guests in a wrong state, and notes of absent guests; the agent repairs both at its next scan."""
     guests = world.shelf.guests(machine.host)
     for status in world.statuses():
+        is_elsewhere = status.host != machine.host and uuid_text(status.uuid) in guests
+        if is_elsewhere and is_astray(world, uuid_text(status.uuid), machine) and not holder_of(status.fault):
+            yield f"{machine.host} has {uuid_text(status.uuid)}, which is elsewhere: {status}"
         guest, states = guests.get(uuid_text(status.uuid)), _GUEST_STATES.get(status.status, _COMPLETE_STATES)
         if status.host != machine.host or excuses.has_waiting_operation(world, status):
             continue
@@ -105,8 +109,8 @@ def _waits_for_sync(world: World, status: StatusRow, guest: FakeGuest | None) ->
     """Return whether an instance lost its guest without a fault, or has this fault in spite of its guest."""
     if guest is not None:
         return is_apart(status) and status.status in _EXPECT_GUESTS  # An operator resets the others.
-    is_lost = uuid_text(status.uuid) in world.lost_guests and status.status in _EXPECT_GUESTS
-    return is_lost and not is_apart(status)
+    may_be_lost = world.restored.count > 0 or uuid_text(status.uuid) in world.lost_guests
+    return may_be_lost and status.status in _EXPECT_GUESTS and not is_apart(status)
 
 
 def check_at_rest(world: World) -> None:
@@ -164,7 +168,7 @@ def _check_guests(world: World, machine: Machine) -> None:
     for uuid in sorted(guests):
         status = statuses.get(uuid)
         is_at_home = status is not None and status.host == machine.host
-        if is_at_home or excuses.is_astray(world, uuid, machine, status=status):
+        if is_at_home or excuses.may_be_astray(world, machine, status):
             continue
         is_running = guests[uuid].state == "running"
         if status is None or is_running or not excuses.may_keep_guest(world, status, machine):

@@ -1,6 +1,7 @@
 """The world of one simulation: its servers, hosts and groups, and the operators who change hosts."""
 
 from collections.abc import Callable
+from uuid import UUID
 
 from roost.errors import Conflict, NotFound, RoostError
 from roost.fleet.host_writes import ServiceChange, apply_service_change, rows_of_service, writes_of_service
@@ -99,7 +100,7 @@ class World(Servers):
         for process in self.processes:
             process.die()
         before = self.statuses()
-        self.store.restore(backup, now_s=self.clock.time_s)
+        self.store.restore(backup, now_s=self.clock.time_s, new_uuid=lambda: UUID(self.new_uuid()).bytes)
         self.restored = compare_backup(
             self.restored,
             before,

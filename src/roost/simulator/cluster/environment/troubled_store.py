@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from roost.model.work.work_rows import AgentRow, LeaseRow
+from roost.model.work.work_rows import AgentRow, LeaseRow, OperationRow
 from roost.model.writes import Item
 from roost.ports import CommitResult
-from roost.store.backup import forget_registration, restore_lease
+from roost.store.backup import forget_registration, renew_operation, restore_lease
 from roost.store.memory_store import MemoryStore
 
 # The rows of each table, by its name.
@@ -32,11 +32,17 @@ class TroubledStore(MemoryStore):
         """Return all present rows."""
         return {name: [*table.rows.values()] for name, table in self.tables.by_name().items()}
 
-    def restore(self, backup: Backup, *, now_s: float) -> None:
+    def restore(self, backup: Backup, *, now_s: float, new_uuid: Callable[[], bytes]) -> None:
         """Replace all rows by those of a backup, as ``roost db restore``; no server may use the store meanwhile."""
         for name, table in self.tables.by_name().items():
             for key in [*table.rows]:
                 table.forget(key)
             for row in backup[name]:
-                table.fill(forget_registration(row) if isinstance(row, AgentRow) else row)
+                match row:
+                    case AgentRow():
+                        table.fill(forget_registration(row))
+                    case OperationRow():
+                        table.fill(renew_operation(row, uuid=new_uuid()))
+                    case _:
+                        table.fill(row)
         self.tables.work[LeaseRow].fill(restore_lease(now_s))
