@@ -88,7 +88,8 @@ def _differences(world: World, machine: Machine) -> Iterator[str]:
     guests = world.shelf.guests(machine.host)
     for status in world.statuses():
         is_elsewhere = status.host != machine.host and uuid_text(status.uuid) in guests
-        if is_elsewhere and is_astray(world, uuid_text(status.uuid), machine) and not holder_of(status.fault):
+        may_stay = holder_of(status.fault) or excuses.may_keep_guest(world, status, machine)
+        if is_elsewhere and is_astray(world, uuid_text(status.uuid), machine) and not may_stay:
             yield f"{machine.host} has {uuid_text(status.uuid)}, which is elsewhere: {status}"
         guest, states = guests.get(uuid_text(status.uuid)), _GUEST_STATES.get(status.status, _COMPLETE_STATES)
         if status.host != machine.host or excuses.has_waiting_operation(world, status):
