@@ -61,7 +61,7 @@ def query(view: View, desk: Desk, body: HostCleanup) -> Commit:
             replaced[uuid_text(uuid)] = status.version
         elif found is False or view.now_s >= limit_at_s or not status.host:
             held = next_version(status, fault=held_fault(agent.name), changed_at_s=view.now_s)
-            work += [replace_row(held), story_line(view, desk, "guest.held", instance_uuid=uuid, host=agent.name)]
+            work += [replace_row(held), story_line(view, desk, "clean.held", instance_uuid=uuid, host=agent.name)]
         else:
             is_waiting = True
             if not view.is_away(status.host) and (order is None or not is_open(order)):

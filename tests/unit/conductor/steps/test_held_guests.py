@@ -71,7 +71,7 @@ def test_holder_keeps_the_guest_if_the_home_has_none(app):
     assert instance_state(app) == ("ACTIVE", "", FAULT, "h0")
     assert app.reader.agent("h1").state == "ready"
     assert app.hands[1].guests == {ONE: "running"}
-    assert ("guest.held", {"host": "h1"}) in app.story("one")
+    assert ("clean.held", {"host": "h1"}) in app.story("one")
     again = app.hands[1].register()
     assert (again.is_ready, again.keep, again.destroy) == (True, (ONE,), ())
     assert app.open_operations() == []
