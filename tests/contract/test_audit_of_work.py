@@ -6,7 +6,7 @@ import pytest
 
 from roost.conductor.agents.power_sync import missing_fault
 from roost.model.names import uuid_text
-from roost.model.work.guest import held_fault
+from roost.model.work.guest import fault_of_holder
 from roost.model.work.work_rows import Put
 from roost.store.audit import audit
 from tests.contract.stores import VCPU, claim, commit, host, inventory, item, offer, provider, uuid_of
@@ -88,11 +88,11 @@ def test_consistent_work_has_no_findings(durable, rows):
             ),
         ),
         (
-            [instance_status(fault=held_fault("h2"))],
+            [instance_status(fault=fault_of_holder("h2"))],
             (
                 "guest",
                 f"instance {uuid_text(ONE)}",
-                f"is ACTIVE, but {held_fault('h2')}",
+                f"is ACTIVE, but {fault_of_holder('h2')}",
             ),
         ),
         (

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from roost.compute.drivers.fake.guests import FolderShelf, read_record
-from roost.model.work.guest import held_fault
+from roost.model.work.guest import fault_of_holder
 from tests.support.fleets.products import roost
 from tests.support.servers.clusters import running_agents
 from tests.support.servers.servers import serve
@@ -107,11 +107,11 @@ def test_instance_that_moved_after_the_backup_keeps_its_only_guest(tmp_path):
     assert guests(tmp_path) == []
     restore(tmp_path)
     with running_cluster(tmp_path) as server:
-        held = ("ACTIVE", held_fault(OTHER))
+        held = ("ACTIVE", fault_of_holder(OTHER))
         wait_until(lambda: [shown(server, tmp_path, name) for name in ["adopted", "deleted"]] == [held, held])
         wait_until(lambda: {each["state"] for each in run(server, tmp_path, "agent", "list")[1]} == {"ready"})
         code, findings = run(server, tmp_path, "audit")
-        assert (code, [each["problem"] for each in findings]) == (8, [f"is ACTIVE, but {held_fault(OTHER)}"] * 2)
+        assert (code, [each["problem"] for each in findings]) == (8, [f"is ACTIVE, but {fault_of_holder(OTHER)}"] * 2)
         refused = roost("instance", "evacuate", "adopted", "--url", server.address, cwd=tmp_path)
         assert "cannot evacuate: its only guest is on host-b, which is not its host" in refused.stderr
         assert guests(tmp_path, OTHER) == ["adopted", "deleted"]

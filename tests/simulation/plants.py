@@ -163,7 +163,7 @@ def unnoticed_loss(monkeypatch):
 
 def unqueried_home(monkeypatch):
     """Destroy a guest from elsewhere although the database does not know it."""
-    monkeypatch.setattr(agent_protocol, "find_strangers", lambda *_words, **_more: [])
+    monkeypatch.setattr(foreign_guests, "find_strangers", lambda *_words, **_more: [])
 
 
 def without_orders(step):

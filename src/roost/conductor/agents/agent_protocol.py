@@ -20,11 +20,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from roost.conductor.agents.foreign_guests import find_strangers, plan_clean, replaced_guests
+from roost.conductor.agents.foreign_guests import plan_clean, reconcile_guests
 from roost.conductor.agents.order_messages import order_message
 from roost.conductor.agents.power_sync import differing_instances, missing_instances, new_syncs
 from roost.conductor.operation.liveness import give_up_agent, is_silent, write_report_time
-from roost.conductor.operation.reconcile import end_moves, has_left, is_held_by, moves_away, reconcile
+from roost.conductor.operation.reconcile import end_moves, has_left, is_held_by, moves_away
 from roost.conductor.operation.row_changes import make_due, next_version, replace_row, require_unchanged
 from roost.conductor.operation.story import line
 from roost.engine.columns.state import State
@@ -67,15 +67,8 @@ def register(
     statuses = {each.uuid: each for each in reader.statuses_of(uuids)} if uuids else {}
     migrations = _moves_of(reader, name, statuses.values())
     row = _row_of(registration, before, run=run, host=host, now_s=now_s)
-    cleanup = reader.operation_by_uuid(run)
-    strangers = find_strangers(reader, name, registration.guests, statuses=statuses)
-    fates = reconcile(
-        name,
-        uuids,
-        statuses=statuses,
-        migrations=migrations,
-        strangers=strangers,
-        replaced=replaced_guests(cleanup, fence=row.fence),
+    fates, strangers = reconcile_guests(
+        reader, row, registration.guests, uuids=uuids, statuses=statuses, migrations=migrations
     )
     row = msgspec.structs.replace(row, state="ready" if fates.is_clean else "arriving")
     releases, ends = end_moves(

@@ -4,18 +4,47 @@ A guest is marked with the operation that brought it to its host. A *stranger* h
 know: the database was restored from an older backup, or the record of the operation was pruned.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from roost.conductor.operation.reconcile import GuestFates
+from roost.conductor.operation.reconcile import GuestFates, reconcile
 from roost.conductor.operation.row_changes import make_due, replace_row
 from roost.conductor.operation.step import body_of, withdraw_orders
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.guest import COMPLETE_STATES, GuestReport
 from roost.model.work.operation import HostCleanup
-from roost.model.work.work_rows import AgentRow, OperationRow, Put, StatusRow
+from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, Put, StatusRow
 from roost.ports import Commits, WorkReader
+
+
+def reconcile_guests(
+    reader: WorkReader,
+    agent: AgentRow,
+    guests: Sequence[GuestReport],
+    *,
+    uuids: Sequence[bytes],
+    statuses: Mapping[bytes, StatusRow],
+    migrations: Sequence[MigrationRow],
+) -> tuple[GuestFates, list[bytes]]:
+    """Return the fates of the guests in a registration, and the strangers among them.
+
+    Args:
+        agent: as it registers.
+        guests: as it reports them.
+        uuids: of the instances to decide about.
+        statuses, migrations: of these instances, as for ``reconcile``.
+    """
+    strangers = find_strangers(reader, agent.host, guests, statuses=statuses)
+    fates = reconcile(
+        agent.host,
+        uuids,
+        statuses=statuses,
+        migrations=migrations,
+        strangers=strangers,
+        replaced=find_replacements(reader.operation_by_uuid(agent.run), fence=agent.fence),
+    )
+    return fates, strangers
 
 
 def find_strangers(
@@ -37,7 +66,7 @@ def find_strangers(
     return [uuid for uuid, mark in foreign.items() if mark is None or reader.operation_by_uuid(mark) is None]
 
 
-def replaced_guests(cleanup: OperationRow | None, *, fence: int) -> dict[bytes, int]:
+def find_replacements(cleanup: OperationRow | None, *, fence: int) -> dict[bytes, int]:
     """Return the strangers whose home has a guest, according to the operation ``clean`` of a registration.
 
     Args:
@@ -47,10 +76,10 @@ def replaced_guests(cleanup: OperationRow | None, *, fence: int) -> dict[bytes, 
         The version of the status for which this is true, by instance.
     """
     body = None if cleanup is None or cleanup.kind != "clean" else body_of(cleanup, HostCleanup)
-    return {} if body is None or body.fence != fence else replaced_of(body)
+    return {} if body is None or body.fence != fence else replacements_of(body)
 
 
-def replaced_of(body: HostCleanup) -> dict[bytes, int]:
+def replacements_of(body: HostCleanup) -> dict[bytes, int]:
     """Return the strangers whose home has a guest, as the body of an operation has them."""
     return {uuid: version for text, version in body.replaced.items() if (uuid := uuid_bytes(text)) is not None}
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from roost.conductor.agents.foreign_guests import replaced_of
+from roost.conductor.agents.foreign_guests import replacements_of
 from roost.conductor.operation.events import STARTED, Event, Reply
 from roost.conductor.operation.liveness import write_report_time
 from roost.conductor.operation.reconcile import GuestFates, end_moves, has_left, reconcile
@@ -31,7 +31,7 @@ from roost.conductor.operation.step import (
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.watches import PAUSE_S, Watch
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.work.guest import COMPLETE_STATES, held_fault
+from roost.model.work.guest import COMPLETE_STATES, fault_of_holder
 from roost.model.work.operation import HostCleanup
 from roost.model.work.orders import Action
 from roost.model.work.work_rows import OperationRow, OrderRow, Put, StatusRow
@@ -60,7 +60,7 @@ def query(view: View, desk: Desk, body: HostCleanup) -> Commit:
         elif found is True:
             replaced[uuid_text(uuid)] = status.version
         elif found is False or view.now_s >= limit_at_s or not status.host:
-            held = next_version(status, fault=held_fault(agent.name), changed_at_s=view.now_s)
+            held = next_version(status, fault=fault_of_holder(agent.name), changed_at_s=view.now_s)
             work += [replace_row(held), story_line(view, desk, "clean.held", instance_uuid=uuid, host=agent.name)]
         else:
             is_waiting = True
@@ -119,7 +119,7 @@ def _reconcile(view: View, body: HostCleanup) -> GuestFates:
         statuses=view.statuses,
         migrations=view.migrations,
         strangers=frozenset(filter(None, map(uuid_bytes, body.strangers))),
-        replaced=replaced_of(body),
+        replaced=replacements_of(body),
     )
 
 

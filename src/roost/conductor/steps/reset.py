@@ -34,7 +34,7 @@ def apply_report(view: View, desk: Desk, body: PowerChange) -> Commit:
 
     If a sync finds no guest, the fault says so, until a later sync finds one.
     """
-    state = _reported_state(view)
+    state = _state_in_report(view)
     problem = _find_problem(view, desk, state)
     if problem:
         is_lost = view.operation.kind == "sync" and not state and _has_allocations(view, desk)
@@ -56,7 +56,7 @@ def apply_report_or_look(view: View, desk: Desk, body: PowerChange) -> Commit:
     """Set ACTIVE or SHUTOFF, as reported; if only another host has the guest, query that host."""
     return (
         look_at_holder(view, desk, body)
-        if is_held(view) and not _reported_state(view)
+        if is_held(view) and not _state_in_report(view)
         else apply_report(view, desk, body)
     )
 
@@ -71,7 +71,7 @@ def look_at_holder(view: View, desk: Desk, body: PowerChange) -> Commit:
 
 def adopt(view: View, desk: Desk, body: PowerChange) -> Commit:
     """Make the host of the guest the home of the instance, with its allocations there; if this fails, keep all."""
-    answer, state, holder = view.reply.answer, _reported_state(view), holder_of(view.status.fault)
+    answer, state, holder = view.reply.answer, _state_in_report(view), holder_of(view.status.fault)
     if answer is None or answer.found is None or state not in COMPLETE_STATES:
         return _keep(view, desk, body, problem=f"{holder} has no complete guest of this instance")
     if any(map(partial(is_unsettled, view.status), view.migrations)):
@@ -128,7 +128,7 @@ def _later_turn(view: View) -> int:
     return turn if is_behind else 0
 
 
-def _reported_state(view: View) -> str:
+def _state_in_report(view: View) -> str:
     """Return the reported state of the guest; empty: the host has no such guest."""
     answer = view.reply.answer
     return "" if answer is None or answer.found is None else answer.found.state

@@ -58,10 +58,10 @@ class TransferTarget(msgspec.Struct, frozen=True, kw_only=True):
     page_sizes: tuple[int | None, ...] | None = None  # of its cells there, as in ``GuestUse``; None: unknown
 
 
-def held_fault(holder: str) -> str:
+def fault_of_holder(holder: str) -> str:
     """Return the fault of an instance whose only known guest is on another host than its own.
 
-    >>> holder_of(held_fault("h1"))
+    >>> holder_of(fault_of_holder("h1"))
     'h1'
     """
     return f"{HELD_GUEST}{holder}{_HELD_ADVICE}"

@@ -4,7 +4,7 @@ import pytest
 
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes
-from roost.model.work.guest import held_fault
+from roost.model.work.guest import fault_of_holder
 from roost.model.work.operation import USER_OPERATIONS
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import Put
@@ -237,7 +237,7 @@ def test_report_of_the_home_without_the_guest_keeps_the_fault(app):
     app.clock.time_s += DOWN_TIME_S * 10
     app.hands[0].register()
     run_until_idle(app, *app.hands)
-    assert app.status("one").fault == held_fault("h1")
+    assert app.status("one").fault == fault_of_holder("h1")
     assert app.status("one").uuid == uuid_bytes(ONE)
 
 
