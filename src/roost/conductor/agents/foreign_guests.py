@@ -67,20 +67,20 @@ def find_strangers(
 
 
 def find_replacements(cleanup: OperationRow | None, *, fence: int) -> dict[bytes, int]:
-    """Return the strangers whose home has a guest, according to the operation ``clean`` of a registration.
+    """Return the strangers with a guest at their home, according to the operation ``clean`` of a registration.
 
     Args:
         fence: of the registration; the results of an earlier one no longer count.
 
     Returns:
-        The version of the status for which this is true, by instance.
+        The version of the status at the answer, by instance.
     """
     body = None if cleanup is None or cleanup.kind != "clean" else body_of(cleanup, HostCleanup)
     return {} if body is None or body.fence != fence else replacements_of(body)
 
 
 def replacements_of(body: HostCleanup) -> dict[bytes, int]:
-    """Return the strangers whose home has a guest, as the body of an operation has them."""
+    """Return the strangers with a guest at their home, as the body of an operation has them."""
     return {uuid: version for text, version in body.replaced.items() if (uuid := uuid_bytes(text)) is not None}
 
 

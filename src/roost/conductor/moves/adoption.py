@@ -1,4 +1,4 @@
-"""Make the host that holds the guest of an instance its home: the claim moves there."""
+"""Make the holder of a guest the home of its instance: the claim moves there."""
 
 from roost.conductor.builds.alternates import AlternateStep, plan_alternate
 from roost.conductor.moves.guests import allocations_of

@@ -58,8 +58,8 @@ def reconcile(
         guests: uuids of their instances.
         statuses: of the known instances.
         migrations: of the known instances, at least the open migrations.
-        strangers: the guests whose last operation the database does not know.
-        replaced: the strangers whose home has a guest, each with the version of the status for which this is true.
+        strangers: the guests marked with an unknown operation.
+        replaced: the strangers with a guest at their home, each with the version of its status then.
     """
     fates: dict[str, list[bytes]] = {"keep": [], "hold": [], "destroy": [], "query": []}
     for uuid in guests:

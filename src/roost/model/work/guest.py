@@ -68,6 +68,6 @@ def fault_of_holder(holder: str) -> str:
 
 
 def holder_of(fault: str) -> str:
-    """Return the host that holds the guest of an instance, by its fault; empty: none does."""
+    """Return the holder of the guest of an instance, by its fault; empty: none."""
     is_held = fault.startswith(HELD_GUEST) and fault.endswith(_HELD_ADVICE)
     return fault[len(HELD_GUEST) : -len(_HELD_ADVICE)] if is_held else ""
