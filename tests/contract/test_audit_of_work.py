@@ -6,6 +6,7 @@ import pytest
 
 from roost.conductor.agents.power_sync import missing_fault
 from roost.model.names import uuid_text
+from roost.model.work.guest import fault_of_holder
 from roost.model.work.work_rows import Put
 from roost.store.audit import audit
 from tests.contract.stores import VCPU, claim, commit, host, inventory, item, offer, provider, uuid_of
@@ -84,6 +85,14 @@ def test_consistent_work_has_no_findings(durable, rows):
                 "guest",
                 f"instance {uuid_text(ONE)}",
                 "is ACTIVE, but its guest is missing on h1: rebuild or delete the instance",
+            ),
+        ),
+        (
+            [instance_status(fault=fault_of_holder("h2"))],
+            (
+                "guest",
+                f"instance {uuid_text(ONE)}",
+                f"is ACTIVE, but {fault_of_holder('h2')}",
             ),
         ),
         (

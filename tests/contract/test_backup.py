@@ -4,14 +4,17 @@ import contextlib
 import hashlib
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from roost.errors import BadFile, BadRequest, StoreBusy, Unavailable
+from roost.machine import SystemClock
 from roost.model.settings.roost_settings import Settings
 from roost.model.stored_decision import Record, moment_of
+from roost.model.work.work_rows import NO_RUN, RESTORE_LEASE, LeaseRow, Put
 from roost.model.writes import PutSymbol
 from roost.placement.current import Current
 from roost.placement.placement_service import Placement
@@ -36,6 +39,7 @@ from tests.contract.stores import (
     release,
     state,
 )
+from tests.support.conductors.work_rows import agent, operation
 from tests.support.databases import postgres
 from tests.support.fleets.products import kill, roost, worker
 
@@ -126,6 +130,23 @@ def test_identities_and_positions_continue_after_a_restore(backup_case, durable)
     store = durable.open()
     assert store.reserve("consumer", 1) > first
     assert position_of(store) > position
+
+
+def test_restored_database_trusts_neither_registrations_nor_open_operations(durable, tmp_path):
+    store = durable.open()
+    rows = [agent("h1", state="ready", fence=7), operation(1), operation(2, outcome="done")]
+    rows.append(LeaseRow(name=RESTORE_LEASE, owner="an earlier restore", until_s=1.0))
+    assert commit(store, item(work=[Put(row) for row in rows])) == [""]
+    path = tmp_path / "one.backup"
+    backup(durable.url, path, progress=check_progress)
+    durable.close()
+    restore(durable.url, path, may_replace=True, progress=check_progress)
+    with closing(durable.open().work_reader(SystemClock())) as reader:
+        restored = reader.agent("h1")
+        assert (restored.run, restored.state, restored.fence) == (NO_RUN, "arriving", 8)
+        assert reader.operation(1).uuid != rows[1].uuid
+        assert reader.operation(2).uuid == rows[2].uuid
+        assert reader.lease(RESTORE_LEASE).until_s == pytest.approx(SystemClock().now_s(), abs=600)
 
 
 def test_restored_decisions_are_listed_but_cannot_be_replayed(backup_case, durable):

@@ -8,7 +8,7 @@ import pytest
 
 from roost.compute.agent import saved_images
 from roost.compute.agent.execute_order import OrderExecutor
-from roost.conductor.agents import agent_protocol
+from roost.conductor.agents import agent_protocol, foreign_guests
 from roost.conductor.intake import accept
 from roost.conductor.operation.events import Event
 from roost.conductor.operation.reconcile import GuestFates
@@ -128,7 +128,7 @@ def stale_run(monkeypatch):
         row = put.row
         return Put(msgspec.structs.replace(row, fence=fence), put.expected) if isinstance(row, AgentRow) else put
 
-    monkeypatch.setattr(agent_protocol, "_end_early", lambda *_words, **_more: [])
+    monkeypatch.setattr(foreign_guests, "_end_early", lambda *_words, **_more: [])
     monkeypatch.setattr(clean.TABLE, "next_step", continue_cleanup)
 
 
@@ -161,6 +161,11 @@ def unnoticed_loss(monkeypatch):
     monkeypatch.setattr(agent_protocol, "missing_instances", lambda *_words, **_more: [])
 
 
+def unqueried_home(monkeypatch):
+    """Destroy a guest from elsewhere although the database does not know it."""
+    monkeypatch.setattr(foreign_guests, "find_strangers", lambda *_words, **_more: [])
+
+
 def without_orders(step):
     """Return a step without its orders to agents."""
     return replace(step, work=tuple(put for put in step.work if not isinstance(put.row, OrderRow)))
@@ -185,6 +190,7 @@ _PLANTS: Mapping[Plant, Sequence[str]] = {
     premature_image_removal: (),
     permanent_image: (),
     unnoticed_loss: _FEW,
+    unqueried_home: (),
     **PLANTS_OF_MOVES,
 }
 PLANTS: Mapping[str, Plant] = {plant.__name__: plant for plant in _PLANTS}

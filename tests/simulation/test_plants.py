@@ -3,7 +3,7 @@
 import pytest
 
 from roost.placement.current import Current
-from roost.simulator.cluster.environment.rare_faults import LOSS_SEEDS
+from roost.simulator.cluster.environment.rare_faults import LOSS_SEEDS, RESTORE_SEEDS
 from roost.simulator.cluster.seed_runs import run_seed
 from roost.simulator.cluster.simulation import NO_UNEXPECTED_ERROR
 from roost.store import dump
@@ -29,6 +29,7 @@ _KNOWN_SEEDS = {
     "single_discard": [298],
     "discard_of_running_guest": [20124],
     "unnoticed_loss": [LOSS_SEEDS[0], LOSS_SEEDS[1]],  # Only in these seeds hosts lose guests.
+    "unqueried_home": [RESTORE_SEEDS[5]],  # Only in these seeds a backup is restored.
     "missing_release_of_failed_host": [25],  # This run never becomes idle, so it takes the maximum time of a seed.
 }
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from roost.conductor.operation.step import Terms, View
 from roost.conductor.steps import table_of
-from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.model.work.work_rows import RESTORE_LEASE, AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.ports import WorkReader
 
 # Rows per query.
@@ -29,6 +29,7 @@ class _Rows:
     others: Mapping[bytes, Sequence[OperationRow]]  # all open operations on these instances, by instance
     holders: Mapping[int, OperationRow]  # operations with locks on these instances, by id
     agents: Mapping[str, AgentRow]  # by host
+    restored_at_s: float  # as in ``View``
     parts: Mapping[int, Sequence[OperationRow]]  # by operation: its sub-operations; only for kinds with ``has_parts``
 
 
@@ -50,8 +51,10 @@ def _read_rows(rows: Sequence[OperationRow], reader: WorkReader) -> _Rows:
     moving = {uuid for row in rows for uuid in _moving_instances(row, subjects[row.id], statuses)}
     own = {row.instance_uuid for row in rows if row.instance_uuid is not None}
     holders = {status.operation_id for status in statuses.values() if status.operation_id}
+    restore = reader.lease(RESTORE_LEASE)
     return _Rows(
         subjects=subjects,
+        restored_at_s=0.0 if restore is None else restore.until_s,
         statuses=statuses,
         agents=reader.agents_by_host(),
         parts={row.id: reader.parts_of(row.id) for row in rows if table_of(row).has_parts},
@@ -90,6 +93,7 @@ def _view(row: OperationRow, related: _Rows, *, now_s: float, terms: Terms) -> V
         holder=holder,
         parts=related.parts.get(row.id, ()),
         now_s=now_s,
+        restored_at_s=related.restored_at_s,
         terms=terms,
     )
 

@@ -8,7 +8,7 @@ import msgspec
 
 from roost.model.host import HostFacts
 from roost.model.names import uuid_text
-from roost.model.work.guest import MISSING_GUEST
+from roost.model.work.guest import HELD_GUEST, MISSING_GUEST
 from roost.store.backends import database_at
 from roost.store.database import Query
 from roost.store.orphans import ORPHANS, Orphan, orphan_of
@@ -306,10 +306,11 @@ def _cycles(query: Query) -> Iterator[Finding]:
 
 
 def _missing_guests(query: Query) -> Iterator[Finding]:
-    """Find instances without a guest on their host, by the faults that conductors stored."""
+    """Find instances whose guest is missing, or held by another host, by the faults that conductors stored."""
     # A deleted instance has no fault. SQLite has bytes in place of uuids.
     faults = f"""SELECT uuid, status, fault FROM instance_status
-                 WHERE substr(fault, 1, {len(MISSING_GUEST)}) = '{MISSING_GUEST}' ORDER BY id"""  # noqa: S608  # our text
+                 WHERE substr(fault, 1, {len(MISSING_GUEST)}) = '{MISSING_GUEST}'
+                 OR substr(fault, 1, {len(HELD_GUEST)}) = '{HELD_GUEST}' ORDER BY id"""  # noqa: S608  # our texts
     for uuid, status, fault in query(faults):
         text = uuid_text(uuid if isinstance(uuid, bytes) else uuid.bytes)
         yield Finding("guest", f"instance {text}", f"is {status}, but {fault}")

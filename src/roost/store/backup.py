@@ -1,22 +1,29 @@
 """Backup and restore: all rows of one moment are written to a file, and restored from it in one transaction."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from uuid import uuid4
+
+import msgspec
 
 from roost.errors import BadFile, BadRequest, report_corruption
 from roost.model.stored_decision import drop_seen
+from roost.model.work.work_rows import NO_RUN, RESTORE_LEASE, AgentRow, LeaseRow, OperationRow
 from roost.store.backends import database_at
 from roost.store.backup_file import Block, Header, Progress, TableHead, read_blocks, read_header, write_backup
 from roost.store.database import BackupReader
 from roost.store.rules.codec import CODECS
-from roost.store.rules.schema import DECISION, HISTORY, SCHEMA_VERSION, SEQUENCE, Table
+from roost.store.rules.schema import AGENT, DECISION, HISTORY, LEASE, OPERATION, SCHEMA_VERSION, SEQUENCE, Table
 
 # A backup omits feed and snapshots, which serve to rebuild earlier states: a restored database has a new history.
 TABLES: tuple[Table, ...] = (*(codec.table for codec in CODECS.values()), HISTORY, SEQUENCE)
 _ROWS_PER_BLOCK = 2000
+_LEASE_NAME = LEASE.columns.index("name")
 _BODY = DECISION.columns.index("body")
 
 
@@ -57,6 +64,8 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
     An absent or empty database is created first. Processes that serve a PostgreSQL database reload it by themselves; a
     SQLite file must not be served.
 
+    Agents must register again, so that the server learns of guests that moved after the backup.
+
     Args:
         may_replace: whether existing content may be replaced.
 
@@ -82,14 +91,66 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
         done = 0
         for number, rows in read_blocks(path):
             table = tables[header.tables[number].name]
-            writer.write(table, _drop_positions(rows) if table is DECISION else rows)
+            writer.write(table, _RESTORED.get(table.name, _same)(rows))
             done += len(rows)
             progress(done, header.rows)
+        writer.write(LEASE, [msgspec.structs.astuple(restore_lease(time.time()))])
         writer.finish(header.position)
     return header
+
+
+def restore_lease(now_s: float) -> LeaseRow:
+    """Return the record of a restore; hosts may have carried out later orders than the database knows."""
+    return LeaseRow(name=RESTORE_LEASE, owner="roost db restore", until_s=now_s)
+
+
+def forget_registration(agent: AgentRow) -> AgentRow:
+    """Return an agent of a restored database: it must register again, since its guests may have changed."""
+    return msgspec.structs.replace(agent, run=NO_RUN, state="arriving", fence=agent.fence + 1)
+
+
+def renew_operation(operation: OperationRow, *, uuid: bytes) -> OperationRow:
+    """Return an operation of a restored database, with a new uuid if it is open.
+
+    It goes on, but the hosts do not take its further orders for those that they carried out after the backup. Guests
+    with its former uuid as their mark count as unknown.
+    """
+    return operation if operation.outcome else msgspec.structs.replace(operation, uuid=uuid)
+
+
+def _renew_operations(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return operations; the open ones have a new uuid."""
+    operations = (OperationRow(**dict(zip(OPERATION.columns, row, strict=True))) for row in rows)
+    return [msgspec.structs.astuple(renew_operation(each, uuid=uuid4().bytes)) for each in operations]
+
+
+def _forget_registrations(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return agents that must register again."""
+    agents = (AgentRow(**dict(zip(AGENT.columns, row, strict=True))) for row in rows)
+    return [msgspec.structs.astuple(forget_registration(agent)) for agent in agents]
+
+
+def _drop_restore(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return leases without the record of an earlier restore."""
+    return [row for row in rows if row[_LEASE_NAME] != RESTORE_LEASE]
+
+
+def _same(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return rows
 
 
 def _drop_positions(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Return decisions without their record of ``Store.visible_changes``, void in the restored database."""
     with report_corruption("a decision"):
         return [(*row[:_BODY], drop_seen(row[_BODY]), *row[_BODY + 1 :]) for row in rows]
+
+
+# By table: the function that changes its rows on their way into the restored database.
+_RESTORED: Mapping[str, Callable[[list[tuple[Any, ...]]], list[tuple[Any, ...]]]] = MappingProxyType(
+    {
+        DECISION.name: _drop_positions,
+        AGENT.name: _forget_registrations,
+        OPERATION.name: _renew_operations,
+        LEASE.name: _drop_restore,
+    }
+)

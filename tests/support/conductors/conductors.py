@@ -19,7 +19,8 @@ from roost.model.settings.roost_settings import Settings
 from roost.model.work.guest import GuestReport
 from roost.model.work.operation import PowerChange
 from roost.model.work.orders import Answer, Order, OwnNode, PollingAgent, Power, Registration
-from roost.model.work.work_rows import StatusRow
+from roost.model.work.work_rows import Put, StatusRow
+from roost.model.writes import Item
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.product import Roost
@@ -27,6 +28,7 @@ from roost.scheduler.query.pci_requests import PciAliases
 from roost.simulator.seeded_random import SeededRandom
 from roost.store.memory_store import MemoryStore
 from tests.support.conductors.builders import allocations_of as held
+from tests.support.conductors.work_rows import operation
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import FixedClock, settings_of, small_request
 
@@ -201,6 +203,7 @@ class PlayedAgent:
         self.fence = 0
         self.known: list[int] = []
         self.guests: dict[str, str] = {}  # uuid -> state
+        self.strangers: set[str] = set()  # guests with the mark of an operation that the database does not know
 
     def live_again(self) -> None:
         """Start a new run of the agent, which keeps only the guests of the previous run."""
@@ -215,7 +218,8 @@ class PlayedAgent:
             driver="fake",
             nodes=tuple(OwnNode(node=node, uuid=uuid) for node, uuid in (nodes or {}).items()),
             guests=tuple(
-                GuestReport(uuid=uuid, node=self.host, operation="", state=state) for uuid, state in self.guests.items()
+                GuestReport(uuid=uuid, node=self.host, operation=self.mark_of(uuid), state=state)
+                for uuid, state in self.guests.items()
             ),
             paused=tuple(paused),
         )
@@ -231,6 +235,15 @@ class PlayedAgent:
         )
         self.fence = reply.fence
         return reply
+
+    def mark_of(self, uuid: str) -> str:
+        """Return the mark of a guest; that of a known guest is an ended operation."""
+        mark = uuid_named("unknown operation" if uuid in self.strangers else "known operation")
+        body = uuid_bytes(mark)
+        if uuid not in self.strangers and self.server.reader.operation_by_uuid(body) is None:
+            row = operation(10_000, uuid=body, outcome="done", step="end")
+            self.server.run(lambda current: current.commit([Item(writes=(), work=(Put(row),))]))
+        return mark
 
     def poll(self):
         """Poll for orders."""

@@ -62,13 +62,16 @@ def reboot(*, name: str, is_waiting: bool, output: Output, backend: BackendOptio
     run_action("reboot", name, is_waiting=is_waiting, output=output, backend=backend)
 
 
-@click.command("reset", short_help="Reset an instance in ERROR.")
+@click.command("reset", short_help="Reset an instance in ERROR, or with a held guest.")
 @click.argument("name", type=NameType("instance"), metavar="INSTANCE")
 @wait_option
 @output_options(can_watch=False)
 @backend_options
 def reset(*, name: str, is_waiting: bool, output: Output, backend: BackendOptions) -> None:
-    """Reset an instance in ERROR to the state of its guest: ACTIVE if it runs, SHUTOFF if it is stopped."""
+    """Reset an instance in ERROR to the state of its guest: ACTIVE if it runs, SHUTOFF if it is stopped.
+
+    If another host holds the guest, as after a restore of the database, this host becomes the host of the instance.
+    """
     run_action("reset", name, is_waiting=is_waiting, output=output, backend=backend)
 
 

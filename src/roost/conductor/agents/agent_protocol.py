@@ -20,19 +20,18 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from roost.conductor.agents.foreign_guests import plan_clean, reconcile_guests
 from roost.conductor.agents.order_messages import order_message
 from roost.conductor.agents.power_sync import differing_instances, missing_instances, new_syncs
 from roost.conductor.operation.liveness import give_up_agent, is_silent, write_report_time
-from roost.conductor.operation.reconcile import GuestFates, end_moves, has_left, is_held_by, moves_away, reconcile
+from roost.conductor.operation.reconcile import end_moves, has_left, is_held_by, moves_away
 from roost.conductor.operation.row_changes import make_due, next_version, replace_row, require_unchanged
-from roost.conductor.operation.step import withdraw_orders
 from roost.conductor.operation.story import line
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound, quote_value
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
-from roost.model.work.operation import HostCleanup
 from roost.model.work.orders import Answer, PollAnswer, PollingAgent, Registration, RegistrationAnswer
-from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
+from roost.model.work.work_rows import NO_RUN, AgentRow, MigrationRow, OrderRow, Put, StatusRow
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
 from roost.ports import WorkReader
@@ -44,9 +43,9 @@ def register(
     """Register a new or returning agent; a new run takes over from the old one of the same host.
 
     If all guests of the host belong to it, it counts as up at once. Otherwise it counts as up after the operation
-    ``clean`` has destroyed the others. If the same run registers again, only differences are written.
-    An operation ``sync`` begins for each instance with a reported state in contradiction to its status, or without a
-    guest in the report; see ``conductor.agents.power_sync``.
+    ``clean`` has destroyed the others, or has found that a guest is the only one of its instance. If the same run
+    registers again, only differences are written. An operation ``sync`` begins for each instance with a reported state
+    in contradiction to its status, or without a guest in the report; see ``conductor.agents.power_sync``.
 
     Args:
         host: name of the service.
@@ -67,17 +66,20 @@ def register(
     uuids = [*dict.fromkeys((*guests, *held))]
     statuses = {each.uuid: each for each in reader.statuses_of(uuids)} if uuids else {}
     migrations = _moves_of(reader, name, statuses.values())
-    fates = reconcile(name, uuids, statuses=statuses, migrations=migrations)
+    row = _row_of(registration, before, run=run, host=host, now_s=now_s)
+    fates, strangers = reconcile_guests(
+        reader, row, registration.guests, uuids=uuids, statuses=statuses, migrations=migrations
+    )
+    row = msgspec.structs.replace(row, state="ready" if fates.is_clean else "arriving")
     releases, ends = end_moves(
         current.state,
         [each for each in moves if has_left(each, name) and each.instance_uuid not in guests],
         now_s=now_s,
     )
-    row = _row_of(registration, before, run=run, host=host, now_s=now_s, is_clean=fates.is_clean)
     kept = [statuses[uuid] for uuid in fates.keep if uuid in statuses] if fates.is_clean else []
     differing = differing_instances(name, registration.guests, statuses=kept, paused=registration.paused)
     differing += missing_instances(reader, spellings, guests, now_s=now_s) if fates.is_clean else []
-    keep, hold, destroy = (tuple(map(uuid_text, each)) for each in fates)
+    keep, hold, destroy, _ = (tuple(map(uuid_text, each)) for each in fates)
     answer = RegistrationAnswer(
         fence=row.fence,
         is_ready=fates.is_clean,
@@ -90,7 +92,7 @@ def register(
     if before is not None and _is_as_before(row, before) and not (releases or ends or differing):
         return answer
     work = [*map(require_unchanged, statuses.values()), Put(row, None if before is None else before.version)]
-    work += _plan_clean(current, reader, row, fates=fates, before=before, now_s=now_s)
+    work += plan_clean(current, reader, row, fates=fates, strangers=strangers, before=before, now_s=now_s)
     work += [*ends, *new_syncs(current, differing, now_s=now_s)]
     work += [line(current, "agent.registered", now_s=now_s, host=host, state=row.state)]
     writes = (*releases, *(write_report_time(current.state, name, reported_at_s=None) if fates.is_clean else ()))
@@ -146,15 +148,14 @@ def answer(reader: WorkReader, order_id: int, *, run: bytes, reply: Answer, now_
         Whether the answer counts; otherwise the order was withdrawn, and the agent must undo it.
 
     Raises:
-        NotFound: there is no such order.
+        NotFound: there is no such order, or the agent must register first.
         Conflict: another run is in charge of the host.
     """
     order = reader.order(order_id)
     if order is None:
         raise NotFound("order", str(order_id))
     agent = reader.agent(order.host)
-    if agent is None or agent.run != run:
-        raise Conflict(f"the host {order.host} was registered by another run of its agent")
+    check_run(agent, order.host, run)
     if order.state in {"answered", "withdrawn"}:
         return order.state == "answered"
     work = [replace_row(next_version(order, state="answered", run=run, answer=msgspec.json.encode(reply)))]
@@ -178,28 +179,37 @@ def leave(
     """Mark the host of an agent down at once, because the agent signs off; its instances stay.
 
     Raises:
-        NotFound: no such agent is known.
+        NotFound: no such agent is known, or it must register first.
         Conflict: the host was registered by another run.
     """
     agent = reader.agent(host.lower())
     if agent is None:
         raise NotFound("agent", host)
-    if agent.run != run:
-        raise Conflict(f"the host {host} was registered by another run of its agent")
+    check_run(agent, host, run)
     if agent.state == "gone":
         return None
     last_s = min(agent.heard_at_s, now_s - down_time_s - 1)
     return give_up_agent(current, reader, agent, reported_at_s=last_s, now_s=now_s)
 
 
-def _row_of(
-    registration: Registration, before: AgentRow | None, *, run: bytes, host: str, now_s: float, is_clean: bool
-) -> AgentRow:
-    """Return the row of a registering agent.
+def check_run(agent: AgentRow | None, host: str, run: bytes) -> None:
+    """Refuse a request of a run that is not in charge of a host.
+
+    Raises:
+        NotFound: no run is: the database was restored, so the agent must register first.
+        Conflict: another run is.
+    """
+    if agent is not None and agent.run == NO_RUN:
+        raise NotFound("registration of agent", host)
+    if agent is None or agent.run != run:
+        raise Conflict(f"the host {host} was registered by another run of its agent")
+
+
+def _row_of(registration: Registration, before: AgentRow | None, *, run: bytes, host: str, now_s: float) -> AgentRow:
+    """Return the row of a registering agent, before its guests are known.
 
     Args:
         before: its previous version; None: there is none.
-        is_clean: whether all guests on its host belong to it.
     """
     is_same = before is not None and before.run == run
     return AgentRow(
@@ -209,7 +219,7 @@ def _row_of(
         cell=registration.cell,
         driver=registration.driver,
         software=registration.software,
-        state="ready" if is_clean else "arriving",
+        state="arriving",
         heard_at_s=now_s,
         registered_at_s=before.registered_at_s if is_same and before is not None else now_s,
         fence=1 if before is None else before.fence + (not is_same or before.state == "gone"),
@@ -268,48 +278,6 @@ def _check_owner(
         raise Conflict(f"the host {host} is registered by another agent, which reports {', '.join(sorted(registered))}")
 
 
-def _plan_clean(
-    current: Current,
-    reader: WorkReader,
-    agent: AgentRow,
-    *,
-    fates: GuestFates,
-    before: AgentRow | None,
-    now_s: float,
-) -> list[Put]:
-    """Return the rows to begin the operation ``clean`` of a registration, and to end an earlier one.
-
-    The orders of the earlier one are withdrawn, because a guest to be destroyed may belong to the host by now.
-    """
-    operation = reader.operation_by_uuid(agent.run)
-    old = operation if before is None or before.run == agent.run else reader.operation_by_uuid(before.run)
-    work = _end_early(reader, old, now_s=now_s) if fates.is_clean or old is not operation else []
-    if fates.is_clean:
-        return work
-    numbers = [] if operation is None else [order.number for order in reader.orders_of(operation.id)]
-    guests = tuple(map(uuid_text, fates.hold + fates.destroy))
-    body = HostCleanup(host=agent.host, fence=agent.fence, guests=guests, after=max(numbers, default=0))
-    row = OperationRow(
-        id=current.new_id("operation") if operation is None else operation.id,
-        uuid=agent.run,
-        kind="clean",
-        step="clean",
-        due_at_s=now_s,
-        body=msgspec.msgpack.encode(body),
-        created_at_s=now_s,
-        changed_at_s=now_s,
-        version=1 if operation is None else operation.version + 1,
-    )
-    return [*work, Put(row, None if operation is None else operation.version)]
-
-
-def _end_early(reader: WorkReader, cleaning: OperationRow | None, *, now_s: float) -> list[Put]:
-    """Withdraw the orders of an operation ``clean``, and make it due: it then ends by itself."""
-    if cleaning is None or cleaning.outcome:
-        return []
-    return [replace_row(make_due(cleaning, now_s=now_s)), *withdraw_orders(reader.orders_of(cleaning.id))]
-
-
 def _agents(reader: WorkReader, polls: Sequence[PollingAgent]) -> list[AgentRow]:
     if len(polls) > 1:
         in_charge = reader.agents_by_host()
@@ -319,8 +287,10 @@ def _agents(reader: WorkReader, polls: Sequence[PollingAgent]) -> list[AgentRow]
 
 
 def _is_unknown(agent: AgentRow | None, each: PollingAgent) -> bool:
-    """Return whether an agent must register: it never did, or was given up."""
-    return agent is None or (agent.state == "gone" and agent.run == uuid_bytes(each.run))
+    """Return whether an agent must register: it never did, was given up, or the database was restored since."""
+    if agent is None or agent.run == NO_RUN:
+        return True
+    return agent.state == "gone" and agent.run == uuid_bytes(each.run)
 
 
 def _is_superseded(agent: AgentRow | None, each: PollingAgent) -> bool:

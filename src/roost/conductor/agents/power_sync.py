@@ -10,7 +10,7 @@ from roost.conductor.operation.lock import lock_instance, new_operation
 from roost.conductor.operation.reconcile import is_unsettled
 from roost.conductor.operation.row_changes import derive_uuid
 from roost.model.names import uuid_bytes
-from roost.model.work.guest import MISSING_GUEST, GuestReport, GuestState
+from roost.model.work.guest import MISSING_GUEST, GuestReport, GuestState, holder_of
 from roost.model.work.operation import PowerChange, Status
 from roost.model.work.work_rows import Put, StatusRow
 from roost.ports import Commits, WorkReader
@@ -45,7 +45,7 @@ def differing_instances(
         and not status.operation_id
         and states.get(status.uuid) in _STATUSES
         and status.status in _STATES
-        and (states[status.uuid] != _STATES[status.status] or lacks_guest(status))
+        and (states[status.uuid] != _STATES[status.status] or is_apart(status))
     ]
 
 
@@ -82,6 +82,11 @@ def lacks_guest(status: StatusRow) -> bool:
     return status.fault.startswith(MISSING_GUEST)
 
 
+def is_apart(status: StatusRow) -> bool:
+    """Return whether an instance has no guest on its host, according to its fault."""
+    return lacks_guest(status) or bool(holder_of(status.fault))
+
+
 def new_syncs(current: Commits, differing: Sequence[StatusRow], *, now_s: float) -> list[Put]:
     """Return the rows of operations ``sync``, and of the locks on their instances."""
     return [put for status in differing[:_SYNCS_MAX] for put in _new_sync(current, status, now_s=now_s)]
@@ -98,7 +103,8 @@ def status_of_state(status: StatusRow, state: str) -> str:
 def _is_settled(status: StatusRow, *, now_s: float) -> bool:
     """Return whether an instance should have a guest, and no fault says that it is missing."""
     is_old = status.changed_at_s <= now_s - _SETTLED_S
-    return status.status in _STATES and not status.operation_id and is_old and status.fault != missing_fault(status)
+    is_noted = status.fault == missing_fault(status) or bool(holder_of(status.fault))
+    return status.status in _STATES and not status.operation_id and is_old and not is_noted
 
 
 def _without_moves(reader: WorkReader, statuses: Sequence[StatusRow]) -> list[StatusRow]:

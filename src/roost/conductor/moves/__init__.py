@@ -5,6 +5,7 @@
 ``move_decision``: loads or repeats a decision.
 ``host_orders``: steps that send orders and wait for the answer.
 ``guests``: the guests in orders.
+``adoption``: the claim of an instance moves to the host that holds its guest.
 ``migration``: the migration, and its claims and releases.
 ``endings``: ends of moves: the instance is on its target, on its source, or deleted.
 """

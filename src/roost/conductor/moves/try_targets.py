@@ -16,6 +16,7 @@ from roost.conductor.operation.step import Commit, Desk, View, story_line
 from roost.conductor.operation.watches import silence_problem, target_problem
 from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
 from roost.model.names import uuid_text
+from roost.model.work.guest import COMPLETE_STATES
 from roost.model.work.operation import InstanceMove
 from roost.model.work.orders import Action, OrderBody
 from roost.model.writes import Write
@@ -71,6 +72,11 @@ def try_first_target(
 def with_address(view: View, body: InstanceMove) -> InstanceMove | str:
     """Return a move with the target's address, or the reason why the target is not ready."""
     prepared = None if view.reply.answer is None else view.reply.answer.prepared
+    found = None if view.reply.answer is None else view.reply.answer.found
+    is_elsewhere = target_of(body).lower() != view.status.host.lower()
+    if is_elsewhere and found is not None and found.state in COMPLETE_STATES:
+        # From before the restore of the database; the host reports it when it registers next.
+        return f"{target_of(body)} has another guest of this instance"
     if prepared is None:
         return f"{target_of(body)} did not return an address"
     return msgspec.structs.replace(body, prepared=prepared)

@@ -1,12 +1,14 @@
 """Reconcile a returning host: the guests to keep, and the moves to end once it has destroyed the other guests."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.engine.columns.state import State
 from roost.errors import Conflict
 from roost.model.names import uuid_text
+from roost.model.work.guest import holder_of
 from roost.model.work.work_rows import MigrationRow, Put, StatusRow
 from roost.model.writes import Write
 from roost.placement.writes.claims import plan_release
@@ -28,32 +30,57 @@ class GuestFates(NamedTuple):
     keep: tuple[bytes, ...]
     hold: tuple[bytes, ...]  # must not run until their evacuation has ended
     destroy: tuple[bytes, ...]
+    query: tuple[bytes, ...] = ()  # stay until the home of their instance has answered
 
     @property
     def is_clean(self) -> bool:
         """Whether all guests belong to the host."""
-        return not self.hold and not self.destroy
+        return not (self.hold or self.destroy or self.query)
 
 
 def reconcile(
-    host: str, guests: Iterable[bytes], *, statuses: Mapping[bytes, StatusRow], migrations: Sequence[MigrationRow]
+    host: str,
+    guests: Iterable[bytes],
+    *,
+    statuses: Mapping[bytes, StatusRow],
+    migrations: Sequence[MigrationRow],
+    strangers: Collection[bytes] = (),
+    replaced: Mapping[bytes, int] = MappingProxyType({}),
 ) -> GuestFates:
     """Decide the fate of the guests of a host.
 
     Only guests of deleted instances and of instances on other hosts are destroyed. Guests of unknown instances, and of
-    instances in BUILD without a host, stay: a restored database may be older than the guest.
+    instances in BUILD without a host, stay: a restored database may be older than the guest. For the same reason, a
+    stranger is destroyed only if the home of its instance has a guest.
 
     Args:
         host: the service in lower case.
         guests: uuids of their instances.
         statuses: of the known instances.
         migrations: of the known instances, at least the open migrations.
+        strangers: the guests marked with an unknown operation.
+        replaced: the strangers with a guest at their home, each with the version of its status then.
     """
-    fates: dict[str, list[bytes]] = {"keep": [], "hold": [], "destroy": []}
+    fates: dict[str, list[bytes]] = {"keep": [], "hold": [], "destroy": [], "query": []}
     for uuid in guests:
         moves = [each for each in migrations if each.instance_uuid == uuid and each.status in OPEN_MOVES]
-        fates[_fate(host, statuses.get(uuid), moves)].append(uuid)
-    return GuestFates(tuple(fates["keep"]), tuple(fates["hold"]), tuple(fates["destroy"]))
+        status = statuses.get(uuid)
+        fate = _fate(host, status, moves)
+        if fate == "destroy" and status is not None and uuid in strangers:
+            fate = _fate_of_stranger(host, status, replaced_at=replaced.get(uuid, 0))
+        fates[fate].append(uuid)
+    return GuestFates(*map(tuple, fates.values()))
+
+
+def _fate_of_stranger(host: str, status: StatusRow, *, replaced_at: int) -> str:
+    """Return the fate of a guest from elsewhere that the database does not know.
+
+    Args:
+        replaced_at: version of the status at which its home had a guest; 0: none.
+    """
+    if status.status == "DELETED" or replaced_at == status.version:
+        return "destroy"
+    return "keep" if holder_of(status.fault).lower() == host else "query"
 
 
 def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) -> str:

@@ -79,6 +79,7 @@ class View:
     parts: Sequence[OperationRow] = ()  # its child operations, such as the moves of a drain
     holder: OperationRow | None = None  # the other operation with the lock of the instance
     now_s: float
+    restored_at_s: float = 0.0  # time of the last restore of the database; 0: there was none
     terms: Terms
     reply: Reply = STARTED  # the event of the step
 
@@ -225,10 +226,20 @@ def new_order(
         number=last + 1 + ahead,
         host=host.lower(),
         instance_uuid=of.instance_uuid,
-        turn=of.turn,
+        turn=_turn_of(view, of),
         action=action,
         body=msgspec.json.encode(body),
     )
+
+
+def _turn_of(view: View, operation: OperationRow) -> int:
+    """Return the turn of a new order.
+
+    A host may have carried out later orders than a restored database knows. Its answer ``stale`` has raised the version
+    of the status, so that further orders come after these.
+    """
+    status = view.statuses.get(operation.instance_uuid or b"") if view.restored_at_s else None
+    return operation.turn if status is None else max(operation.turn, status.version)
 
 
 def simple_order(view: View, *, limit_s: float = 0.0) -> OrderBody:

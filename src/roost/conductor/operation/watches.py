@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from roost.conductor.operation.events import NOT_DONE, STARTED, Event, Reply
 from roost.conductor.operation.step import View, answer_of, is_open, order_limit_s
-from roost.model.work.work_rows import OrderRow
+from roost.model.work.work_rows import NO_RUN, OrderRow
 
 # Seconds until a failed order is sent again, and until an absent host is checked again.
 PAUSE_S = 10.0
@@ -87,11 +87,23 @@ def _within_limit(view: View, body: Any) -> Reply:
     reply = find_reply(view, order)
     if reply is not None:
         return reply
-    if view.now_s < body.limit_at_s:
-        return not_yet(body.limit_at_s)
+    limit_at_s = max(body.limit_at_s, _limit_after_restore(view, order, body))
+    if view.now_s < limit_at_s:
+        return not_yet(limit_at_s)
     agent = view.agent(order.host)
     host = order.host if agent is None else agent.name
     return Reply(event=Event.TIMED_OUT, problem=f"{host} did not answer within {order_limit_s(order):,.0f} s")
+
+
+def _limit_after_restore(view: View, order: OrderRow, body: Any) -> float:
+    """Return the new deadline of an order that was open at the backup; 0: it is not from a restored backup.
+
+    Its host may have carried it out since, and reports this when it has registered again.
+    """
+    limit_s, agent = order_limit_s(order), view.agent(order.host)
+    if agent is None or body.limit_at_s - limit_s >= view.restored_at_s:
+        return 0.0
+    return limit_s + (view.now_s if agent.run == NO_RUN else agent.registered_at_s)
 
 
 def _while_alive(view: View, _body: Any) -> Reply:

@@ -39,7 +39,7 @@ TABLES: Mapping[str, Table[Any]] = {
     "offload": shelve.OFFLOAD_TABLE,
     "unshelve": unshelve.TABLE,
     "reset": reset.TABLE,
-    "sync": reset.TABLE,
+    "sync": reset.SYNC_TABLE,
     "live_migrate": live_migrate.TABLE,
     "evacuate": evacuate.TABLE,
     "resize": move.RESIZE_TABLE,

@@ -1,9 +1,14 @@
-"""Clean a returning host: destroy the guests that no longer belong to it, then mark it up."""
+"""Clean a returning host: destroy the guests that no longer belong to it, then mark it up.
+
+A guest that the database does not know may be the only one of its instance, since the database may be older than the
+guest. So the home of the instance is queried first. If it has no guest, or does not answer, the host keeps its own.
+"""
 
 from collections.abc import Collection
 
 import msgspec
 
+from roost.conductor.agents.foreign_guests import replacements_of
 from roost.conductor.operation.events import STARTED, Event, Reply
 from roost.conductor.operation.liveness import write_report_time
 from roost.conductor.operation.reconcile import GuestFates, end_moves, has_left, reconcile
@@ -12,6 +17,7 @@ from roost.conductor.operation.step import (
     Commit,
     Desk,
     View,
+    advance,
     answer_of,
     body_of,
     end,
@@ -24,9 +30,11 @@ from roost.conductor.operation.step import (
 )
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.watches import PAUSE_S, Watch
-from roost.model.names import uuid_bytes
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.work.guest import COMPLETE_STATES, fault_of_holder
 from roost.model.work.operation import HostCleanup
-from roost.model.work.work_rows import OperationRow, OrderRow, Put
+from roost.model.work.orders import Action
+from roost.model.work.work_rows import OperationRow, OrderRow, Put, StatusRow
 from roost.model.writes import Write
 
 
@@ -35,10 +43,54 @@ def subjects(operation: OperationRow) -> tuple[bytes, ...]:
     return tuple(filter(None, map(uuid_bytes, body_of(operation, HostCleanup).guests)))
 
 
+def query(view: View, desk: Desk, body: HostCleanup) -> Commit:
+    """Query the homes of unknown guests; the host keeps a guest if its home has none, or does not answer.
+
+    The instance of such a guest gets a fault. An instance that another operation holds is queried after it.
+    """
+    agent = view.agent(body.host)
+    assert agent is not None, "the watch requires it"
+    limit_at_s = body.limit_at_s or view.now_s + view.terms.act_timeout_s
+    replaced, work, orders, is_waiting = dict(body.replaced), list[Put](), list[Put](), False
+    for uuid in _reconcile(view, body).query:
+        status, order = view.statuses[uuid], _last_query(view, uuid)
+        found = _find_guest(order)
+        if status.operation_id:
+            is_waiting = True
+        elif found is True:
+            replaced[uuid_text(uuid)] = status.version
+        elif found is False or view.now_s >= limit_at_s or not status.host:
+            held = next_version(status, fault=fault_of_holder(agent.name), changed_at_s=view.now_s)
+            work += [replace_row(held), story_line(view, desk, "clean.held", instance_uuid=uuid, host=agent.name)]
+        else:
+            is_waiting = True
+            if not view.is_away(status.host) and (order is None or not is_open(order)):
+                order = _new_order(view, desk, status, host=status.host, action="inspect", ahead=len(orders))
+                orders.append(Put(order))
+    after = msgspec.structs.replace(body, replaced=replaced, limit_at_s=limit_at_s)
+    pause_s = min(PAUSE_S, limit_at_s - view.now_s) if view.now_s < limit_at_s else PAUSE_S
+    operation = wait_until(view, view.now_s + pause_s, body=after) if is_waiting else advance(view, "query", body=after)
+    return Commit(operation=operation, work=(*work, *orders))
+
+
+def begin(view: View, _desk: Desk, body: HostCleanup) -> Commit:
+    """Go on, since no guest is unknown any more."""
+    return Commit(
+        operation=advance(view, "clean", body=msgspec.structs.replace(body, limit_at_s=0.0)),
+        work=withdraw_orders([order for order in view.orders if order.action == "inspect"]),
+    )
+
+
 def clean(view: View, desk: Desk, body: HostCleanup) -> Commit:
     """Order the host to destroy foreign guests, with retries after a pause; release their migrations' allocations."""
     fates = _reconcile(view, body)
-    orders_of = {order.instance_uuid: order for order in view.orders if order.number > body.after or is_open(order)}
+    if fates.query:  # Their instances have changed since their homes answered.
+        return Commit(operation=advance(view, "query"))
+    orders_of = {
+        order.instance_uuid: order
+        for order in view.orders
+        if order.action == "destroy" and (order.number > body.after or is_open(order))
+    }
     remaining = [uuid for uuid in fates.destroy if not _is_destroyed(orders_of.get(uuid))]
     writes, ends = _end_moves(view, desk, body, destroyed=frozenset(fates.destroy).difference(remaining))
     if not remaining and not fates.hold:
@@ -48,13 +100,7 @@ def clean(view: View, desk: Desk, body: HostCleanup) -> Commit:
     again_at_s = body.again_at_s or view.now_s + PAUSE_S if failed and not is_due else 0.0
     missing = [uuid for uuid in remaining if uuid not in orders_of or (is_due and uuid in failed)]
     orders = [
-        Put(
-            msgspec.structs.replace(
-                new_order(view, desk, body.host, action="destroy", body=simple_order(view), ahead=at),
-                instance_uuid=uuid,
-                turn=view.statuses[uuid].version,
-            )
-        )
+        Put(_new_order(view, desk, view.statuses[uuid], host=body.host, action="destroy", ahead=at))
         for at, uuid in enumerate(missing)
     ]
     after = msgspec.structs.replace(body, again_at_s=again_at_s)
@@ -67,7 +113,38 @@ def stop(view: View, _desk: Desk, body: HostCleanup) -> Commit:
 
 
 def _reconcile(view: View, body: HostCleanup) -> GuestFates:
-    return reconcile(body.host, subjects(view.operation), statuses=view.statuses, migrations=view.migrations)
+    return reconcile(
+        body.host,
+        subjects(view.operation),
+        statuses=view.statuses,
+        migrations=view.migrations,
+        strangers=frozenset(filter(None, map(uuid_bytes, body.strangers))),
+        replaced=replacements_of(body),
+    )
+
+
+def _last_query(view: View, uuid: bytes) -> OrderRow | None:
+    """Return the last query about an instance, if it concerns its present state; None: there is none."""
+    status = view.statuses[uuid]
+    found = [
+        order
+        for order in view.orders
+        if (order.action, order.instance_uuid, order.host) == ("inspect", uuid, status.host.lower())
+        and order.turn == status.version
+    ]
+    return found[-1] if found and found[-1].state != "withdrawn" else None
+
+
+def _find_guest(order: OrderRow | None) -> bool | None:
+    """Return whether a host has a complete guest, according to its answer to a query; None: it is not known."""
+    if order is None or order.state != "answered" or (answer := answer_of(order)).outcome != "ok":
+        return None
+    return answer.found is not None and answer.found.state in COMPLETE_STATES
+
+
+def _new_order(view: View, desk: Desk, status: StatusRow, *, host: str, action: Action, ahead: int) -> OrderRow:
+    order = new_order(view, desk, host, action=action, body=simple_order(view), ahead=ahead)
+    return msgspec.structs.replace(order, instance_uuid=status.uuid, turn=status.version)
 
 
 def _end_moves(
@@ -104,14 +181,25 @@ def _find_registration(view: View, body: HostCleanup) -> Reply:
     return STARTED if is_current else Reply(event=Event.HOST_GONE)
 
 
+def _find_answers(view: View, body: HostCleanup) -> Reply:
+    registration = _find_registration(view, body)
+    if registration.event is not Event.STARTED:
+        return registration
+    return STARTED if _reconcile(view, body).query else Reply(event=Event.DONE)
+
+
 TABLE = Table(
     HostCleanup,
     {
+        "query": State(
+            Watch(_find_answers, Event.STARTED | Event.DONE | Event.HOST_GONE),
+            {Event.STARTED: To(query, "query"), Event.DONE: To(begin, "clean"), Event.HOST_GONE: To(stop, "end")},
+        ),
         "clean": State(
             Watch(_find_registration, Event.STARTED | Event.HOST_GONE),
-            {Event.STARTED: To(clean, "clean", "end"), Event.HOST_GONE: To(stop, "end")},
+            {Event.STARTED: To(clean, "clean", "query", "end"), Event.HOST_GONE: To(stop, "end")},
         ),
     },
-    first=("clean",),
+    first=("query", "clean"),
     subjects=subjects,
 )

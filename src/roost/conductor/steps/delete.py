@@ -26,6 +26,7 @@ from roost.conductor.operation.step import (
 )
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.watches import AT_ONCE, PAUSE_S, Watch, not_yet, wait_for_answer
+from roost.model.work.guest import holder_of
 from roost.model.work.operation import Delete
 from roost.model.work.work_rows import MigrationRow, OrderRow, Put
 from roost.placement.writes.claims import plan_release
@@ -127,7 +128,7 @@ def _leftovers(view: View) -> list[OrderRow]:
 
 def _hosts(view: View) -> list[str]:
     """Return the hosts with an agent and possible remains of the instance."""
-    names = {view.status.host.lower()}
+    names = {view.status.host.lower(), holder_of(view.status.fault).lower()}
     for move in _moves(view):
         names |= {move.source_host.lower(), move.target_host.lower()}
     return sorted(host for host in names if host and view.agent(host) is not None)

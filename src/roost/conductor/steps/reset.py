@@ -1,14 +1,17 @@
 """Set an instance to the status in its host's report.
 
-Users request ``reset`` for instances in status ERROR. An operation ``sync`` begins if the report of a host and the
-status of an instance differ, or if the report lacks the guest of an instance.
+Users request ``reset`` for instances in status ERROR, and for those whose only known guest is held by another host. An
+operation ``sync`` begins if the report of a host and the status of an instance differ, or if the report lacks the guest
+of an instance.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import msgspec
 
-from roost.conductor.agents.power_sync import lacks_guest, missing_fault, status_of_state
+from roost.conductor.agents.power_sync import is_apart, missing_fault, status_of_state
+from roost.conductor.moves.adoption import plan_adoption
 from roost.conductor.moves.host_orders import send_order
 from roost.conductor.operation.events import NOT_DONE, Event
 from roost.conductor.operation.reconcile import is_unsettled
@@ -16,6 +19,7 @@ from roost.conductor.operation.step import Commit, Desk, View, advance, end, rel
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.stored_request import request_of, store_image
 from roost.conductor.operation.watches import ON_HOST, WITHIN_LIMIT
+from roost.model.work.guest import COMPLETE_STATES, holder_of
 from roost.model.work.operation import PowerChange
 from roost.model.writes import PutDocument
 
@@ -30,15 +34,15 @@ def apply_report(view: View, desk: Desk, body: PowerChange) -> Commit:
 
     If a sync finds no guest, the fault says so, until a later sync finds one.
     """
-    answer = view.reply.answer
-    state = answer.found.state if answer is not None and answer.found is not None else ""
+    state = _state_in_report(view)
     problem = _find_problem(view, desk, state)
     if problem:
         is_lost = view.operation.kind == "sync" and not state and _has_allocations(view, desk)
-        return _keep(view, desk, body, problem=problem, fault=missing_fault(view.status) if is_lost else None)
+        fault = missing_fault(view.status) if is_lost and not is_held(view) else None
+        return _keep(view, desk, body, problem=problem, fault=fault)
     status, writes = status_of_state(view.status, state), tuple[PutDocument, ...]()
     if status == view.status.status:
-        lock = release_lock(view, fault="" if lacks_guest(view.status) else view.status.fault)
+        lock = release_lock(view, fault="" if is_apart(view.status) else view.status.fault)
     elif view.status.status == "SHELVED":
         image_id, writes = store_image(desk.current.state, request_of(desk.document, view.status).image)
         lock = release_lock(view, status=status, fault="", image_id=image_id)
@@ -48,10 +52,61 @@ def apply_report(view: View, desk: Desk, body: PowerChange) -> Commit:
     return Commit(operation=end(view, body=body), writes=writes, work=(*withdraw_orders(view.orders), *lock, event))
 
 
+def apply_report_or_look(view: View, desk: Desk, body: PowerChange) -> Commit:
+    """Set ACTIVE or SHUTOFF, as reported; if only another host has the guest, query that host."""
+    return (
+        look_at_holder(view, desk, body)
+        if is_held(view) and not _state_in_report(view)
+        else apply_report(view, desk, body)
+    )
+
+
+def look_at_holder(view: View, desk: Desk, body: PowerChange) -> Commit:
+    """Query the host that holds the guest; without such a host, keep status and fault."""
+    holder = holder_of(view.status.fault)
+    if not holder or view.agent(holder) is None:
+        return keep(view, desk, body)
+    return send_order(view, desk, body, host=holder, action="inspect", step="holder")
+
+
+def adopt(view: View, desk: Desk, body: PowerChange) -> Commit:
+    """Make the host of the guest the home of the instance, with its allocations there; if this fails, keep all."""
+    answer, state, holder = view.reply.answer, _state_in_report(view), holder_of(view.status.fault)
+    if answer is None or answer.found is None or state not in COMPLETE_STATES:
+        return _keep(view, desk, body, problem=f"{holder} has no complete guest of this instance")
+    if any(map(partial(is_unsettled, view.status), view.migrations)):
+        return _keep(view, desk, body, problem="one of its moves is not settled")
+    step = plan_adoption(desk.current, view.status, host=holder, node=answer.found.node)
+    if isinstance(step, str):
+        return _keep(view, desk, body, problem=f"{holder} cannot be its host: {step}")
+    image_id, images = view.status.image_id, tuple[PutDocument, ...]()
+    if view.status.status == "SHELVED":
+        image_id, images = store_image(desk.current.state, request_of(desk.document, view.status).image)
+    status, pick = "ACTIVE" if state == "running" else "SHUTOFF", step.pick
+    lock = release_lock(
+        view, status=status, fault="", cell=pick.cell, host=pick.host, node=pick.node, image_id=image_id
+    )
+    event = story_line(view, desk, "reset.done", status=status, host=pick.host, source=view.status.host)
+    return Commit(
+        operation=end(view, body=body),
+        writes=(*images, step.release, step.claim),
+        work=(*withdraw_orders(view.orders), *lock, event),
+    )
+
+
+def keep_or_look_again(view: View, desk: Desk, body: PowerChange) -> Commit:
+    """Keep status and fault. If the holder has orders that a restored database lacks, query it again, after these."""
+    turn = _later_turn(view)
+    if not turn:
+        return keep(view, desk, body)
+    later = replace(view, operation=msgspec.structs.replace(view.operation, turn=turn))
+    return look_at_holder(later, desk, body)
+
+
 def keep_or_send_again(view: View, desk: Desk, body: PowerChange) -> Commit:
     """Keep status and fault. If the host has orders that a restored database lacks, query it again, after these."""
-    answer, turn = view.reply.answer, view.status.version
-    if answer is not None and answer.outcome == "stale" and view.operation.turn <= answer.turn < turn:
+    turn = _later_turn(view)
+    if turn:
         return Commit(operation=msgspec.structs.replace(advance(view, "send"), turn=turn))
     return keep(view, desk, body)
 
@@ -59,6 +114,24 @@ def keep_or_send_again(view: View, desk: Desk, body: PowerChange) -> Commit:
 def keep(view: View, desk: Desk, body: PowerChange) -> Commit:
     """Keep status and fault; the story gives the reason."""
     return _keep(view, desk, body, problem=view.reply.problem)
+
+
+def is_held(view: View) -> bool:
+    """Return whether another host holds the only known guest of the instance."""
+    return bool(holder_of(view.status.fault))
+
+
+def _later_turn(view: View) -> int:
+    """Return a turn after the orders that a restored database lacks; 0: the host has no such orders."""
+    answer, turn = view.reply.answer, view.status.version
+    is_behind = answer is not None and answer.outcome == "stale" and view.operation.turn <= answer.turn < turn
+    return turn if is_behind else 0
+
+
+def _state_in_report(view: View) -> str:
+    """Return the reported state of the guest; empty: the host has no such guest."""
+    answer = view.reply.answer
+    return "" if answer is None or answer.found is None else answer.found.state
 
 
 def _find_problem(view: View, desk: Desk, state: str) -> str:
@@ -95,6 +168,30 @@ def _keep(view: View, desk: Desk, body: PowerChange, *, problem: str, fault: str
 TABLE = Table(
     PowerChange,
     {
+        "send": State(ON_HOST, {Event.STARTED: To(send, "wait"), Event.HOST_GONE: To(look_at_holder, "holder", "end")}),
+        "wait": State(
+            WITHIN_LIMIT,
+            {
+                Event.DONE: To(apply_report_or_look, "holder", "end"),
+                Event.FAILED: To(keep_or_send_again, "send", "end"),
+                NOT_DONE & ~Event.FAILED: To(keep, "end"),
+            },
+        ),
+        "holder": State(
+            WITHIN_LIMIT,
+            {
+                Event.DONE: To(adopt, "end"),
+                Event.FAILED: To(keep_or_look_again, "holder", "end"),
+                NOT_DONE & ~Event.FAILED: To(keep, "end"),
+            },
+        ),
+    },
+    first=("send",),
+    cancel=To(keep, "end"),
+)
+SYNC_TABLE = Table(
+    PowerChange,
+    {
         "send": State(ON_HOST, {Event.STARTED: To(send, "wait"), Event.HOST_GONE: To(keep, "end")}),
         "wait": State(
             WITHIN_LIMIT,
@@ -107,4 +204,5 @@ TABLE = Table(
     },
     first=("send",),
     cancel=To(keep, "end"),
+    about="Set an instance to the state of its guest, after a report that differs from its status or lacks the guest.",
 )

@@ -12,8 +12,12 @@ from roost.model.image import Image
 
 # building: incomplete. prepared: the host is ready for a guest from another host.
 GuestState = Literal["building", "prepared", "running", "stopped"]
+COMPLETE_STATES = frozenset[GuestState]({"running", "stopped"})
 # The faults of instances without a guest on their host begin with this text, followed by the host.
 MISSING_GUEST = "its guest is missing on "
+# The faults of instances whose only known guest is on another host: this text, that host, and the advice.
+HELD_GUEST = "its guest is held on "
+_HELD_ADVICE = ": reset the instance to make this its host, or delete the instance"
 
 
 class GuestSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -52,3 +56,18 @@ class TransferTarget(msgspec.Struct, frozen=True, kw_only=True):
     address: str  # of the host, in the format of its driver
     disk: str = ""  # target of its disk
     page_sizes: tuple[int | None, ...] | None = None  # of its cells there, as in ``GuestUse``; None: unknown
+
+
+def fault_of_holder(holder: str) -> str:
+    """Return the fault of an instance whose only known guest is on another host than its own.
+
+    >>> holder_of(fault_of_holder("h1"))
+    'h1'
+    """
+    return f"{HELD_GUEST}{holder}{_HELD_ADVICE}"
+
+
+def holder_of(fault: str) -> str:
+    """Return the holder of the guest of an instance, by its fault; empty: none."""
+    is_held = fault.startswith(HELD_GUEST) and fault.endswith(_HELD_ADVICE)
+    return fault[len(HELD_GUEST) : -len(_HELD_ADVICE)] if is_held else ""

@@ -9,7 +9,7 @@ from roost.model.evidence.decision import Pick
 from roost.model.names import uuid_text
 from roost.model.request import Request
 from roost.model.work.builds import Attempt
-from roost.model.work.guest import TransferTarget
+from roost.model.work.guest import TransferTarget, holder_of
 from roost.model.work.guest_use import GuestNeeds
 from roost.model.work.work_rows import StatusRow
 
@@ -59,6 +59,8 @@ _FROM: Mapping[UserOperation, frozenset[Status]] = {
 }
 # An instance in ERROR may have no host.
 _NEED_HOST = frozenset[UserOperation]({"evacuate", "rebuild", "reset"})
+# The operations on an instance whose guest another host holds. Others would leave this guest behind.
+_WHILE_HELD = frozenset[UserOperation]({"delete", "reset"})
 # Task of an instance during each operation.
 TASKS: Mapping[str, str] = {
     "delete": "deleting",
@@ -106,6 +108,9 @@ def may_begin(kind: UserOperation, status: StatusRow) -> str:
         return f"{name} is deleted"
     if status.operation_id and (kind != "delete" or status.task == "deleting"):
         return f"{name} cannot {word} now: its task is {status.task}"
+    holder = holder_of(status.fault)
+    if holder:
+        return _refuse_held(kind, name, holder)
     if status.status not in _FROM[kind]:
         allowed = " or ".join(option for option in STATUSES if option in _FROM[kind])
         possible = ", ".join(_possible_words(status))
@@ -113,6 +118,14 @@ def may_begin(kind: UserOperation, status: StatusRow) -> str:
     if kind in _NEED_HOST and not status.host:
         return f"{name} cannot {word}: it is on no host"
     return ""
+
+
+def _refuse_held(kind: UserOperation, name: str, holder: str) -> str:
+    """Return why an operation may not begin on an instance whose guest another host holds; empty: it may."""
+    if kind in _WHILE_HELD:
+        return ""
+    word = _WORDS.get(kind, kind)
+    return f"{name} cannot {word}: its only guest is on {holder}, which is not its host; reset it, or delete it"
 
 
 def _possible_words(status: StatusRow) -> list[str]:
@@ -204,6 +217,11 @@ class HostCleanup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     host: str  # as in ``AgentRow``
     fence: int  # of the registration
     guests: tuple[str, ...]  # uuids of the guests to check
+    # Those whose last operation the database does not know, perhaps since it was restored.
+    strangers: tuple[str, ...] = ()
+    # Strangers whose home has a guest, each with the version of the status for which this is true.
+    replaced: dict[str, int] = {}
+    limit_at_s: float = 0.0  # deadline of the homes of the other strangers
     after: int = 0  # highest order number at the registration; closed orders up to it do not count
     again_at_s: float = 0.0  # time to repeat the failed orders; 0: none
     problem: str = ""

@@ -55,7 +55,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class RegistrationAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a registration: the guests to keep, to hold and to destroy.
+    """The answer to a registration: the guests to keep, to hold and to destroy; any other guest stays as it is.
 
     A host becomes ready once all its guests belong to it. Until then, its agent gets only orders to destroy foreign
     guests.

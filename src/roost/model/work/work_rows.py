@@ -13,6 +13,10 @@ MigrationStatus = Literal["moving", "finished", "left", "confirmed", "reverting"
 
 # Due time of work that waits for an event, without a deadline: a time in the far future.
 NEVER_S = 9e15
+# The run of an agent that has not registered since the database was restored.
+NO_RUN = bytes(16)
+# The name of the lease that records the last restore: its end is the time of the restore.
+RESTORE_LEASE = "restore"
 
 
 class AgentRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -20,7 +24,7 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     host: str  # name of the service in lower case; names never differ only in case
     name: str  # name in its original case
-    run: bytes  # uuid of the run of the agent's process
+    run: bytes  # uuid of the run of the agent's process, or ``NO_RUN``
     cell: str = ""
     driver: str
     software: str = ""  # reported software and version

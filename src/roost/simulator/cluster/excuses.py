@@ -9,8 +9,10 @@ import msgspec
 
 from roost.conductor.agents.power_sync import lacks_guest
 from roost.model.names import uuid_text
+from roost.model.work.guest import holder_of
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.simulator.cluster.invariants import knows_operation
 from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.world import World
 
@@ -18,6 +20,11 @@ MOVE_WAITS = "a move waits for a lost host"
 DRAIN_WAITS = "a drain waits for a move that waits for a lost host"
 HOST_LOST = "the guests of a lost host are not checked"
 GUEST_LOST = "a host lost a guest, and the fault of its instance says so"
+GUEST_HELD = "another host holds the only guest of an instance, and its fault says so"
+GUEST_RESTORED = "a restored backup has an instance whose guest was removed since"
+GUEST_UNKNOWN = "a host has the guest of an instance from after the backup"
+MOVE_WITHOUT_GUEST = "a live migration of a restored backup finds no guest"
+REMAINS = "a host keeps room for a move that was under way when a backup was restored"
 LATE_DESTROY = "a host reported a failure to destroy a guest, and destroyed it later"
 MOVED_TO_LOST_HOST = "an instance may have moved to a lost host"
 
@@ -36,6 +43,8 @@ def may_wait(world: World, operation: OperationRow) -> bool:
     """Return whether an operation may wait for ever: for a lost host, or for a part with such a wait."""
     rows = world.store.tables.work[OperationRow].rows.values()
     parts = [row for row in rows if row.parent_id == operation.id and not row.outcome]
+    if (operation.kind, operation.step) == ("live_migrate", "look") and _has_no_guest(world, operation):
+        return world.excuse(MOVE_WITHOUT_GUEST)
     if operation.kind == "drain" and any(_waits_for_lost_host(world, part) for part in parts):
         return world.excuse(DRAIN_WAITS)
     return _waits_for_lost_host(world, operation) and world.excuse(MOVE_WAITS)
@@ -58,8 +67,24 @@ def may_lack_guest(world: World, status: StatusRow) -> bool:
         return world.excuse(MOVED_TO_LOST_HOST)
     if lacks_guest(status) and uuid_text(status.uuid) in world.lost_guests:
         return world.excuse(GUEST_LOST)
+    if world.restored.count > 0 and (lacks_guest(status) or status.status == "VERIFY_RESIZE"):
+        return world.excuse(GUEST_RESTORED)
+    if holder_of(status.fault):
+        return world.excuse(GUEST_HELD)
     is_left = any(order.action == "destroy" and _outcome(order) not in {"", "ok"} for order in _orders(world, status))
     return status.status == "SHELVED" and bool(status.fault) and is_left and world.excuse(LATE_DESTROY)
+
+
+def may_be_astray(world: World, machine: Machine, status: StatusRow | None) -> bool:
+    """Return whether a host may have a guest because the database was restored from a backup."""
+    if status is None:
+        return world.restored.count > 0 and world.excuse(GUEST_UNKNOWN)
+    return holder_of(status.fault) == machine.host and world.excuse(GUEST_HELD)
+
+
+def may_keep_remains(world: World, operation: str) -> bool:
+    """Return whether a host may keep remains of an operation: it was under way when a backup was restored."""
+    return world.restored.count > 0 and not knows_operation(world, operation) and world.excuse(REMAINS)
 
 
 def may_keep_guest(world: World, status: StatusRow, machine: Machine) -> bool:
@@ -102,6 +127,12 @@ def _waits_for_lost_host(world: World, operation: OperationRow) -> bool:
         return False
     move = _moves(world)[status.migration_uuid]
     return any(getattr(move, name) in lost for name in names)
+
+
+def _has_no_guest(world: World, operation: OperationRow) -> bool:
+    """Return whether no host has the guest of an operation's instance, since the database was restored."""
+    uuid = uuid_text(operation.instance_uuid or b"")
+    return world.restored.count > 0 and not any(uuid in world.shelf.guests(each.host) for each in world.machines)
 
 
 def _moves(world: World) -> Mapping[object, MigrationRow]:

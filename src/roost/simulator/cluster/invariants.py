@@ -15,6 +15,7 @@ from roost.model.work.orders import Answer
 from roost.model.work.work_rows import AgentRow, EventRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.simulator.cluster.environment.event_queue import InvariantBroken
+from roost.simulator.cluster.environment.restored_backup import hosts_of_guest, image_name
 from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.world import World
 from roost.store.rules.row_cache import RowCache
@@ -32,9 +33,12 @@ MOVE_CLAIMS = "a move holds the resources to which its instance may return"
 DRAIN_LIMIT = "a drain respects its limit of concurrent moves"
 SLOTS = "slots of server groups match their members"
 CLEAN_HOSTS = "a host that counts as up has no guests of instances on other hosts"
+ONLY_GUEST = "the only guest of an instance is destroyed only at the request of a user"
 CURRENT_AGENT = "only the current agent can mark its host as clean"
 
 OPEN_MOVES = frozenset({"moving", "finished", "left", "reverting"})
+# Operations that destroy the guest of an instance, or replace it.
+_DESTROYING_KINDS = frozenset({"delete", "shelve", "offload", "rebuild"})
 _SHELVED_STATUSES = frozenset({"SHELVED", "SHELVED_OFFLOADED"})
 
 
@@ -81,7 +85,13 @@ class InvariantChecker:
             self._check_story()
         self._check_guests()
         self._check_images()
+        self._check_only_guests()
         self._checked = version
+
+    def forget(self) -> None:
+        """Forget what a restored database does not know: earlier generations, events and registrations."""
+        self._checked, self._generations, self._fences = (-1, -1), {}, {}
+        self._event_count = len(self._tables.work[EventRow].rows)
 
     def _check_generations(self) -> None:
         tables = self._tables
@@ -102,8 +112,24 @@ class InvariantChecker:
             uuid = uuid_text(status.uuid)
             if status.status not in _SHELVED_STATUSES or request_of(self._world.store.document, status).is_bfv:
                 continue  # A volume-backed instance has no image.
+            if uuid in self._world.restored.imageless:
+                continue  # The instance was deleted or unshelved after the backup.
             if image_name(uuid) not in images:
                 raise InvariantBroken(IMAGES, f"there is no image of {uuid}: {status}")
+
+    def _check_only_guests(self) -> None:
+        """Check that no instance has lost its guest since the restore of a backup."""
+        world = self._world
+        for uuid in sorted(world.restored.complete):
+            hosts = [machine.host for machine in world.machines]
+            if not hosts_of_guest(world.shelf, hosts, uuid) and not self._may_be_destroyed(uuid):
+                raise InvariantBroken(ONLY_GUEST, f"{uuid} has no guest any more")
+
+    def _may_be_destroyed(self, uuid: str) -> bool:
+        """Return whether a user's request destroys the guest of an instance."""
+        body = uuid_bytes(uuid)
+        kinds = {row.kind for row in self.operations() if row.instance_uuid == body}
+        return bool(kinds & _DESTROYING_KINDS)
 
     def _check_story(self) -> None:
         """Check the events of the story since the last call."""
@@ -138,7 +164,11 @@ class InvariantChecker:
             assert body is not None, "guests have instance uuids"
             status = self._tables.work[StatusRow].get(body)
             is_elsewhere = status is not None and not may_have_guest(machine.host, status, self._open_moves(body))
-            if is_elsewhere and not self._will_be_destroyed(uuid, machine):
+            if (
+                is_elsewhere
+                and not is_astray(self._world, uuid, machine)
+                and not self._will_be_destroyed(uuid, machine)
+            ):
                 raise InvariantBroken(CLEAN_HOSTS, f"{machine.host} is up, and has {uuid}: {status}")
 
     def _check_guests(self) -> None:
@@ -156,7 +186,11 @@ class InvariantChecker:
                 self._check_claim(uuid, machine)
 
     def _check_one_host(self, uuid: str, machines: list[Machine]) -> None:
-        hosts = [machine.host for machine in machines if not self._will_be_destroyed(uuid, machine)]
+        hosts = [
+            machine.host
+            for machine in machines
+            if not (self._will_be_destroyed(uuid, machine) or is_astray(self._world, uuid, machine))
+        ]
         if len(hosts) > 1:
             raise InvariantBroken(ONE_HOST, f"{uuid} runs on {' and '.join(hosts)}")
 
@@ -167,7 +201,7 @@ class InvariantChecker:
             return
         if any(holds_on(self._tables, row.uuid, machine.uuid) for row in self._open_moves(body)):
             return
-        if not self._is_forced(body):
+        if not self._is_forced(body) and not is_astray(self._world, uuid, machine):
             raise InvariantBroken(CLAIMS, f"{uuid} runs on {machine.host} and holds nothing there")
 
     def _will_be_destroyed(self, uuid: str, machine: Machine) -> bool:
@@ -199,9 +233,20 @@ class InvariantChecker:
         )
 
 
-def image_name(uuid: str) -> str:
-    """Return the name of the driver's image of a saved instance."""
-    return f"saved-{uuid}"
+def is_astray(world: World, uuid: str, machine: Machine) -> bool:
+    """Return whether a restored database does not know a guest: it, or its last operation, is from after the backup."""
+    guest = world.shelf.guests(machine.host).get(uuid)
+    return (
+        world.restored.count > 0
+        and guest is not None
+        and ((uuid, machine.host) in world.restored.astray or not knows_operation(world, guest.operation))
+    )
+
+
+def knows_operation(world: World, uuid: str) -> bool:
+    """Return whether the database knows an operation."""
+    body = uuid_bytes(uuid)
+    return body is not None and world.store.tables.work[OperationRow].find(0, body) is not None
 
 
 def is_up(tables: RowCache, host: str) -> bool:

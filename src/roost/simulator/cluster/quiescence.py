@@ -3,14 +3,16 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from roost.compute.drivers.fake.guests import FakeGuest
-from roost.conductor.agents.power_sync import lacks_guest
+from roost.conductor.agents.power_sync import is_apart
 from roost.model.names import uuid_text
+from roost.model.work.guest import holder_of
 from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.simulator.cluster import excuses
 from roost.simulator.cluster.audit_rows import audit_tables
 from roost.simulator.cluster.environment.event_queue import InvariantBroken
-from roost.simulator.cluster.invariants import OPEN_MOVES, image_name, provider_uuid
+from roost.simulator.cluster.environment.restored_backup import image_name
+from roost.simulator.cluster.invariants import OPEN_MOVES, is_astray, provider_uuid
 from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.world import World
 from roost.store.rules.row_cache import RowCache
@@ -85,6 +87,10 @@ def _differences(world: World, machine: Machine) -> Iterator[str]:
     """Yield guests in a wrong state, and notes of absent guests; the agent repairs both at its next scan."""
     guests = world.shelf.guests(machine.host)
     for status in world.statuses():
+        is_elsewhere = status.host != machine.host and uuid_text(status.uuid) in guests
+        may_stay = holder_of(status.fault) or excuses.may_keep_guest(world, status, machine)
+        if is_elsewhere and is_astray(world, uuid_text(status.uuid), machine) and not may_stay:
+            yield f"{machine.host} has {uuid_text(status.uuid)}, which is elsewhere: {status}"
         guest, states = guests.get(uuid_text(status.uuid)), _GUEST_STATES.get(status.status, _COMPLETE_STATES)
         if status.host != machine.host or excuses.has_waiting_operation(world, status):
             continue
@@ -96,16 +102,16 @@ def _differences(world: World, machine: Machine) -> Iterator[str]:
             yield f"{uuid_text(status.uuid)} is {guest.state} on {machine.host}: {status}"
     # If an agent died after it destroyed a guest, the next scan of its guests drops the note.
     for uuid in machine.journal.instances(machine.host):
-        if uuid not in guests:
+        if uuid not in guests and uuid not in _remains(world, machine):
             yield f"{uuid} is noted on {machine.host}, and not there"
 
 
 def _waits_for_sync(world: World, status: StatusRow, guest: FakeGuest | None) -> bool:
     """Return whether an instance lost its guest without a fault, or has this fault in spite of its guest."""
     if guest is not None:
-        return lacks_guest(status)
-    is_lost = uuid_text(status.uuid) in world.lost_guests and status.status in _EXPECT_GUESTS
-    return is_lost and not lacks_guest(status)
+        return is_apart(status) and status.status in _EXPECT_GUESTS  # An operator resets the others.
+    may_be_lost = world.restored.count > 0 or uuid_text(status.uuid) in world.lost_guests
+    return may_be_lost and status.status in _EXPECT_GUESTS and not is_apart(status)
 
 
 def check_at_rest(world: World) -> None:
@@ -123,7 +129,7 @@ def check_at_rest(world: World) -> None:
             _check_guests(world, machine)
     _check_moves(world)
     _check_columns(world)
-    faults = {uuid_text(each.uuid) for each in world.statuses() if lacks_guest(each)}
+    faults = {uuid_text(each.uuid) for each in world.statuses() if is_apart(each)}
     for finding in audit_tables(tables):
         if finding.check == "guest" and finding.subject.removeprefix("instance ") in faults:
             continue  # The guests themselves were checked above.
@@ -159,25 +165,35 @@ def _check_guests(world: World, machine: Machine) -> None:
     """Check that the guests of a host are those of the statuses."""
     guests = world.shelf.guests(machine.host)
     statuses = {uuid_text(status.uuid): status for status in world.statuses()}
+    remains = _remains(world, machine)
     for uuid in sorted(guests):
         status = statuses.get(uuid)
-        if status is not None and status.host == machine.host:
+        is_at_home = status is not None and status.host == machine.host
+        if is_at_home or excuses.may_be_astray(world, machine, status):
             continue
         is_running = guests[uuid].state == "running"
         if status is None or is_running or not excuses.may_keep_guest(world, status, machine):
             raise InvariantBroken(GUESTS, f"{machine.host} has {uuid}, which is {status}")
     for uuid in sorted(world.shelf.incoming_guests(machine.host)):
+        if uuid in remains:
+            continue
         if not excuses.has_waiting_operation(world, statuses[uuid]):
             raise InvariantBroken(GUESTS, f"{machine.host} holds resources for {uuid}, which is {statuses[uuid]}")
     notes = {*machine.journal.instances(machine.host)}
-    if notes != {*guests}:
+    if notes - remains != guests.keys() - remains:
         raise InvariantBroken(NOTES, f"{machine.host} has {sorted(guests)}, and its journal has {sorted(notes)}")
     for uuid in machine.journal.migrations(machine.host):
-        if not excuses.may_keep_note(world, uuid):
+        if not (excuses.may_keep_remains(world, uuid) or excuses.may_keep_note(world, uuid)):
             raise InvariantBroken(NOTES, f"{machine.host} still has a journal entry of the operation {uuid}")
     for uuid, status in statuses.items():
         if status.host == machine.host and status.status in _GUEST_STATES:
             _check_guest(world, status, guests.get(uuid))
+
+
+def _remains(world: World, machine: Machine) -> frozenset[str]:
+    """Return the instances for which a host may keep room."""
+    coming = world.shelf.record_of(machine.host).coming
+    return frozenset(uuid for uuid, guest in coming.items() if excuses.may_keep_remains(world, guest.operation))
 
 
 def _check_guest(world: World, status: StatusRow, guest: FakeGuest | None) -> None:
@@ -187,7 +203,7 @@ def _check_guest(world: World, status: StatusRow, guest: FakeGuest | None) -> No
         if not excuses.may_lack_guest(world, status):
             raise InvariantBroken(GUESTS, f"{status.host} does not have {uuid}, which is {status}")
         return
-    if lacks_guest(status):
+    if is_apart(status):
         raise InvariantBroken(GUESTS, f"{status.host} has {uuid}, and its fault says otherwise: {status}")
     if guest.state not in _GUEST_STATES[status.status] and not excuses.has_waiting_operation(world, status):
         raise InvariantBroken(GUESTS, f"{uuid} is {guest.state} on {status.host}: {status}")

@@ -12,7 +12,8 @@ from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow, Sta
 from roost.observe import log
 from roost.placement.write_plan import Plan
 from roost.simulator.cluster.environment.event_queue import InvariantBroken
-from roost.simulator.cluster.environment.rare_faults import FOCUS_WEIGHT, WAKE_S
+from roost.simulator.cluster.environment.rare_faults import FOCUS_WEIGHT, RESTORE_SEEDS, WAKE_S
+from roost.simulator.cluster.environment.troubled_store import Backup
 from roost.simulator.cluster.invariants import InvariantChecker
 from roost.simulator.cluster.quiescence import check_at_rest, describe_unrest
 from roost.simulator.cluster.user_requests import select_kinds, with_deletion
@@ -27,6 +28,8 @@ _CHECK_S = 2.0
 _REQUEST_S, _DISTURB_S = (0.2, 4.0), 1.0
 _CUT_S, _LOST_HOSTS = (2.0, 40.0), 0.15
 _ABSENCE_S = (9.5, 13.0)  # of a host in the focus: until it counts as down, or a little longer
+# Range of seconds: until the backup of a restore seed, and from the backup to its restore.
+_BACKUP_S, _RESTORE_S = (20.0, 70.0), (5.0, 70.0)
 _STALL_S, _LEAVING_SHARE = (1.0, 12.0), 0.8  # of conductors; of the hosts of an operation
 _INJECTED = "was made to fail"  # text of the fake driver's injected errors
 _GUEST_ERRORS = ("NotFound(", "Conflict(")  # of a guest that is missing or in another state
@@ -95,6 +98,8 @@ class Simulation:
             self._events.schedule(self._chance.uniform(0, 3), "agent begins", machine.start, detail=machine.host)
         self._events.schedule(1.0, "ask", self._send_request)
         self._events.schedule(_DISTURB_S, "stroke", self._disturb_hosts)
+        if self.world.seed in RESTORE_SEEDS:
+            self._events.schedule(self.world.rare.chance.uniform(*_BACKUP_S), "backup", self._back_up)
         if self.world.rare.is_on:
             self.world.rare.on_trouble, self.world.rare.on_stored = self._abandon, self._disturb_focus
             self.world.rare.on_begun = self._cut_off
@@ -131,6 +136,15 @@ class Simulation:
             if machine.process is None:
                 machine.is_lost = self._chance.random() < _LOST_HOSTS
                 self._events.schedule(self._chance.uniform(0, 5), "agent back", machine.start, detail=machine.host)
+
+    def _back_up(self) -> None:
+        """Take a backup, and restore it later."""
+        backup = self.world.store.backup()
+        self._events.schedule(self.world.rare.chance.uniform(*_RESTORE_S), "restore", lambda: self._restore(backup))
+
+    def _restore(self, backup: Backup) -> None:
+        self.world.restore(backup)
+        self.invariants.forget()
 
     def _send_request(self) -> None:
         """Send a random user request, and schedule the next."""

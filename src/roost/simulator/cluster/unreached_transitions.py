@@ -9,12 +9,9 @@ from roost.conductor.operation.events import Transition
 # Pattern of "kind step event next-step" -> reason.
 UNREACHED: Mapping[str, str] = MappingProxyType(
     {
-        "sync wait FAILED send": "simulations restore no database from a backup",
-        "reset wait FAILED send": "simulations restore no database from a backup",
         "* finish DONE undo": "no client of the Placement API changes allocations meanwhile",
         "revert discard HOST_GONE end": "no client of the Placement API changes allocations meanwhile",
         "spawn spawn DONE clearing": "no client of the Placement API changes allocations meanwhile",
-        "* prepare DONE clear": "every driver returns the address of a prepared guest",
         "shelve save DONE back": "every driver returns the id of a saved image",
         "rebuild send STARTED end": "no change of settings makes stored requests invalid",
         "live_migrate undo DONE sweep": "a guest does not arrive between two orders to its target",

@@ -1,6 +1,7 @@
 """The world of one simulation: its servers, hosts and groups, and the operators who change hosts."""
 
 from collections.abc import Callable
+from uuid import UUID
 
 from roost.errors import Conflict, NotFound, RoostError
 from roost.fleet.host_writes import ServiceChange, apply_service_change, rows_of_service, writes_of_service
@@ -10,6 +11,8 @@ from roost.model.host import HostFacts, HostSpec
 from roost.model.provider import Inventory, ProviderSpec
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
+from roost.simulator.cluster.environment.restored_backup import compare_backup
+from roost.simulator.cluster.environment.troubled_store import Backup
 from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.network import Call
 from roost.simulator.cluster.processes import Process, Servers
@@ -62,6 +65,7 @@ class World(Servers):
             action: the server's work; may run more than once.
             on_accepted: called once, when the server accepts.
         """
+        restores = self.restored.count
         Call(
             self,
             "",
@@ -69,7 +73,8 @@ class World(Servers):
             action=action,
             on_reply=lambda _answer: on_accepted(),
             on_error=self._note_refusal,
-            is_wanted=lambda: True,
+            # A restored database would accept the same request again.
+            is_wanted=lambda: self.restored.count == restores,
         )
 
     def send_request_later(self, after_s: float, name: str, action: Callable[[Process], object]) -> None:
@@ -89,6 +94,21 @@ class World(Servers):
     def enable_later(self, host: str, *, after_s: float) -> None:
         """Let an operator enable a host after a while."""
         self.events.schedule(after_s, "enable later", lambda: self.disable(host, is_disabled=False), detail=host)
+
+    def restore(self, backup: Backup) -> None:
+        """Stop all servers, and let an operator restore a backup; then they start again."""
+        for process in self.processes:
+            process.die()
+        before = self.statuses()
+        self.store.restore(backup, now_s=self.clock.time_s, new_uuid=lambda: UUID(self.new_uuid()).bytes)
+        self.restored = compare_backup(
+            self.restored,
+            before,
+            self.statuses(),
+            shelf=self.shelf,
+            hosts=[machine.host for machine in self.machines],
+        )
+        self.lost_guests |= self.restored.missing
 
     def _note_refusal(self, error: RoostError) -> None:
         if not isinstance(error, (Conflict, NotFound)):

@@ -16,6 +16,7 @@ from roost.model.work.operation import HostCleanup
 from roost.model.work.orders import Answer, OrderBody, Spawn
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
+from roost.store.backup import forget_registration
 from tests.support.conductors.conductors import DOWN_TIME_S, OK, PlayedAgent, failure, played_agent, server
 from tests.support.conductors.work_rows import operation, order, status
 from tests.support.fleets.named_uuids import uuid_named
@@ -250,3 +251,20 @@ def test_orders_withheld_from_an_unclean_host_do_not_block_others(app):
     assert not h0.register().is_ready
     reply = app.run(lambda current: poll(current, app.reader, [h0.polling_agent(), h1.polling_agent()], orders_max=64))
     assert sorted(each.id for each in reply.orders) == [100, 101]
+
+
+def test_agent_of_a_restored_database_must_register_before_anything_else(app):
+    h0 = played_agent(app, "h0")
+    put(app, operation(1, due_at_s=9e15), order_row(1, host="h0"))
+    before = app.reader.agent("h0")
+    restored = msgspec.structs.replace(forget_registration(before), version=before.version + 1)
+    app.run(lambda current: current.commit([Item(writes=(), work=(Put(restored, before.version),))]))
+    with pytest.raises(NotFound):
+        h0.answer(1)
+    with pytest.raises(NotFound):
+        h0.leave()
+    assert h0.poll().unknown == ("h0",)
+    h0.register()
+    assert h0.fence > before.fence + 1
+    assert [each.id for each in h0.poll().orders] == [1]
+    assert h0.answer(1)

@@ -1,5 +1,6 @@
 """Tables of operations are complete, and a step finds the right event."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import msgspec
@@ -13,7 +14,7 @@ from roost.conductor.steps import TABLES
 from roost.model.names import uuid_bytes
 from roost.model.work.operation import PowerChange
 from roost.model.work.orders import Answer, OrderBody
-from roost.model.work.work_rows import AgentRow, OperationRow, OrderRow, StatusRow
+from roost.model.work.work_rows import NO_RUN, AgentRow, OperationRow, OrderRow, StatusRow
 
 UUID = uuid_bytes("7d7b4c0e-43f5-4b06-a4c4-5a3d3d1f0001")
 NOW_S, LIMIT_S = 100.0, 20.0
@@ -174,3 +175,22 @@ def test_waiting_step_without_a_handler_stays_where_it_is():
     )
     assert step.transition == allowed == ("start", "wait", "NOT_YET", "wait")
     assert (step.operation.step, step.operation.due_at_s) == ("wait", NOW_S + 3)
+
+
+@pytest.mark.parametrize(
+    ("agent", "restored_at_s", "event"),
+    [
+        ({"run": NO_RUN}, NOW_S - 30, "NOT_YET"),
+        ({"registered_at_s": NOW_S - LIMIT_S + 1}, NOW_S - 30, "NOT_YET"),
+        ({"registered_at_s": NOW_S - LIMIT_S}, NOW_S - 30, "TIMED_OUT"),
+        ({"registered_at_s": NOW_S - 1}, NOW_S - 2 * LIMIT_S, "TIMED_OUT"),
+        ({"registered_at_s": NOW_S - 1}, 0.0, "TIMED_OUT"),
+    ],
+    ids=["not registered yet", "registered just now", "registered long ago", "sent after the restore", "no restore"],
+)
+def test_order_of_a_restored_backup_has_its_full_time_once_its_host_has_registered(agent, restored_at_s, event):
+    before = view(agent="ready")
+    row = msgspec.structs.replace(before.agents["h0"], **agent)
+    seen = replace(before, agents={"h0": row}, restored_at_s=restored_at_s)
+    reply = WITHIN_LIMIT.observe(seen, PowerChange(limit_at_s=NOW_S - LIMIT_S + 1))
+    assert reply.event.name == event

@@ -60,8 +60,9 @@ def register(call: Call) -> Plan[Response] | Response:
 def report(call: Call) -> Plan[Response] | Response:
     """Store the facts of a node; the first report makes its root provider a host.
 
-    Fails with 404 for a host without an agent; with 409 if another run is in charge, the provider is missing, or the
-    node belongs to another host; with 403 for a host outside the token's bounds.
+    Fails with 404 for a host without an agent, or whose agent must register first; with 409 if another run is in
+    charge, the provider is missing, or the node belongs to another host; with 403 for a host outside the bounds of the
+    token.
     """
     reported, host, node, state = call.body, _parse_host(call), call.parameter("node"), call.current.state
     assert isinstance(reported, HostFacts)
@@ -153,15 +154,16 @@ def _find_agent(call: Call, host: str) -> AgentRow:
 
 
 def _check_run(call: Call, agent: AgentRow) -> None:
-    """Refuse a report of a run that another run has replaced.
+    """Refuse a report of a run that is not in charge.
 
     Raises:
+        NotFound: the agent must register first.
         Conflict: another run is in charge.
     """
     query = call.query
     assert isinstance(query, ReportQuery)
-    if query.run and agent.run != _parse_run(query.run):
-        raise Conflict(f"the host {agent.name} was registered by another run of its agent")
+    if query.run:
+        agent_protocol.check_run(agent, agent.name, _parse_run(query.run))
 
 
 def _parse_run(text: str) -> bytes:

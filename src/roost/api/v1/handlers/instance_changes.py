@@ -66,7 +66,7 @@ def reboot(call: Call) -> Response | Plan[Response]:
 
 
 def reset(call: Call) -> Response | Plan[Response]:
-    """Reset an instance in ERROR to the state that its host reports.
+    """Reset an instance in ERROR to the state that its host reports, or move it to the host that holds its guest.
 
     Returns the operation (202). Fails with 404 for an unknown instance, with 409 for an unsuitable status.
     """

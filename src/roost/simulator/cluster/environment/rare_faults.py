@@ -1,7 +1,7 @@
 """Faults of some seeds only, so the traces of other seeds never change with this file.
 
 Rare seeds have rare faults of all kinds. Each focus seed has a focus: its faults strike certain steps of one kind of
-operation, again and again. In loss seeds, hosts lose guests.
+operation, again and again. In loss seeds, hosts lose guests. In restore seeds, the database is restored from a backup.
 """
 
 import random
@@ -17,6 +17,7 @@ from roost.model.work.orders import Order
 RARE_SEEDS = range(1_000, 1_500)
 FOCUS_SEEDS = range(1_500, 3_000)
 LOSS_SEEDS = range(3_000, 3_100)
+RESTORE_SEEDS = range(3_100, 3_200)
 WAKE_S = 0.5  # seconds between early wake-ups
 # Probability of each fault in rare seeds, per opportunity.
 _RARE_SHARES = {

@@ -10,6 +10,7 @@ from roost.model.work.work_rows import AgentRow, StatusRow
 from roost.simulator.cluster.environment.event_queue import EventQueue
 from roost.simulator.cluster.environment.guest_shelf import GuestShelf
 from roost.simulator.cluster.environment.rare_faults import RareFaults
+from roost.simulator.cluster.environment.restored_backup import RestoredBackup
 from roost.simulator.cluster.environment.trouble import FaultInjector
 from roost.simulator.cluster.environment.troubled_store import TroubledStore
 from roost.simulator.seeded_random import SeededRandom
@@ -38,6 +39,7 @@ class Environment:
         self.commits = 0  # attempts, including failed ones
         self.cut_until_s: dict[str, float] = {}  # by host
         self.lost_guests: set[str] = set()  # uuids of guests that a host has lost
+        self.restored = RestoredBackup()  # the effects of a restored backup
 
     def new_uuid(self) -> str:
         """Return the next uuid of the seed."""

@@ -1,10 +1,16 @@
-"""A store in memory whose commits may fail."""
+"""A store in memory whose commits may fail, and which can be restored from a backup."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from roost.model.work.work_rows import AgentRow, LeaseRow, OperationRow
 from roost.model.writes import Item
 from roost.ports import CommitResult
+from roost.store.backup import forget_registration, renew_operation, restore_lease
 from roost.store.memory_store import MemoryStore
+
+# The rows of each table, by its name.
+Backup = Mapping[str, Sequence[Any]]
 
 
 class TroubledStore(MemoryStore):
@@ -21,3 +27,22 @@ class TroubledStore(MemoryStore):
         committed = super().commit(items)
         self.after()
         return committed
+
+    def backup(self) -> Backup:
+        """Return all present rows."""
+        return {name: [*table.rows.values()] for name, table in self.tables.by_name().items()}
+
+    def restore(self, backup: Backup, *, now_s: float, new_uuid: Callable[[], bytes]) -> None:
+        """Replace all rows by those of a backup, as ``roost db restore``; no server may use the store meanwhile."""
+        for name, table in self.tables.by_name().items():
+            for key in [*table.rows]:
+                table.forget(key)
+            for row in backup[name]:
+                match row:
+                    case AgentRow():
+                        table.fill(forget_registration(row))
+                    case OperationRow():
+                        table.fill(renew_operation(row, uuid=new_uuid()))
+                    case _:
+                        table.fill(row)
+        self.tables.work[LeaseRow].fill(restore_lease(now_s))
