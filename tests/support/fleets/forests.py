@@ -4,10 +4,12 @@ import uuid
 from dataclasses import replace
 from random import Random
 
+import msgspec
+import numpy as np
 from hypothesis import strategies as st
 
 from roost.engine.candidates.query import CompiledQuery, compile_query
-from roost.engine.columns.apply import apply
+from roost.engine.columns.apply import apply, recount_hosts
 from roost.engine.columns.state import State
 from roost.model import writes
 from roost.model.request import CandidateQuery, ResourceGroup
@@ -18,6 +20,7 @@ CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "CUSTOM_DEVICE")
 TRAITS = ("CUSTOM_A", "CUSTOM_B", "CUSTOM_C", SHARES)
 AGGREGATES = ("agg-1", "agg-2", "agg-3")
 NOWHERE = "agg-nowhere"
+_NO_FACTS = msgspec.Raw(msgspec.msgpack.encode({}))
 
 
 def uuid_of(name: str) -> uuid.UUID:
@@ -263,3 +266,15 @@ def forests_with_queries(draw, most: int = 7) -> tuple[Forest, Query]:
     random = Random(draw(st.integers(0, 2**32)))
     forest = random_forest(random, providers, features)
     return forest, random_query(random, forest, features)
+
+
+def put_hosts(state: State, random: Random) -> None:
+    """Put a host on every root, or on most of them."""
+    share_without_host = random.choice((0.0, 0.0, 0.3))
+    roots = np.flatnonzero(state.providers.parent.view < 0).tolist()
+    random.shuffle(roots)
+    for row in roots:
+        if random.random() >= share_without_host:
+            number, name = state.providers.ids[row], state.providers.names[row]
+            apply(state, writes.PutHost(number, number, name, name, _NO_FACTS, 0))
+    recount_hosts(state)

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.engine.candidates.search import has_candidate
-from roost.engine.columns.apply import apply, recount_hosts
+from roost.engine.columns.apply import apply
 from roost.engine.columns.state import State
 from roost.engine.feasibility.feasibility import Feasibility
 from roost.engine.feasibility.query_checks import compile_feasibility
-from roost.model.writes import CLASS_BITS, Claim, ConsumerRow, PutHost, Release
+from roost.model.writes import CLASS_BITS, Claim, ConsumerRow, Release
 from tests.reference.candidates import SHARES, Group, Node, Query, Stock
-from tests.support.fleets.forests import compiled_of, forests_with_queries, query_of, state_of, uuid_of
+from tests.support.fleets.forests import compiled_of, forests_with_queries, put_hosts, query_of, state_of, uuid_of
 
 _NO_FACTS = msgspec.Raw(msgspec.msgpack.encode({}))
 
@@ -24,18 +24,6 @@ class AllHosts(Random):
     def choice(self, seq):
         """Return the first element."""
         return seq[0]
-
-
-def put_hosts(state: State, random: Random) -> None:
-    """Put a host on every root, or on most of them."""
-    share_without_host = random.choice((0.0, 0.0, 0.3))
-    roots = np.flatnonzero(state.providers.parent.view < 0).tolist()
-    random.shuffle(roots)
-    for row in roots:
-        if random.random() >= share_without_host:
-            number, name = state.providers.ids[row], state.providers.names[row]
-            apply(state, PutHost(number, number, name, name, _NO_FACTS, 0))
-    recount_hosts(state)
 
 
 def claim_anything(state: State, random: Random, number: int) -> None:

@@ -11,8 +11,7 @@ from roost.engine.feasibility.feasibility import Feasibility
 from roost.engine.feasibility.first_fit import first_fit
 from roost.engine.feasibility.query_checks import compile_feasibility
 from tests.reference.candidates import Group, Node, Query, Stock
-from tests.support.fleets.forests import CLASSES, compiled_of, forests_with_queries, query_of, state_of
-from tests.unit.engine.feasibility.test_feasibility import put_hosts
+from tests.support.fleets.forests import CLASSES, compiled_of, forests_with_queries, put_hosts, query_of, state_of
 
 
 def fit_of(forest, query, random):

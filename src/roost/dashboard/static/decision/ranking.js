@@ -70,7 +70,11 @@ export function Ranking({ scores, chosen, preferences, tips }) {
       ],
     }),
     preferences.map((each) =>
-      h("p", { key: each.weigher, class: "second table-end" }, `${each.weigher}: ${each.host} ${each.text} than ${each.other}.`),
+      h(
+        "p",
+        { key: each.weigher, class: "second table-end" },
+        `${each.weigher}: ${each.host} ${each.text} than ${each.other}.`,
+      ),
     ),
     h(Sliders, { weighers, multipliers, setMultipliers, tips }),
   );
