@@ -15,6 +15,7 @@ from roost.api.v1.handlers import (
     decisions,
     events,
     orders,
+    plans,
     sessions,
     standings,
 )
@@ -38,9 +39,11 @@ from roost.api.v1.schemas.decisions import (
     ShownReplay,
     ShownWhy,
 )
+from roost.api.v1.schemas.plans import RoomBody
 from roost.api.v1.schemas.sessions import NewSession, ShownSession
 from roost.model.evidence.capacity import Capacity
 from roost.model.evidence.comparison import Comparison
+from roost.model.evidence.room_plan import RoomPlan
 from roost.model.evidence.summary import Summary
 from roost.model.host import HostFacts
 from roost.model.work.notification import Notification
@@ -190,6 +193,15 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
             answer=Notification,
             media_type=EVENT_STREAM,
             needs_columns=False,
+        ),
+    },
+    "/plans/make-room": {
+        "POST": Route(
+            handler=plans.room,
+            about="Plan the fewest moves after which a request fits.",
+            body=RoomBody,
+            answer=RoomPlan,
+            work="copy",
         ),
     },
     "/capacity": {
