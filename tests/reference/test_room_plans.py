@@ -52,9 +52,7 @@ def random_fleet(random):
         ]
         facts = HostFacts(rack=random.choice(("r1", "r2", "")))
         hosts.append(HostSpec(provider_uuid=uuid_named(name), host=name, node=name, facts=facts))
-    aggregates = [
-        Aggregate(uuid=uuid_named(zone), name=zone, metadata={"availability_zone": zone}) for zone in ZONES
-    ]
+    aggregates = [Aggregate(uuid=uuid_named(zone), name=zone, metadata={"availability_zone": zone}) for zone in ZONES]
     groups = [ServerGroup(uuid=uuid_named(each), name=each, policy=each, max_server_per_host=1) for each in POLICIES]
     return Fleet(providers=providers, hosts=hosts, aggregates=aggregates, groups=groups)
 
@@ -155,14 +153,14 @@ def compare(seeds):
 
 
 def test_plans_need_as_few_moves_as_those_of_an_exact_search():
-    cases, equal = compare(range(60))
-    assert cases >= 20
+    cases, equal = compare(range(12))
+    assert cases >= 4
     assert equal >= 0.95 * cases, f"{equal} of {cases}"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_plans_need_as_few_moves_as_those_of_an_exact_search_at_length():
-    cases, equal = compare(range(1000, 1400))
+    cases, equal = compare(range(100, 260))
     assert equal >= 0.95 * cases, f"{equal} of {cases}"
 
 

@@ -119,7 +119,7 @@ class Product(Protocol):
         """The remote Placement; None: this server is the Placement itself."""
 
     def fork(self) -> Fork:
-        """Return a copy of the fleet that nothing else uses."""
+        """Return a private copy of the fleet."""
 
     def work(
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False

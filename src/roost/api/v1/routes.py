@@ -24,7 +24,13 @@ from roost.api.v1.instance_routes import INSTANCE_ROUTES
 from roost.api.v1.policies import policy_of
 from roost.api.v1.route import Route
 from roost.api.v1.schemas.agents import AgentsPage, AgentsQuery, LeaveQuery, ReportQuery, ShownAgent
-from roost.api.v1.schemas.capacity import CapacityBody, CapacityColumnsBody, CapacityColumnsQuery, CapacityQuery
+from roost.api.v1.schemas.capacity import (
+    CapacityBody,
+    CapacityColumnsBody,
+    CapacityColumnsQuery,
+    CapacityQuery,
+    RoomBody,
+)
 from roost.api.v1.schemas.decisions import (
     ComparisonBody,
     DecisionBody,
@@ -39,7 +45,6 @@ from roost.api.v1.schemas.decisions import (
     ShownReplay,
     ShownWhy,
 )
-from roost.api.v1.schemas.plans import RoomBody
 from roost.api.v1.schemas.sessions import NewSession, ShownSession
 from roost.model.evidence.capacity import Capacity
 from roost.model.evidence.comparison import Comparison
@@ -198,7 +203,7 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
     "/plans/make-room": {
         "POST": Route(
             handler=plans.room,
-            about="Plan the fewest moves after which a request fits.",
+            about="Plan the fewest moves to make room for a request.",
             body=RoomBody,
             answer=RoomPlan,
             work="copy",

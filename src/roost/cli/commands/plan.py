@@ -35,7 +35,7 @@ def plan() -> None:
     """Plan moves of instances. A plan is only shown: nothing moves."""
 
 
-@plan.command("make-room", short_help="Plan the fewest moves after which a request fits.")
+@plan.command("make-room", short_help="Plan the fewest moves to make room for a request.")
 @click.argument("name", type=NameType("decision"), metavar="[NAME]", required=False)
 @click.option(
     "--flavor",
@@ -61,7 +61,7 @@ def plan() -> None:
 def make_room(
     *, name: str | None, request: str | None, moves: int, output: Output, backend: BackendOptions, **fields: Any
 ) -> None:
-    """Plan the fewest moves of instances after which a refused request fits. Nothing moves.
+    """Plan the fewest moves of instances to make room for a refused request. Nothing moves.
 
     NAME is a decision, or an instance for its newest one, as for `roost why`. Instead, give the request itself, as for
     `roost instance create`. Every plan is rehearsed: each move and the request pass all rules, in order. End with exit
@@ -81,7 +81,7 @@ def make_room(
 
 
 def _plan_lines(answer: Mapping[str, Any]) -> list[str]:
-    """Return the moves as a table, and the host that takes the request afterwards."""
+    """Return the moves as a table, and the host for the request afterwards."""
     warnings = [escape_text(f"warning: {each}") for each in answer["warnings"]]
     if not answer["host"]:
         return ["no plan", *warnings]

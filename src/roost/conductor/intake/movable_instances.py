@@ -1,4 +1,4 @@
-"""The instances that a plan may move: those that a drain would move, on services with a living agent."""
+"""The movable instances of plans: as for a drain, on services with a living agent."""
 
 from collections.abc import Callable
 
@@ -12,10 +12,8 @@ from roost.ports import WorkReader
 from roost.scheduler.plans.board import Resident, Residents
 
 
-def movable_instances(
-    reader: WorkReader, documents: Documents, *, may_move: Callable[[StatusRow], bool]
-) -> Residents:
-    """Return a function that lists the instances of a service that can move.
+def movable_instances(reader: WorkReader, documents: Documents, *, may_move: Callable[[StatusRow], bool]) -> Residents:
+    """Return a function to list the movable instances of a service.
 
     Args:
         reader: statuses and agents.

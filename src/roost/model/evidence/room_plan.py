@@ -1,4 +1,4 @@
-"""Plans that make room: moves of instances after which a refused request fits."""
+"""Plans to make room: moves of instances for a refused request."""
 
 from typing import Literal
 
@@ -25,7 +25,7 @@ class RoomMove(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoomPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The fewest moves found after which a request fits, or why there are none.
+    """The fewest moves found to make room for a request, or the reason why there are none.
 
     ``at_least`` is a proved lower bound on the number of moves; with a plan of so many moves, no shorter one exists.
     """

@@ -1,4 +1,4 @@
-"""Instances that can move, and their moves on the columns of a fork, with undo."""
+"""Movable instances, and their moves on the columns of a fork, with undo."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ class SearchEnded(Exception):
 
 
 class Fork(Protocol):
-    """A copy of the fleet that nothing else uses."""
+    """A private copy of the fleet."""
 
     @property
     def placement(self) -> Placement:
@@ -41,7 +41,7 @@ class Fork(Protocol):
 
 
 class Resident(NamedTuple):
-    """An instance on a host that can leave it."""
+    """A movable instance on a host."""
 
     uuid: str
     name: str
@@ -74,11 +74,11 @@ class Step(NamedTuple):
 
 
 class Board:
-    """The columns of a fork, on which instances move; ``steps_left`` limits the work.
+    """The columns of a fork, with moves of instances; ``steps_left`` limits the work.
 
     Args:
         fork: its columns change during a move, and are as before at the end.
-        residents: instances of a service that can move.
+        residents: the movable instances of a service.
         steps: upper bound on steps, some 20 µs each.
     """
 
@@ -88,7 +88,7 @@ class Board:
         self.steps_left = steps
         self.has_groups = False  # whether an instance in a server group was seen
         self._movers: dict[int, list[Mover]] = {}  # by host row, at the start
-        self._shapes: dict[bytes, Shape] = {}  # by uuid
+        self._shapes: dict[bytes, Shape] = {}  # by request, or by uuid of a member of a server group
         self.pass_steps = 1 + len(self.state.hosts) // _HOSTS_PER_STEP
 
     @property
@@ -108,7 +108,7 @@ class Board:
         self.state.check()
 
     def movers(self, row: int) -> list[Mover]:
-        """Return the instances of a host that can move and have not, least memory to copy first."""
+        """Return the movable instances of a host, without those already moved; least memory to copy first."""
         found = self._movers.get(row)
         if found is None:
             found = self._movers[row] = sorted(self._find_movers(row), key=lambda mover: (mover.memory_mb, mover.uuid))
@@ -122,20 +122,29 @@ class Board:
         return shape.verdicts.refusal(row) == shape.verdicts.passing
 
     def shape_of(self, mover: Mover) -> Shape:
-        """Return the pipeline of a mover's request; it holds for its first move."""
-        shape = self._shapes.get(mover.uuid)
+        """Return the pipeline of a mover's request; it holds for its first move.
+
+        Instances outside server groups share it, as if they were new; the rehearsal of a plan judges the real moves.
+        """
+        request = mover.resident.request
+        assert request is not None, "an instance that is offloaded has no target"
+        key = mover.uuid
+        if not mover.group_id and request.group_joined is None:
+            request = msgspec.structs.replace(request, move=None, ignore_hosts=(), instance_uuids=())
+            key = request_key(request)
+        shape = self._shapes.get(key)
         if shape is None:
             self.spend(4 * self.pass_steps)
-            request = mover.resident.request
-            assert request is not None, "an instance that is offloaded has no target"
-            shape = self._scheduler.compile_shape(complete_request(request, self.state))
-            self._shapes[mover.uuid] = shape
+            completed = request if request.move is None else complete_request(request, self.state)
+            shape = self._shapes[key] = self._scheduler.compile_shape(completed)
         return shape
 
-    def targets(self, shape: Shape) -> list[int]:
-        """Return the hosts that take an instance of a shape now, in the order of the weighers."""
-        self.spend(2 * self.pass_steps)
-        return shape.rank(_TARGETS_MAX).rows[:_TARGETS_MAX]
+    def targets(self, mover: Mover) -> list[int]:
+        """Return the hosts for a mover now, in the order of the weighers."""
+        self.spend(self.pass_steps)
+        names = self.state.hosts.names
+        rows = self.shape_of(mover).rank(_TARGETS_MAX + 1).rows
+        return [row for row in rows if names[row] != names[mover.row]][:_TARGETS_MAX]
 
     @contextmanager
     def moving(self, step: Step) -> Iterator[None]:
@@ -167,7 +176,7 @@ class Board:
                 self._placement.withdraw((), departed)
 
     def _occupy(self, step: Step, left: DepartedInstance) -> Claim:
-        """Let an instance that has left occupy its target; return its claim."""
+        """Let a departed instance occupy its target; return its claim."""
         state, shape = self.state, self.shape_of(step.mover)
         allocation = find_allocation(state, shape, step.target)
         assert allocation is not None, "a host that passes has a candidate"
@@ -194,15 +203,15 @@ class Board:
                 resident=resident,
                 uuid=holder.uuid,
                 row=row,
-                freed=_freed_amounts(state, holder, row),
+                freed=_host_amounts(state, holder, row),
                 memory_mb=memory_mb,
                 group_id=holder.instance.group_id,
                 kind=_kind_of(resident, holder),
             )
 
 
-def _freed_amounts(state: State, holder: Holder, row: int) -> dict[int, int]:
-    """Return what an instance holds on the providers of its host, by class id."""
+def _host_amounts(state: State, holder: Holder, row: int) -> dict[int, int]:
+    """Return the allocations of an instance on the providers of its host: amounts by class id."""
     host_of, _ = state.host_trees()
     freed: dict[int, int] = {}
     for inventory_id, amount in holder.takes:
@@ -213,10 +222,11 @@ def _freed_amounts(state: State, holder: Holder, row: int) -> dict[int, int]:
 
 
 def _kind_of(resident: Resident, holder: Holder) -> bytes:
-    """Return a key of all that plans read of an instance, but its identity."""
+    """Return a key of the properties of an instance for plans, without its identity."""
     request = resident.request
-    key = b"" if request is None else request_key(msgspec.structs.replace(request, move=None, instance_uuids=()))
+    key = b""
+    if request is not None:
+        key = request_key(msgspec.structs.replace(request, move=None, ignore_hosts=(), instance_uuids=()))
     assert holder.instance is not None
     group_id = holder.instance.group_id
     return msgspec.msgpack.encode((resident.how, key, sorted(holder.takes), group_id, holder.instance.holder))
-

@@ -1,4 +1,4 @@
-"""The sets of instances whose departure makes a host fit."""
+"""The smallest sets of instances to leave a host, so as to make room on it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,15 +11,15 @@ _Counts = tuple[int, ...]  # leaving instances of each kind
 def leaving_sets(
     board: Board, shape: Shape, row: int, *, missing: Mapping[int, int], size_max: int
 ) -> Iterator[list[Mover]]:
-    """Yield the smallest sets of instances whose departure lets a host take a request, few instances first.
+    """Yield the smallest sets of instances to leave a host, so as to make room for a request; few instances first.
 
-    Of instances that can replace each other, only one is tried. No set contains a smaller one that suffices.
+    Of equal instances, only one is tried. No set contains a smaller sufficient set.
 
     Args:
         board: the columns; unchanged while a set is yielded.
         shape: of the request.
         row: the host.
-        missing: amounts that the host lacks, by class id.
+        missing: missing amounts on the host, by class id.
         size_max: upper bound on the instances of a set.
     """
     kinds: dict[bytes, list[Mover]] = {}
@@ -42,7 +42,7 @@ def leaving_sets(
 def _choose(
     board: Board, families: Sequence[list[Mover]], missing: Mapping[int, int], *, size: int
 ) -> Iterator[_Counts]:
-    """Yield the choices of some instances that free the missing amounts; those of the first families first."""
+    """Yield the choices of some instances to free the missing amounts; those of the first families first."""
     if not families:
         if size == 0 and all(lacking <= 0 for lacking in missing.values()):
             yield ()

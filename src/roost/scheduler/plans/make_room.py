@@ -1,8 +1,8 @@
-"""Plan the fewest moves after which a refused request fits, and rehearse them by real decisions.
+"""Plan the fewest moves to make room for a refused request, and rehearse them by real decisions.
 
 .. code-block:: text
 
-    request ─▶ candidates  hosts that would take it if they had fewer instances, smallest shortfall first
+    request ─▶ candidates  hosts with room after departures, smallest shortfall first
             ─▶ bounds      the least number of departures of each
             ─▶ search      plans of 1, 2, 3, … moves, host by host, on the columns of a fork
             ─▶ rehearsal   each move and the request as real decisions, in order, on another fork
@@ -31,7 +31,7 @@ _replace = msgspec.structs.replace
 
 
 class _Candidate(NamedTuple):
-    """A host that would take the request if it had fewer instances."""
+    """A host with room for the request after departures."""
 
     row: int
     bound: int | None  # least number of departures; None: the departure of all is not enough
@@ -46,12 +46,12 @@ def make_room(
     moves_max: int = MOVES_MAX,
     steps_max: int = STEPS_MAX,
 ) -> RoomPlan:
-    """Plan the fewest moves after which a request fits.
+    """Plan the fewest moves to make room for a request.
 
     Args:
         fork: returns an independent copy of the fleet.
-        request: for one instance that does not exist yet.
-        residents: the instances of a service that can move.
+        request: for one new instance.
+        residents: the movable instances of a service.
         moves_max: upper bound on the moves, 1..MOVES_LIMIT.
         steps_max: upper bound on the steps of the search.
 
@@ -78,6 +78,7 @@ class _RoomPlanner:
         self._board = Board(own, residents, steps=steps)
         self._shape = own.scheduler.compile_shape(request)
         self._rehearsals = 0
+        self._is_cut = False  # whether plans were left out
         self._problem = ""  # of the first rehearsal that failed
 
     def plan(self, moves_max: int) -> RoomPlan:
@@ -90,23 +91,23 @@ class _RoomPlanner:
         candidates: list[_Candidate] = []
         searched = 0  # moves up to which all candidates were searched
         try:
-            candidates = [self._bound(row) for row in rows[:_HOSTS_MAX]]
+            candidates = [self._check_host(row) for row in rows[:_HOSTS_MAX]]
             for moves in range(1, moves_max + 1):
                 for steps in self._search(candidates, moves):
                     host = self._rehearse(steps)
                     if host:
                         least = self._least(candidates, rows, searched=searched)
                         return self._result(rows, host=host, moves=self._describe(steps), at_least=least)
-                searched = moves
+                searched = moves if searched == moves - 1 and not self._is_cut else searched
         except SearchEnded:
-            pass
-        is_cut = self._board.steps_left < 0 or len(rows) > len(candidates)
+            self._is_cut = True
+        is_cut = self._is_cut or len(rows) > len(candidates)
         problem = self._explain(candidates, moves_max, is_cut=is_cut)
         return self._result(
             rows, problem=problem, is_cut=is_cut, at_least=self._least(candidates, rows, searched=searched)
         )
 
-    def _bound(self, row: int) -> _Candidate:
+    def _check_host(self, row: int) -> _Candidate:
         board = self._board
         movers = board.movers(row)
         bound = least_departures(movers, missing_amounts(self._shape, board.state, row))
@@ -116,20 +117,32 @@ class _RoomPlanner:
         return _Candidate(row, bound, len(movers))
 
     def _search(self, candidates: Sequence[_Candidate], moves: int) -> Iterator[list[Step]]:
-        """Yield plans of at most some moves, host by host, lowest bound first.
+        """Yield plans of at most some moves: first those without helpers, host by host, lowest bound first.
 
         Raises:
             SearchEnded: the steps of the board are used up.
         """
         search = RoomSearch(self._board, self._shape)
-        for candidate in sorted(candidates, key=lambda each: each.bound or 0):
-            if candidate.bound is not None and candidate.bound <= moves:
-                yield from search.plans(candidate.row, moves_max=moves)
+        bounds = [(each.bound, each.row) for each in candidates if each.bound is not None]
+        bounds.sort(key=lambda pair: pair[0])  # Otherwise the order of the candidates.
+        for bound, row in bounds:
+            if bound <= moves:
+                yield from search.plans(row, moves_max=moves, has_helpers=False)
+        # Helpers multiply the plans: leave steps for those of more moves.
+        kept = self._board.steps_left // 2
+        self._board.steps_left -= kept
+        try:
+            for bound, row in bounds:
+                if bound < moves:
+                    yield from search.plans(row, moves_max=moves, has_helpers=True)
+        except SearchEnded:
+            self._is_cut = True
+        self._board.steps_left = max(self._board.steps_left, 0) + kept
 
     def _least(self, candidates: Sequence[_Candidate], rows: Sequence[int], *, searched: int) -> int:
         """Return a proved lower bound on the moves.
 
-        An instance that arrives can open a host to others only by a rule of server groups. Without such rules and
+        An arrival can open a host to others only by a rule of server groups. Without such rules and
         sharing providers, the search for up to two moves is exhaustive.
         """
         bounds = [each.bound for each in candidates if each.bound is not None]
@@ -145,13 +158,12 @@ class _RoomPlanner:
         """Make the moves and the request as real decisions on a fork.
 
         Returns:
-            The service that takes the request; empty: a decision refused a move or the request.
+            The service for the request; empty: a decision refused a move or the request.
 
         Raises:
             SearchEnded: too many plans failed already.
         """
         if self._rehearsals == _REHEARSALS_MAX:
-            self._board.steps_left = -1
             raise SearchEnded
         self._rehearsals += 1
         fork = self._fork()
@@ -260,7 +272,5 @@ def _acts_of(step: Step, number: int, board: Board) -> list[Request | Departure]
     migration = derive_uuid("migration", "plan", resident.uuid, str(number))
     before = resident.request.destination or Destination()
     destination = _replace(before, host=hosts.names[step.target], node=hosts.nodes[step.target])
-    request = _replace(
-        resident.request, move=_replace(move, migration_uuid=migration), destination=destination
-    )
+    request = _replace(resident.request, move=_replace(move, migration_uuid=migration), destination=destination)
     return [request, Departure(instance_uuids=(migration,))]

@@ -1,4 +1,4 @@
-"""Hosts that would take an instance if they had fewer, and the amounts that they lack."""
+"""Hosts with room for an instance after departures, and the missing amounts."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from roost.scheduler.shape.shape import Shape
 
 
 def find_candidates(shape: Shape, state: State) -> list[int]:
-    """Return the hosts that take an instance only after departures, smallest shortfall first.
+    """Return the hosts with room for an instance only after departures, smallest shortfall first.
 
     Only amounts, groups of resources and rules about present instances refuse such a host. A host that could not serve
     an amount even if it was empty is left out.
@@ -31,7 +31,7 @@ def find_candidates(shape: Shape, state: State) -> list[int]:
 
 
 def missing_amounts(shape: Shape, state: State, row: int) -> dict[int, int]:
-    """Return the amounts that a host lacks for an instance, by class id.
+    """Return the missing amounts on a host for an instance, by class id.
 
     Classes of connected sharing providers are left out, because instances on other hosts can return amounts of them.
     """
@@ -45,7 +45,7 @@ def missing_amounts(shape: Shape, state: State, row: int) -> dict[int, int]:
 
 
 def _could_take(shape: Shape, state: State, masks: Sequence[Mask]) -> Mask:
-    """Return the hosts that could take a request after departures: bool, shape (hosts,)."""
+    """Return the hosts with possible room after departures: bool, shape (hosts,)."""
     possible = state.hosts.alive.view.copy()
     dynamic = {at for at, _ in shape.verdicts.dynamic_filters}
     for at, (subject, mask) in enumerate(zip(shape.verdicts.subjects(), masks, strict=True)):
@@ -65,7 +65,7 @@ def _could_take(shape: Shape, state: State, masks: Sequence[Mask]) -> Mask:
 
 
 def least_departures(movers: Sequence[Mover], missing: dict[int, int]) -> int | None:
-    """Return a lower bound on the instances that must leave a host; None: even all of them free too little."""
+    """Return a lower bound on the departures from a host; None: even all of them free too little."""
     bound = 1
     for class_id, lacking in missing.items():
         freed = sorted((mover.freed.get(class_id, 0) for mover in movers), reverse=True)

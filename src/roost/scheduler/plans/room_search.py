@@ -1,4 +1,4 @@
-"""A depth-first search for moves after which a host takes a request, on the columns of a fork."""
+"""A depth-first search for moves to make room on a host, on the columns of a fork."""
 
 from collections.abc import Iterator, Sequence
 from itertools import permutations
@@ -16,14 +16,14 @@ _ORDERED_MAX = 3
 
 
 class _Goal(NamedTuple):
-    """An instance that needs room: the request, or a mover."""
+    """An instance without room: the request, or a mover."""
 
     shape: Shape
     mover: Mover | None  # None: the request
 
 
 class RoomSearch:
-    """Searches moves depth first: instances leave the host, directly or to hosts that others leave for them first.
+    """Searches moves depth first: instances leave the host, directly, or to hosts left by others first.
 
     Args:
         board: the columns.
@@ -33,13 +33,20 @@ class RoomSearch:
     def __init__(self, board: Board, request: Shape) -> None:
         self._board = board
         self._goal = _Goal(request, None)
+        self._has_helpers = True
 
-    def plans(self, row: int, *, moves_max: int) -> Iterator[list[Step]]:
-        """Yield lists of at most some moves, in order, after which a host takes the request.
+    def plans(self, row: int, *, moves_max: int, has_helpers: bool) -> Iterator[list[Step]]:
+        """Yield lists of at most some moves, in order, to make room for the request on the host.
+
+        Args:
+            row: the host.
+            moves_max: upper bound on the moves.
+            has_helpers: whether instances of other hosts move, too.
 
         Raises:
             SearchEnded: the steps of the board are used up.
         """
+        self._has_helpers = has_helpers
         for _ in self._make_fit(self._goal, row, limit=moves_max):
             yield list(self._board.steps)
 
@@ -60,8 +67,8 @@ class RoomSearch:
             return
         missing = missing_amounts(goal.shape, board.state, row)
         for leaving in leaving_sets(board, goal.shape, row, missing=missing, size_max=spare):
-            has_helpers = spare > len(leaving) and 1 < len(leaving) <= _ORDERED_MAX
-            for order in permutations(leaving) if has_helpers else (tuple(leaving),):
+            has_orders = self._has_helpers and spare > len(leaving) and 1 < len(leaving) <= _ORDERED_MAX
+            for order in permutations(leaving) if has_orders else (tuple(leaving),):
                 yield from self._leave_all(order, goal, row, limit=limit)
 
     def _leave_all(self, leaving: Sequence[Mover], goal: _Goal, row: int, *, limit: int) -> Iterator[None]:
@@ -80,20 +87,20 @@ class RoomSearch:
                 yield from self._leave_all(rest, goal, row, limit=limit)
             return
         own = _Goal(board.shape_of(mover), mover)
-        direct = board.targets(own.shape)
-        for target in direct:
+        for target in board.targets(mover):
             with board.moving(step_to(target)):
                 yield from self._leave_all(rest, goal, row, limit=limit)
         before = limit - len(rest) - 1  # upper bound on the moves before this one
-        if len(board.steps) >= before:
+        if not self._has_helpers or len(board.steps) >= before:
             return
-        for target in self._near_hosts(own.shape):
+        for target in self._near_hosts(mover):
             for _ in self._make_fit(own, target, limit=before):
                 with board.moving(step_to(target)):
                     yield from self._leave_all(rest, goal, row, limit=limit)
 
-    def _near_hosts(self, shape: Shape) -> list[int]:
-        """Return hosts that would take an instance if they had fewer, smallest shortfall first."""
+    def _near_hosts(self, mover: Mover) -> list[int]:
+        """Return hosts with room for an instance after departures, smallest shortfall first."""
         self._board.spend(2 * self._board.pass_steps)
-        return find_candidates(shape, self._board.state)[:_NEAR_MAX]
-
+        names = self._board.state.hosts.names
+        rows = find_candidates(self._board.shape_of(mover), self._board.state)
+        return [row for row in rows[: _NEAR_MAX + 1] if names[row] != names[mover.row]][:_NEAR_MAX]

@@ -1,11 +1,11 @@
-"""Plans: moves of instances that make room for a request."""
+"""Plans: moves of instances to make room for a request."""
 
 import msgspec
 
 from roost.api.http import Response
 from roost.api.v1.call import Call, json_response
 from roost.api.v1.handlers.decisions import request_of, visible_decision
-from roost.api.v1.schemas.plans import RoomBody
+from roost.api.v1.schemas.capacity import RoomBody
 from roost.api.v1.wire.decode_body import field_problem
 from roost.conductor.intake.movable_instances import movable_instances
 from roost.errors import Conflict
@@ -14,19 +14,17 @@ from roost.scheduler.plans.make_room import make_room
 
 
 def room(call: Call) -> Response:
-    """Plan the fewest moves of instances after which a request fits; nothing moves.
+    """Plan the fewest moves of instances to make room for a request; nothing moves.
 
-    Returns the moves and the host that takes the request, or the reason why there is no plan. Only instances that a
-    drain would move are moved and, without the policy ``roost:all_projects``, only those of the token's project. Fails
+    Returns the moves and the host for the request, or the reason why there is no plan. Instances move as in a drain;
+    without the policy ``roost:all_projects``, only those of the token's project do. Fails
     with 400 for an invalid request; with 404 for an unknown decision, or one of another project; with 409 on a server
     with a remote Placement.
     """
     body = call.body
     assert isinstance(body, RoomBody)
     if call.product.remote is not None:
-        raise Conflict(
-            "this server uses a remote Placement: plans are not supported", problem_type="not-supported"
-        )
+        raise Conflict("this server uses a remote Placement: plans are not supported", problem_type="not-supported")
     request = _find_request(call, body)
     residents = movable_instances(
         call.agents.reader(call.current),
