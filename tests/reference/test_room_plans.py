@@ -18,7 +18,6 @@ from tests.reference.room_plans import fewest_moves, host_of, is_granted, move_t
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import digest, roost_on, settings_of
 
-MOVES_MAX = 3
 FILTERS = ["compute", "image_properties", "server_group_anti_affinity", "server_group_affinity", "num_instances"]
 ZONES = ("east", "west")
 POLICIES = ("anti-affinity", "affinity", "fault-domain", "soft-affinity")
@@ -127,7 +126,7 @@ def carry_out(roost, instances, request, plan):
     assert decision.picks[0].host == plan.host
 
 
-def compare(seeds):
+def compare(seeds, *, moves_max):
     """Return the numbers of cases with a plan by the exact search, and of those where both need as many moves."""
     cases = equal = 0
     for seed in seeds:
@@ -136,12 +135,12 @@ def compare(seeds):
             continue
         roost, instances, request = case
         before = digest(roost.state)
-        plan = make_room(roost.fork, request, residents_of(roost, instances), moves_max=MOVES_MAX)
+        plan = make_room(roost.fork, request, residents_of(roost, instances), moves_max=moves_max)
         assert digest(roost.state) == before
         if plan.host:
             carry_out(roost, instances, request, plan)
-            assert 1 <= plan.at_least <= len(plan.moves) <= MOVES_MAX
-        exact = fewest_moves(roost, request, instances, moves_max=MOVES_MAX)
+            assert 1 <= plan.at_least <= len(plan.moves) <= moves_max
+        exact = fewest_moves(roost, request, instances, moves_max=moves_max)
         if exact is None:
             assert not plan.host, "the exact search finds each plan"
             assert plan.problem
@@ -153,14 +152,14 @@ def compare(seeds):
 
 
 def test_plans_need_as_few_moves_as_those_of_an_exact_search():
-    cases, equal = compare(range(12))
+    cases, equal = compare(range(16), moves_max=2)
     assert cases >= 4
     assert equal >= 0.95 * cases, f"{equal} of {cases}"
 
 
 @pytest.mark.soak
 def test_plans_need_as_few_moves_as_those_of_an_exact_search_at_length():
-    cases, equal = compare(range(100, 260))
+    cases, equal = compare(range(100, 260), moves_max=3)
     assert equal >= 0.95 * cases, f"{equal} of {cases}"
 
 

@@ -224,11 +224,12 @@ class _RoomPlanner:
         if nearest.bound > moves_max:
             return (
                 f"the nearest host, {names[nearest.row]}, takes the request only after {nearest.bound:,} moves or more,"
-                f" and a plan may have {moves_max:,}"
+                f" and the plan may have {moves_max:,}"
             )
         if self._problem:
             return f"a move of each plan was refused in the rehearsal: {self._problem}"
-        found = "was found within the limit of the search" if is_cut else f"of at most {moves_max:,} moves exists"
+        size = "one move" if moves_max == 1 else f"at most {moves_max:,} moves"
+        found = "was found within the limit of the search" if is_cut else f"of {size} exists"
         return f"no plan {found}: the instances of the nearest host, {names[nearest.row]}, have no other host"
 
     def _shape_reason(self) -> str:

@@ -68,8 +68,7 @@ def test_without_a_plan_the_reason_is_an_error(command):
     code, output, error = command("plan", "make-room", *flavor(5))
     assert (code, output) == (6, "no plan\n")
     assert error == (
-        "roost: no host would take the request if it had fewer instances: "
-        "0 of 3 hosts: 3 lack 5 VCPU or more\n"
+        "roost: no host would take the request if it had fewer instances: 0 of 3 hosts: 3 lack 5 VCPU or more\n"
     )
 
 
