@@ -165,7 +165,14 @@ def test_routes_of_agents_leave_no_records():
 def test_every_writing_route_of_users_has_a_kind():
     from roost.api.changes.change_note import note_of
 
-    reading = {"/decisions/{id}/replay", "/capacity", "/capacity/columns", "/comparisons", "/explanations"}
+    reading = {
+        "/decisions/{id}/replay",
+        "/capacity",
+        "/capacity/columns",
+        "/comparisons",
+        "/explanations",
+        "/plans/make-room",
+    }
     missing = [
         (path, method)
         for path, methods in TABLE.items()

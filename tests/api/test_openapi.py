@@ -129,6 +129,7 @@ REQUESTS = {
             "newest": 10,
         },
     ),
+    ("/plans/make-room", "POST"): ("/plans/make-room", {"request": SMALL}),
     ("/refusals", "GET"): ("/refusals?since=1.5", None),
     ("/status", "GET"): ("/status", None),
     ("/fleet", "GET"): ("/fleet", None),

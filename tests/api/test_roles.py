@@ -12,9 +12,16 @@ from tests.support.servers.in_process_api import roost_api
 ROUTES = sorted((path, method) for path, methods in TABLE.items() for method in methods)
 # Routes for all clients with a valid token.
 CLIENT_ROUTES = {("/session", "POST"), ("/session", "GET")}
-READS_BY_POST = {"/decisions/{id}/replay", "/capacity", "/capacity/columns", "/comparisons", "/explanations"}
+READS_BY_POST = {
+    "/decisions/{id}/replay",
+    "/capacity",
+    "/capacity/columns",
+    "/comparisons",
+    "/explanations",
+    "/plans/make-room",
+}
 # Paths for administrators and services alone.
-ADMIN_READS = {"/settings"}
+ADMIN_READS = {"/settings", "/plans/make-room"}
 # Paths that readers of a project may read.
 READER_PATHS = {
     "/changes",

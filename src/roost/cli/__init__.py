@@ -79,6 +79,7 @@ class _LazyGroup(click.Group):
             "decision": "roost.cli.commands.decision",
             "capacity": "roost.cli.commands.capacity",
             "decide": "roost.cli.commands.decide",
+            "plan": "roost.cli.commands.plan",
             "replay": "roost.cli.commands.replay",
             "lab": "roost.cli.commands.lab",
             "demo": "roost.cli.commands.demo",

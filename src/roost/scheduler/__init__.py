@@ -15,5 +15,6 @@
 ``rule_support``: shared parts of filters and weighers.
 ``numa``: NUMA cells of instances.
 ``explain``: explanations, capacity and replays.
+``plans``: moves of instances to make room for a request.
 ``comparison``: recorded requests under several sets of settings.
 """

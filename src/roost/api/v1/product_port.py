@@ -20,6 +20,7 @@ from roost.model.stored_decision import DecisionQuery
 from roost.ports import RemotePlacement
 from roost.scheduler.explain.capacity_count import By, HostCounts
 from roost.scheduler.framework.plugin import Rules
+from roost.scheduler.plans.board import Fork
 from roost.scheduler.select import Scheduler
 
 # Reports the settings in force with their sources.
@@ -116,6 +117,9 @@ class Product(Protocol):
     @property
     def remote(self) -> RemotePlacement | None:
         """The remote Placement; None: this server is the Placement itself."""
+
+    def fork(self) -> Fork:
+        """Return a private copy of the fleet."""
 
     def work(
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False

@@ -15,6 +15,7 @@ from roost.api.v1.handlers import (
     decisions,
     events,
     orders,
+    plans,
     sessions,
     standings,
 )
@@ -23,7 +24,13 @@ from roost.api.v1.instance_routes import INSTANCE_ROUTES
 from roost.api.v1.policies import policy_of
 from roost.api.v1.route import Route
 from roost.api.v1.schemas.agents import AgentsPage, AgentsQuery, LeaveQuery, ReportQuery, ShownAgent
-from roost.api.v1.schemas.capacity import CapacityBody, CapacityColumnsBody, CapacityColumnsQuery, CapacityQuery
+from roost.api.v1.schemas.capacity import (
+    CapacityBody,
+    CapacityColumnsBody,
+    CapacityColumnsQuery,
+    CapacityQuery,
+    RoomBody,
+)
 from roost.api.v1.schemas.decisions import (
     ComparisonBody,
     DecisionBody,
@@ -41,6 +48,7 @@ from roost.api.v1.schemas.decisions import (
 from roost.api.v1.schemas.sessions import NewSession, ShownSession
 from roost.model.evidence.capacity import Capacity
 from roost.model.evidence.comparison import Comparison
+from roost.model.evidence.room_plan import RoomPlan
 from roost.model.evidence.summary import Summary
 from roost.model.host import HostFacts
 from roost.model.work.notification import Notification
@@ -190,6 +198,15 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
             answer=Notification,
             media_type=EVENT_STREAM,
             needs_columns=False,
+        ),
+    },
+    "/plans/make-room": {
+        "POST": Route(
+            handler=plans.room,
+            about="Plan the fewest moves to make room for a request.",
+            body=RoomBody,
+            answer=RoomPlan,
+            work="copy",
         ),
     },
     "/capacity": {

@@ -9,7 +9,8 @@ import click
 from roost.cli.backend import Api, BackendOptions, backend_options, open_api, show_list, show_object
 from roost.cli.complete_name import NameType
 from roost.cli.instance import instance_changes, instance_live, instance_moves
-from roost.cli.instance.wait import check_served, parse_flavor, print_operation, run_action, wait_option
+from roost.cli.instance.request_fields import read_request_document, request_fields
+from roost.cli.instance.wait import check_served, print_operation, run_action, wait_option
 from roost.cli.output.list_view import Row
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import check_host, find_instance, keep_name
@@ -76,7 +77,7 @@ def create(
     print the decision and its check index; end with exit code 6 if no host fits.
     """
     check_served(backend, is_waiting=is_waiting)
-    body = {**({} if request is None else _read_request(request)), **_request_body(fields), "name": name}
+    body = {**({} if request is None else _read_request(request)), **request_fields(fields), "name": name}
     if "flavor" not in body:
         raise click.UsageError("the flavor is missing: give --flavor, or put it into the file of --request")
     if is_strict:
@@ -220,28 +221,10 @@ def _check_places(api: Api, *, zone: str | None, host: str | None) -> None:
 
 
 def _read_request(path: str) -> dict[str, Any]:
-    from roost.offline.read_document import display_name, parse_document, read_bytes
-
-    document: Any = parse_document(read_bytes(path), dict, name=display_name(path))
+    document = read_request_document(path)
     if "name" in document:
-        raise BadFile(display_name(path), "$.name: the name of the instance belongs on the command line")
-    return dict(document)
-
-
-def _request_body(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the options as fields of a request body."""
-    flavor = fields["flavor"]
-    body = {
-        "flavor": None if flavor is None else parse_flavor(flavor),
-        "image": fields["image"],
-        "count": fields["count"],
-        "group": fields["group"],
-        "availability_zone": fields["zone"],
-        "force_hosts": None if fields["host"] is None else [fields["host"]],
-        "project_id": fields["project"],
-        "user_id": fields["user"],
-    }
-    return {name: value for name, value in body.items() if value is not None}
+        raise BadFile(path, "$.name: the name of the instance belongs on the command line")
+    return document
 
 
 for _command in (*instance_moves.COMMANDS, *instance_live.COMMANDS, *instance_changes.COMMANDS):

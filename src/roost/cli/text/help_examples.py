@@ -42,6 +42,7 @@ _EXAMPLES = {
         "roost nova-scheduler --nova-conf /etc/nova/nova.conf --placement catalog",
     ),
     "operation list": ("roost operation list --failed",),
+    "plan make-room": ("roost plan make-room last-refused", "roost plan make-room --flavor large --zone east"),
     "replay": (
         "roost replay --generate --data trial",
         "roost replay trace.csv --config pack.toml --config spread.toml --seeds 5",

@@ -4,5 +4,6 @@
 ``accept_changes``: rebuild, shelve, offload and unshelve.
 ``accept_revert``: reverts of moves.
 ``accept_drain``: drains of hosts: accept, rehearse, cancel.
+``movable_instances``: the movable instances of plans.
 ``waiting_members``: the members of a server group that have no host.
 """

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 TAGS: Mapping[str, str] = {
     "decisions": "Choose hosts and claim their resources; explain and replay stored decisions.",
     "capacity": "Count how many more instances fit.",
+    "plans": "Plan moves of instances.",
     "instances": "Instances that Roost runs on hosts with agents, and claims of other systems.",
     "operations": "Work on instances and hosts in the background, with its progress.",
     "migrations": "Moves of instances between hosts, with the resources that they hold.",

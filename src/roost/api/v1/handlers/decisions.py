@@ -73,7 +73,7 @@ def show(call: Call) -> Response:
     Fails with 404 for an unknown decision, or one of another project.
     """
     call.require_thread()
-    return json_response(show_decision(_visible_decision(call)))
+    return json_response(show_decision(visible_decision(call, call.name)))
 
 
 def why(call: Call) -> Response:
@@ -83,7 +83,7 @@ def why(call: Call) -> Response:
     decision, or one of another project.
     """
     call.require_thread()
-    _visible_decision(call)
+    visible_decision(call, call.name)
     return json_response(show_why(call.product.why(call.name)))
 
 
@@ -112,7 +112,7 @@ def replay(call: Call) -> Response:
     """
     body = call.body
     assert isinstance(body, ReplayBody)
-    _visible_decision(call)
+    visible_decision(call, call.name)
     if body.settings is not None:
         try:
             settings: Settings | None = call.product.override_settings(body.settings)
@@ -132,7 +132,7 @@ def advance(call: Call) -> Response | Plan[Response]:
     """
     body = call.body
     assert isinstance(body, NextBody)
-    decision = _visible_decision(call)
+    decision = visible_decision(call, call.name)
     call.check_host(_source_host(call, decision, body))
     _check_claim(call, pick_of(decision, body.instance_uuid).instance_uuid)
     remote = call.product.remote
@@ -147,15 +147,15 @@ def advance(call: Call) -> Response | Plan[Response]:
     return Plan(answer=answer, writes=(step.release, step.claim))
 
 
-def _visible_decision(call: Call) -> Decision:
-    """Return the decision in the path.
+def visible_decision(call: Call, uuid: str) -> Decision:
+    """Return a stored decision.
 
     Raises:
         NotFound: it does not exist, or belongs to another project.
     """
-    decision = call.product.decision(call.name)
+    decision = call.product.decision(uuid)
     if not call.can_see_all and not call.can_see(call.product.request_of(decision).project_id):
-        raise NotFound("decision", call.name)
+        raise NotFound("decision", uuid)
     return decision
 
 

@@ -1,12 +1,14 @@
-"""Capacity questions."""
+"""Questions about capacity, and for plans to make room."""
 
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from roost.api.v1.schemas.decisions import InstanceRequestBody
 from roost.model.documents.request_document import RequestDocument
 from roost.model.evidence.capacity import LIMIT, AddedHosts
+from roost.model.evidence.room_plan import MOVES_LIMIT, MOVES_MAX
 from roost.scheduler.explain.capacity_count import By
 
 _Limit = Annotated[
@@ -52,3 +54,15 @@ class CapacityBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         tuple[str, ...], Meta(description="Count without these hosts, by the names of nodes or services.")
     ] = ()
     add_hosts: Annotated[tuple[AddedHosts, ...], Meta(description="Count with these additional hosts.")] = ()
+
+
+class RoomBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question for a plan to make room: for a request, or for the request of a stored decision."""
+
+    request: Annotated[
+        InstanceRequestBody | None, Meta(description="The request, for one instance; null: that of the decision.")
+    ] = None
+    decision: Annotated[str | None, Meta(description="Uuid of a stored decision; null: see request.")] = None
+    moves: Annotated[Annotated[int, Meta(ge=1, le=MOVES_LIMIT)], Meta(description="Maximum number of moves.")] = (
+        MOVES_MAX
+    )

@@ -1,0 +1,45 @@
+"""Plans: moves of instances to make room for a request."""
+
+import msgspec
+
+from roost.api.http import Response
+from roost.api.v1.call import Call, json_response
+from roost.api.v1.handlers.decisions import request_of, visible_decision
+from roost.api.v1.schemas.capacity import RoomBody
+from roost.api.v1.wire.decode_body import field_problem
+from roost.conductor.intake.movable_instances import movable_instances
+from roost.errors import Conflict
+from roost.model.request import Request
+from roost.scheduler.plans.make_room import make_room
+
+
+def room(call: Call) -> Response:
+    """Plan the fewest moves of instances to make room for a request; nothing moves.
+
+    Returns the moves and the host for the request, or the reason why there is no plan. Instances move as in a drain;
+    without the policy ``roost:all_projects``, only those of the token's project do. Fails
+    with 400 for an invalid request; with 404 for an unknown decision, or one of another project; with 409 on a server
+    with a remote Placement.
+    """
+    body = call.body
+    assert isinstance(body, RoomBody)
+    if call.product.remote is not None:
+        raise Conflict("this server uses a remote Placement: plans are not supported", problem_type="not-supported")
+    request = _find_request(call, body)
+    residents = movable_instances(
+        call.agents.reader(call.current),
+        call.current.store.document,
+        may_move=lambda status: call.can_see_all or call.can_see(status.project_id),
+    )
+    return json_response(make_room(call.product.fork, request, residents, moves_max=body.moves))
+
+
+def _find_request(call: Call, body: RoomBody) -> Request:
+    """Return the request to make room for: one instance of it, without a uuid."""
+    if (body.request is None) == (body.decision is None):
+        raise field_problem("$", "give one of request and decision")
+    if body.request is not None:
+        return request_of(call, body.request)
+    assert body.decision is not None
+    stored = call.product.request_of(visible_decision(call, body.decision))
+    return msgspec.structs.replace(stored, instance_uuids=())

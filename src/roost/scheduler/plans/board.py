@@ -1,0 +1,232 @@
+"""Movable instances, and their moves on the columns of a fork, with undo."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from roost.engine.columns.state import Holder, State
+from roost.model.evidence.room_plan import How
+from roost.model.names import uuid_bytes
+from roost.model.request import Request
+from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim
+from roost.ports import DepartedInstance, Placement
+from roost.scheduler.framework.request_key import request_key
+from roost.scheduler.pipeline.host_picks import build_claim, find_allocation
+from roost.scheduler.pipeline.move_claims import build_successor, complete_request
+from roost.scheduler.select import Scheduler
+from roost.scheduler.shape.shape import Shape
+
+# Hosts per mover, in the order of the weighers, that a search tries as its target.
+_TARGETS_MAX = 16
+# Hosts per step of a pass over the columns.
+_HOSTS_PER_STEP = 256
+
+
+class SearchEnded(Exception):
+    """The search has used its steps."""
+
+
+class Fork(Protocol):
+    """A private copy of the fleet."""
+
+    @property
+    def placement(self) -> Placement:
+        """Its columns and claims."""
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler on these columns."""
+
+
+class Resident(NamedTuple):
+    """A movable instance on a host."""
+
+    uuid: str
+    name: str
+    how: How
+    request: Request | None  # to the scheduler, to move it to any other host; None: it is offloaded
+
+
+Residents = Callable[[str], Sequence[Resident]]  # name of a service -> its instances that can move
+
+
+class Mover(NamedTuple):
+    """A resident in the columns."""
+
+    resident: Resident
+    uuid: bytes
+    row: int  # of its host
+    freed: dict[int, int]  # class id -> amount on the providers of its host
+    memory_mb: int  # to copy
+    group_id: int  # its server group; 0: none
+    kind: bytes  # equal for movers of one host that can replace each other in a plan
+
+
+class Step(NamedTuple):
+    """A move made on the board."""
+
+    mover: Mover
+    target: int  # row of a host; -1: offloaded
+    for_row: int  # row of the host where it makes room
+    for_mover: Mover | None  # for this mover; None: for the request
+
+
+class Board:
+    """The columns of a fork, with moves of instances; ``steps_left`` limits the work.
+
+    Args:
+        fork: its columns change during a move, and are as before at the end.
+        residents: the movable instances of a service.
+        steps: upper bound on steps, some 20 µs each.
+    """
+
+    def __init__(self, fork: Fork, residents: Residents, *, steps: int) -> None:
+        self._placement, self._scheduler, self._residents = fork.placement, fork.scheduler, residents
+        self.steps: list[Step] = []
+        self.steps_left = steps
+        self.has_groups = False  # whether an instance in a server group was seen
+        self._movers: dict[int, list[Mover]] = {}  # by host row, at the start
+        self._shapes: dict[bytes, Shape] = {}  # by request, or by uuid of a member of a server group
+        self.pass_steps = 1 + len(self.state.hosts) // _HOSTS_PER_STEP
+
+    @property
+    def state(self) -> State:
+        """The columns."""
+        return self._placement.state
+
+    def spend(self, steps: int = 1) -> None:
+        """Use steps of the search.
+
+        Raises:
+            SearchEnded: none are left.
+        """
+        self.steps_left -= steps
+        if self.steps_left < 0:
+            raise SearchEnded
+        self.state.check()
+
+    def movers(self, row: int) -> list[Mover]:
+        """Return the movable instances of a host, without those already moved; least memory to copy first."""
+        found = self._movers.get(row)
+        if found is None:
+            found = self._movers[row] = sorted(self._find_movers(row), key=lambda mover: (mover.memory_mb, mover.uuid))
+            self.has_groups |= any(mover.group_id for mover in found)
+        moved = {step.mover.uuid for step in self.steps}
+        return [mover for mover in found if mover.uuid not in moved] if moved else found
+
+    def fits(self, shape: Shape, row: int) -> bool:
+        """Return whether a host takes one instance of a shape now."""
+        self.spend()
+        return shape.verdicts.refusal(row) == shape.verdicts.passing
+
+    def shape_of(self, mover: Mover) -> Shape:
+        """Return the pipeline of a mover's request; it holds for its first move.
+
+        Instances outside server groups share it, as if they were new; the rehearsal of a plan judges the real moves.
+        """
+        request = mover.resident.request
+        assert request is not None, "an instance that is offloaded has no target"
+        key = mover.uuid
+        if not mover.group_id and request.group_joined is None:
+            request = msgspec.structs.replace(request, move=None, ignore_hosts=(), instance_uuids=())
+            key = request_key(request)
+        shape = self._shapes.get(key)
+        if shape is None:
+            self.spend(4 * self.pass_steps)
+            completed = request if request.move is None else complete_request(request, self.state)
+            shape = self._shapes[key] = self._scheduler.compile_shape(completed)
+        return shape
+
+    def targets(self, mover: Mover) -> list[int]:
+        """Return the hosts for a mover now, in the order of the weighers."""
+        self.spend(self.pass_steps)
+        names = self.state.hosts.names
+        rows = self.shape_of(mover).rank(_TARGETS_MAX + 1).rows
+        return [row for row in rows if names[row] != names[mover.row]][:_TARGETS_MAX]
+
+    @contextmanager
+    def moving(self, step: Step) -> Iterator[None]:
+        """Move an instance for the duration of the block."""
+        self.spend()
+        mover = step.mover
+        left = self._placement.leave(mover.uuid)
+        claims = []
+        self.steps.append(step)
+        try:
+            if step.target >= 0:
+                claims.append(self._occupy(step, left))
+            yield
+        finally:
+            self.steps.pop()
+            self._placement.withdraw(claims, left)
+
+    @contextmanager
+    def without(self, movers: Sequence[Mover]) -> Iterator[None]:
+        """Remove instances for the duration of the block."""
+        left: list[DepartedInstance] = []
+        try:
+            for mover in movers:
+                self.spend()
+                left.append(self._placement.leave(mover.uuid))
+            yield
+        finally:
+            for departed in reversed(left):
+                self._placement.withdraw((), departed)
+
+    def _occupy(self, step: Step, left: DepartedInstance) -> Claim:
+        """Let a departed instance occupy its target; return its claim."""
+        state, shape = self.state, self.shape_of(step.mover)
+        allocation = find_allocation(state, shape, step.target)
+        assert allocation is not None, "a host that passes has a candidate"
+        successor = build_successor(left, self._placement.new_id("consumer"))
+        claim = build_claim(state, shape, step.target, consumer=successor, takes=allocation.takes)
+        (before,), (instance,) = left.held.instances, claim.instances
+        instance = msgspec.structs.replace(instance, flavor_id=before.flavor_id, image_id=before.image_id)
+        claim = msgspec.structs.replace(claim, instances=[instance])
+        self._placement.occupy(claim)
+        return claim
+
+    def _find_movers(self, row: int) -> Iterator[Mover]:
+        state = self.state
+        host_id = state.hosts.ids[row]
+        for resident in self._residents(state.hosts.names[row]):
+            self.spend()
+            uuid = uuid_bytes(resident.uuid)
+            holder = None if uuid is None else state.holders.get(uuid)
+            # The service may have several nodes, and the columns may be newer than the list.
+            if holder is None or holder.instance is None or holder.instance.host_id != host_id:
+                continue
+            memory_mb = resident.request.flavor.memory_mb if resident.request and resident.how == "live_migrate" else 0
+            yield Mover(
+                resident=resident,
+                uuid=holder.uuid,
+                row=row,
+                freed=_host_amounts(state, holder, row),
+                memory_mb=memory_mb,
+                group_id=holder.instance.group_id,
+                kind=_kind_of(resident, holder),
+            )
+
+
+def _host_amounts(state: State, holder: Holder, row: int) -> dict[int, int]:
+    """Return the allocations of an instance on the providers of its host: amounts by class id."""
+    host_of, _ = state.host_trees()
+    freed: dict[int, int] = {}
+    for inventory_id, amount in holder.takes:
+        if host_of[state.providers.row_of_id[inventory_id >> CLASS_BITS]] == row:
+            class_id = inventory_id & CLASS_MASK
+            freed[class_id] = freed.get(class_id, 0) + amount
+    return freed
+
+
+def _kind_of(resident: Resident, holder: Holder) -> bytes:
+    """Return a key of the properties of an instance for plans, without its identity."""
+    request = resident.request
+    key = b""
+    if request is not None:
+        key = request_key(msgspec.structs.replace(request, move=None, ignore_hosts=(), instance_uuids=()))
+    assert holder.instance is not None
+    group_id = holder.instance.group_id
+    return msgspec.msgpack.encode((resident.how, key, sorted(holder.takes), group_id, holder.instance.holder))

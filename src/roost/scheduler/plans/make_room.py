@@ -1,0 +1,277 @@
+"""Plan the fewest moves to make room for a refused request, and rehearse them by real decisions.
+
+.. code-block:: text
+
+    request ─▶ candidates  hosts with room after departures, smallest shortfall first
+            ─▶ bounds      the least number of departures of each
+            ─▶ search      plans of 1, 2, 3, … moves, host by host, on the columns of a fork
+            ─▶ rehearsal   each move and the request as real decisions, in order, on another fork
+            ─▶ plan        moves with reasons, or why there is no plan
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from roost.errors import BadRequest, RoostError
+from roost.model.evidence.room_plan import MOVES_LIMIT, MOVES_MAX, RoomMove, RoomPlan
+from roost.model.fleet import Departure
+from roost.model.names import derive_uuid
+from roost.model.request import Destination, Request
+from roost.scheduler.plans.board import Board, Fork, Mover, Residents, SearchEnded, Step
+from roost.scheduler.plans.room_bounds import find_candidates, least_departures, missing_amounts
+from roost.scheduler.plans.room_search import RoomSearch
+
+STEPS_MAX = 20_000  # default upper bound on the steps of a search, some 20 µs each
+_HOSTS_MAX = 128  # candidates whose instances are read
+_REHEARSALS_MAX = 8
+
+_replace = msgspec.structs.replace
+
+
+class _Candidate(NamedTuple):
+    """A host with room for the request after departures."""
+
+    row: int
+    bound: int | None  # least number of departures; None: the departure of all is not enough
+    movers: int
+
+
+def make_room(
+    fork: Callable[[], Fork],
+    request: Request,
+    residents: Residents,
+    *,
+    moves_max: int = MOVES_MAX,
+    steps_max: int = STEPS_MAX,
+) -> RoomPlan:
+    """Plan the fewest moves to make room for a request.
+
+    Args:
+        fork: returns an independent copy of the fleet.
+        request: for one new instance.
+        residents: the movable instances of a service.
+        moves_max: upper bound on the moves, 1..MOVES_LIMIT.
+        steps_max: upper bound on the steps of the search.
+
+    Raises:
+        BadRequest: the request is invalid, for several instances or for a move; or ``moves_max`` is out of bounds.
+        NotFound: it refers to a missing object.
+        OverBudget: the work takes longer than the budget of the state.
+    """
+    if request.count != 1:
+        raise BadRequest(f"a plan makes room for one instance: the request is for {request.count:,}")
+    if request.move is not None:
+        raise BadRequest("a plan makes room for a new instance: the request moves one")
+    if not 1 <= moves_max <= MOVES_LIMIT:
+        raise BadRequest(f"the number of moves must be 1..{MOVES_LIMIT}, got {moves_max}")
+    return _RoomPlanner(fork, _replace(request, instance_uuids=()), residents, steps=steps_max).plan(moves_max)
+
+
+class _RoomPlanner:
+    """Plans for one request."""
+
+    def __init__(self, fork: Callable[[], Fork], request: Request, residents: Residents, *, steps: int) -> None:
+        self._fork, self._request = fork, request
+        own = fork()
+        self._board = Board(own, residents, steps=steps)
+        self._shape = own.scheduler.compile_shape(request)
+        self._rehearsals = 0
+        self._is_cut = False  # whether plans were left out
+        self._problem = ""  # of the first rehearsal that failed
+
+    def plan(self, moves_max: int) -> RoomPlan:
+        """Return the plan with the fewest moves found."""
+        state = self._board.state
+        best = self._shape.rank(1)
+        if best.rows:
+            return self._result(host=state.hosts.names[best.rows[0]])
+        rows = find_candidates(self._shape, state)
+        candidates: list[_Candidate] = []
+        searched = 0  # moves up to which all candidates were searched
+        try:
+            candidates = [self._check_host(row) for row in rows[:_HOSTS_MAX]]
+            for moves in range(1, moves_max + 1):
+                for steps in self._search(candidates, moves):
+                    host = self._rehearse(steps)
+                    if host:
+                        least = self._least(candidates, rows, searched=searched)
+                        return self._result(rows, host=host, moves=self._describe(steps), at_least=least)
+                searched = moves if searched == moves - 1 and not self._is_cut else searched
+        except SearchEnded:
+            self._is_cut = True
+        is_cut = self._is_cut or len(rows) > len(candidates)
+        problem = self._explain(candidates, moves_max, is_cut=is_cut)
+        return self._result(
+            rows, problem=problem, is_cut=is_cut, at_least=self._least(candidates, rows, searched=searched)
+        )
+
+    def _check_host(self, row: int) -> _Candidate:
+        board = self._board
+        movers = board.movers(row)
+        bound = least_departures(movers, missing_amounts(self._shape, board.state, row))
+        if bound is not None:
+            with board.without(movers):
+                bound = bound if board.fits(self._shape, row) else None
+        return _Candidate(row, bound, len(movers))
+
+    def _search(self, candidates: Sequence[_Candidate], moves: int) -> Iterator[list[Step]]:
+        """Yield plans of at most some moves: first those without helpers, host by host, lowest bound first.
+
+        Raises:
+            SearchEnded: the steps of the board are used up.
+        """
+        search = RoomSearch(self._board, self._shape)
+        bounds = [(each.bound, each.row) for each in candidates if each.bound is not None]
+        bounds.sort(key=lambda pair: pair[0])  # Otherwise the order of the candidates.
+        for bound, row in bounds:
+            if bound <= moves:
+                yield from search.plans(row, moves_max=moves, has_helpers=False)
+        # Helpers multiply the plans: leave steps for those of more moves.
+        kept = self._board.steps_left // 2
+        self._board.steps_left -= kept
+        try:
+            for bound, row in bounds:
+                if bound < moves:
+                    yield from search.plans(row, moves_max=moves, has_helpers=True)
+        except SearchEnded:
+            self._is_cut = True
+        self._board.steps_left = max(self._board.steps_left, 0) + kept
+
+    def _least(self, candidates: Sequence[_Candidate], rows: Sequence[int], *, searched: int) -> int:
+        """Return a proved lower bound on the moves.
+
+        An arrival can open a host to others only by a rule of server groups. Without such rules and
+        sharing providers, the search for up to two moves is exhaustive.
+        """
+        bounds = [each.bound for each in candidates if each.bound is not None]
+        if len(candidates) < len(rows) or not bounds or self._has_remote_effects():
+            return 1
+        return max(min(bounds), min(searched, 1) + 1)
+
+    def _has_remote_effects(self) -> bool:
+        """Return whether an instance may open or close hosts other than its own."""
+        return self._board.has_groups or self._shape.spec.group is not None or self._shape.fit.shares
+
+    def _rehearse(self, steps: Sequence[Step]) -> str:
+        """Make the moves and the request as real decisions on a fork.
+
+        Returns:
+            The service for the request; empty: a decision refused a move or the request.
+
+        Raises:
+            SearchEnded: too many plans failed already.
+        """
+        if self._rehearsals == _REHEARSALS_MAX:
+            raise SearchEnded
+        self._rehearsals += 1
+        fork = self._fork()
+        fork.scheduler.keeps_consumed = True  # Later moves see the cells and devices of earlier ones.
+        acts = [act for number, step in enumerate(steps) for act in _acts_of(step, number, self._board)]
+        host = ""
+        for result in fork.scheduler.work([*acts, self._request]):
+            if isinstance(result, RoostError):
+                problem = str(result)
+            elif result is None or result.is_granted:  # The last result is that of the request.
+                host = result.picks[0].host if result is not None else ""
+                continue
+            else:
+                problem = result.reason
+            self._problem = self._problem or problem
+            return ""
+        return host
+
+    def _describe(self, steps: Sequence[Step]) -> list[RoomMove]:
+        """Return the moves with their reasons and prerequisites."""
+        names = self._board.state.hosts.names
+        moves: list[RoomMove] = []
+        for number, step in enumerate(steps, start=1):
+            resident, target = step.mover.resident, "" if step.target < 0 else names[step.target]
+            needed = [
+                at
+                for at, other in enumerate(steps[: number - 1], start=1)
+                if other.mover.row == step.target or 0 < other.mover.group_id == step.mover.group_id
+            ]
+            beneficiary = "the request" if step.for_mover is None else _name_of(step.for_mover)
+            moves.append(
+                RoomMove(
+                    number=number,
+                    instance_uuid=resident.uuid,
+                    instance=_name_of(step.mover),
+                    source=names[step.mover.row],
+                    target=target,
+                    how=resident.how,
+                    memory_mb=step.mover.memory_mb,
+                    reason=f"makes room on {names[step.for_row]} for {beneficiary}",
+                    after=tuple(needed),
+                )
+            )
+        return moves
+
+    def _explain(self, candidates: Sequence[_Candidate], moves_max: int, *, is_cut: bool) -> str:
+        """Return why there is no plan, with the nearest host."""
+        names = self._board.state.hosts.names
+        if not candidates:
+            return f"no host would take the request if it had fewer instances: {self._shape_reason()}"
+        possible = [each for each in candidates if each.bound is not None]
+        if not possible:
+            nearest = candidates[0]
+            which = f"its {nearest.movers:,} instances that can move" if nearest.movers else "moves: none can move"
+            return f"the nearest host, {names[nearest.row]}, would not take the request even without {which}"
+        nearest = min(possible, key=lambda each: each.bound or 0)
+        assert nearest.bound is not None
+        if nearest.bound > moves_max:
+            return (
+                f"the nearest host, {names[nearest.row]}, takes the request only after {nearest.bound:,} moves or more,"
+                f" and the plan may have {moves_max:,}"
+            )
+        if self._problem:
+            return f"a move of each plan was refused in the rehearsal: {self._problem}"
+        size = "one move" if moves_max == 1 else f"at most {moves_max:,} moves"
+        found = "was found within the limit of the search" if is_cut else f"of {size} exists"
+        return f"no plan {found}: the instances of the nearest host, {names[nearest.row]}, have no other host"
+
+    def _shape_reason(self) -> str:
+        ranking = self._shape.rank(1)
+        return self._shape.evidence.reason(self._shape.evidence.stages(ranking))
+
+    def _result(
+        self,
+        rows: Sequence[int] = (),
+        *,
+        host: str = "",
+        moves: list[RoomMove] | None = None,
+        at_least: int = 0,
+        problem: str = "",
+        is_cut: bool = False,
+    ) -> RoomPlan:
+        return RoomPlan(
+            flavor=self._request.flavor.name,
+            host=host,
+            moves=moves or [],
+            at_least=at_least,
+            candidates=len(rows),
+            problem=problem,
+            is_cut=is_cut,
+            warnings=list(self._shape.warnings),
+        )
+
+
+def _name_of(mover: Mover) -> str:
+    return mover.resident.name or mover.resident.uuid
+
+
+def _acts_of(step: Step, number: int, board: Board) -> list[Request | Departure]:
+    """Return the acts of a move: the decision for its target, and the release of the previous allocations."""
+    resident = step.mover.resident
+    if resident.request is None:
+        return [Departure(instance_uuids=(resident.uuid,))]
+    hosts = board.state.hosts
+    move = resident.request.move
+    assert move is not None, "it moves"
+    migration = derive_uuid("migration", "plan", resident.uuid, str(number))
+    before = resident.request.destination or Destination()
+    destination = _replace(before, host=hosts.names[step.target], node=hosts.nodes[step.target])
+    request = _replace(resident.request, move=_replace(move, migration_uuid=migration), destination=destination)
+    return [request, Departure(instance_uuids=(migration,))]

@@ -1,0 +1,106 @@
+"""A depth-first search for moves to make room on a host, on the columns of a fork."""
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+from typing import NamedTuple
+
+from roost.scheduler.plans.board import Board, Mover, Step
+from roost.scheduler.plans.leaving_sets import leaving_sets
+from roost.scheduler.plans.room_bounds import find_candidates, missing_amounts
+from roost.scheduler.shape.shape import Shape
+
+# Full hosts per mover that a search tries to empty for it.
+_NEAR_MAX = 16
+# Upper bound on instances that leave a host in every order; more leave in one order.
+_ORDERED_MAX = 3
+
+
+class _Goal(NamedTuple):
+    """An instance without room: the request, or a mover."""
+
+    shape: Shape
+    mover: Mover | None  # None: the request
+
+
+class RoomSearch:
+    """Searches moves depth first: instances leave the host, directly, or to hosts left by others first.
+
+    Args:
+        board: the columns.
+        request: shape of the request.
+    """
+
+    def __init__(self, board: Board, request: Shape) -> None:
+        self._board = board
+        self._goal = _Goal(request, None)
+        self._has_helpers = True
+
+    def plans(self, row: int, *, moves_max: int, has_helpers: bool) -> Iterator[list[Step]]:
+        """Yield lists of at most some moves, in order, to make room for the request on the host.
+
+        Args:
+            row: the host.
+            moves_max: upper bound on the moves.
+            has_helpers: whether instances of other hosts move, too.
+
+        Raises:
+            SearchEnded: the steps of the board are used up.
+        """
+        self._has_helpers = has_helpers
+        for _ in self._make_fit(self._goal, row, limit=moves_max):
+            yield list(self._board.steps)
+
+    def _make_fit(self, goal: _Goal, row: int, *, limit: int) -> Iterator[None]:
+        """Yield whenever a host takes an instance; the moves are on the board then.
+
+        Args:
+            goal: the instance.
+            row: the host.
+            limit: upper bound on the moves on the board.
+        """
+        board = self._board
+        if board.fits(goal.shape, row):
+            yield
+            return
+        spare = limit - len(board.steps)
+        if spare <= 0:
+            return
+        missing = missing_amounts(goal.shape, board.state, row)
+        for leaving in leaving_sets(board, goal.shape, row, missing=missing, size_max=spare):
+            has_orders = self._has_helpers and spare > len(leaving) and 1 < len(leaving) <= _ORDERED_MAX
+            for order in permutations(leaving) if has_orders else (tuple(leaving),):
+                yield from self._leave_all(order, goal, row, limit=limit)
+
+    def _leave_all(self, leaving: Sequence[Mover], goal: _Goal, row: int, *, limit: int) -> Iterator[None]:
+        board = self._board
+        if not leaving:
+            if board.fits(goal.shape, row):
+                yield
+            return
+        mover, rest = leaving[0], leaving[1:]
+
+        def step_to(target: int) -> Step:
+            return Step(mover, target, row, goal.mover)
+
+        if mover.resident.how == "offload":
+            with board.moving(step_to(-1)):
+                yield from self._leave_all(rest, goal, row, limit=limit)
+            return
+        own = _Goal(board.shape_of(mover), mover)
+        for target in board.targets(mover):
+            with board.moving(step_to(target)):
+                yield from self._leave_all(rest, goal, row, limit=limit)
+        before = limit - len(rest) - 1  # upper bound on the moves before this one
+        if not self._has_helpers or len(board.steps) >= before:
+            return
+        for target in self._near_hosts(mover):
+            for _ in self._make_fit(own, target, limit=before):
+                with board.moving(step_to(target)):
+                    yield from self._leave_all(rest, goal, row, limit=limit)
+
+    def _near_hosts(self, mover: Mover) -> list[int]:
+        """Return hosts with room for an instance after departures, smallest shortfall first."""
+        self._board.spend(2 * self._board.pass_steps)
+        names = self._board.state.hosts.names
+        rows = find_candidates(self._board.shape_of(mover), self._board.state)
+        return [row for row in rows[: _NEAR_MAX + 1] if names[row] != names[mover.row]][:_NEAR_MAX]
