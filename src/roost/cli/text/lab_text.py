@@ -7,7 +7,17 @@ from roost.simulator.lab.gpu_experiment import LOAD_PERCENT
 
 def to_text(comparison: GpuComparison) -> str:
     """Return the table, with a final newline."""
-    heads: tuple[str, ...] = ("workload", "policy", "runs", "allocated %", "sd", "unusable %", "sd", "refused")
+    heads: tuple[str, ...] = (
+        "workload",
+        "policy",
+        "runs",
+        "allocated %",
+        "sd",
+        "unusable %",
+        "sd",
+        "refused",
+        "largest",
+    )
     if comparison.is_expected:
         heads += ("deviation", "deviation", "exact")
     rows: Table = [heads, *(_row(figures, has_expected=comparison.is_expected) for figures in comparison.figures)]
@@ -30,6 +40,7 @@ def _row(figures: PolicyFigures, *, has_expected: bool) -> tuple[str, ...]:
         f"{figures.unusable_percent:.2f}",
         f"{figures.unusable_sd:.2f}",
         f"{figures.refused:,.1f}",
+        f"{figures.refused_largest:,.1f}",
     )
     if not has_expected:
         return cells

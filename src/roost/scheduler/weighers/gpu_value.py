@@ -1,7 +1,7 @@
 """gpu_value: loss of free GPUs for later requests."""
 
 from collections.abc import Hashable, Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 import numpy as np
@@ -63,7 +63,7 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
     first. The mix is learned from requests as they arrive.
     """
 
-    options = GpuValueOptions
+    options: ClassVar[type[msgspec.Struct]] = GpuValueOptions
     multiplier_option = "gpu_value_weight_multiplier"
 
     def __init__(self, options: GpuValueOptions) -> None:

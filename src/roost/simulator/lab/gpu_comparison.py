@@ -32,6 +32,7 @@ class PolicyFigures(msgspec.Struct, frozen=True, kw_only=True):
     unusable_percent: float
     unusable_sd: float
     refused: float  # mean number of refused pods
+    refused_largest: float  # of these, pods with the most GPUs of the workload
     expected_runs: int = 0  # runs with a published result
     is_random: bool  # placements are drawn, so only means can be compared
     exact_runs: int = 0  # of these, runs with the same two decimals in both figures
@@ -112,6 +113,7 @@ def _build_figures(group: Sequence[tuple[GpuRun, RunResult]], expected: Expected
         unusable_percent=statistics.fmean(unusable),
         unusable_sd=_sd(unusable),
         refused=statistics.fmean(result.refused for _, result in group),
+        refused_largest=statistics.fmean(result.refused_largest for _, result in group),
         expected_runs=len(pairs),
         is_random=first.policy == RANDOM,
         exact_runs=exact,

@@ -49,6 +49,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     arrived: int  # pods
     refused: int
+    refused_largest: int  # of these, pods with the most GPUs of the workload
     allocated_percent: float  # mean at a load of 130 %, rounded as published
     unusable_percent: float
     load: list[int]  # points of the curves: requested GPU milli in percent
@@ -107,7 +108,7 @@ def run_policy(
     )
     roost = _open_fleet(arrivals.nodes, policy, options)
     # The measure is that of one of the policies, whatever the policy of this run.
-    run = _Run(roost, Fgd(options), workload.capacity_milli)
+    run = _Run(roost, Fgd(options), workload)
     with lift_search_limit(roost.state):
         run.work(arrivals.pods, progress)
     return run.result()
@@ -165,25 +166,23 @@ def _request(pod: Pod) -> Request:
 class _Run:
     """The decisions of a run, and its measurements."""
 
-    def __init__(self, roost: "Roost", measure: Fgd, capacity: int) -> None:
+    def __init__(self, roost: "Roost", measure: Fgd, workload: Workload) -> None:
         self._roost = roost
         self._measure = measure
-        self._capacity = capacity
-        self._arrived_milli = self._arrived = self._refused = 0
+        self._capacity = workload.capacity_milli
+        self._gpus_max = max(pod.gpu_count for pod in workload.pods)
+        self._arrived_milli = self._arrived = self._refused = self._refused_largest = 0
         self._requests: dict[Pod, Request] = {}
         self._curves: dict[int, tuple[float, float]] = {}
         self._at_load: list[tuple[float, float]] = []
 
     def work(self, pods: Sequence[Pod], progress: Progress | None) -> None:
         """Let pods arrive one after another; measure after each percent of load, and at the end after each pod."""
-        chunk: list[Request] = []
+        chunk: list[Pod] = []
         for at, pod in enumerate(pods):
             before = self._load()
             self._arrived_milli += pod.total_milli
-            request = self._requests.get(pod)
-            if request is None:
-                request = self._requests[pod] = _request(pod)
-            chunk.append(request)
+            chunk.append(pod)
             is_measured = self._load() > before or self._load() == LOAD_PERCENT
             if is_measured or len(chunk) == _CHUNK_MAX or at + 1 == len(pods):
                 self._decide(chunk)
@@ -197,11 +196,20 @@ class _Run:
         """Return the requested GPU milli in percent, rounded half to even as published."""
         return round(self._arrived_milli / self._capacity * 100)
 
-    def _decide(self, requests: Sequence[Request]) -> None:
-        for decision in self._roost.work(requests):
+    def _decide(self, pods: Sequence[Pod]) -> None:
+        decisions = self._roost.work([self._find_request(pod) for pod in pods])
+        for pod, decision in zip(pods, decisions, strict=True):
             assert decision is not None
             self._arrived += 1
             self._refused += not decision.is_granted
+            self._refused_largest += not decision.is_granted and pod.gpu_count == self._gpus_max
+
+    def _find_request(self, pod: Pod) -> Request:
+        """Return the request of a pod, the same for equal pods."""
+        request = self._requests.get(pod)
+        if request is None:
+            request = self._requests[pod] = _request(pod)
+        return request
 
     def _record(self) -> None:
         used, _ = self._roost.utilisation()[GPU_MILLI]
@@ -221,6 +229,7 @@ class _Run:
         return RunResult(
             arrived=self._arrived,
             refused=self._refused,
+            refused_largest=self._refused_largest,
             allocated_percent=round(allocated, 2),
             unusable_percent=round(unusable, 2),
             load=list(self._curves),

@@ -1,11 +1,11 @@
-"""The published policies for GPUs, as weighers: which host and which GPUs a pod gets.
+"""The policies for GPUs, as weighers: which host and which GPUs a pod gets.
 
-Scores are whole numbers, truncated, so ties are frequent; the first host wins them. The truncation and the order of
-hosts are part of each policy's quality.
+Scores of the published ones are whole numbers, truncated, so ties are frequent; the first host wins them. The
+truncation and the order of hosts are part of each policy's quality.
 """
 
 import functools
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import ClassVar, NamedTuple
 
 import msgspec
@@ -14,7 +14,9 @@ import numpy as np
 from roost.engine.columns.types import Amounts, Mask, Rows, Scores
 from roost.scheduler.framework.base_rule import BaseWeigher
 from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import Weigher
 from roost.scheduler.framework.spec import Spec
+from roost.scheduler.weighers.gpu_value import GpuValue, GpuValueOptions
 from roost.simulator.lab.typical_pods import Fragmentation, TypicalPod
 from roost.simulator.traces.openb import GPU_MILLI, GPU_WHOLE
 
@@ -290,6 +292,13 @@ def _find_distinct(states: Amounts) -> tuple[Rows, Rows]:
     return first, number
 
 
-POLICIES: dict[str, type[GpuPolicy]] = {
-    policy.name: policy for policy in (RandomPlacement, DotProd, GpuClustering, GpuPacking, BestFit, Fgd)
+def _build_gpu_value(_: GpuPolicyOptions) -> Weigher:
+    """Return the weigher that learns the mix of requests as they arrive: it knows nothing of the workload."""
+    return GpuValue(GpuValueOptions(gpu_value_weight_multiplier=1.0))
+
+
+# The published policies, and Roost's own.
+POLICIES: dict[str, Callable[[GpuPolicyOptions], Weigher]] = {
+    **{policy.name: policy for policy in (RandomPlacement, DotProd, GpuClustering, GpuPacking, BestFit, Fgd)},
+    "gpu_value": _build_gpu_value,
 }

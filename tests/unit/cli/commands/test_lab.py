@@ -25,8 +25,8 @@ def test_table_has_a_line_for_each_policy(files):
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines[0] == "GPUs of the fleet at a load of 130 %: mean and standard deviation of each policy's runs"
-    assert " ".join(lines[2].split()) == "workload policy runs allocated % sd unusable % sd refused"
-    policies = ["random", "dotprod", "gpuclustering", "gpupacking", "bestfit", "fgd"]
+    assert " ".join(lines[2].split()) == "workload policy runs allocated % sd unusable % sd refused largest"
+    policies = ["random", "dotprod", "gpuclustering", "gpupacking", "bestfit", "fgd", "gpu_value"]
     assert [line.split()[:3] for line in lines[3:]] == [["pods", policy, "2"] for policy in policies]
     assert "lab: " in result.stderr
 

@@ -13,6 +13,7 @@ def result(allocated, unusable, refused=0):
     return RunResult(
         arrived=9,
         refused=refused,
+        refused_largest=refused // 2,
         allocated_percent=allocated,
         unusable_percent=unusable,
         load=[130],
@@ -55,7 +56,7 @@ def test_figures_are_means_and_deviations_from_published_results(plan, tmp_path)
     assert fgd.allocated_sd == pytest.approx(0.3606, abs=1e-4)
     assert fgd.allocated_deviation == pytest.approx(0.005)
     assert fgd.unusable_deviation == pytest.approx(0.0)
-    assert fgd.refused == 4
+    assert (fgd.refused, fgd.refused_largest) == (4, 1.5)
     assert (random.expected_runs, random.allocated_deviation, random.is_random) == (0, None, True)
 
 
