@@ -8,7 +8,7 @@ import pytest
 
 from roost.model.names import uuid_text
 from roost.model.work.operation import IO_TASKS
-from roost.model.work.work_rows import Put
+from roost.model.work.work_rows import NO_RUN, Put
 from roost.model.writes import PutTask, Refusal
 from roost.store import backup as backups
 from roost.store import memory_store
@@ -367,7 +367,17 @@ def test_backup_includes_work_and_numbers_continue_after_a_restore(durable, tmp_
     backups.restore(url, path, may_replace=True, progress=lambda *_: None)
     store = durable.open()
     with closing(store.work_reader(FixedClock(5.0))) as reader:
-        assert all_of(reader) == FULL
+        restored = all_of(reader)
+    # Agents must register again, and open operations have other uuids: see docs/production.md.
+    agents, operations = restored["agents"], restored["operations"]
+    assert [each.run for each in agents] == [NO_RUN, NO_RUN]
+    assert agents == [backups.forget_registration(each) for each in FULL["agents"]]
+    assert all(each.uuid != before.uuid for each, before in zip(operations, FULL["operations"], strict=True))
+    uuids = [each.uuid for each in operations]
+    assert operations == [
+        backups.renew_operation(each, uuid=uuid) for each, uuid in zip(FULL["operations"], uuids, strict=True)
+    ]
+    assert restored == {**FULL, "agents": agents, "operations": operations}
     assert store.reserve("operation", 1) > last
 
 

@@ -117,6 +117,9 @@ def test_slow_answer_arrives_although_the_view_asks_often(server, open_tab):
     page.unroute_all(behavior="ignoreErrors")
 
 
+IS_LOADED = "performance.getEntriesByName('views-loaded').length"
+
+
 def test_view_loads_by_itself_when_the_server_is_back(tmp_path, open_tab):
     with running_server(tmp_path) as first:
         uuid = decide(first)["uuid"]
@@ -125,6 +128,7 @@ def test_view_loads_by_itself_when_the_server_is_back(tmp_path, open_tab):
         link = page.get_by_role("link", name=re.compile(uuid[:8]))
         expect(link).to_be_visible()
         wait_until(lambda: page.get_by_text("Not live").count() == 0)
+        wait_until(lambda: page.evaluate(IS_LOADED))  # The other views follow the first one.
         tab.expects_outage = True
         first.process.kill()
         first.process.wait()

@@ -13,10 +13,10 @@ def test_pattern_matches_a_transition_of_a_table(pattern):
 
 
 def test_transitions_are_grouped_by_reason():
-    out_of_reach = Transition("resize", "prepare", "DONE", "clear")
+    out_of_reach = Transition("shelve", "save", "DONE", "back")
     reachable = Transition("spawn", "spawn", "DONE", "end")
     assert group_by_reason([out_of_reach, reachable]) == {
         "": ["spawn spawn DONE end"],
-        reason_of(out_of_reach): ["resize prepare DONE clear"],
+        reason_of(out_of_reach): ["shelve save DONE back"],
     }
     assert reason_of(reachable) == ""

@@ -74,10 +74,13 @@ export function viewOf(parts) {
 /** Begin to load the view of a path and its data, before the session is known; later the other views. @param {string[]} parts */
 export function begin(parts) {
   const { view } = viewOf(parts);
-  view?.load();
+  void view?.load();
   if (view === late.fleet) follow();
   // An upgraded server does not have the modules of this page any more.
-  setTimeout(() => Object.values(late).forEach((each) => each.load()), REST_MS);
+  setTimeout(async () => {
+    await Promise.all(Object.values(late).map((each) => each.load()));
+    performance.mark("views-loaded");
+  }, REST_MS);
 }
 
 /** What a path shows. @param {{parts: string[]}} props */

@@ -10,18 +10,22 @@ export class LateView {
   constructor(load) {
     this.loaded = signal(/** @type {any} */ (null));
     this.problem = signal(/** @type {ApiError | null} */ (null));
-    this.isBusy = false;
+    this.loading = /** @type {Promise<void> | null} */ (null);
+    /** Begin to load; the promise never fails. */
     this.load = () => {
-      if (this.isBusy) return;
-      this.isBusy = true;
-      load().then(
-        (component) => (this.loaded.value = component),
-        () => (this.problem.value = new ApiError(0, "The server does not have this view of the page any more.")),
+      this.loading ??= load().then(
+        (component) => void (this.loaded.value = component),
+        () =>
+          void (this.problem.value = new ApiError(
+            0,
+            "The server does not answer, or has another version of this page.",
+          )),
       );
+      return this.loading;
     };
     /** Shows the view as soon as it is loaded. @param {any} props */
     this.Component = (props) => {
-      useEffect(this.load, []);
+      useEffect(() => void this.load(), []);
       if (this.loaded.value) return h(this.loaded.value, props);
       if (this.problem.value) return h(Problem, { error: this.problem.value, again: () => location.reload() });
       return h("div", { class: "empty", role: "status" }, "Loading …");
