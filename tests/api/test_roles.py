@@ -7,19 +7,11 @@ import pytest
 from roost.api.v1.routes import OPEN_OPERATIONS, TABLE
 from roost.simulator.stable_uuids import uuid_of
 from tests.support.fleets.products import fleet
-from tests.support.servers.in_process_api import roost_api
+from tests.support.servers.in_process_api import READS_BY_POST, roost_api
 
 ROUTES = sorted((path, method) for path, methods in TABLE.items() for method in methods)
 # Routes for all clients with a valid token.
 CLIENT_ROUTES = {("/session", "POST"), ("/session", "GET")}
-READS_BY_POST = {
-    "/decisions/{id}/replay",
-    "/capacity",
-    "/capacity/columns",
-    "/comparisons",
-    "/explanations",
-    "/plans/make-room",
-}
 # Paths for administrators and services alone.
 ADMIN_READS = {"/settings", "/plans/make-room"}
 # Paths that readers of a project may read.

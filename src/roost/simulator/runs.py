@@ -7,7 +7,7 @@ import random
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -22,6 +22,14 @@ from roost.simulator.seeded_random import SeededRandom
 from roost.simulator.traces.formats import list_formats, open_workload
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options, Workload
+
+
+class _HasFingerprint(Protocol):
+    @property
+    def fingerprint(self) -> str: ...
+
+
+Stored = TypeVar("Stored", bound=_HasFingerprint)
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,18 +142,8 @@ def read_result(run: Run) -> ReplayReport | None:
     Raises:
         BadFile: the file cannot be read, or has other content.
     """
-    path = run.result_path
-    try:
-        result = msgspec.json.decode(path.read_bytes(), type=_Result)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise unreadable_file(str(path), error) from None
-    except (msgspec.DecodeError, UnicodeDecodeError):  # a ValidationError is a DecodeError
-        result = None
-    if result is None or result.fingerprint != run.fingerprint():
-        raise BadFile(str(path), f"is not the result of {run}: move it away, or name another folder")
-    return result.report
+    result = read_stored(run.result_path, _Result, fingerprint=run.fingerprint(), name=str(run))
+    return None if result is None else result.report
 
 
 def execute(run: Run, progress: Progress | None = None) -> None:
@@ -171,6 +169,31 @@ def execute(run: Run, progress: Progress | None = None) -> None:
     # Frozen objects of this run must not stay in memory during the next one in the same process.
     del roost, workload
     gc.unfreeze()
+
+
+def read_stored(path: Path, kind: type[Stored], *, fingerprint: str, name: str) -> Stored | None:
+    """Return the content of a result file; None: the file does not exist.
+
+    Args:
+        path: the file.
+        kind: the type of its content.
+        fingerprint: of the inputs that the result must have.
+        name: of the run, for the error.
+
+    Raises:
+        BadFile: the file cannot be read, or has other content.
+    """
+    try:
+        stored = msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unreadable_file(str(path), error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):  # a ValidationError is a DecodeError
+        stored = None
+    if stored is None or stored.fingerprint != fingerprint:
+        raise BadFile(str(path), f"is not the result of {name}: move it away, or name another folder")
+    return stored
 
 
 def write_atomically(path: Path, body: bytes) -> None:

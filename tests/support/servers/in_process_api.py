@@ -23,6 +23,15 @@ from roost.placement.placement_service import Placement
 from roost.store.memory_store import MemoryStore
 
 NEWEST = "1.39"
+# Paths of /v1 whose POST changes nothing.
+READS_BY_POST = {
+    "/decisions/{id}/replay",
+    "/capacity",
+    "/capacity/columns",
+    "/comparisons",
+    "/explanations",
+    "/plans/make-room",
+}
 
 
 class DecodedResponse:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.agents.http_agents import three_hosts
+from tests.support.agents.http_agents import play_agents, three_hosts
 
 
 @pytest.fixture
@@ -10,6 +10,13 @@ def server(tmp_path):
     """Return a new server with three hosts of 4 VCPU."""
     with three_hosts(tmp_path / "served") as server:
         yield server
+
+
+@pytest.fixture
+def players(server):
+    """Yield agents of the three hosts that carry out their orders."""
+    with play_agents(server) as players:
+        yield players
 
 
 @pytest.fixture

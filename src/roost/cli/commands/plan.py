@@ -7,7 +7,14 @@ import click
 
 from roost.cli.backend import BackendOptions, backend_options, open_api
 from roost.cli.complete_name import NameType
-from roost.cli.instance.request_fields import read_request_document, request_fields
+from roost.cli.instance.request_fields import (
+    FLAVOR_OPTION,
+    GROUP_OPTION,
+    IMAGE_OPTION,
+    REQUEST_OPTION,
+    read_request_document,
+    request_fields,
+)
 from roost.cli.output.list_view import Column, ListView, field
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import find_decision
@@ -37,17 +44,12 @@ def plan() -> None:
 
 @plan.command("make-room", short_help="Plan the fewest moves to make room for a request.")
 @click.argument("name", type=NameType("decision"), metavar="[NAME]", required=False)
-@click.option(
-    "--flavor",
-    type=NameType("flavor"),
-    metavar="FLAVOR",
-    help="Name of a stored flavor, or amounts like vcpus=2,memory_mb=2048.",
-)
-@click.option("--image", type=NameType("image"), metavar="NAME", help="Name of a stored image.")
-@click.option("--group", type=NameType("group"), metavar="GROUP", help="Server group: its name or uuid.")
+@FLAVOR_OPTION
+@IMAGE_OPTION
+@GROUP_OPTION
 @click.option("--zone", type=NameType("zone"), metavar="NAME", help="Availability zone of the instance.")
 @click.option("--project", metavar="ID", help="Project of the instance.")
-@click.option("--request", metavar="FILE", help="JSON file with other fields of the request, as for `roost decide`.")
+@REQUEST_OPTION
 @click.option(
     "--moves",
     type=click.IntRange(1, MOVES_LIMIT),
@@ -64,8 +66,8 @@ def make_room(
     """Plan the fewest moves of instances to make room for a refused request. Nothing moves.
 
     NAME is a decision, or an instance for its newest one, as for `roost why`. Instead, give the request itself, as for
-    `roost instance create`. Every plan is rehearsed: each move and the request pass all rules, in order. End with exit
-    code 6 if there is no plan.
+    `roost instance create`. Every plan is rehearsed: each move and the request pass all rules, in order. Without a
+    plan, the exit code is 6.
     """
     given = {**({} if request is None else read_request_document(request)), **request_fields(fields)}
     if (name is None) == (not given):

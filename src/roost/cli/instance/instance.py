@@ -9,7 +9,14 @@ import click
 from roost.cli.backend import Api, BackendOptions, backend_options, open_api, show_list, show_object
 from roost.cli.complete_name import NameType
 from roost.cli.instance import instance_changes, instance_live, instance_moves
-from roost.cli.instance.request_fields import read_request_document, request_fields
+from roost.cli.instance.request_fields import (
+    FLAVOR_OPTION,
+    GROUP_OPTION,
+    IMAGE_OPTION,
+    REQUEST_OPTION,
+    read_request_document,
+    request_fields,
+)
 from roost.cli.instance.wait import check_served, print_operation, run_action, wait_option
 from roost.cli.output.list_view import Row
 from roost.cli.output.output_options import Output, output_options
@@ -32,22 +39,17 @@ def instance() -> None:
 
 @instance.command("create", short_help="Create instances.")
 @click.argument("name")
-@click.option(
-    "--flavor",
-    type=NameType("flavor"),
-    metavar="FLAVOR",
-    help="Name of a stored flavor, or amounts like vcpus=2,memory_mb=2048.",
-)
-@click.option("--image", type=NameType("image"), metavar="NAME", help="Name of a stored image.")
+@FLAVOR_OPTION
+@IMAGE_OPTION
 @click.option(
     "--count", type=click.IntRange(1, 1000), metavar="N", help="Number of instances; all get a host, or none.  [1]"
 )
-@click.option("--group", type=NameType("group"), metavar="GROUP", help="Server group: its name or uuid.")
+@GROUP_OPTION
 @click.option("--zone", type=NameType("zone"), metavar="NAME", help="Availability zone of the instances.")
 @click.option("--host", type=NameType("host"), metavar="NAME", help="Service to use; filters are skipped.")
 @click.option("--project", metavar="ID", help="Project of the instances.")
 @click.option("--user", metavar="ID", help="User of the instances.")
-@click.option("--request", metavar="FILE", help="JSON file with other fields of the request, as for `roost decide`.")
+@REQUEST_OPTION
 @click.option("--strict", "is_strict", is_flag=True, help="Refuse hints without effect and invalid extra specs.")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Print the hosts that would be chosen, and create nothing.")
 @click.option(

@@ -3,7 +3,23 @@
 from collections.abc import Mapping
 from typing import Any
 
+import click
+
+from roost.cli.complete_name import NameType
 from roost.cli.instance.wait import parse_flavor
+
+# Options of the commands that take a request.
+FLAVOR_OPTION = click.option(
+    "--flavor",
+    type=NameType("flavor"),
+    metavar="FLAVOR",
+    help="Name of a stored flavor, or amounts like vcpus=2,memory_mb=2048.",
+)
+IMAGE_OPTION = click.option("--image", type=NameType("image"), metavar="NAME", help="Name of a stored image.")
+GROUP_OPTION = click.option("--group", type=NameType("group"), metavar="GROUP", help="Server group: its name or uuid.")
+REQUEST_OPTION = click.option(
+    "--request", metavar="FILE", help="JSON file with other fields of the request, as for `roost decide`."
+)
 
 
 def read_request_document(path: str) -> dict[str, Any]:

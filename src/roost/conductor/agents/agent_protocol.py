@@ -148,7 +148,7 @@ def answer(reader: WorkReader, order_id: int, *, run: bytes, reply: Answer, now_
         Whether the answer counts; otherwise the order was withdrawn, and the agent must undo it.
 
     Raises:
-        NotFound: there is no such order, or the agent must register first.
+        NotFound: the order is unknown, or the agent must register first.
         Conflict: another run is in charge of the host.
     """
     order = reader.order(order_id)

@@ -28,7 +28,7 @@ def solve_prices(demand: Mapping[int, int], capacity: int) -> dict[int, float] |
         capacity: cells of a device, >= 1.
 
     Returns:
-        Size -> share of a device, 0..1. None: there is no optimum after 400 steps.
+        Size -> share of a device, 0..1. None: 400 steps did not reach the optimum.
     """
     if not demand:
         return {}

@@ -35,7 +35,7 @@ class RoomPlan(msgspec.Struct, frozen=True, kw_only=True):
     moves: list[RoomMove] = []  # empty with a host: the request fits without moves
     at_least: int = 0
     candidates: int = 0  # hosts that would take the request if they had fewer instances
-    problem: str = ""  # why there is no plan
+    problem: str = ""  # why no plan was found
     is_cut: bool = False  # whether the search ended at its limit; a longer one may find a plan
     warnings: list[str] = []  # ignored parts of the request, one sentence each
 

@@ -6,7 +6,7 @@
             ─▶ bounds      the least number of departures of each
             ─▶ search      plans of 1, 2, 3, … moves, host by host, on the columns of a fork
             ─▶ rehearsal   each move and the request as real decisions, in order, on another fork
-            ─▶ plan        moves with reasons, or why there is no plan
+            ─▶ plan        moves with reasons, or why none was found
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -210,7 +210,7 @@ class _RoomPlanner:
         return moves
 
     def _explain(self, candidates: Sequence[_Candidate], moves_max: int, *, is_cut: bool) -> str:
-        """Return why there is no plan, with the nearest host."""
+        """Return why no plan was found, with the nearest host."""
         names = self._board.state.hosts.names
         if not candidates:
             return f"no host would take the request if it had fewer instances: {self._shape_reason()}"

@@ -1,4 +1,4 @@
-"""A fleet of GPUs, filled by pods in random order until 130 % of its GPUs were requested; nobody leaves.
+"""A fleet of GPUs, filled by pods in random order until 130 % of its GPUs were requested; pods never leave.
 
 Source:
     The experiment of "Beware of Fragmentation" (USENIX ATC 2023): same order of random draws, so with an equal seed

@@ -9,12 +9,12 @@ from typing import Literal
 import msgspec
 
 from roost import __version__
-from roost.errors import BadFile, BadRequest, unreadable_file
+from roost.errors import BadFile, BadRequest
 from roost.simulator.lab.gpu_experiment import RunResult, run_policy
 from roost.simulator.lab.gpu_pods import Workload, read_nodes, read_pods
 from roost.simulator.lab.gpu_policies import POLICIES
 from roost.simulator.replay import Progress
-from roost.simulator.runs import digest_file, write_atomically
+from roost.simulator.runs import digest_file, read_stored, write_atomically
 from roost.simulator.workers import run_all
 
 RANDOM = "random"  # the only policy with several placements of one order of arrivals
@@ -163,15 +163,5 @@ def read_result(run: GpuRun) -> RunResult | None:
     Raises:
         BadFile: the file cannot be read, or has other content.
     """
-    path = run.result_path
-    try:
-        stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise unreadable_file(str(path), error) from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        stored = None
-    if stored is None or stored.fingerprint != run.fingerprint():
-        raise BadFile(str(path), f"is not the result of {run}: move it away, or name another folder")
-    return stored.result
+    stored = read_stored(run.result_path, _Stored, fingerprint=run.fingerprint(), name=str(run))
+    return None if stored is None else stored.result

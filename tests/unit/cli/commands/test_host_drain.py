@@ -5,16 +5,8 @@ import json
 import pytest
 
 from roost.cli.views.operation_view import stay_advice
-from tests.support.agents.http_agents import play_agents
 
 SMALL = ("--flavor", "vcpus=2,memory_mb=16")
-
-
-@pytest.fixture
-def players(server):
-    """Yield agents of the three hosts."""
-    with play_agents(server) as players:
-        yield players
 
 
 @pytest.fixture

@@ -4,18 +4,9 @@ import json
 
 import pytest
 
-from tests.support.agents.http_agents import play_agents
-
 
 def flavor(vcpus):
     return ("--flavor", f"vcpus={vcpus},memory_mb=16")
-
-
-@pytest.fixture
-def players(server):
-    """Yield agents of the three hosts, of 4 VCPU each."""
-    with play_agents(server) as players:
-        yield players
 
 
 @pytest.fixture

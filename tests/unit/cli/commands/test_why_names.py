@@ -5,16 +5,8 @@ import json
 import pytest
 
 from roost.simulator.stable_uuids import uuid_of
-from tests.support.agents.http_agents import play_agents
 
 SMALL = ("--flavor", "vcpus=1,memory_mb=16")
-
-
-@pytest.fixture
-def players(server):
-    """Yield agents of the server that carry out their orders."""
-    with play_agents(server) as players:
-        yield players
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from roost.scheduler.plans.make_room import make_room
 def room(call: Call) -> Response:
     """Plan the fewest moves of instances to make room for a request; nothing moves.
 
-    Returns the moves and the host for the request, or the reason why there is no plan. Instances move as in a drain;
+    Returns the moves and the host for the request, or why no plan was found. Instances move as in a drain;
     without the policy ``roost:all_projects``, only those of the token's project do. Fails
     with 400 for an invalid request; with 404 for an unknown decision, or one of another project; with 409 on a server
     with a remote Placement.

@@ -46,7 +46,7 @@ export function FitTools({ fit, isLoading, error }) {
 }
 
 /**
- * A number with its label; it counts when it is complete. The page may be drawn again while somebody types.
+ * A number with its label; it counts when it is complete. The page may be drawn again during typing.
  * @param {{title: string, value: number, onAmount: (amount: number) => void}} props
  */
 function Amount({ title, value, onAmount }) {
