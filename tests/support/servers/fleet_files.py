@@ -50,9 +50,13 @@ class FleetColumns:
         return self.head["zones"][place["zone"]], names
 
 
-def load_columns(server, **headers):
-    """Return the columns of the fleet of a server."""
-    status, _, body = server.ask("GET", "/v1/fleet/columns", headers={"x-auth-token": "admin", **headers})
+def load_columns(server, *, position=0, **headers):
+    """Return the columns of the fleet of a server, at a position or a later one."""
+    path = f"/v1/fleet/columns?position={position}"
+    until_s = time.monotonic() + 60.0
+    status = 409
+    while status == 409 and time.monotonic() < until_s:  # Another worker reads the changes a moment later.
+        status, _, body = server.ask("GET", path, headers={"x-auth-token": "admin", **headers})
     assert status == 200, body
     return FleetColumns(body)
 
@@ -70,4 +74,4 @@ def follow_until(follower, columns, is_done, *, server=None, patience_s=60.0):
             assert last_id is None
             if columns.apply(data):
                 assert server is not None, "no reload was expected"
-                vars(columns).update(vars(load_columns(server)))
+                vars(columns).update(vars(load_columns(server, position=data["position"])))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from roost.api.v1.fleet.fleet_queries import NamesQuery
+from roost.api.v1.fleet.fleet_queries import ColumnsQuery, NamesQuery
 from roost.api.v1.handlers import (
     aggregates,
     changes,
@@ -141,6 +141,7 @@ FLEET_ROUTES: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(
             handler=fleet_columns.show,
             about="Show all hosts as a binary file of columns.",
+            query=ColumnsQuery,
             answer=None,
             media_type=fleet_columns.BYTES,
             needs_columns=False,

@@ -48,8 +48,7 @@ class FleetFollower:
     """Snapshots of the fleet, as files, and their differences.
 
     The thread begins with the first request, or with ``start``. While it has neither readers nor requests it reads
-    rarely, so that the next request finds the steady parts of a large fleet. With several processes it waits instead:
-    after a rest, its differences would begin before the snapshots of other processes.
+    rarely, so that the next request finds the steady parts of a large fleet.
 
     Args:
         serving: owner of the columns.
@@ -117,9 +116,8 @@ class FleetFollower:
         return self._file
 
     def start(self) -> None:
-        """Begin to read, so that the first request need not wait for the first reading; not with several processes."""
-        if not self._serving.store.is_shared:
-            self._demand()
+        """Begin to read, so that the first request need not wait for the first reading."""
+        self._demand()
 
     def stop(self) -> None:
         """Let the thread end, and fail the waiting requests."""
@@ -148,7 +146,9 @@ class FleetFollower:
         disturbed = 0
         while not self._is_stopped.is_set():
             if not self.frames.reader_count and time.monotonic() - self._demanded_s > _IDLE_S:
-                self._rest()
+                self._is_demanded.clear()
+                if not self.frames.reader_count and time.monotonic() - self._demanded_s > _IDLE_S:
+                    self._is_demanded.wait(_REST_S)
             if self._is_stopped.is_set():
                 break
             begun_s, cpu_s = time.monotonic(), time.thread_time()
@@ -165,15 +165,6 @@ class FleetFollower:
             disturbed = 0
             interval_s = max(_INTERVAL_S, (time.thread_time() - cpu_s) / _SHARE_MAX)
             self._is_stopped.wait(max(0.0, begun_s + interval_s - time.monotonic()))
-
-    def _rest(self) -> None:
-        """Wait for a demand; with one process not longer than until the next rare reading."""
-        is_shared = self._serving.store.is_shared
-        if is_shared:
-            self._reader, self._state = SnapshotReader(), None  # They refer to the columns.
-        self._is_demanded.clear()
-        if not self.frames.reader_count and time.monotonic() - self._demanded_s > _IDLE_S:
-            self._is_demanded.wait(None if is_shared else _REST_S)
 
     def follow(self) -> None:
         """Read the fleet if it may have changed, and publish the changes; for the thread, and for tests."""

@@ -35,9 +35,7 @@ class ClassRows(NamedTuple):
     """The providers of one resource class in the trees of some hosts."""
 
     providers: Rows  # intp, shape (hosts, width): provider rows, ascending, then -1
-    free: (
-        Amounts  # int64, shape (hosts, width), in the unit of the class; ``NO_INVENTORY`` in places without a provider
-    )
+    free: Amounts  # int64, shape (hosts, width), in the unit of the class; ``NO_INVENTORY`` without a provider
 
 
 class HostView:

@@ -102,7 +102,7 @@ def test_change_of_many_hosts_is_an_order_to_reload(monkeypatch):
     fleet.state.position += 1
     follower.follow()
     position = fleet.state.position
-    assert read_frames(follower, first.head["position"]) == [{"reload": True}]
+    assert read_frames(follower, first.head["position"]) == [{"reload": True, "position": fleet.state.position}]
     assert read_frames(follower, position) == []
     assert columns_of(follower).columns["instances"] != first.columns["instances"]
 

@@ -16,7 +16,6 @@ _FRAMES_MAX, _MARKS_MAX = 4096, 4096
 # Seconds of earlier frames for a new reader. Another process may have counted a claim here before its commit, and
 # commits of several processes may become visible out of order.
 OVERLAP_S = 5.0
-_RELOAD = b'event: fleet\ndata: {"reload":true}\n\n'
 
 
 class _Frame(NamedTuple):
@@ -127,7 +126,7 @@ class FleetFrames:
                     return b""
                 if self._floor > reader.after:
                     reader.number = self._last
-                    return _RELOAD
+                    return b'event: fleet\ndata: {"reload":true,"position":%d}\n\n' % self._newest_position()
                 reader.number = self._find_start(reader.after)
             if reader.number < self._reload:
                 reader.number = self._reload - 1
@@ -137,6 +136,11 @@ class FleetFrames:
             body, count = join_batch(frame.body for frame in islice(self._frames, at, None))
             reader.number += count
             return body
+
+    def _newest_position(self) -> int:
+        """Return the position of the newest frame or mark: a client with columns of it has missed nothing."""
+        newest = self._marks[-1].position
+        return max(newest, self._frames[-1].position) if self._frames else newest
 
     def _find_start(self, after: int) -> int:
         """Return the number of the frame before those for a client with a snapshot of a position."""

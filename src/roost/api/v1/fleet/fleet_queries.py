@@ -6,6 +6,15 @@ import msgspec
 from msgspec import Meta
 
 
+class ColumnsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The columns that a client needs."""
+
+    position: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Smallest position that suffices, such as that of an order to load the columns again."),
+    ] = None
+
+
 class NamesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The generation of a client."""
 

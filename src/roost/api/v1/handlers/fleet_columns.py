@@ -21,9 +21,17 @@ _IMMUTABLE = "private, max-age=31536000, immutable"
 def show(call: Call) -> Response:
     """Show all hosts as a binary file of columns: share of each resource, instances, state, place, rack and kind.
 
-    docs/api-v1.md describes the format of the file. ``GET /events`` with ``fleet`` has later changes.
+    docs/api-v1.md describes the format of the file. ``GET /events`` with ``fleet`` has later changes. Fails with 409 if
+    this process does not reach the given position in time: repeat the request.
     """
-    return _respond(call, lambda file: file.columns, content_type=BYTES, cache_control="no-store")
+    wanted: int = call.query.position or 0
+
+    def choose(file: FleetFile) -> Encoded:
+        if file.position < wanted:
+            raise Conflict(f"the columns are at position {file.position} here, not yet at {wanted}: repeat the request")
+        return file.columns
+
+    return _respond(call, choose, content_type=BYTES, cache_control="no-store")
 
 
 def list_names(call: Call) -> Response:
@@ -84,7 +92,7 @@ class FleetBody:
 
         Raises:
             Unavailable: the snapshots failed.
-            Conflict: the client has another generation.
+            Conflict: the client has another generation, or needs later columns.
         """
         chosen = await self._choose_part()
         self._body = await asyncio.to_thread(chosen.read, is_compressed=self._is_compressed)
@@ -93,7 +101,8 @@ class FleetBody:
         """Return the part of a snapshot; the client may know a newer generation, from another process.
 
         Raises:
-            Conflict: the client has another generation. The last reading began after its request.
+            Conflict: the client has another generation, or needs later columns. The last reading began after its
+                request.
         """
         file = await self._fleet.newest()
         for _ in range(_READINGS):

@@ -16,6 +16,7 @@ const RETRY_MS = 2000;
 const watchers = new Set(/** @type {((hosts: number[]) => void)[]} */ ([]));
 let names = { generation: "", list: /** @type {string[]} */ ([]) };
 let rows = new Map(/** @type {[string, number][]} */ ([]));
+let needed = 0; // position of the newest order to load the columns again
 let loading = /** @type {Promise<void> | null} */ (null);
 let isStarted = false;
 
@@ -56,15 +57,16 @@ export function follow() {
   void load();
 }
 
-/** Load the fleet; one load at a time. */
-export function load() {
+/** Load the fleet; one load at a time. @param {number} [position] smallest one that suffices */
+export function load(position = 0) {
+  needed = Math.max(needed, position);
   loading ??= fetchFleet().finally(() => (loading = null));
   return loading;
 }
 
 async function fetchFleet() {
   try {
-    const response = await send("GET", "/fleet/columns");
+    const response = await send("GET", "/fleet/columns", { query: { position: needed || null } });
     const buffer = await response.arrayBuffer();
     performance.mark("fleet-arrived");
     const found = decodeFleet(buffer);
@@ -77,9 +79,12 @@ async function fetchFleet() {
     fleet.value = found;
     changes.value += 1;
     problem.value = null;
+    if (found.position >= needed) needed = 0;
+    else setTimeout(() => void load()); // The order came during this load.
     if (isFirst) followFleet(() => fleet.peek()?.position ?? null);
   } catch (error) {
     problem.value = error instanceof ApiError ? error : new ApiError(0, String(error));
+    if (problem.value.status === 409) needed = 0; // A restored database may never get there.
     if (problem.value.status !== 401 && problem.value.status !== 403) setTimeout(() => void load(), RETRY_MS);
   }
 }
@@ -89,7 +94,7 @@ function apply(delta) {
   const present = fleet.peek();
   if (!present) return;
   const changed = applyDelta(present, delta);
-  if (changed === null) void load();
+  if (changed === null) void load(delta.position);
   else if (changed.length) {
     changes.value += 1;
     for (const watcher of watchers) watcher(changed);

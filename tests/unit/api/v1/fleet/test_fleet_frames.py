@@ -6,7 +6,9 @@ import pytest
 
 from roost.api.v1.fleet.fleet_frames import OVERLAP_S, FleetFrames, ReaderTooSlow
 
-RELOAD = b'event: fleet\ndata: {"reload":true}\n\n'
+
+def reload(position):
+    return b'event: fleet\ndata: {"reload":true,"position":%d}\n\n' % position
 
 
 class Clock:
@@ -78,10 +80,10 @@ def test_position_without_changes_of_hosts_counts(frames, clock):
 
 def test_reader_with_an_older_snapshot_than_the_buffer_must_reload(frames):
     frames.restart(10)
-    assert (read(frames, 9), read(frames, 10)) == (RELOAD, b"")
+    assert (read(frames, 9), read(frames, 10)) == (reload(10), b"")
     for position in range(11, 60):
         frames.append(position, b"%100d" % position)
-    assert read(frames, 20) == RELOAD
+    assert read(frames, 20) == reload(59)
     assert read(frames, 59).split() == [b"%d" % position for position in range(50, 60)]
 
 
@@ -91,7 +93,7 @@ def test_reader_waits_until_the_fleet_was_read(frames):
         assert (early.read(), late.read()) == (b"", b"")
         frames.restart(10)
         frames.append(11, b"11 ")
-        assert (early.read(), late.read()) == (RELOAD, b"11 ")
+        assert (early.read(), late.read()) == (reload(11), b"11 ")
         frames.append(12, b"12 ")
         assert (early.read(), late.read()) == (b"12 ", b"12 ")
 
@@ -109,7 +111,7 @@ def test_present_readers_get_the_order_to_reload_once_and_new_ones_do_not(frames
         frames.append(21, b"21 ")
         assert (reader.read(), reader.read()) == (b"reload 21 ", b"")
         assert frames.open(20, asyncio.Event()).read() == b"21 "
-        assert frames.open(11, asyncio.Event()).read() == RELOAD
+        assert frames.open(11, asyncio.Event()).read() == reload(21)
 
     asyncio.run(follow())
 
