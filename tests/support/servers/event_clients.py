@@ -3,6 +3,7 @@
 import http.client
 import json
 import threading
+import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -24,12 +25,13 @@ class EventStream:
             found.append(line.decode().rstrip("\n"))
         return found
 
-    def events(self, count):
+    def events(self, count, *, patience_s=60.0):
         """Return the next ``count`` events, each with its id, name and data."""
-        found = []
+        found, until_s = [], time.monotonic() + patience_s
         while len(found) < count:
             lines = self.lines()
             assert lines, "the stream has ended"
+            assert time.monotonic() < until_s, f"{len(found)} of {count} events came within {patience_s:g} s"
             fields = dict(line.split(": ", 1) for line in lines if not line.startswith(":"))
             if "event" in fields:
                 found.append((fields.get("id"), fields["event"], json.loads(fields["data"])))

@@ -79,7 +79,7 @@ class Board:
     Args:
         fork: its columns change during a move, and are as before at the end.
         residents: the movable instances of a service.
-        steps: upper bound on steps, some 20 µs each.
+        steps: upper bound on steps.
     """
 
     def __init__(self, fork: Fork, residents: Residents, *, steps: int) -> None:

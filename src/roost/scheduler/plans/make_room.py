@@ -23,7 +23,7 @@ from roost.scheduler.plans.board import Board, Fork, Mover, Residents, SearchEnd
 from roost.scheduler.plans.room_bounds import find_candidates, least_departures, missing_amounts
 from roost.scheduler.plans.room_search import RoomSearch
 
-STEPS_MAX = 20_000  # default upper bound on the steps of a search, some 20 µs each
+STEPS_MAX = 20_000  # default upper bound on the steps of a search
 _HOSTS_MAX = 128  # candidates whose instances are read
 _REHEARSALS_MAX = 8
 
