@@ -23,6 +23,7 @@ from roost.simulator.workload import Options
 from roost.store import snapshot_program
 from roost.store.sqlite.store import SqliteStore
 from tests.contract.races import RivalStore, batches, race
+from tests.contract.replays import LOST_RACE, replay_all
 from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
 from tests.support.databases import postgres
 from tests.support.fleets.products import fleet, request, settings_for
@@ -65,23 +66,6 @@ def run_workload(
             roost.close()
             roost = Roost(world.open(), settings)
     return roost, uuids
-
-
-def replay_all(roost: Roost, uuids: list[str]) -> Counter[str]:
-    """Assert that each replay equals its stored decision; count outcomes and lost states."""
-    counts = Counter[str]()
-    for uuid in uuids:
-        try:
-            found = roost.replay(uuid)
-        except StateLost as error:
-            counts[error.problem] += 1
-            continue
-        assert found.is_same, (found.fields, found.stored, found.again)
-        assert found.differences == []
-        texts = [(each.reason, each.stages, each.warnings) for each in (found.stored, found.again)]
-        assert texts[0] == texts[1]  # Equal within one version; replays do not compare texts.
-        counts[found.stored.outcome] += 1
-    return counts
 
 
 @pytest.mark.parametrize("options", [{}, {"host_subset_size": 3, "shuffle": True, "group_max": 16}])
@@ -320,7 +304,7 @@ def test_decision_that_saw_a_claim_with_a_lost_race_is_not_replayed(postgres_url
         assert saw.is_granted
         # One of them saw host 0 as free, which no stored state shows.
         counts = replay_all(first, [lost.uuid, saw.uuid, *(decision.uuid for decision in second.decisions(1))])
-        assert counts["it saw claims that then lost a race against another process"] == 1
+        assert counts[LOST_RACE] == 1
         assert counts.total() == 3
 
 
@@ -334,7 +318,7 @@ def test_decisions_of_racing_processes_replay_or_are_refused(postgres_url, tmp_p
         uuids = [decision.uuid for decision in reader.decisions(1000)]
         counts = replay_all(reader, uuids)
     assert counts.total() == processes * 30
-    assert set(counts) <= {"granted", "refused", "it saw claims that then lost a race against another process"}
+    assert set(counts) <= {"granted", "refused", LOST_RACE}
     assert min(counts["granted"], counts["refused"]) > 0
 
 

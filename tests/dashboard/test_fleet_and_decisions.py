@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from roost.app import open_roost
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
+from tests.dashboard.live_pages import wait_until_live
 from tests.support.servers.servers import serve
 from tests.support.wait import wait_until
 
@@ -182,7 +183,7 @@ def test_sliders_show_which_host_would_win(server, open_tab):
 def test_live_view_shows_decisions_as_they_happen(server, open_tab):
     page = open_tab(server.address).open("/live")
     expect(page.get_by_text("No event yet.")).to_be_visible()
-    wait_until(lambda: page.get_by_text("Not live").count() == 0)
+    wait_until_live(page)
     granted = decide(server, flavor={"name": "now", "vcpus": 1})
     expect(page.get_by_role("link", name=f"now → {granted['picks'][0]['host']}")).to_be_visible()
     decide(server, flavor={"name": "never", "vcpus": 100_000})
@@ -208,7 +209,7 @@ def test_page_goes_on_after_the_server_was_killed(tmp_path, open_tab):
         tab = open_tab(first.address)
         page = tab.open("/?test")
         fleet_of(page)
-        wait_until(lambda: page.get_by_text("Not live").count() == 0)
+        wait_until_live(page)
         tab.expects_outage = True
         first.process.kill()
         first.process.wait()

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from playwright.sync_api import Error, expect
 
 from roost.app import open_roost
+from tests.dashboard.live_pages import wait_until_live
 from tests.support.fleets.worlds import aggregate, host, merge_fleets
 from tests.support.servers.servers import serve
 from tests.support.wait import wait_until
@@ -95,7 +96,7 @@ def test_names_stay_text(served, open_tab, name):
     server, ids = served
     path, text = VIEWS[name]
     page = open_tab(server.address).open(path.format(**ids))
-    wait_until(lambda: text in page.evaluate("document.body.textContent"), within_s=20)
+    wait_until(lambda: text in page.evaluate("document.body.textContent"))
     check(page)
 
 
@@ -125,7 +126,7 @@ def test_tip_of_the_map_is_text(served, open_tab, size):
 def test_live_events_are_text(served, open_tab):
     server, _ = served
     page = open_tab(server.address).open("/live")
-    wait_until(lambda: page.get_by_text("Not live").count() == 0)
+    wait_until_live(page)
     flavor = {"name": TEXT, "vcpus": 1, "memory_mb": 1}
     ask(server, "POST", "/decisions", {"flavor": flavor, "force_hosts": [PLAIN]})
     ask(server, "PATCH", f"/services/{quote(PLAIN, safe='')}", {"disabled": True, "disabled_reason": REASON})
@@ -156,7 +157,7 @@ def test_longest_flavor_name_is_shown_whole_and_fits(served, open_tab):
         tab = open_tab(server.address, size=size)
         for path in (f"/decisions/{decision['uuid']}", "/capacity", "/settings/changes"):
             page = tab.open(path)
-            wait_until(lambda page=page: LONGEST in page.evaluate("document.body.textContent"), within_s=20)
+            wait_until(lambda page=page: LONGEST in page.evaluate("document.body.textContent"))
             assert page.evaluate("document.documentElement.scrollWidth") <= size[0], path
             check(page)
 

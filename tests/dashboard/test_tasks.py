@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from roost.api.access.authentication import as_toml, new_token
 from roost.app import open_roost
+from tests.dashboard.live_pages import wait_until_live
 from tests.support.fleets.products import fleet
 from tests.support.servers.servers import serve
 from tests.support.wait import wait_until
@@ -94,7 +95,7 @@ def test_decisions_of_a_period_are_found(server, open_tab):
 
 def test_filter_of_the_live_view_is_still_there_after_a_decision(server, open_tab):
     page = open_tab(server.address).open("/live")
-    wait_until(lambda: page.get_by_text("Not live").count() == 0)
+    wait_until_live(page)
     page.get_by_role("button", name="Refused, failed").click()
     page.get_by_label("Filter events by text").fill("giant")
     decide(server, flavor={"name": "giant", "vcpus": 100_000})
@@ -127,7 +128,7 @@ def test_view_loads_by_itself_when_the_server_is_back(tmp_path, open_tab):
         page = tab.open("/decisions")
         link = page.get_by_role("link", name=re.compile(uuid[:8]))
         expect(link).to_be_visible()
-        wait_until(lambda: page.get_by_text("Not live").count() == 0)
+        wait_until_live(page)
         wait_until(lambda: page.evaluate(IS_LOADED))  # The other views follow the first one.
         tab.expects_outage = True
         first.process.kill()

@@ -4,8 +4,9 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -177,8 +178,17 @@ def _name(member: object) -> object:
     return getattr(member, "name", None)
 
 
+@cache
+def find_entries(group: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of the installed packages, ordered by name; they stay the same while the process runs.
+
+    Each search reads the metadata of every installed package. A replay creates the rules anew for each decision.
+    """
+    return tuple(sorted(entry_points(group=group), key=lambda entry: entry.name))
+
+
 def _entries(group: str) -> Iterator[RuleClass]:
-    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
+    for entry in find_entries(group):
         try:
             loaded = entry.load()
         except (Exception, SystemExit) as error:  # A plug-in may fail to import in any way.

@@ -171,13 +171,13 @@ def entry_point(target):
 
 
 def test_entry_points_are_always_available(monkeypatch):
-    monkeypatch.setattr(registry, "entry_points", lambda group: [entry_point(Acme)] if group == "roost.filters" else [])
+    monkeypatch.setattr(registry, "find_entries", lambda group: [entry_point(Acme)] if group == "roost.filters" else [])
     assert names(build_rules(enabled_filters=("acme", "compute")).filters) == ["acme", "compute"]
 
 
 @pytest.mark.parametrize("target", [ImportError("no"), Foreign])
 def test_entry_point_without_a_rule_is_refused(monkeypatch, target):
-    monkeypatch.setattr(registry, "entry_points", lambda **_: [entry_point(target)])
+    monkeypatch.setattr(registry, "find_entries", lambda _: [entry_point(target)])
     with pytest.raises(BadSettings, match=r"entry point roost\.filters\.acme"):
         build_rules()
 
