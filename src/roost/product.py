@@ -1,7 +1,7 @@
 """The whole product as one object."""
 
 import gc
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -37,9 +37,10 @@ from roost.placement.placement_service import Placement
 from roost.placement.prune_evidence import PRUNE_EVERY, prune
 from roost.ports import Clock, IdKind, Random, RemotePlacement, Store
 from roost.scheduler import registry
-from roost.scheduler.comparison.policy_comparison import compare_settings
+from roost.scheduler.comparison.policy_comparison import IsLate, RecordQuery, Scenario, compare_settings
 from roost.scheduler.explain import decision_replay, decision_rows
 from roost.scheduler.explain.capacity_count import BY, By, CapacityCounter, HostCounts, Progress
+from roost.scheduler.explain.changed_fleet import change_fleet
 from roost.scheduler.explain.explain_several import explain_several
 from roost.scheduler.explain.explainer import Explainer
 from roost.scheduler.explain.frozen_clock import FixedClock, FixedRandom
@@ -220,6 +221,11 @@ class Roost:
             rules=self.rules if settings is None else None,
             remote=None if self.remote is None else self.remote.dry(),
         )
+
+    def change_fleet(self, change: FleetChange) -> None:
+        """Add and remove hosts of a fork; see ``roost.scheduler.explain.changed_fleet``."""
+        zone = self._settings.default.default_availability_zone
+        change_fleet(self.placement, change, random=self._random, default_zone=zone)
 
     def explain(self, request: Request) -> Explanation:
         """Explain a request on the current fleet, and change nothing.
@@ -457,18 +463,10 @@ class Roost:
         return decision_replay.compare_decisions(decision, present.decide(request), standings)
 
     def compare(
-        self,
-        sets: Mapping[str, Settings],
-        *,
-        newest: int,
-        has_hosts: bool,
-        project_id: str | None = None,
-        is_late: Callable[[], bool],
+        self, sets: Mapping[str, Scenario], query: RecordQuery, *, is_late: IsLate, progress: Progress | None = None
     ) -> Comparison:
-        """Decide the newest stored requests again under several sets of settings; see ``policy_comparison``."""
-        return compare_settings(
-            self, self._store, sets, newest=newest, has_hosts=has_hosts, project_id=project_id, is_late=is_late
-        )
+        """Decide recorded requests again under several sets of settings; see ``policy_comparison``."""
+        return compare_settings(self, self._store, sets, query=query, is_late=is_late, progress=progress)
 
     def audit(self) -> list[Finding]:
         """Check the tables of the database for consistency, and record that; see ``roost.store.audit``."""

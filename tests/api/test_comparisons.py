@@ -3,6 +3,7 @@
 import pytest
 
 from roost.model.fleet import Departure
+from roost.scheduler.comparison.policy_comparison import RecordQuery, Scenario
 from roost.simulator.stable_uuids import uuid_of
 from tests.support.fleets.products import fleet
 from tests.support.fleets.worlds import small_request
@@ -121,7 +122,7 @@ def test_partial_results_have_a_note(own):
     settings = own.product.settings
     found = own.in_thread(
         lambda roost: roost.compare(
-            {"a": settings, "b": settings}, newest=5, has_hosts=False, is_late=lambda: next(turns)
+            {"a": Scenario(settings), "b": Scenario(settings)}, RecordQuery(newest=5), is_late=lambda: next(turns)
         )
     )
     assert (found.requests, found.notes) == (
@@ -148,3 +149,45 @@ def test_record_of_one_commit_is_repeated_exactly(own):
         found = compare(own, newest=newest)
         assert found["requests"] == newest
         assert found["sets"][0]["differs_from_recorded"] == 0, newest
+
+
+def test_sets_differ_in_their_fleets(own):
+    for _ in range(14):
+        decide(own)
+    sets = [
+        {"name": "now"},
+        {"name": "more", "add_hosts": [{"like": "host-0", "count": 1}]},
+        {"name": "less", "without_hosts": ["host-2"], "without_racks": []},
+    ]
+    found = own.post("/comparisons", {"sets": sets}).json
+    now, more, less = found["sets"]
+    assert found["recorded"] == {"granted": 12, "refused": 2, "instances": 12}
+    assert [each["hosts"] for each in (now, more, less)] == [3, 4, 2]
+    assert [each["granted"] for each in (now, more, less)] == [12, 14, 8]
+    assert now["differs_from_recorded"] == 0
+    # The last two of 14 fit on four hosts only, and the four before them on three.
+    assert found["different_outcomes"] == 6
+    outcomes = [{each["outcome"] for each in row["results"]} for row in found["decisions"]]
+    assert outcomes.count({"granted", "refused"}) == 6
+
+
+def test_consumers_of_removed_hosts_are_gone_from_the_start(own):
+    for _ in range(6):
+        decide(own)
+    sets = [{"name": "now"}, {"name": "less", "without_hosts": ["host-0"]}]
+    found = own.post("/comparisons", {"sets": sets, "newest": 2}).json
+    assert [each["lost"] for each in found["sets"]] == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"without_racks": ["r7"]}, "$.sets[1].without_racks[0]"),
+        ({"without_zones": ["mars"]}, "$.sets[1].without_zones[0]"),
+        ({"add_hosts": [{"like": "host-9", "count": 1}]}, "$.sets[1].add_hosts[0].like"),
+        ({"add_hosts": [{"like": "host-0", "count": 9_999}] * 2}, "$.sets[1].add_hosts"),
+    ],
+)
+def test_unknown_parts_of_a_changed_fleet_name_their_field(own, change, field):
+    response = own.post("/comparisons", {"sets": [{"name": "now"}, {"name": "other", **change}]})
+    assert (response.status, response.json["field"]) == (400, field), response.json

@@ -5,6 +5,7 @@
 ``output``: the options and the forms of output.
 ``views``: lists and sections of hosts, instances, operations and findings.
 ``text``: tables, progress bars, and the text output of commands.
+``replays``: the forms of ``roost replay``.
 ``connection``: the server and token of a command, and profiles of them.
 ``backend``: the API client of the commands, over HTTP or in process.
 ``complete_name``: completion of names in a shell.
@@ -13,7 +14,6 @@
 ``serve_options``: options of the server commands, and their evaluation.
 ``upkeep_record``: the record of audits and backups.
 ``capacity_request``: flavors and requests of ``roost capacity``.
-``compare_policies``: ``roost replay`` with several policies or seeds.
 ``signals``: Ctrl-C, SIGTERM and SIGHUP.
 ``manage``: ``roost-manage``, for scripts that call ``nova-manage placement``.
 ``placement_manage``: ``roost-placement-manage``, for ``placement-manage``.

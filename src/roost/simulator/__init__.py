@@ -11,6 +11,7 @@
 ``compare``: the figures of several policies over seeds.
 ``curves``: a figure during a replay, over several seeds.
 ``plots``: plots of replays.
+``history_plots``: a plot of recorded requests under several settings.
 ``plot_style``: colours, lines, axes and legends of all plots.
 ``seeded_random``: repeatable seeds and uuids.
 ``stable_uuids``: uuids derived from names.

@@ -1,6 +1,4 @@
-import struct
 import sys
-import zlib
 
 import msgspec
 import pytest
@@ -14,29 +12,13 @@ from roost.simulator.traces.formats import open_workload
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
 from tests.unit.simulator.first_fit import FirstFit
+from tests.unit.simulator.pictures import size_of
 from tests.unit.simulator.reports import REPORT
 from tests.unit.simulator.traces.files import NODES, PODS, write
 
 pytestmark = pytest.mark.long
 
 ALL = {"requests.png", "utilisation.png", "fragmentation.png", "latency.png", "hosts.png"}
-
-
-def size_of(path):
-    """Check every chunk of a PNG; return width and height."""
-    body = path.read_bytes()
-    assert body.startswith(b"\x89PNG\r\n\x1a\n")
-    at, kinds, size = 8, [], None
-    while at < len(body):
-        length, kind = struct.unpack(">I4s", body[at : at + 8])
-        content = body[at + 8 : at + 8 + length]
-        assert struct.unpack(">I", body[at + 8 + length : at + 12 + length]) == (zlib.crc32(kind + content),)
-        if kind == b"IHDR":
-            size = struct.unpack(">II", content[:8])
-        kinds.append(kind)
-        at += 12 + length
-    assert kinds[-1] == b"IEND"
-    return size
 
 
 def replay_report(seed, **recipe):

@@ -18,6 +18,7 @@ from roost.model.settings.roost_settings import Settings
 from roost.model.settings.setting_rows import SettingsReport
 from roost.model.stored_decision import DecisionQuery
 from roost.ports import RemotePlacement
+from roost.scheduler.comparison.policy_comparison import IsLate, RecordQuery, Scenario
 from roost.scheduler.explain.capacity_count import By, HostCounts
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.plans.board import Fork
@@ -152,16 +153,8 @@ class Product(Protocol):
     def replay(self, uuid: str, settings: Settings | None = None) -> ReplayResult:
         """Decide the request of a stored decision again."""
 
-    def compare(
-        self,
-        sets: Mapping[str, Settings],
-        *,
-        newest: int,
-        has_hosts: bool,
-        project_id: str | None = None,
-        is_late: Callable[[], bool],
-    ) -> Comparison:
-        """Decide the newest stored requests again under several sets of settings."""
+    def compare(self, sets: Mapping[str, Scenario], query: RecordQuery, *, is_late: IsLate) -> Comparison:
+        """Decide recorded requests again under several sets of settings."""
 
     def capacity(
         self, request: Request, *, by: Collection[By], limit: int | None, change: FleetChange | None = None

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from roost.cli.compare_policies import parse_seeds, print_report
 from roost.cli.options import PATH
 from roost.cli.output.output_options import Output, output_options
+from roost.cli.replays.compare_policies import parse_seeds, print_report
 from roost.cli.text.lab_text import to_text
 from roost.cli.text.progress import progress_bar
 from roost.simulator.lab import gpu_comparison

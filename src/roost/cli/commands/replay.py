@@ -10,7 +10,9 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from roost.cli.compare_policies import (
+from roost.cli.options import PATH, nova_conf
+from roost.cli.output.output_options import Output, output_options
+from roost.cli.replays.compare_policies import (
     ComparisonOptions,
     check_plots,
     draw_plots,
@@ -18,8 +20,7 @@ from roost.cli.compare_policies import (
     print_report,
     run_comparison,
 )
-from roost.cli.options import PATH, nova_conf
-from roost.cli.output.output_options import Output, output_options
+from roost.cli.replays.replay_history import or_history
 from roost.cli.text.progress import progress_bar
 from roost.cli.text.replay_text import to_text
 from roost.errors import BadRequest
@@ -42,6 +43,9 @@ TRACE are the files of one trace, in any order, recognised by their headers:
 {list_formats()}.
 
 Without --data or --memory the database is store.url of the settings given with --config, else a temporary one.
+
+With --from, decide the recorded requests of a database again, from its own state before the first of them, under the
+settings of each --config, and on a fleet with hosts added or removed. Servers can keep running; nothing is changed.
 
 To compare policies, repeat --config, or give --seeds or --results. Each run then has a database of its own, in memory
 or below --data. Print one table with the figures of all policies.
@@ -71,6 +75,7 @@ or below --data. Print one table with the figures of all policies.
 @click.option("--no-departures", is_flag=True, help="Ignore the departures of instances.")
 @click.option("--limit", type=int, help="Replay only the first N requests.")
 @click.option("--chunk", default=CHUNK, show_default=True, help="Number of events per commit.")
+@or_history
 def replay(
     *,
     trace: tuple[Path, ...],

@@ -6,6 +6,7 @@
 ``tables``: tables that fit the terminal.
 ``progress``: progress bars on standard error.
 ``comparison_text``: the comparison of ``roost replay``.
+``history_text``: the comparison of ``roost replay --from``.
 ``decide_text``: the answer of ``roost decide``.
 ``lab_text``: the table of ``roost lab fgd``.
 ``replay_text``: the report of ``roost replay``.

@@ -77,11 +77,12 @@ class AddedHosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class FleetChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Hosts to add and to remove before counting."""
+    """Hosts to add to a fleet, and to remove from it, for a question."""
 
     without_zones: tuple[str, ...] = ()
+    without_racks: tuple[str, ...] = ()
     without_hosts: tuple[str, ...] = ()
     add_hosts: tuple[AddedHosts, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.without_zones or self.without_hosts or self.add_hosts)
+        return bool(self.without_zones or self.without_racks or self.without_hosts or self.add_hosts)

@@ -57,6 +57,8 @@ class SettingsResult(msgspec.Struct, frozen=True, kw_only=True):
     refused: Annotated[int, Meta(description="Requests without.")]
     failed: Annotated[int, Meta(description="Requests with an error.")]
     instances: Annotated[int, Meta(description="Placed instances.")]
+    lost: Annotated[int, Meta(description="Consumers on removed hosts, gone from the start.")]
+    hosts: Annotated[int, Meta(description="Hosts of the fleet.")]
     hosts_used: Annotated[int, Meta(description="Hosts with use after the last decision.")]
     differs: Annotated[int, Meta(description="Requests with other hosts or another outcome than under the first set.")]
     differs_from_recorded: Annotated[int, Meta(description="Likewise, than at the time of the decision.")]
@@ -65,6 +67,14 @@ class SettingsResult(msgspec.Struct, frozen=True, kw_only=True):
     ]
     hosts_over_time: Annotated[list[int], Meta(description="Hosts with placed instances at these moments.")]
     classes: Annotated[list[ClassSpread], Meta(description="Use of each resource class.")]
+
+
+class RecordedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The results of the same requests at their time."""
+
+    granted: Annotated[int, Meta(description="Requests with a host for each instance.")]
+    refused: Annotated[int, Meta(description="Requests without.")]
+    instances: Annotated[int, Meta(description="Placed instances.")]
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,12 +87,19 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     ]
     since_s: Annotated[float, Meta(description="Time of the oldest decision, in seconds since the epoch; 0: none.")]
     until_s: Annotated[float, Meta(description="Time of the newest decision.")]
+    recorded: Annotated[RecordedResult, Meta(description="Results at the time of the decisions.")]
     moments: Annotated[list[int], Meta(description="Number of decided requests at the moments of the lists over time.")]
     hosts: Annotated[list[str], Meta(description="Names of all nodes, if requested, in the order of shares.")]
     sets: Annotated[list[SettingsResult], Meta(description="Results under each set of settings, in their order.")]
-    different: Annotated[int, Meta(description="Number of requests with different results under the sets.")]
+    different: Annotated[
+        int, Meta(description="Number of requests with different results under the sets; with one set, than recorded.")
+    ]
+    different_outcomes: Annotated[int, Meta(description="Those of them with different outcomes.")]
     decisions: Annotated[
-        list[ComparedDecision], Meta(description="The first 200 of them that the client may see, oldest first.")
+        list[ComparedDecision],
+        Meta(
+            description="Up to 200 that the client may see, oldest first; with other outcomes rather than other hosts."
+        ),
     ]
     notes: Annotated[list[str], Meta(description="Parts of the record without effect here, one sentence each.")]
 

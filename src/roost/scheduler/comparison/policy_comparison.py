@@ -1,13 +1,14 @@
 """Compare settings: recorded requests in their order, on a fork for each set of settings.
 
-Each fork begins with the state before the oldest request. All forks get the same requests and departures in the order
-of their commits, so each decision sees the earlier decisions under its own settings. Changes of hosts in between are
-left out, and so are moves of instances. An instance that departed departs from every fork that placed it.
+Each fork begins with the state before the oldest request; a scenario may add hosts to it, and remove some. All forks
+get the same requests and departures in the order of their commits, so each decision sees the earlier decisions under
+its own settings. Changes of hosts in between are left out, and so are moves of instances. An instance that departed
+departs from every fork that placed it.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,10 +16,12 @@ from roost.engine.columns.state import State
 from roost.engine.columns.types import Scores
 from roost.engine.survey.host_shares import ClassShares, read_shares
 from roost.errors import OverBudget, RoostError, StateLost
+from roost.model.evidence.capacity import FleetChange
 from roost.model.evidence.comparison import (
     ClassSpread,
     ComparedDecision,
     Comparison,
+    RecordedResult,
     Result,
     SettingsResult,
     result_of,
@@ -36,6 +39,32 @@ _MOMENTS_MAX = 200
 _LATER_MAX = 20  # newer decisions to begin with, if the state before the oldest is lost
 
 
+IsLate = Callable[[], bool]  # returns whether to stop
+
+
+class Scenario(NamedTuple):
+    """Settings, and a change of the fleet to use them on."""
+
+    settings: Settings
+    change: FleetChange = FleetChange()
+
+
+class RecordQuery(NamedTuple):
+    """The recorded requests of a comparison, and the parts of its result.
+
+    Args:
+        newest: maximum number of requests, the newest ones, >= 1.
+        since_s: only requests since then, in seconds since the epoch.
+        has_hosts: whether the result has the shares of single hosts.
+        project_id: only requests of this project are shown, although all are decided; None: of all projects.
+    """
+
+    newest: int
+    since_s: float = 0.0
+    has_hosts: bool = False
+    project_id: str | None = None
+
+
 class Trial(Protocol):
     """A product on columns of its own; see ``roost.product.Roost``."""
 
@@ -51,6 +80,9 @@ class Trial(Protocol):
     ) -> "Trial":
         """Return a trial on a copy of the columns."""
 
+    def change_fleet(self, change: FleetChange) -> None:
+        """Add and remove hosts of a fork."""
+
     def outcomes(self, acts: Sequence[Request | Departure]) -> Sequence[Decision | RoostError | None]:
         """Execute acts in order."""
 
@@ -58,40 +90,39 @@ class Trial(Protocol):
 def compare_settings(
     product: Trial,
     store: Store,
-    sets: Mapping[str, Settings],
+    sets: Mapping[str, Scenario],
     *,
-    newest: int,
-    has_hosts: bool,
-    project_id: str | None = None,
-    is_late: Callable[[], bool],
+    query: RecordQuery,
+    is_late: IsLate,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Decide the newest stored requests again under several sets of settings; change nothing.
+    """Decide recorded requests again under several sets of settings; change nothing.
 
     Args:
         store: the stored decisions.
-        sets: two or more sets of settings, by name.
-        newest: maximum number of requests, >= 1.
-        has_hosts: whether the result has the shares of single hosts.
-        project_id: only requests of this project are shown, although all are decided; None: of all projects.
+        sets: one or more scenarios, by name.
+        query: the requests, and the parts of the result.
         is_late: returns whether to stop; the result then has the requests so far.
+        progress: called with the number of decided requests, and of all.
 
     Raises:
         BadSettings: a rule of the settings is not installed.
+        BadRequest: a change names hosts that did not exist, or adds too many.
     """
-    record = read_record(store, newest=newest)
+    record = read_record(store, newest=query.newest, since_s=query.since_s)
     notes = _notes(record)
-    start, requests = _find_start(product, record.requests, next(iter(sets.values())))
+    start, requests = _find_start(product, record.requests, next(iter(sets.values())).settings)
     if start is None:
         if record.requests:
             notes.append("the states of these decisions were pruned: compare newer decisions")
-        runs = [_Run(name, settings, product.fork(settings=settings)) for name, settings in sets.items()]
-        return _Result(runs, [], departures=0, notes=notes).build(has_hosts=has_hosts, project_id=project_id)
+        runs = [_Run(name, scenario, product.fork(settings=scenario.settings)) for name, scenario in sets.items()]
+        return _Result(runs, [], departures=0, notes=notes).build(query)
     if len(requests) < len(record.requests):
         notes.append(f"{len(record.requests) - len(requests):,} older decisions are left out: their state is not kept")
     seed = requests[0].decision.seed
     # Equal random draws for all sets.
     runs = [
-        _Run(name, settings, start.fork(settings=settings, random=FixedRandom(seed))) for name, settings in sets.items()
+        _Run(name, each, start.fork(settings=each.settings, random=FixedRandom(seed))) for name, each in sets.items()
     ]
     acts = order_acts(requests, start.state, store)
     if acts is None:
@@ -112,7 +143,9 @@ def compare_settings(
         done.append(act)
         for run in runs:
             run.decide(act)
-    return _Result(runs, done, departures=departures, notes=notes).build(has_hosts=has_hosts, project_id=project_id)
+        if progress is not None:
+            progress(len(done), len(requests))
+    return _Result(runs, done, departures=departures, notes=notes).build(query)
 
 
 def _notes(record: Record) -> list[str]:
@@ -141,9 +174,13 @@ def _find_start(
 class _Run:
     """The decisions under one set of settings."""
 
-    def __init__(self, name: str, settings: Settings, trial: Trial) -> None:
+    def __init__(self, name: str, scenario: Scenario, trial: Trial) -> None:
         self.name, self.trial = name, trial
-        self.fingerprint = settings.fingerprint().hex()
+        self.fingerprint = scenario.settings.fingerprint().hex()
+        present = len(trial.state.holders)
+        if scenario.change:
+            trial.change_fleet(scenario.change)
+        self.lost = present - len(trial.state.holders)  # consumers
         self.results: list[Result] = []
         self.nodes: list[tuple[str, ...]] = []  # of each request, sorted
         self.instances = 0
@@ -177,14 +214,14 @@ class _Result:
         steps = min(_MOMENTS_MAX, len(requests))
         self._moments = sorted({len(requests) * (step + 1) // steps for step in range(steps)})
 
-    def build(self, *, has_hosts: bool, project_id: str | None) -> Comparison:
+    def build(self, query: RecordQuery) -> Comparison:
+        project_id, has_hosts = query.project_id, query.has_hosts
         requests, runs = self._requests, self._runs
-        different = [
-            number
-            for number in range(len(requests))
-            if len({(run.results[number].outcome, run.nodes[number]) for run in runs}) > 1
-        ]
+        different = [number for number in range(len(requests)) if len(self._results_of(number)) > 1]
+        crucial = {number for number in different if len({outcome for outcome, _ in self._results_of(number)}) > 1}
         shown = [number for number in different if project_id in {None, requests[number].request.project_id}]
+        # Other outcomes matter more than other hosts.
+        shown = sorted(sorted(shown, key=lambda number: number not in crucial)[:_SHOWN_MAX])
         state, first = runs[0].trial.state, requests[0] if requests else None
         rows, _ = read_shares(state)
         return Comparison(
@@ -197,8 +234,28 @@ class _Result:
             hosts=[state.hosts.nodes[row] for row in rows.tolist()] if has_hosts else [],
             sets=[self._set(run, has_hosts=has_hosts) for run in runs],
             different=len(different),
-            decisions=[self._decision(number) for number in shown[:_SHOWN_MAX]],
+            different_outcomes=len(crucial),
+            decisions=[self._decision(number) for number in shown],
+            recorded=self._record(),
             notes=self._notes,
+        )
+
+    def _results_of(self, number: int) -> set[tuple[str, tuple[str, ...]]]:
+        """Return the different results of a request; for one set only, also the recorded one."""
+        results: set[tuple[str, tuple[str, ...]]] = {
+            (run.results[number].outcome, run.nodes[number]) for run in self._runs
+        }
+        if len(self._runs) == 1:
+            decision = self._requests[number].decision
+            results.add((decision.outcome, _nodes_of(decision)))
+        return results
+
+    def _record(self) -> RecordedResult:
+        decisions = [each.decision for each in self._requests]
+        return RecordedResult(
+            granted=sum(decision.is_granted for decision in decisions),
+            refused=sum(not decision.is_granted for decision in decisions),
+            instances=sum(len(decision.picks) for decision in decisions),
         )
 
     def _set(self, run: _Run, *, has_hosts: bool) -> SettingsResult:
@@ -219,6 +276,8 @@ class _Result:
             refused=outcomes.count("refused"),
             failed=outcomes.count("failed"),
             instances=run.instances,
+            lost=run.lost,
+            hosts=len(rows),
             hosts_used=int(is_used.sum()),
             differs=sum(one != other for one, other in zip(pairs, at_first, strict=True)),
             differs_from_recorded=sum(one != other for one, other in zip(pairs, recorded, strict=True)),

@@ -33,16 +33,17 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     lost: int  # decisions without a readable request
 
 
-def read_record(store: Store, *, newest: int) -> Record:
+def read_record(store: Store, *, newest: int, since_s: float = 0.0) -> Record:
     """Read the newest stored decisions.
 
     A move depends on the place of its instance, so decisions about moves are left out.
 
     Args:
         newest: maximum number of decisions, >= 1.
+        since_s: only decisions since then, in seconds since the epoch.
     """
     requests, moves, lost = [], 0, 0
-    for row in reversed(store.decisions(DecisionQuery(newest=newest))):
+    for row in reversed(store.decisions(DecisionQuery(newest=newest, since_s=since_s))):
         try:
             decision = decision_rows.unpack_row(row, store)
             request = request_of(decision, store)

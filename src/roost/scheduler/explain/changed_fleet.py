@@ -32,7 +32,7 @@ class Missing(NamedTuple):
     """A name in a change that no present object has."""
 
     field: str  # of the change
-    kind: str  # host, availability zone
+    kind: str  # host, rack, availability zone
     name: str
 
 
@@ -46,7 +46,7 @@ def change_fleet(placement: Placement, change: FleetChange, *, random: Random, d
         default_zone: zone of hosts without a zone in their aggregates.
 
     Raises:
-        BadRequest: a host or a zone does not exist, or too many hosts or providers are to be added.
+        BadRequest: a host, a rack or a zone does not exist, or too many hosts or providers are to be added.
         OverBudget: the work takes longer than the budget of the state.
     """
     state = placement.state
@@ -92,6 +92,13 @@ def _find_rows(state: State, change: FleetChange, *, default_zone: str) -> _Rows
         if name not in masks:
             return Missing(f"without_zones[{at}]", "availability zone", name)
         rows.removed.update(masks[name].nonzero()[0].tolist())
+    for at, name in enumerate(change.without_racks):
+        found = [
+            row for row, facts in enumerate(state.hosts.facts) if facts.rack == name and state.hosts.alive.each[row]
+        ]
+        if not found or not name:
+            return Missing(f"without_racks[{at}]", "rack", name)
+        rows.removed.update(found)
     for at, name in enumerate(change.without_hosts):
         found = names.find_rows(name)
         if not found:

@@ -8,6 +8,7 @@ from roost.api.v1.current_names import StateNames, find_flavor
 from roost.api.v1.fleet.fleet_file import encode_columns
 from roost.api.v1.handlers.fleet_columns import BYTES
 from roost.api.v1.schemas.capacity import CapacityBody, CapacityColumnsBody, CapacityColumnsQuery, CapacityQuery
+from roost.api.v1.schemas.decisions import FleetChangeBody
 from roost.api.v1.wire.decode_body import field_problem, missing_problem
 from roost.engine.columns.types import AnyArray
 from roost.engine.survey.fleet_layout import read_order
@@ -37,19 +38,32 @@ def of_request(call: Call) -> Response:
 
     Returns the count for the whole fleet and, with ``by``, for each of its parts. Hosts can be added and removed for
     the count: removed ones go with their instances, added ones are empty copies of a present host. Fails with 400 for
-    an invalid request, or an unknown host or zone.
+    an invalid request, or an unknown host, rack or zone.
     """
     body = call.body
     assert isinstance(body, CapacityBody)
     request = _resolve(call, body.request)
-    change = FleetChange(without_zones=body.without_zones, without_hosts=body.without_hosts, add_hosts=body.add_hosts)
+    change = read_change(call, body, at="$")
+    return json_response(call.product.capacity(request, by=body.by, limit=body.limit, change=change or None))
+
+
+def read_change(call: Call, body: FleetChangeBody, *, at: str) -> FleetChange:
+    """Return the change of the fleet in a question.
+
+    Args:
+        at: path of the question in the body, for errors.
+
+    Raises:
+        Problem: a host, rack or zone does not exist now, or too many hosts are to be added.
+    """
+    change = body.change
     default_zone = call.product.settings.default.default_availability_zone
     missing = find_missing(call.current.state, change, default_zone=default_zone)
     if missing is not None:
-        raise missing_problem(f"$.{missing.field}", missing.kind, missing.name)
+        raise missing_problem(f"{at}.{missing.field}", missing.kind, missing.name)
     if sum(each.count for each in change.add_hosts) > ADDED_MAX:
-        raise field_problem("$.add_hosts", f"at most {ADDED_MAX:,} hosts can be added")
-    return json_response(call.product.capacity(request, by=body.by, limit=body.limit, change=change or None))
+        raise field_problem(f"{at}.add_hosts", f"at most {ADDED_MAX:,} hosts can be added")
+    return change
 
 
 def columns_of_flavor(call: Call) -> Response:

@@ -5,9 +5,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from roost.api.v1.schemas.decisions import InstanceRequestBody
+from roost.api.v1.schemas.decisions import FleetChangeBody, InstanceRequestBody
 from roost.model.documents.request_document import RequestDocument
-from roost.model.evidence.capacity import LIMIT, AddedHosts
+from roost.model.evidence.capacity import LIMIT
 from roost.model.evidence.room_plan import MOVES_LIMIT, MOVES_MAX
 from roost.scheduler.explain.capacity_count import By
 
@@ -41,19 +41,12 @@ class CapacityColumnsBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     limit: _Limit = None
 
 
-class CapacityBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CapacityBody(FleetChangeBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A capacity question about a request."""
 
     request: Annotated[RequestDocument, Meta(description="The request; its count and uuids are ignored.")]
     by: Annotated[tuple[By, ...], Meta(description="Also count each of these parts of the fleet.")] = ()
     limit: _Limit = None
-    without_zones: Annotated[
-        tuple[str, ...], Meta(description="Count without the hosts of these availability zones.")
-    ] = ()
-    without_hosts: Annotated[
-        tuple[str, ...], Meta(description="Count without these hosts, by the names of nodes or services.")
-    ] = ()
-    add_hosts: Annotated[tuple[AddedHosts, ...], Meta(description="Count with these additional hosts.")] = ()
 
 
 class RoomBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

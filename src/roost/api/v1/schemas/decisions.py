@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from roost.model.documents.request_body import request_body
 from roost.model.documents.request_document import FlavorEntry, ImageEntry, RequestDocument
+from roost.model.evidence.capacity import AddedHosts, FleetChange
 from roost.model.evidence.decision import Contribution, Decision, Limits, Pick
 from roost.model.evidence.explain import Explanation, Why
 from roost.model.evidence.replay_result import HostDifference, ReplayResult
@@ -178,14 +179,35 @@ class ReplayBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = None
 
 
-class SettingsSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One set of settings."""
+class FleetChangeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question about a changed fleet."""
+
+    without_zones: Annotated[tuple[str, ...], Meta(description="Leave out the hosts of these availability zones.")] = ()
+    without_racks: Annotated[tuple[str, ...], Meta(description="Leave out the hosts of these racks.")] = ()
+    without_hosts: Annotated[
+        tuple[str, ...], Meta(description="Leave out these hosts, by the names of nodes or services.")
+    ] = ()
+    add_hosts: Annotated[tuple[AddedHosts, ...], Meta(description="Add these hosts.")] = ()
+
+    @property
+    def change(self) -> FleetChange:
+        """The change."""
+        return FleetChange(
+            without_zones=self.without_zones,
+            without_racks=self.without_racks,
+            without_hosts=self.without_hosts,
+            add_hosts=self.add_hosts,
+        )
+
+
+class SettingsSet(FleetChangeBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One set of settings, and a changed fleet to use them on."""
 
     name: Annotated[Annotated[str, Meta(min_length=1, max_length=60)], Meta(description="Name, unique in the request.")]
     settings: Annotated[
         dict[str, dict[str, Any]],
         Meta(description="Sections of a settings file that override the settings in force; {}: those in force."),
-    ] = {}
+    ] = msgspec.field(default_factory=dict)
 
 
 class ComparisonBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from roost.cli.compare_policies import parse_seeds
+from roost.cli.replays.compare_policies import parse_seeds
 from roost.errors import BadRequest
 from tests.support.fleets.products import command, environ, roost
 from tests.unit.simulator.comparisons import PACK, SPREAD
