@@ -5,12 +5,14 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
-from roost.engine.columns.types import AnyArray, Rows
+from roost.engine.columns.types import Amounts, AnyArray, Rows
 
 # A log keeps at least this number of its newest entries. It drops older ones when it holds more than twice as many.
 _ENTRIES_MIN = 4096
 # Upper bound on the elements of all followed arrays: 32 MiB at 8 bytes each.
 _ELEMENTS_MAX = 1 << 22
+# Upper bound on followed arrays with a sum.
+_SUMS_MAX = 8
 # Of more than this share of the hosts, all are recomputed: that is one call for columns instead of one for rows.
 _CHANGED_SHARE_MAX = 0.5
 
@@ -110,10 +112,11 @@ class FollowedArrays:
         changes: the changes of the state that the arrays are computed from.
     """
 
-    __slots__ = ("_arrays", "_changes", "_elements")
+    __slots__ = ("_arrays", "_changes", "_elements", "_sums")
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
+        self._sums: OrderedDict[Hashable, tuple[Amounts, Amounts, HostCursor]] = OrderedDict()  # array, sum
         self._arrays: OrderedDict[Hashable, tuple[AnyArray, HostCursor]] = OrderedDict()
         self._elements = 0
 
@@ -146,3 +149,33 @@ class FollowedArrays:
         view = array.view()
         view.flags.writeable = False
         return view
+
+    def get_with_sum(self, key: Hashable, make: Callable[[Rows | None], Amounts]) -> tuple[Amounts, Amounts]:
+        """Return an array of whole numbers for all hosts, and its sum over them.
+
+        Args:
+            key: identifies the array.
+            make: as for ``get``, int64, shape (hosts, ...).
+
+        Returns:
+            As ``get``; and the sum, shape (...), a new array whenever it may have changed.
+        """
+        known = self._sums.pop(key, None)
+        cursor = HostCursor(self._changes) if known is None else known[2]
+        rows = cursor.advance()
+        if known is None or rows is None or len(rows) > len(known[0]) * _CHANGED_SHARE_MAX:
+            array = make(None)
+            total = array.sum(axis=0)
+        else:
+            array, total, _ = known
+            if rows:
+                changed = np.array(rows, dtype=np.intp)
+                fresh = make(changed)
+                total = total + (fresh - array[changed]).sum(axis=0)
+                array[changed] = fresh
+        self._sums[key] = array, total, cursor
+        if len(self._sums) > _SUMS_MAX:
+            self._sums.popitem(last=False)
+        view = array.view()
+        view.flags.writeable = total.flags.writeable = False
+        return view, total

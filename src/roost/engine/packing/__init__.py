@@ -2,4 +2,5 @@
 
 ``cutting_stock``: prices of pieces of devices.
 ``device_value``: the loss of a host's free devices, and its change by an instance.
+``room_value``: the loss of room for usual sizes of instances on a host.
 """

@@ -218,6 +218,20 @@ class HostView:
         whole = cast("_Array", state.host_arrays.get(key, lambda rows: make(HostView(state, rows))))
         return whole if self._rows is None else cast("_Array", whole[self._rows])
 
+    def follow_with_sum(self, key: Hashable, make: Callable[["HostView"], Amounts]) -> tuple[Amounts, Amounts]:
+        """Return an array as ``follow`` does, and its sum over all hosts, inside or outside this view.
+
+        Args:
+            key: identifies the array.
+            make: computes it for any view, as for ``follow``: int64, shape (hosts, ...).
+
+        Returns:
+            The array for this view; and the sum, shape (...), read-only, a new one whenever it may have changed.
+        """
+        state = self._state
+        whole, total = state.host_arrays.get_with_sum(key, lambda rows: make(HostView(state, rows)))
+        return whole if self._rows is None else whole[self._rows], total
+
     def distinct_values(self, key: object, read: Callable[[HostFacts], _Fact]) -> InternedValues[_Fact]:
         """Return the distinct values of a fact, and each host's value as a code, so that rules judge each value once.
 

@@ -10,4 +10,5 @@
 ``overcommit``: filters by free capacity.
 ``ratios``: settings of the form name=number.
 ``scopes``: zones and aggregates as sets of hosts.
+``size_counts``: counts of requests by size, and the sizes for which room is kept.
 """
