@@ -10,12 +10,19 @@ import click
 from roost.cli.options import PATH
 from roost.cli.output.output_options import Output, output_options
 from roost.cli.replays.compare_policies import parse_seeds, print_report
+from roost.cli.text import compact_text
 from roost.cli.text.lab_text import to_text
 from roost.cli.text.progress import progress_bar
-from roost.simulator.lab import gpu_comparison
+from roost.errors import BadRequest
+from roost.simulator.lab import compact_policies, compact_runs, gpu_comparison
+from roost.simulator.lab.compact_hosts import HOST_SYNTAX, parse_pattern
 from roost.simulator.lab.gpu_policies import POLICIES
 from roost.simulator.lab.gpu_runs import plan_runs, run_missing
 from roost.simulator.report import translate_write_errors
+from roost.simulator.runs import Source, trace_source
+from roost.simulator.traces.generated_requests import MIXES
+from roost.simulator.traces.generated_workload import Recipe
+from roost.simulator.workload import Options
 
 _FGD_HELP = """Fill a fleet of GPUs under several policies, and compare how much of it each one can allocate.
 
@@ -23,6 +30,14 @@ NODES is the list of the fleet's nodes, and PODS are one or more lists of pods, 
 docs/lab.md. Pods arrive in a random order and never leave, until 130 % of the GPUs were requested. This is the
 experiment of "Beware of Fragmentation" (USENIX ATC 2023), with its random numbers: with equal files and seeds, the
 results are equal to the published ones.
+"""
+
+
+_COMPACT_HELP = f"""Find the least number of hosts that serve a trace, under several policies.
+
+TRACE are the files of one trace: see docs/replays.md. Instances arrive and leave as in the trace. The hosts are of one
+kind, or of a mix of kinds that is repeated: --host {HOST_SYNTAX}. Without --host, they are the first hosts of the trace.
+docs/lab.md describes the policies.
 """
 
 
@@ -101,3 +116,72 @@ def fgd(
         paths = draw(runs, found, plot)
         click.echo(f"lab: wrote {len(paths)} plots to {plot}", err=True)
     print_report(gpu_comparison.compare(runs, found, expected=published, runs_found=runs_found), to_text, output=output)
+
+
+@lab.command("compact", help=_COMPACT_HELP, short_help="Find the least number of hosts that serve a trace.")
+@click.argument("trace", nargs=-1, type=PATH)
+@click.option("--host", "hosts", multiple=True, metavar="KIND", help="Kind of the hosts; repeat it for a mix of kinds.")
+@click.option("--generate", type=click.Choice(list(MIXES)), help="Generate a trace with this mix of requests.")
+@click.option("--requests", default=25_000, show_default=True, type=click.IntRange(1), help="Generated requests.")
+@click.option("--own-hosts", default=1_000, show_default=True, type=click.IntRange(1), help="Generated hosts.")
+@click.option("--limit", type=click.IntRange(1), help="Number of requests of the trace, the earliest first.")
+@click.option(
+    "--allow",
+    multiple=True,
+    default=(0.0, 0.001),
+    show_default=True,
+    type=click.FloatRange(0, 1, max_open=True),
+    help="Share of requests that may be refused; repeat it to compare.",
+)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    type=click.Choice(list(compact_policies.POLICIES)),
+    help="Policy; repeat it to compare.  [default: all]",
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Number of concurrent policies.  [default: one per CPU]")
+@click.option("--results", type=PATH, metavar="FOLDER", help="Folder for results; finished policies are not repeated.")
+@output_options(can_watch=False)
+def compact(
+    *,
+    trace: tuple[Path, ...],
+    hosts: tuple[str, ...],
+    generate: str | None,
+    requests: int,
+    own_hosts: int,
+    limit: int | None,
+    allow: tuple[float, ...],
+    policies: tuple[str, ...],
+    jobs: int | None,
+    results: Path | None,
+    output: Output,
+) -> None:
+    """Run ``roost lab compact``."""
+    if generate is not None and trace:
+        raise BadRequest("name the files of a trace, or generate one with --generate, not both")
+    if generate is not None and hosts:
+        raise BadRequest("a generated trace has its own hosts: leave --host out")
+    pattern = parse_pattern(hosts)
+    options = Options(hosts=tuple(f"1x{kind}" for kind in pattern), limit=limit)
+    source = (
+        trace_source(trace, options=options, chunk=1)
+        if generate is None
+        else Source(recipe=Recipe(hosts=own_hosts, requests=requests, mix=generate), options=options, chunk=1)
+    )
+    with (
+        nullcontext(str(results)) if results is not None else tempfile.TemporaryDirectory(prefix="roost-lab-") as folder
+    ):
+        with translate_write_errors(folder):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        with progress_bar("lab") as progress:
+            compaction = compact_runs.compact(
+                source,
+                pattern=pattern,
+                policies=policies or tuple(compact_policies.POLICIES),
+                allow=allow,
+                jobs=jobs or os.cpu_count() or 1,
+                results=Path(folder),
+                progress=progress,
+            )
+    print_report(compaction, compact_text.to_text, output=output)

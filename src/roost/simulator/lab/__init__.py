@@ -7,5 +7,10 @@
 ``gpu_runs``: many runs in several processes, and the files of their results.
 ``gpu_comparison``: the table of all runs, beside published results.
 ``gpu_plots``: plots of the runs.
+``compact_runs``: the least number of hosts for a trace, for several policies.
+``compact_search``: the search for this number.
+``compact_trial``: one trial of a number of hosts.
+``compact_hosts``: the hosts of a trial, and the lower bound.
+``compact_policies``: policies for virtual machines, as weighers.
 ``go_random``: random numbers as programs in Go draw them.
 """

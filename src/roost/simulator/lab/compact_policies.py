@@ -14,6 +14,8 @@ from roost.scheduler.framework.spec import Spec
 from roost.scheduler.query.device_demand import DemandCache
 from roost.scheduler.weighers.room import Room, RoomOptions
 
+Shares = tuple[Scores, Scores]  # of processors and of memory, float64, shape (hosts,) each
+
 _DECIMALS = 12  # equal sums of floats differ by less
 
 
@@ -36,28 +38,25 @@ class SizePolicy(BaseWeigher[NoOptions]):
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return the weights from the shares."""
         demand = self._find_demand(spec.request)
-        cpus = np.maximum(hosts.column("vcpus_total") * hosts.column("cpu_allocation_ratio"), 1.0)
-        ratio = hosts.allocation_ratio("MEMORY_MB")
-        memory = np.maximum((hosts.column("total_usable_ram_mb") - hosts.column("reserved_ram_mb")) * ratio, 1.0)
-        free_memory = memory - hosts.column("used_ram_mb")
-        wanted = np.stack((demand.cpus / cpus, demand.memory_mb / memory))
-        free = np.stack((hosts.column("free_vcpus") / cpus, free_memory / memory))
-        weights: Scores = np.round(self.weigh(free, wanted), _DECIMALS)
-        return weights
+        capacities = hosts.memoize(("size policy", hosts.epoch), _read_capacities)
+        cpus, memory = capacities[:, 0], capacities[:, 1]
+        free_cpus, free_memory = hosts.column("free_vcpus") / cpus, 1.0 - hosts.column("used_ram_mb") / memory
+        weights = self.weigh((free_cpus, free_memory), (demand.cpus / cpus, demand.memory_mb / memory))
+        return weights.round(_DECIMALS)
 
     def weight_key(self, hosts: HostView, spec: Spec) -> Hashable:
         """Return the size of the instance."""
         demand = self._find_demand(spec.request)
         return demand.cpus, demand.memory_mb
 
-    def weigh(self, free: Scores, wanted: Scores) -> Scores:
-        """Return the weight of each host.
+    def weigh(self, free: Shares, wanted: Shares) -> Scores:
+        """Return the weight of each host: float64, shape (hosts,).
 
         Args:
-            free: free shares of processors and memory before the claim: float64, shape (2, hosts).
-            wanted: the shares that the instance takes, same shape.
+            free: free shares before the claim.
+            wanted: the shares that the instance takes.
         """
-        return np.zeros(free.shape[1])
+        return np.zeros(len(free[0]))
 
 
 class FirstFit(SizePolicy):
@@ -71,20 +70,19 @@ class SmallestRest(SizePolicy):
 
     name = "best_fit"
 
-    def weigh(self, free: Scores, wanted: Scores) -> Scores:
+    def weigh(self, free: Shares, wanted: Shares) -> Scores:
         """Return the negated sum."""
-        rest: Scores = (free - wanted).sum(axis=0)
-        return -rest
+        return (wanted[0] - free[0]) + (wanted[1] - free[1])
 
 
-class LargestRest(SmallestRest):
+class LargestRest(SizePolicy):
     """The host with the largest sum of free shares afterwards."""
 
     name = "worst_fit"
 
-    def weigh(self, free: Scores, wanted: Scores) -> Scores:
+    def weigh(self, free: Shares, wanted: Shares) -> Scores:
         """Return the sum."""
-        return -super().weigh(free, wanted)
+        return (free[0] - wanted[0]) + (free[1] - wanted[1])
 
 
 class SmallestProduct(SizePolicy):
@@ -92,10 +90,16 @@ class SmallestProduct(SizePolicy):
 
     name = "dot_product"
 
-    def weigh(self, free: Scores, wanted: Scores) -> Scores:
+    def weigh(self, free: Shares, wanted: Shares) -> Scores:
         """Return the negated product."""
-        product: Scores = (free * wanted).sum(axis=0)
-        return -product
+        return 0.0 - (free[0] * wanted[0] + free[1] * wanted[1])
+
+
+def _read_capacities(hosts: HostView) -> Scores:
+    """Return processors and memory of each host: float64, shape (hosts, 2), at least 1."""
+    usable = hosts.column("total_usable_ram_mb") - hosts.column("reserved_ram_mb")
+    cpus = hosts.column("vcpus_total") * hosts.column("cpu_allocation_ratio")
+    return np.maximum(np.column_stack((cpus, usable * hosts.allocation_ratio("MEMORY_MB"))), 1.0)
 
 
 def _build_room(_: NoOptions) -> Weigher:
