@@ -10,6 +10,7 @@ from tests.contract.races import batches, race
 from tests.contract.replays import LOST_RACE, replay_all
 from tests.contract.stores import MemoryWorld
 from tests.support.fleets.gpu_fleets import GPU, gpu_fleet, gpu_settings, mixed_requests
+from tests.support.fleets.room_fleets import room_settings
 from tests.support.fleets.worlds import FixedClock
 
 pytestmark = pytest.mark.long
@@ -18,8 +19,18 @@ NAME = f"gpu_value {GPU}"
 SIZE = 7  # acts per call; requests are counted at its end
 
 
-def open_on(world, *, seed):
-    return Roost(world.open(), gpu_settings(), clock=FixedClock(), random=SeededRandom(seed))
+# Settings with one learning weigher alone, by the name of its document.
+LEARNERS = {NAME: gpu_settings, "room": room_settings}
+
+
+@pytest.fixture(params=LEARNERS)
+def name(request):
+    """Return the name of a weigher's document."""
+    return request.param
+
+
+def open_on(world, name, *, seed):
+    return Roost(world.open(), LEARNERS[name](), clock=FixedClock(), random=SeededRandom(seed))
 
 
 def places(decisions: list[Decision]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
@@ -32,40 +43,40 @@ def decide_all(roost, requests):
 
 
 @pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "killed"])
-def test_restarts_change_no_decision(world, is_closed):
+def test_restarts_change_no_decision(world, name, is_closed):
     """The restarts are between two documents, so the new process has to count stored decisions."""
     requests = mixed_requests(420, 5)
-    plain = Roost(MemoryWorld().open(), gpu_settings(), clock=FixedClock(), random=SeededRandom(1))
+    plain = open_on(MemoryWorld(), name, seed=1)
     plain.install(gpu_fleet(12))
     expected = decide_all(plain, requests)
-    roost = open_on(world, seed=1)
+    roost = open_on(world, name, seed=1)
     roost.install(gpu_fleet(12))
     found = []
     for part in range(0, len(requests), 70):
         found += decide_all(roost, requests[part : part + 70])
         if is_closed and not isinstance(world, MemoryWorld):
             roost.close()
-        roost = open_on(world, seed=part + 2)
+        roost = open_on(world, name, seed=part + 2)
     roost.scheduler.work([])
     assert places(found) == places(expected)
     assert {decision.outcome for decision in found} == {"granted", "refused"}
-    lesson, other = roost.state.lessons[NAME], plain.state.lessons[NAME]
+    lesson, other = roost.state.lessons[name], plain.state.lessons[name]
     assert (lesson.version, lesson.requests, lesson.body) == (other.version, other.requests, other.body)
     assert lesson.version >= 1
 
 
-def test_decisions_before_and_after_each_refresh_replay(world):
-    roost = open_on(world, seed=3)
+def test_decisions_before_and_after_each_refresh_replay(world, name):
+    roost = open_on(world, name, seed=3)
     roost.install(gpu_fleet(12))
     decisions = decide_all(roost, mixed_requests(150, 8))
     if not isinstance(world, MemoryWorld):
         snapshot_program.write_snapshot(world.url)
     decisions += decide_all(roost, mixed_requests(150, 9))
-    assert roost.state.lessons[NAME].version >= 1
+    assert roost.state.lessons[name].version >= 1
     versions = set()
     for decision in decisions:
         past = roost.as_of(decision.uuid)
-        lesson = past.state.lessons.get(NAME)
+        lesson = past.state.lessons.get(name)
         versions.add(-1 if lesson is None else lesson.version)
         found = roost.replay(decision.uuid)
         assert found.is_same, (found.fields, found.stored, found.again)

@@ -11,7 +11,7 @@ from roost.model import writes
 from roost.model.request import Destination
 from roost.scheduler import registry
 from roost.scheduler.shape.score_table import ScoreTable
-from tests.reference import rules
+from tests.reference import room, rules
 from tests.reference.random_facts import facts
 from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, add_instance, fleet, group, host_view, spec
 
@@ -84,10 +84,23 @@ def raw_of(name, state, row, wanted, *, options, metadata, images):
             return column["num_instances"]
         case "pci":
             return rules.few_devices(state, row)
+        case "room":
+            return room.weigh(_amounts(state), row, (wanted.flavor.vcpus, wanted.flavor.memory_mb), {})
         case "soft_affinity":
             return members if wanted.policy == "soft-affinity" else 0
         case "soft_anti_affinity":
             return -members if wanted.policy == "soft-anti-affinity" else 0
+
+
+def _amounts(state):
+    """Return the capacities of all hosts, and their free amounts: processors and memory each."""
+    hosts = []
+    for row in range(len(state.hosts)):
+        column = {key: column.view[row] for key, column in state.hosts.columns.items()}
+        cpus = max(column["vcpus_total"] * column["cpu_allocation_ratio"], 0.0)
+        memory = max(column["total_usable_ram_mb"] - column["reserved_ram_mb"], 0.0)
+        hosts.append((cpus, memory, cpus - column["vcpus_used"], memory - column["used_ram_mb"]))
+    return hosts
 
 
 @st.composite
@@ -99,7 +112,7 @@ def options_of(draw, weigher):
         if name.endswith("multiplier"):
             chosen[name] = draw(
                 numbers
-                if weigher.name not in ("gpu_value", "pci", "soft_affinity", "soft_anti_affinity")
+                if weigher.name not in ("gpu_value", "pci", "room", "soft_affinity", "soft_anti_affinity")
                 else numbers.map(abs)
             )
         elif name == "weight_setting":

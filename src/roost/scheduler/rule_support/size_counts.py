@@ -15,8 +15,8 @@ _DISTINCT_MAX = 1_000
 _FREQUENT_MAX, _LARGEST_MAX = 24, 8
 # Every size counts as if it had this share of the requests, or more: also a large size that has never been requested.
 _SHARE_MIN = 0.001
-# Shares of a usual host that count as sizes, so that room for large instances is kept before the first one arrives.
-_HOST_SHARES = (0.2, 0.4, 0.6, 0.8)
+# Fifths of a usual host that count as sizes, so that room for large instances is kept before the first one arrives.
+_FIFTHS = (1, 2, 3, 4)
 
 
 class SizeRequest(msgspec.Struct, frozen=True, array_like=True):
@@ -76,7 +76,7 @@ def choose_sizes(counts: dict[tuple[int, int], int], hosts: HostKind) -> list[tu
         hosts: the fleet.
     """
     total = max(sum(counts.values()), 1)
-    shares = [(int(hosts.cpus * share), int(hosts.memory * share)) for share in _HOST_SHARES]
+    shares = [(int(hosts.cpus * fifths / 5), int(hosts.memory * fifths / 5)) for fifths in _FIFTHS]
     numbers = {**dict.fromkeys((size for size in shares if any(size)), 0), **counts}
     parts = {
         (cpus, memory): max(

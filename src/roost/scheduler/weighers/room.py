@@ -187,7 +187,7 @@ def _read_capacities(hosts: HostView) -> Scores:
     own_cpus = hosts.column("vcpus_total") * hosts.column("cpu_allocation_ratio")
     own_memory_mb = hosts.column("total_usable_ram_mb") - hosts.column("reserved_ram_mb")
     amounts = np.column_stack((np.where(cpus > 0, cpus, own_cpus), np.where(memory_mb > 0, memory_mb, own_memory_mb)))
-    return np.where(hosts.alive()[:, np.newaxis], amounts, 0.0)
+    return np.where(hosts.alive()[:, np.newaxis], np.maximum(amounts, 0.0), 0.0)
 
 
 def _describe_capacities(capacities: Scores) -> HostKind:

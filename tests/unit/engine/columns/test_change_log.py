@@ -51,6 +51,40 @@ def test_followed_array_equals_one_computed_anew(events):
             assert found.tolist() == values.tolist()
 
 
+@given(st.lists(EVENTS, max_size=30))
+def test_followed_sum_equals_one_computed_anew(events):
+    changes, values = Changes(), np.zeros((HOSTS, 2), dtype=np.int64)
+    arrays = FollowedArrays(changes)
+    for number, (event, row) in enumerate(events):
+        if event == "change":
+            values[row] = number, -number
+            changes.hosts.add(row)
+        elif event == "epoch":
+            values[:] += 1000
+            changes.touch_all()
+        else:
+            found, total = arrays.get_with_sum("key", lambda rows: values.copy() if rows is None else values[rows])
+            assert found.tolist() == values.tolist()
+            assert total.tolist() == values.sum(axis=0).tolist()
+
+
+def test_a_followed_sum_is_a_new_array_when_hosts_changed():
+    changes, values = Changes(), np.ones((HOSTS, 1), dtype=np.int64)
+    arrays = FollowedArrays(changes)
+
+    def make(rows):
+        return values.copy() if rows is None else values[rows]
+
+    _, first = arrays.get_with_sum("key", make)
+    assert arrays.get_with_sum("key", make)[1] is first
+    changes.hosts.add(2)
+    values[2] = 5
+    assert first.tolist() == [6]
+    assert arrays.get_with_sum("key", make)[1].tolist() == [10]
+    with pytest.raises(ValueError, match="read-only"):
+        first[0] = 1
+
+
 def test_only_changed_hosts_are_computed_again():
     changes, calls = Changes(), []
 
