@@ -37,7 +37,9 @@ def test_chosen_sizes_and_weights_equal_their_twin(counts, kinds):
     cpus, memory = np.array(kinds, dtype=float).T
     usual = max(kinds, key=lambda kind: (kinds.count(kind), -kinds.index(kind)))
     expected = room.choose_sizes(counts, cpus=cpus.mean(), memory=memory.mean(), usual=usual)
-    found = {(int(one), int(other)): weight for one, other, weight in choose_sizes(counts, describe_hosts(cpus, memory))}
+    found = {
+        (int(one), int(other)): weight for one, other, weight in choose_sizes(counts, describe_hosts(cpus, memory))
+    }
     assert found == pytest.approx(expected)
 
 
@@ -47,9 +49,7 @@ def test_raw_weights_of_hosts_equal_their_twin(data):
     """After any claims and departures, with kept weights, and before and after the weigher has learned something."""
     kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=2, max_size=5))
     ratio, reserved = data.draw(st.sampled_from([1.0, 1.5])), data.draw(st.integers(0, 3))
-    fleet = merge_fleets(
-        *(room_host(f"h{at}", *kind, ratio=ratio, reserved=reserved) for at, kind in enumerate(kinds))
-    )
+    fleet = merge_fleets(*(room_host(f"h{at}", *kind, ratio=ratio, reserved=reserved) for at, kind in enumerate(kinds)))
     roost = roost_with(fleet, settings=room_settings())
     (weigher,) = roost.rules.weighers
     assert isinstance(weigher, Room)

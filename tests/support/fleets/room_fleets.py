@@ -40,5 +40,7 @@ def room_request(vcpus: int, memory_mb: int, **request: object) -> Request:
 def sized_requests(count: int, seed: int) -> list[Request]:
     """Return requests of a few sizes, small ones more often."""
     draw = random.Random(seed)
-    kinds = [room_request(vcpus, memory_mb) for vcpus, memory_mb in ((1, 4), (2, 4), (2, 16), (4, 16), (8, 16), (8, 48))]
+    kinds = [
+        room_request(vcpus, memory_mb) for vcpus, memory_mb in ((1, 4), (2, 4), (2, 16), (4, 16), (8, 16), (8, 48))
+    ]
     return draw.choices(kinds, weights=(8, 6, 4, 3, 2, 1), k=count)

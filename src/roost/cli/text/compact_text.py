@@ -12,21 +12,26 @@ def to_text(compaction: Compaction) -> str:
     lines = [
         f"Hosts for {compaction.workload}: {compaction.requests:,} requests",
         f"  hosts: {f'{hosts}, repeated' if hosts else 'the first ones of the trace'}",
-        f"  at least {compaction.bound:,} if no request is refused: at its peak the trace has "
-        f"{compaction.peak.cpus:,.0f} processors and {compaction.peak.memory_mb:,.0f} memory",
+        f"  at least {compaction.bound:,} if no request is refused: {_peak(compaction)}",
         *(f"  note: {note}" for note in compaction.notes),
+        "  (least number of hosts, refused requests and hosts empty at the end, for each share that may be refused)",
         "",
     ]
     allow = [least.allow for least in compaction.policies[0].least]
-    heads = ("policy", *(cell for share in allow for cell in (_head(share), "refused", "empty at the end")), "trials")
+    heads = ("policy", *(cell for share in allow for cell in (_head(share), "refused", "empty")), "trials")
     rows: Table = [heads, *(_row(result) for result in compaction.policies)]
     lines += align(rows, right=range(1, len(heads)))
     lines += ["", *(_advice(compaction, at, share) for at, share in enumerate(allow))]
     return "\n".join(lines) + "\n"
 
 
+def _peak(compaction: Compaction) -> str:
+    peak = compaction.peak
+    return f"the largest sums are {peak.cpus:,.0f} processors and {peak.memory_mb:,.0f} of memory"
+
+
 def _head(share: float) -> str:
-    return f"hosts, refused <= {share:.4g}"
+    return f"hosts at {100 * share:.4g} %"
 
 
 def _row(result: CompactResult) -> tuple[str, ...]:
@@ -41,7 +46,7 @@ def _row(result: CompactResult) -> tuple[str, ...]:
 
 def _advice(compaction: Compaction, at: int, share: float) -> str:
     """Return the sentence that says how many hosts to buy."""
-    limit = "no request may be refused" if share == 0 else f"{share:.4%} of requests may be refused".replace("0%", "%")
+    limit = "no request may be refused" if share == 0 else f"{100 * share:.4g} % of requests may be refused"
     found = sorted(
         (least.host_count, place, result.policy)
         for place, result in enumerate(compaction.policies)

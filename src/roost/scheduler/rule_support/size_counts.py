@@ -86,9 +86,7 @@ def choose_sizes(counts: dict[tuple[int, int], int], hosts: HostKind) -> list[tu
     }
     frequent = sorted(counts, key=lambda size: (-counts[size] * parts[size], size))[:_FREQUENT_MAX]
     largest = sorted(set(numbers).difference(frequent), key=lambda size: (-parts[size], size))[:_LARGEST_MAX]
-    weights = {
-        size: (max(numbers[size] / total, _SHARE_MIN) * parts[size]) ** 0.5 for size in (*frequent, *largest)
-    }
+    weights = {size: (max(numbers[size] / total, _SHARE_MIN) * parts[size]) ** 0.5 for size in (*frequent, *largest)}
     weight_sum = sum(weights.values())
     if not weight_sum:
         return []

@@ -177,9 +177,7 @@ def execute(run: CompactRun, progress: Progress | None = None) -> None:
     least = [
         LeastHosts(allow=share, host_count=None)
         if trial is None
-        else LeastHosts(
-            allow=share, host_count=trial.host_count, refused=trial.refused, empty_hosts=trial.empty_hosts
-        )
+        else LeastHosts(allow=share, host_count=trial.host_count, refused=trial.refused, empty_hosts=trial.empty_hosts)
         for share, trial in zip(run.allow, search.find_all(refused_max), strict=True)
     ]
     result = CompactResult(policy=run.policy, trials=len(search.trials), limit=limit, least=least)

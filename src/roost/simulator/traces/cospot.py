@@ -69,7 +69,10 @@ def build_fleet(hosts: tuple[str, ...]) -> Fleet:
     """
     kinds = [kind.strip() for text in hosts for kind in text.split(",")]
     if not kinds:
-        raise BadRequest(f"a CoSpot trace has no hosts: describe them by --hosts {HOSTS_SYNTAX}")
+        raise BadRequest(
+            "a CoSpot trace has no hosts: describe them by --hosts COUNTxCORESc/RAMm or, for roost lab compact, by "
+            "--host CORESc/RAMm"
+        )
     providers: list[ProviderSpec] = []
     for kind in kinds:
         match = _KIND.fullmatch(kind)
