@@ -8,6 +8,7 @@
 ``comparison_text``: the comparison of ``roost replay``.
 ``history_text``: the comparison of ``roost replay --from``.
 ``decide_text``: the answer of ``roost decide``.
+``compact_text``: the report of ``roost lab compact``.
 ``lab_text``: the table of ``roost lab fgd``.
 ``replay_text``: the report of ``roost replay``.
 ``reason_words``: reasons of refusals in the words of operators.

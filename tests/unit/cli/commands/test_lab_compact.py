@@ -55,7 +55,7 @@ def test_a_generated_trace_has_its_own_hosts():
         ((), "name the files of a trace"),
         (
             ("vms.csv",),
-            "a CoSpot trace has no hosts: describe them by --hosts COUNTxCORESc/RAMm or, for roost lab compact, by --host",
+            "a CoSpot trace has no hosts: describe them by --hosts COUNTxCORESc/RAMm or, for roost lab compact",
         ),
         (("vms.csv", "--host", "8"), "a host must be CORESc/RAMm"),
         (("vms.csv", "--generate", "few"), "not both"),
