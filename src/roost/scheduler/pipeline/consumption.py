@@ -113,10 +113,18 @@ class Consumption:
         self._has_new_shape |= shape is not self._shape
         self._shape = shape
 
-    def keep(self) -> None:
-        """Keep the consumption on all hosts."""
-        self._state.hosts.keep_consumed()
-        self._state.changes.touch_all()
+    def keep(self, *, has_ended: bool) -> None:
+        """Keep the consumption on all hosts.
+
+        Args:
+            has_ended: whether the I/O operations of the instances have ended.
+        """
+        hosts = self._state.hosts
+        rows = list(hosts.starting)
+        if hosts.keep_consumed(has_ended=has_ended) or self._has_new_shape:
+            self._state.changes.touch_all()
+        else:
+            self._judge_again(rows)
 
     def restore(self) -> None:
         """Restore the reported facts of all hosts."""
