@@ -213,8 +213,8 @@ def _most(answer: Mapping[str, Any]) -> str:
     if count == answer["wanted"]:
         return "as many as requested"
     if count == answer["at_most"]:
-        return "no plan of so many moves empties more"
-    return f"no plan of so many moves empties more than {answer['at_most']:,}"
+        return "no plan within the moves empties more"
+    return f"no plan within the moves empties more than {answer['at_most']:,}"
 
 
 def _balance_lines(answer: Mapping[str, Any]) -> list[str]:
