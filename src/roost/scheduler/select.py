@@ -404,11 +404,8 @@ class Scheduler:
             self._placement.withdraw(choice.claims, choice.departed)
             raise
         finally:
-            if consumption is not None and self.keeps_consumed:
-                # The moves of a plan follow each other.
-                consumption.keep(has_ended=request.move is not None)
-            elif consumption is not None:
-                consumption.restore()
+            if consumption is not None:
+                (consumption.keep if self.keeps_consumed else consumption.restore)()
         if len(choice.rows) < request.count:
             self._placement.withdraw(choice.claims)
             choice.claims = []

@@ -113,13 +113,9 @@ class Consumption:
         self._has_new_shape |= shape is not self._shape
         self._shape = shape
 
-    def keep(self, *, has_ended: bool) -> None:
-        """Keep the consumption on all hosts.
-
-        Args:
-            has_ended: whether the I/O operations of the instances have ended.
-        """
-        hosts = self._state.hosts
+    def keep(self) -> None:
+        """Keep the consumption on all hosts; the I/O operation of a move has ended, because moves follow each other."""
+        hosts, has_ended = self._state.hosts, self._shape.spec.moved_uuid is not None
         rows = list(hosts.starting)
         if hosts.keep_consumed(has_ended=has_ended) or self._has_new_shape:
             self._state.changes.touch_all()
