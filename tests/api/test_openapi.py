@@ -130,6 +130,8 @@ REQUESTS = {
         },
     ),
     ("/plans/make-room", "POST"): ("/plans/make-room", {"request": SMALL}),
+    ("/plans/consolidate", "POST"): ("/plans/consolidate", {"hosts": 1}),
+    ("/plans/balance", "POST"): ("/plans/balance", {"resource_class": "MEMORY_MB", "moves": 5}),
     ("/refusals", "GET"): ("/refusals?since=1.5", None),
     ("/status", "GET"): ("/status", None),
     ("/fleet", "GET"): ("/fleet", None),

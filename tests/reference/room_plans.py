@@ -1,5 +1,7 @@
 """A slow search for plans that make room: every sequence of moves, each by a real decision on a fork."""
 
+from statistics import pstdev
+
 import msgspec
 
 from roost.app import Roost
@@ -77,3 +79,68 @@ def fewest_moves(roost: Roost, request: Request, instances: dict[str, Request], 
                     further.append(fork)
         reached = further
     return None
+
+
+def most_emptied(roost: Roost, instances: dict[str, Request], *, moves_max: int) -> int:
+    """Return the most hosts that some moves can leave without instances; hosts empty at the start take none.
+
+    Args:
+        roost: the fleet; all its instances can move.
+        instances: their requests, by uuid.
+        moves_max: upper bound on the moves.
+    """
+    in_use = sorted({host_of(roost, uuid) for uuid in instances})
+    best = 0
+    reached, seen = [roost], set[Placed]()
+    for spare in range(moves_max, -1, -1):
+        further: list[Roost] = []
+        for fleet in reached:
+            placed = tuple((uuid, host_of(fleet, uuid)) for uuid in sorted(instances))
+            counts = sorted([host for _, host in placed].count(host) for host in in_use)
+            best = max(best, counts.count(0))
+            # Each further host takes as many moves as it has instances.
+            possible = max(count for count in range(len(counts) + 1) if sum(counts[:count]) <= spare)
+            if possible <= best:
+                continue
+            for at, (uuid, host) in enumerate(placed):
+                for target in in_use:
+                    after = (*placed[:at], (uuid, target), *placed[at + 1 :])
+                    if target == host or after in seen:
+                        continue
+                    fork = after_move(fleet, instances[uuid], uuid, target)
+                    if fork is not None:
+                        seen.add(after)
+                        further.append(fork)
+        reached = further
+    return best
+
+
+def best_spread(roost: Roost, instances: dict[str, Request], *, resource_class: str) -> tuple[float, float]:
+    """Return the standard deviation of the used shares now, and the smallest after one move.
+
+    Args:
+        roost: the fleet; all its instances can move.
+        instances: their requests, by uuid.
+        resource_class: the shares are of this class.
+    """
+    now = spread_of(roost, resource_class)
+    best = now
+    for uuid, request in instances.items():
+        for target in roost.state.hosts.names:
+            if target != host_of(roost, uuid):
+                fork = after_move(roost, request, uuid, target)
+                best = best if fork is None else min(best, spread_of(fork, resource_class))
+    return now, best
+
+
+def spread_of(roost: Roost, resource_class: str) -> float:
+    """Return the standard deviation of the used shares of all hosts."""
+    state = roost.state
+    columns = state.inventory(state.class_ids.id_of(resource_class))
+    used, capacity = dict[int, int](), dict[int, int]()
+    for row in range(len(state.providers)):
+        root = int(state.providers.root.view[row])
+        if columns.total.view[row] > 0:
+            used[root] = used.get(root, 0) + int(columns.used.view[row])
+            capacity[root] = capacity.get(root, 0) + int(columns.capacity.view[row])
+    return pstdev(used[root] / capacity[root] for root in used)

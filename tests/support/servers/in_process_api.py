@@ -30,6 +30,8 @@ READS_BY_POST = {
     "/capacity/columns",
     "/comparisons",
     "/explanations",
+    "/plans/balance",
+    "/plans/consolidate",
     "/plans/make-room",
 }
 

@@ -25,10 +25,12 @@ from roost.api.v1.policies import policy_of
 from roost.api.v1.route import Route
 from roost.api.v1.schemas.agents import AgentsPage, AgentsQuery, LeaveQuery, ReportQuery, ShownAgent
 from roost.api.v1.schemas.capacity import (
+    BalanceBody,
     CapacityBody,
     CapacityColumnsBody,
     CapacityColumnsQuery,
     CapacityQuery,
+    ConsolidationBody,
     RoomBody,
 )
 from roost.api.v1.schemas.decisions import (
@@ -48,7 +50,7 @@ from roost.api.v1.schemas.decisions import (
 from roost.api.v1.schemas.sessions import NewSession, ShownSession
 from roost.model.evidence.capacity import Capacity
 from roost.model.evidence.comparison import Comparison
-from roost.model.evidence.room_plan import RoomPlan
+from roost.model.evidence.move_plans import BalancePlan, ConsolidationPlan, RoomPlan
 from roost.model.evidence.summary import Summary
 from roost.model.host import HostFacts
 from roost.model.work.notification import Notification
@@ -206,6 +208,24 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
             about="Plan the fewest moves to make room for a request.",
             body=RoomBody,
             answer=RoomPlan,
+            work="copy",
+        ),
+    },
+    "/plans/consolidate": {
+        "POST": Route(
+            handler=plans.emptying,
+            about="Plan moves to empty as many hosts as possible.",
+            body=ConsolidationBody,
+            answer=ConsolidationPlan,
+            work="copy",
+        ),
+    },
+    "/plans/balance": {
+        "POST": Route(
+            handler=plans.balancing,
+            about="Plan moves to make the used shares of hosts more equal.",
+            body=BalanceBody,
+            answer=BalancePlan,
             work="copy",
         ),
     },

@@ -1,6 +1,6 @@
 """``roost plan``: plan moves of instances."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -20,7 +20,13 @@ from roost.cli.output.output_options import Output, output_options
 from roost.cli.resolve_name import find_decision
 from roost.cli.text.plain_text import escape_text
 from roost.errors import NoValidHost
-from roost.model.evidence.room_plan import MOVES_LIMIT, MOVES_MAX
+from roost.model.evidence.move_plans import FLEET_MOVES_LIMIT, FLEET_MOVES_MAX, MOVES_LIMIT, MOVES_MAX
+
+
+def _percent_column(name: str) -> Column:
+    """Return a column of shares."""
+    return Column(name=name, value=lambda row: f"{100 * row[name]:.1f} %")
+
 
 _MOVES = ListView(
     nouns="moves",
@@ -34,6 +40,34 @@ _MOVES = ListView(
         Column(name="after", value=lambda row: ", ".join(map(str, row["after"])) or "-"),
         field("reason", kind="prose"),
     ),
+)
+
+
+_EMPTIED = ListView(
+    nouns="hosts",
+    columns=(
+        field("host", head="emptied host"),
+        field("moves"),
+        Column(name="memory", value=lambda row: f"{row['memory_mb']:,} MiB" if row["memory_mb"] else "-"),
+    ),
+)
+_SPREAD = ListView(
+    nouns="shares",
+    columns=(
+        field("at", head="spread"),
+        *(_percent_column(name) for name in ("deviation", "mean", "fullest", "emptiest")),
+    ),
+)
+_ZONE_OPTION = click.option(
+    "--zone", type=NameType("zone"), metavar="NAME", help="Only hosts of this availability zone."
+)
+_FLEET_MOVES_OPTION = click.option(
+    "--moves",
+    type=click.IntRange(1, FLEET_MOVES_LIMIT),
+    default=FLEET_MOVES_MAX,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of moves.",
 )
 
 
@@ -82,6 +116,61 @@ def make_room(
         raise NoValidHost(answer["problem"])
 
 
+@plan.command("consolidate", short_help="Plan moves to empty as many hosts as possible.")
+@click.option("--hosts", type=click.IntRange(min=1), metavar="N", help="Maximum number of hosts to empty.")
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 100, min_open=True),
+    metavar="PERCENT",
+    help="Instead of --hosts: percent of the hosts, rounded up.",
+)
+@_ZONE_OPTION
+@_FLEET_MOVES_OPTION
+@output_options(can_watch=False)
+@backend_options
+def consolidate(
+    *, hosts: int | None, share: float | None, zone: str | None, moves: int, output: Output, backend: BackendOptions
+) -> None:
+    """Plan moves to empty as many hosts as possible, those with the fewest instances first. Nothing moves.
+
+    Empty hosts take no instances. Every plan is rehearsed: each move passes all rules, in order. If no host can be
+    emptied, the exit code is 6.
+    """
+    if hosts is not None and share is not None:
+        raise click.UsageError("give one of --hosts and --share")
+    body = {"hosts": hosts, "share": share, "zone": zone, "moves": moves}
+    with open_api(backend, is_read_only=True) as api:
+        answer = api.request("POST", "plans", "consolidate", body=body)
+    output.print_document(answer, lambda: _consolidation_lines(answer))
+    if not answer["emptied"]:
+        raise NoValidHost(answer["problem"])
+
+
+@plan.command("balance", short_help="Plan moves to make the used shares of hosts more equal.")
+@click.option(
+    "--class",
+    "resource_class",
+    default="VCPU",
+    show_default=True,
+    metavar="NAME",
+    help="Resource class of the used shares, like VCPU, MEMORY_MB or DISK_GB.",
+)
+@_ZONE_OPTION
+@_FLEET_MOVES_OPTION
+@output_options(can_watch=False)
+@backend_options
+def balance(*, resource_class: str, zone: str | None, moves: int, output: Output, backend: BackendOptions) -> None:
+    """Plan moves from full to empty hosts, so that the used shares of a resource are more equal. Nothing moves.
+
+    The plan ends when no move of an instance gains much. Every plan is rehearsed: each move passes all rules, in
+    order. If the hosts are balanced already, the plan has no moves.
+    """
+    body = {"resource_class": resource_class, "zone": zone, "moves": moves}
+    with open_api(backend, is_read_only=True) as api:
+        answer = api.request("POST", "plans", "balance", body=body)
+    output.print_document(answer, lambda: _balance_lines(answer))
+
+
 def _plan_lines(answer: Mapping[str, Any]) -> list[str]:
     """Return the moves as a table, and the host for the request afterwards."""
     warnings = [escape_text(f"warning: {each}") for each in answer["warnings"]]
@@ -90,14 +179,70 @@ def _plan_lines(answer: Mapping[str, Any]) -> list[str]:
     moves = answer["moves"]
     if not moves:
         return [escape_text(f"{answer['flavor']} fits on {answer['host']} without moves"), *warnings]
-    memory_mb = sum(move["memory_mb"] for move in moves)
     is_least = answer["at_least"] == len(moves)
     bound = "no plan has fewer" if is_least else f"every plan has at least {answer['at_least']:,}"
-    count = "1 move" if len(moves) == 1 else f"{len(moves):,} moves"
     return [
-        *_MOVES.to_lines(moves, "table"),
-        "",
-        f"{count}, {memory_mb:,} MiB of memory to copy; {bound}",
+        *_move_lines(moves, bound),
         escape_text(f"then {answer['flavor']} fits on {answer['host']}"),
         *warnings,
     ]
+
+
+def _consolidation_lines(answer: Mapping[str, Any]) -> list[str]:
+    """Return the emptied hosts and the moves as tables, with the proved bounds."""
+    emptied, moves = answer["emptied"], answer["moves"]
+    if not emptied:
+        return ["no plan"]
+    fewest = f"no plan for {_count(len(emptied), 'host')} has fewer"
+    if answer["at_least"] < len(moves):
+        fewest = f"every plan for {_count(len(emptied), 'host')} has at least {answer['at_least']:,}"
+    after = answer["empty"] + len(emptied)
+    lines = [
+        *_EMPTIED.to_lines(emptied, "table"),
+        "",
+        *_move_lines(moves, fewest),
+        f"{_count(after, 'host')} of {answer['hosts']:,} empty then, {answer['empty']:,} now; {_most(answer)}",
+    ]
+    if answer["is_cut"]:
+        lines.append("the search ended at its limit: a better plan may exist")
+    return lines
+
+
+def _most(answer: Mapping[str, Any]) -> str:
+    count = len(answer["emptied"])
+    if count == answer["wanted"]:
+        return "as many as requested"
+    if count == answer["at_most"]:
+        return "no plan within the moves empties more"
+    return f"no plan within the moves empties more than {answer['at_most']:,}"
+
+
+def _balance_lines(answer: Mapping[str, Any]) -> list[str]:
+    """Return the moves as a table, and the spread before and after them."""
+    rows = [{"at": "now", **answer["before"]}, {"at": "then", **answer["after"]}]
+    if not answer["moves"]:
+        return [*_SPREAD.to_lines(rows[:1], "table"), "", escape_text(answer["problem"])]
+    lines = [
+        *_MOVES.to_lines(answer["moves"], "table"),
+        "",
+        *_SPREAD.to_lines(rows, "table"),
+        "",
+        f"{_totals(answer['moves'])}; used {answer['resource_class']} of {_count(answer['hosts'], 'host')}",
+    ]
+    if answer["is_cut"]:
+        lines.append("the search ended at its limit: a better plan may exist")
+    return lines
+
+
+def _move_lines(moves: Sequence[Mapping[str, Any]], bound: str) -> list[str]:
+    """Return the moves as a table, with their number, memory and a bound."""
+    return [*_MOVES.to_lines(moves, "table"), "", f"{_totals(moves)}; {bound}"]
+
+
+def _totals(moves: Sequence[Mapping[str, Any]]) -> str:
+    memory_mb = sum(move["memory_mb"] for move in moves)
+    return f"{_count(len(moves), 'move')}, {memory_mb:,} MiB of memory to copy"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

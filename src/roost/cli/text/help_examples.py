@@ -42,6 +42,8 @@ _EXAMPLES = {
         "roost nova-scheduler --nova-conf /etc/nova/nova.conf --placement catalog",
     ),
     "operation list": ("roost operation list --failed",),
+    "plan balance": ("roost plan balance --class MEMORY_MB --moves 20",),
+    "plan consolidate": ("roost plan consolidate --hosts 3", "roost plan consolidate --share 10 --zone east"),
     "plan make-room": ("roost plan make-room last-refused", "roost plan make-room --flavor large --zone east"),
     "replay": (
         "roost replay --generate --data trial",

@@ -209,11 +209,21 @@ class Hosts:
         self.consumed.clear()
         return rows
 
-    def keep_consumed(self) -> None:
-        """Make consumed facts permanent, as if hosts had reported them."""
+    def keep_consumed(self, *, has_ended: bool) -> bool:
+        """Make consumed facts permanent, as if hosts had reported them; return whether any column or fact differs.
+
+        Args:
+            has_ended: whether the added I/O operations have ended; otherwise they stay.
+        """
+        if has_ended:
+            for row, io_ops in self.starting.items():
+                self.columns["num_io_ops"].each[row] -= io_ops
+        is_changed = bool(self.consumed) or not has_ended
+        if is_changed:
+            self.derived.clear()
         self.starting.clear()
         self.consumed.clear()
-        self.derived.clear()
+        return is_changed
 
     def _set_facts(self, row: int, facts: HostFacts) -> None:
         self.facts[row] = facts

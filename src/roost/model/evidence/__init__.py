@@ -3,7 +3,7 @@
 ``decision``: decisions: picks, stages and scores.
 ``explain``: reasons of a decision, and changes that would help.
 ``capacity``: capacity for more instances, and shortages.
-``room_plan``: moves of instances to make room for a request.
+``move_plans``: moves of instances: to make room for a request, to empty hosts, to balance hosts.
 ``fleet_history``: amounts and decisions over time.
 ``replay_result``: replays, and their differences.
 ``comparison``: recorded requests under several sets of settings.

@@ -114,9 +114,13 @@ class Consumption:
         self._shape = shape
 
     def keep(self) -> None:
-        """Keep the consumption on all hosts."""
-        self._state.hosts.keep_consumed()
-        self._state.changes.touch_all()
+        """Keep the consumption on all hosts; the I/O operation of a move has ended, because moves follow each other."""
+        hosts, has_ended = self._state.hosts, self._shape.spec.moved_uuid is not None
+        rows = list(hosts.starting)
+        if hosts.keep_consumed(has_ended=has_ended) or self._has_new_shape:
+            self._state.changes.touch_all()
+        else:
+            self._judge_again(rows)
 
     def restore(self) -> None:
         """Restore the reported facts of all hosts."""

@@ -1,8 +1,13 @@
-"""Plans: moves of instances to make room for a request. Read ``make_room`` first.
+"""Plans: moves of instances, rehearsed by real decisions. Read ``make_room`` first.
 
-``make_room``: the fewest moves to make room for a refused request, rehearsed by real decisions.
-``room_search``: a depth-first search for such moves on a fork of the columns.
+``make_room``: the fewest moves to make room for a refused request.
+``consolidate``: moves to empty as many hosts as possible.
+``balance``: moves to make the used shares of hosts more equal.
+``room_search``: a depth-first search for moves to make room, on a fork of the columns.
 ``leaving_sets``: the smallest sets of instances to leave a host.
 ``room_bounds``: hosts with room for a request after departures, and the missing amounts.
+``empty_hosts``: empty hosts one after the other, on a fork of the columns.
+``fleet_use``: the hosts in view of a plan, and their used amounts.
+``rehearsal``: rehearse a plan, and describe its moves.
 ``board``: movable instances, and their moves on the columns, with undo.
 """

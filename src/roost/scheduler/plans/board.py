@@ -5,9 +5,12 @@ from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 import msgspec
+import numpy as np
 
 from roost.engine.columns.state import Holder, State
-from roost.model.evidence.room_plan import How
+from roost.engine.columns.types import Rows
+from roost.engine.feasibility.feasibility import AmountCheck
+from roost.model.evidence.move_plans import How
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
 from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim
@@ -69,8 +72,8 @@ class Step(NamedTuple):
 
     mover: Mover
     target: int  # row of a host; -1: offloaded
-    for_row: int  # row of the host where it makes room
-    for_mover: Mover | None  # for this mover; None: for the request
+    for_row: int  # row of the host where it makes room, or of the host that it leaves empty or less full
+    for_mover: Mover | None = None  # where it makes room for this mover; None: for the goal of the plan
 
 
 class Board:
@@ -85,6 +88,7 @@ class Board:
     def __init__(self, fork: Fork, residents: Residents, *, steps: int) -> None:
         self._placement, self._scheduler, self._residents = fork.placement, fork.scheduler, residents
         self.steps: list[Step] = []
+        self._undo: list[tuple[list[Claim], DepartedInstance]] = []  # one entry per step
         self.steps_left = steps
         self.has_groups = False  # whether an instance in a server group was seen
         self._movers: dict[int, list[Mover]] = {}  # by host row, at the start
@@ -146,21 +150,48 @@ class Board:
         rows = self.shape_of(mover).rank(_TARGETS_MAX + 1).rows
         return [row for row in rows if names[row] != names[mover.row]][:_TARGETS_MAX]
 
+    def possible_rows(self, mover: Mover) -> Rows:
+        """Return the hosts with a chance to take a mover now: those that no amount or lasting verdict refuses.
+
+        ``fits`` decides.
+        """
+        self.spend(self.pass_steps)
+        state, shape = self.state, self.shape_of(mover)
+        possible = state.hosts.alive.view.copy()
+        for mask in shape.verdicts.lasting_masks():
+            possible &= mask
+        for check in shape.fit.checks:
+            if isinstance(check, AmountCheck) and not check.lenders:
+                possible &= state.best_free(check.class_id) >= check.amount
+        possible[state.hosts.rows_of_name[state.hosts.names[mover.row].lower()]] = False
+        return np.flatnonzero(possible)
+
+    def make(self, step: Step) -> None:
+        """Move an instance until ``undo``."""
+        self.spend()
+        left = self._placement.leave(step.mover.uuid)
+        claims: list[Claim] = []
+        self.steps.append(step)
+        self._undo.append((claims, left))
+        if step.target >= 0:
+            claims.append(self._occupy(step, left))
+
+    def undo(self) -> None:
+        """Undo the newest move."""
+        self.steps.pop()
+        claims, left = self._undo.pop()
+        self._placement.withdraw(claims, left)
+
     @contextmanager
     def moving(self, step: Step) -> Iterator[None]:
         """Move an instance for the duration of the block."""
-        self.spend()
-        mover = step.mover
-        left = self._placement.leave(mover.uuid)
-        claims = []
-        self.steps.append(step)
+        before = len(self.steps)
         try:
-            if step.target >= 0:
-                claims.append(self._occupy(step, left))
+            self.make(step)
             yield
         finally:
-            self.steps.pop()
-            self._placement.withdraw(claims, left)
+            if len(self.steps) > before:
+                self.undo()
 
     @contextmanager
     def without(self, movers: Sequence[Mover]) -> Iterator[None]:

@@ -10,16 +10,16 @@
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
-from roost.errors import BadRequest, RoostError
-from roost.model.evidence.room_plan import MOVES_LIMIT, MOVES_MAX, RoomMove, RoomPlan
-from roost.model.fleet import Departure
-from roost.model.names import derive_uuid
-from roost.model.request import Destination, Request
-from roost.scheduler.plans.board import Board, Fork, Mover, Residents, SearchEnded, Step
+from roost.errors import BadRequest
+from roost.model.evidence.move_plans import MOVES_LIMIT, MOVES_MAX, RoomPlan
+from roost.model.request import Request
+from roost.scheduler.plans.board import Board, Fork, Residents, SearchEnded, Step
+from roost.scheduler.plans.rehearsal import describe_moves, rehearse, room_reason
 from roost.scheduler.plans.room_bounds import find_candidates, least_departures, missing_amounts
 from roost.scheduler.plans.room_search import RoomSearch
 
@@ -97,7 +97,7 @@ class _RoomPlanner:
                     host = self._rehearse(steps)
                     if host:
                         least = self._least(candidates, rows, searched=searched)
-                        return self._result(rows, host=host, moves=self._describe(steps), at_least=least)
+                        return self._result(rows, host=host, steps=steps, at_least=least)
                 searched = moves if searched == moves - 1 and not self._is_cut else searched
         except SearchEnded:
             self._is_cut = True
@@ -122,19 +122,19 @@ class _RoomPlanner:
         Raises:
             SearchEnded: the steps of the board are used up.
         """
-        search = RoomSearch(self._board, self._shape)
+        search = RoomSearch(self._board)
         bounds = [(each.bound, each.row) for each in candidates if each.bound is not None]
         bounds.sort(key=lambda pair: pair[0])  # Otherwise the order of the candidates.
         for bound, row in bounds:
             if bound <= moves:
-                yield from search.plans(row, moves_max=moves, has_helpers=False)
+                yield from search.plans(self._shape, row, moves_max=moves, has_helpers=False)
         # Helpers multiply the plans: leave steps for those of more moves.
         kept = self._board.steps_left // 2
         self._board.steps_left -= kept
         try:
             for bound, row in bounds:
                 if bound < moves:
-                    yield from search.plans(row, moves_max=moves, has_helpers=True)
+                    yield from search.plans(self._shape, row, moves_max=moves, has_helpers=True)
         except SearchEnded:
             self._is_cut = True
         self._board.steps_left = max(self._board.steps_left, 0) + kept
@@ -166,48 +166,9 @@ class _RoomPlanner:
         if self._rehearsals == _REHEARSALS_MAX:
             raise SearchEnded
         self._rehearsals += 1
-        fork = self._fork()
-        fork.scheduler.keeps_consumed = True  # Later moves see the cells and devices of earlier ones.
-        acts = [act for number, step in enumerate(steps) for act in _acts_of(step, number, self._board)]
-        host = ""
-        for result in fork.scheduler.work([*acts, self._request]):
-            if isinstance(result, RoostError):
-                problem = str(result)
-            elif result is None or result.is_granted:  # The last result is that of the request.
-                host = result.picks[0].host if result is not None else ""
-                continue
-            else:
-                problem = result.reason
-            self._problem = self._problem or problem
-            return ""
-        return host
-
-    def _describe(self, steps: Sequence[Step]) -> list[RoomMove]:
-        """Return the moves with their reasons and prerequisites."""
-        names = self._board.state.hosts.names
-        moves: list[RoomMove] = []
-        for number, step in enumerate(steps, start=1):
-            resident, target = step.mover.resident, "" if step.target < 0 else names[step.target]
-            needed = [
-                at
-                for at, other in enumerate(steps[: number - 1], start=1)
-                if other.mover.row == step.target or 0 < other.mover.group_id == step.mover.group_id
-            ]
-            beneficiary = "the request" if step.for_mover is None else _name_of(step.for_mover)
-            moves.append(
-                RoomMove(
-                    number=number,
-                    instance_uuid=resident.uuid,
-                    instance=_name_of(step.mover),
-                    source=names[step.mover.row],
-                    target=target,
-                    how=resident.how,
-                    memory_mb=step.mover.memory_mb,
-                    reason=f"makes room on {names[step.for_row]} for {beneficiary}",
-                    after=tuple(needed),
-                )
-            )
-        return moves
+        result = rehearse(self._fork(), self._board, steps, request=self._request)
+        self._problem = self._problem or result.problem
+        return result.host
 
     def _explain(self, candidates: Sequence[_Candidate], moves_max: int, *, is_cut: bool) -> str:
         """Return why no plan was found, with the nearest host."""
@@ -241,7 +202,7 @@ class _RoomPlanner:
         rows: Sequence[int] = (),
         *,
         host: str = "",
-        moves: list[RoomMove] | None = None,
+        steps: Sequence[Step] = (),
         at_least: int = 0,
         problem: str = "",
         is_cut: bool = False,
@@ -249,29 +210,10 @@ class _RoomPlanner:
         return RoomPlan(
             flavor=self._request.flavor.name,
             host=host,
-            moves=moves or [],
+            moves=describe_moves(self._board, steps, partial(room_reason, self._board)),
             at_least=at_least,
             candidates=len(rows),
             problem=problem,
             is_cut=is_cut,
             warnings=list(self._shape.warnings),
         )
-
-
-def _name_of(mover: Mover) -> str:
-    return mover.resident.name or mover.resident.uuid
-
-
-def _acts_of(step: Step, number: int, board: Board) -> list[Request | Departure]:
-    """Return the acts of a move: the decision for its target, and the release of the previous allocations."""
-    resident = step.mover.resident
-    if resident.request is None:
-        return [Departure(instance_uuids=(resident.uuid,))]
-    hosts = board.state.hosts
-    move = resident.request.move
-    assert move is not None, "it moves"
-    migration = derive_uuid("migration", "plan", resident.uuid, str(number))
-    before = resident.request.destination or Destination()
-    destination = _replace(before, host=hosts.names[step.target], node=hosts.nodes[step.target])
-    request = _replace(resident.request, move=_replace(move, migration_uuid=migration), destination=destination)
-    return [request, Departure(instance_uuids=(migration,))]

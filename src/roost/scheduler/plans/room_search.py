@@ -1,9 +1,10 @@
 """A depth-first search for moves to make room on a host, on the columns of a fork."""
 
 from collections.abc import Iterator, Sequence
-from itertools import permutations
+from itertools import islice, permutations
 from typing import NamedTuple
 
+from roost.engine.columns.types import Mask
 from roost.scheduler.plans.board import Board, Mover, Step
 from roost.scheduler.plans.leaving_sets import leaving_sets
 from roost.scheduler.plans.room_bounds import find_candidates, missing_amounts
@@ -27,18 +28,18 @@ class RoomSearch:
 
     Args:
         board: the columns.
-        request: shape of the request.
+        takers: the hosts that take instances: bool, shape (hosts,); None: all.
     """
 
-    def __init__(self, board: Board, request: Shape) -> None:
-        self._board = board
-        self._goal = _Goal(request, None)
+    def __init__(self, board: Board, takers: Mask | None = None) -> None:
+        self._board, self._takers = board, takers
         self._has_helpers = True
 
-    def plans(self, row: int, *, moves_max: int, has_helpers: bool) -> Iterator[list[Step]]:
+    def plans(self, request: Shape, row: int, *, moves_max: int, has_helpers: bool) -> Iterator[list[Step]]:
         """Yield lists of at most some moves, in order, to make room for the request on the host.
 
         Args:
+            request: shape of the request.
             row: the host.
             moves_max: upper bound on the moves.
             has_helpers: whether instances of other hosts move, too.
@@ -47,8 +48,29 @@ class RoomSearch:
             SearchEnded: the steps of the board are used up.
         """
         self._has_helpers = has_helpers
-        for _ in self._make_fit(self._goal, row, limit=moves_max):
+        for _ in self._make_fit(_Goal(request, None), row, limit=moves_max):
             yield list(self._board.steps)
+
+    def helpers(self, mover: Mover, *, moves_max: int) -> Iterator[tuple[list[Step], int]]:
+        """Yield moves after which a host takes an instance, one list for each of the nearest hosts, and the host.
+
+        Args:
+            mover: an instance without a host.
+            moves_max: upper bound on the moves of a list.
+
+        Raises:
+            SearchEnded: the steps of the board are used up.
+        """
+        board, self._has_helpers = self._board, False
+        before = len(board.steps)
+        goal = _Goal(board.shape_of(mover), mover)
+        for row in self._near_hosts(mover):
+            found: list[Step] = []
+            for _ in self._make_fit(goal, row, limit=before + moves_max):
+                found = board.steps[before:]
+                break
+            if found:
+                yield found, row
 
     def _make_fit(self, goal: _Goal, row: int, *, limit: int) -> Iterator[None]:
         """Yield whenever a host takes an instance; the moves are on the board then.
@@ -87,7 +109,7 @@ class RoomSearch:
                 yield from self._leave_all(rest, goal, row, limit=limit)
             return
         own = _Goal(board.shape_of(mover), mover)
-        for target in board.targets(mover):
+        for target in filter(self._may_take, board.targets(mover)):
             with board.moving(step_to(target)):
                 yield from self._leave_all(rest, goal, row, limit=limit)
         before = limit - len(rest) - 1  # upper bound on the moves before this one
@@ -103,4 +125,8 @@ class RoomSearch:
         self._board.spend(2 * self._board.pass_steps)
         names = self._board.state.hosts.names
         rows = find_candidates(self._board.shape_of(mover), self._board.state)
-        return [row for row in rows[: _NEAR_MAX + 1] if names[row] != names[mover.row]][:_NEAR_MAX]
+        near = (row for row in rows if names[row] != names[mover.row] and self._may_take(row))
+        return list(islice(near, _NEAR_MAX))
+
+    def _may_take(self, row: int) -> bool:
+        return self._takers is None or bool(self._takers[row])

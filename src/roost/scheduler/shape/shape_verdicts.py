@@ -101,11 +101,14 @@ class ShapeVerdicts:
             masks.append(verdict)
         return masks
 
+    def lasting_masks(self) -> list[Mask]:
+        """Return the verdicts that hold until facts change: bool, shape (hosts,), one per check."""
+        return self._fit.static_masks() + [mask for _, mask in self._filters if mask is not None]
+
     def idle_masks(self) -> set[int]:
         """Return the ``id()`` of each lasting mask that rejects no host."""
         alive = self._state.hosts.alive.view
-        lasting = self._fit.static_masks() + [mask for _, mask in self._filters if mask is not None]
-        return {id(mask) for mask in lasting if not (alive & ~mask).any()}
+        return {id(mask) for mask in self.lasting_masks() if not (alive & ~mask).any()}
 
     def masks(self, state: State | None = None, spec: Spec | None = None) -> list[Mask]:
         """Return each check's independent verdicts on all hosts, in the order of ``checks``.

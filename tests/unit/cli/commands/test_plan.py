@@ -76,3 +76,66 @@ def test_plan_needs_one_request(command):
     code, _, error = command("plan", "make-room", *flavor(1), "--moves", "11")
     assert code == 2
     assert "--moves" in error
+
+
+@pytest.mark.usefixtures("spread")
+def test_consolidate_prints_emptied_hosts_and_moves(command):
+    before = command("instance", "list", "--json")[1]
+    plan = json.loads(command("plan", "consolidate", "--hosts", "1", "--json")[1])
+    assert [each["host"] for each in plan["emptied"]] == ["host-0"]
+    assert [(move["instance"], move["target"]) for move in plan["moves"]] == [("web", "host-2")]
+    code, output, _ = command("plan", "consolidate", "--hosts", "1")
+    lines = output.splitlines()
+    assert (code, lines[0].split(), lines[1].split()) == (
+        0,
+        ["emptied", "host", "moves", "memory"],
+        ["host-0", "1", "16", "MiB"],
+    )
+    assert lines[-2:] == [
+        "1 move, 16 MiB of memory to copy; no plan for 1 host has fewer",
+        "1 host of 3 empty then, 0 now; as many as requested",
+    ]
+    assert command("instance", "list", "--json")[1] == before
+
+
+@pytest.mark.usefixtures("spread")
+def test_consolidate_without_a_plan_gives_the_reason(command):
+    for name, host, vcpus in (("a", "host-0", 3), ("b", "host-1", 2), ("c", "host-2", 1)):
+        assert command("instance", "create", name, *flavor(vcpus), "--host", host, "--wait")[0] == 0
+    code, output, error = command("plan", "consolidate")
+    assert (code, output) == (6, "no plan\n")
+    assert error == "roost: the instances of no host fit on the others, not even those of host-0\n"
+
+
+@pytest.mark.usefixtures("spread")
+def test_consolidate_refuses_wrong_questions(command):
+    assert "give one of --hosts and --share" in command("plan", "consolidate", "--hosts", "1", "--share", "10")[2]
+    code, _, error = command("plan", "consolidate", "--zone", "north")
+    assert (code, error) == (4, "roost: no such availability zone: north\n")
+    assert command("plan", "consolidate", "--moves", "1001")[0] == 2
+
+
+@pytest.mark.usefixtures("players")
+def test_balance_prints_the_spread_before_and_after(command):
+    for name in ("a", "b", "c"):
+        assert command("instance", "create", name, *flavor(1), "--host", "host-0", "--wait")[0] == 0
+    code, output, _ = command("plan", "balance", "--moves", "2")
+    lines = output.splitlines()
+    assert (code, lines[0].split()[:4]) == (0, ["move", "instance", "from", "to"])
+    assert [line.split() for line in lines[-5:]] == [
+        ["spread", "deviation", "mean", "fullest", "emptiest"],
+        ["now", "35.4", "%", "25.0", "%", "75.0", "%", "0.0", "%"],
+        ["then", "0.0", "%", "25.0", "%", "25.0", "%", "25.0", "%"],
+        [],
+        ["2", "moves,", "32", "MiB", "of", "memory", "to", "copy;", "used", "VCPU", "of", "3", "hosts"],
+    ]
+    plan = json.loads(command("plan", "balance", "--moves", "1", "--json")[1])
+    assert (len(plan["moves"]), plan["after"]["fullest"]) == (1, 0.5)
+
+
+@pytest.mark.usefixtures("players")
+def test_balanced_hosts_are_no_error(command):
+    code, output, _ = command("plan", "balance")
+    assert (code, output.splitlines()[-1]) == (0, "no move of an instance makes the used shares noticeably more equal")
+    code, _, error = command("plan", "balance", "--class", "FPGA")
+    assert (code, error) == (2, "roost: no enabled host offers FPGA: name another class or zone\n")

@@ -1,41 +1,22 @@
 """Plans to make room: helpers and their order, offloads, limits, and reasons without a plan."""
 
 import pytest
-from msgspec.structs import replace
 
 from roost.errors import BadRequest
-from roost.model.evidence.room_plan import MOVES_LIMIT
-from roost.model.flavor import Flavor
-from roost.model.request import Destination, Move, Request
-from roost.scheduler.plans.board import Resident
+from roost.model.evidence.move_plans import MOVES_LIMIT
+from roost.model.request import Move
 from roost.scheduler.plans.make_room import make_room
-from tests.support.fleets.worlds import digest, host, merge_fleets, roost_on
+from tests.support.fleets.movable_instances import MovableInstances, request
+from tests.support.fleets.worlds import digest
 
 
-def request(vcpus, **more):
-    return Request(flavor=Flavor(name="f", vcpus=vcpus, memory_mb=1), **more)
-
-
-class Fleet:
-    """Hosts with some VCPU each, and instances on them by name."""
-
-    def __init__(self, **vcpus):
-        self.roost = roost_on()
-        self.roost.install(merge_fleets(*(host(name, VCPU=total, MEMORY_MB=100) for name, total in vcpus.items())))
-        self._residents = {name: [] for name in vcpus}
-
-    def add(self, name, on, vcpus, how="live_migrate"):
-        """Place an instance; ``how`` None: it cannot move."""
-        wish = request(vcpus)
-        uuid = self.roost.decide(replace(wish, destination=Destination(host=on))).picks[0].instance_uuid
-        move = replace(wish, instance_uuids=(uuid,), ignore_hosts=(on,), move=Move(instance_uuid=uuid))
-        if how is not None:
-            self._residents[on].append(Resident(uuid, name, how, None if how == "offload" else move))
+class Fleet(MovableInstances):
+    """Hosts with instances that leave room."""
 
     def plan(self, wish, **more):
         """Return the plan, and check that the columns are unchanged."""
         before = digest(self.roost.state)
-        plan = make_room(self.roost.fork, wish, self._residents.get, **more)
+        plan = make_room(self.roost.fork, wish, self.residents, **more)
         assert digest(self.roost.state) == before
         return plan
 

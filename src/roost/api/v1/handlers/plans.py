@@ -1,15 +1,18 @@
-"""Plans: moves of instances to make room for a request."""
+"""Plans: moves of instances to make room for a request, to empty hosts, or to balance hosts."""
 
 import msgspec
 
 from roost.api.http import Response
 from roost.api.v1.call import Call, json_response
 from roost.api.v1.handlers.decisions import request_of, visible_decision
-from roost.api.v1.schemas.capacity import RoomBody
+from roost.api.v1.schemas.capacity import BalanceBody, ConsolidationBody, RoomBody
 from roost.api.v1.wire.decode_body import field_problem
 from roost.conductor.intake.movable_instances import movable_instances
 from roost.errors import Conflict
 from roost.model.request import Request
+from roost.scheduler.plans.balance import balance
+from roost.scheduler.plans.board import Residents
+from roost.scheduler.plans.consolidate import consolidate
 from roost.scheduler.plans.make_room import make_room
 
 
@@ -23,15 +26,64 @@ def room(call: Call) -> Response:
     """
     body = call.body
     assert isinstance(body, RoomBody)
+    residents = _residents(call)
+    return json_response(make_room(call.product.fork, _find_request(call, body), residents, moves_max=body.moves))
+
+
+def emptying(call: Call) -> Response:
+    """Plan moves of instances to empty as many hosts as possible; nothing moves.
+
+    Returns the emptied hosts and the moves, or why no host can be emptied. Instances move as in a drain; without the
+    policy ``roost:all_projects``, only those of the token's project do. Fails with 400 for both ``hosts`` and
+    ``share``; with 404 for an unknown zone; with 409 on a server with a remote Placement.
+    """
+    body = call.body
+    assert isinstance(body, ConsolidationBody)
+    plan = consolidate(
+        call.product.fork,
+        _residents(call),
+        zone=body.zone,
+        default_zone=call.product.settings.default.default_availability_zone,
+        hosts_max=body.hosts,
+        share=body.share,
+        moves_max=body.moves,
+    )
+    return json_response(plan)
+
+
+def balancing(call: Call) -> Response:
+    """Plan moves of instances from full to empty hosts, so that used shares are more equal; nothing moves.
+
+    Returns the moves, and the spread of the used shares before and after them. Instances move as in a drain; without
+    the policy ``roost:all_projects``, only those of the token's project do. Fails with 400 if no enabled host offers
+    the class; with 404 for an unknown zone; with 409 on a server with a remote Placement.
+    """
+    body = call.body
+    assert isinstance(body, BalanceBody)
+    plan = balance(
+        call.product.fork,
+        _residents(call),
+        resource_class=body.resource_class,
+        zone=body.zone,
+        default_zone=call.product.settings.default.default_availability_zone,
+        moves_max=body.moves,
+    )
+    return json_response(plan)
+
+
+def _residents(call: Call) -> Residents:
+    """Return the function to list the instances of a service that the client may move.
+
+    Raises:
+        Conflict: the server uses a remote Placement.
+    """
     if call.product.remote is not None:
         raise Conflict("this server uses a remote Placement: plans are not supported", problem_type="not-supported")
-    request = _find_request(call, body)
-    residents = movable_instances(
+    return movable_instances(
         call.agents.reader(call.current),
         call.current.store.document,
         may_move=lambda status: call.can_see_all or call.can_see(status.project_id),
     )
-    return json_response(make_room(call.product.fork, request, residents, moves_max=body.moves))
 
 
 def _find_request(call: Call, body: RoomBody) -> Request:
