@@ -98,6 +98,8 @@ class HostCursor:
             aggregates, and after more changes than the log holds.
         """
         changes = self._changes
+        if self._position == changes.hosts.position and self._epoch == changes.epoch:
+            return []
         rows = changes.hosts.since(self._position) if self._epoch == changes.epoch else None
         self._epoch, self._position = changes.epoch, changes.hosts.position
         return None if rows is None else list(dict.fromkeys(rows))

@@ -72,15 +72,11 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
     def __init__(self, options: GpuValueOptions) -> None:
         super().__init__(options)
         self._resource_class = options.gpu_value_resource_class
+        self.lesson_name = f"{self.name} {self._resource_class}"  # one document for each resource class
         self._demand = DemandCache(self._resource_class).find
         self._lesson_table = Latest(_decode_table)
         self._blind_table = Latest(_build_blind_table)
         self._single_hosts = Latest(SingleHosts)
-
-    @property
-    def lesson_name(self) -> str:
-        """The name of the learned document: one for each resource class."""
-        return f"{self.name} {self._resource_class}"
 
     def observe(self, request: Request) -> DeviceRequest | None:
         """Return the amounts of a request for GPUs."""
