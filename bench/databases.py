@@ -9,6 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from bench.fleets import fleet_of
 from bench.workloads import Workload
 from roost.app import Roost
@@ -113,7 +115,8 @@ class Databases:
         template = self.template(workload.fleet, workload.hosts) if is_file and workload.hosts else None
         with self.store(workload.store, template) as store:
             timed = TimedStore(store)
-            roost = Roost(timed, load_settings(None))
+            settings = load_settings(None)
+            roost = Roost(timed, msgspec.structs.replace(settings, tables={"filter_scheduler": dict(workload.options)}))
             if not is_file:
                 roost.install(fleet_of(workload.fleet, workload.hosts))
             try:

@@ -15,19 +15,24 @@ from roost.model.request import Request
 from roost.simulator.stable_uuids import uuid_of
 from roost.simulator.traces.generated_fleet import GPU_CLASS, ZONES, generate_fleet
 from roost.simulator.traces.generated_requests import MIXES, generate_stays
+from roost.simulator.traces.openb import PodShape, build_query, build_tree
 
 # Drawn for the fleet "trees"; their server groups are in the fleet, so all workloads share one file.
 _DRAWN = 20_000
 _SIZES = ((1, 2_048, 20), (2, 4_096, 40), (4, 8_192, 80), (8, 16_384, 160), (8, 65_536, 100))
+_GPUS = 4
+_GPU_SIZES = ((4_000, 1, 460), (6_000, 1, 810), (2_000, 1, 160), (8_000, 1, 1_000), (16_000, 2, 1_000))
 _TRAITS = ("", "HW_CPU_X86_AVX2", "HW_CPU_X86_AVX512F")
 _LABELS = [(trait, zone) for zone in (None, *ZONES) for trait in _TRAITS]
 SHAPES_MAX = len(_SIZES) * len(_LABELS)
 
 
 def fleet_of(kind: str, hosts: int) -> Fleet:
-    """Return a fleet: identical, mixed or trees."""
+    """Return a fleet: identical, mixed, trees or gpus."""
     if kind == "identical":
         return _identical(hosts)
+    if kind == "gpus":
+        return _with_gpus(hosts)
     groups: list[ServerGroup] = []
     if kind == "trees":
         _drawn(groups)
@@ -41,7 +46,8 @@ def requests_of(workload: Workload) -> list[Request]:
     if workload.fleet == "trees":
         assert wanted <= _DRAWN, wanted
         return _drawn([])[:wanted]
-    shapes = [_request(number, count=workload.count) for number in range(workload.shapes)]
+    build = _gpu_request if workload.fleet == "gpus" else _request
+    shapes = [build(number, count=workload.count) for number in range(workload.shapes)]
     return list(islice(cycle(shapes), wanted))
 
 
@@ -56,6 +62,15 @@ def _identical(hosts: int) -> Fleet:
     facts = HostFacts(cpu_allocation_ratio=4.0)
     specs = [HostSpec(provider_uuid=each.uuid, host=each.name, node=each.name, facts=facts) for each in providers]
     return Fleet(providers=providers, hosts=specs)
+
+
+def _with_gpus(hosts: int) -> Fleet:
+    trees = [
+        build_tree(f"host-{index:05d}", cpu_milli=64_000, memory_mib=262_144, gpu_count=_GPUS, model="A10")
+        for index in range(hosts)
+    ]
+    specs = [HostSpec(provider_uuid=root.uuid, host=root.name, node=root.name) for root, *_ in trees]
+    return Fleet(providers=[spec for tree in trees for spec in tree], hosts=specs)
 
 
 def _flattened(fleet: Fleet) -> Fleet:
@@ -81,6 +96,12 @@ def _drawn(groups: list[ServerGroup]) -> list[Request]:
     stays = generate_stays(_DRAWN, MIXES["mixed"], rng=random.Random("bench/requests"), groups=groups)
     requests = (stay.request for stay in stays)
     return [msgspec.structs.replace(each, count=1, instance_uuids=each.instance_uuids[:1]) for each in requests]
+
+
+def _gpu_request(number: int, *, count: int) -> Request:
+    cpu_milli, gpu_count, gpu_milli = _GPU_SIZES[number]
+    flavor, groups = build_query(PodShape(cpu_milli, 8_192, gpu_count, gpu_milli, ""))
+    return Request(flavor=flavor, groups=groups, count=count, project_id="project")
 
 
 def _request(number: int, *, count: int) -> Request:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from roost.engine.packing.cutting_stock import fill_values, solve_prices
 from roost.engine.packing.device_value import DeviceClaim, DeviceHosts, device_costs, loss_by_claim, loss_of
+from roost.engine.packing.single_hosts import SingleHosts
 from roost.scheduler.query.device_demand import find_demand
 from roost.scheduler.rule_support.demand_counts import DemandCounts, DeviceRequest, count_requests, demand_table
 from roost.scheduler.weighers.gpu_value import GpuValue
@@ -79,6 +80,8 @@ def test_loss_of_each_host_equals_its_twin(counted, hosts, data):
     present = DeviceHosts(cpus=cpus.astype(float), memory=memory.astype(float), devices=devices)
     before = loss_of(present, table, scarce=scarce)
     rises = loss_by_claim(present, claim, table, scarce=scarce)
+    single = SingleHosts(table)
+    assert single.losses(present, claim, scarce=scarce).tolist() == rises.tolist()
     for row, (own, own_cpus, own_memory) in enumerate(hosts):
         expected = packing.loss(own, own_cpus, own_memory, table, scarce=scarce)
         assert before[row] == pytest.approx(expected)
@@ -88,6 +91,8 @@ def test_loss_of_each_host_equals_its_twin(counted, hosts, data):
         if after is not None and len(claim.amounts) == 1:
             costs = device_costs(np.array(own), claim.amounts[0], table)
             assert int(np.argmin(costs)) == after[1][0]
+            own_costs = [single.device_cost(free, claim.amounts[0]) for free in own]
+            assert [np.inf if cost is None else cost for cost in own_costs] == costs.tolist()
 
 
 @given(st.lists(requests, max_size=12), st.integers(0, 12))

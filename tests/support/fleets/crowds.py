@@ -82,17 +82,28 @@ class Tenancy:
 
 
 class ShapeProbe:
-    """A shape, and the number of its answers from the pool."""
+    """A shape, and the number of its answers from the pool.
 
-    def __init__(self, state: State, flavor: Flavor, rules: Rules, *, count: int = 1) -> None:
+    Args:
+        state, flavor: of the request.
+        rules: of the shape.
+        fresh_rules: of the fresh shapes; None: the same.
+        count: instances of the request.
+    """
+
+    def __init__(
+        self, state: State, flavor: Flavor, rules: Rules, *, fresh_rules: Rules | None = None, count: int = 1
+    ) -> None:
         self._state, self._request = state, Request(flavor=flavor, count=count)
         self.flavor, self.rules = flavor, rules
+        self._fresh_rules = rules
         self.shape = self.fresh()
+        self._fresh_rules = fresh_rules or rules
         self.looks = self.from_pool = 0
 
     def fresh(self) -> Shape:
         """Return a new shape of the same request, without a pool."""
-        return ShapeCache(self.rules, default_zone="nova", settings=SchedulerSettings()).get(
+        return ShapeCache(self._fresh_rules, default_zone="nova", settings=SchedulerSettings()).get(
             self._request, state=self._state, now_s=0.0
         )
 

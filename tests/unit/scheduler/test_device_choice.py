@@ -93,10 +93,10 @@ def gpu_host(name, *capacities):
     return Fleet(providers=[*base.providers, *gpus], hosts=base.hosts)
 
 
-def roost_with_weigher(weigher, *fleets):
+def roost_with_weigher(weigher, *fleets, host_subset_size=1):
     opened = Roost(
         MemoryStore(),
-        settings_of(enabled_filters=()),
+        settings_of(enabled_filters=(), host_subset_size=host_subset_size),
         clock=FixedClock(),
         random=SeededRandom(0),
         rules=Rules(filters=(), weighers=(weigher,)),
@@ -160,12 +160,16 @@ def test_raw_weights_are_computed_for_changed_hosts_only():
     assert set(weigher.views) <= {1}
 
 
+@pytest.mark.parametrize("host_subset_size", [1, 3])
 @pytest.mark.parametrize("seed", range(5))
-def test_kept_raw_weights_give_the_same_decisions_as_new_ones(seed):
+def test_kept_raw_weights_give_the_same_decisions_as_new_ones(seed, host_subset_size):
     random = np.random.default_rng(seed)
     capacities = [random.integers(1, 10, size=random.integers(1, 5)) * 100 for _ in range(12)]
     fleets = [gpu_host(f"h{number}", *map(int, each)) for number, each in enumerate(capacities)]
-    kept, renewed = (roost_with_weigher(weigher, *fleets) for weigher in (FullestGpu(), NewWeights()))
+    kept, renewed = (
+        roost_with_weigher(weigher, *fleets, host_subset_size=host_subset_size)
+        for weigher in (FullestGpu(), NewWeights())
+    )
     assert implements(FullestGpu(), HostsAlone)
     assert not implements(NewWeights(), HostsAlone)
     alive = []

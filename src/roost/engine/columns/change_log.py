@@ -105,6 +105,17 @@ class HostCursor:
         return None if rows is None else list(dict.fromkeys(rows))
 
 
+class _Followed:
+    """An array with its reader of changes, and the sums of its columns once requested."""
+
+    __slots__ = ("array", "cursor", "sums")
+
+    def __init__(self, array: AnyArray, cursor: HostCursor) -> None:
+        self.array = array
+        self.cursor = cursor
+        self.sums: list[float] | None = None
+
+
 class FollowedArrays:
     """Arrays with one entry per host, recomputed where hosts changed. The least recently used ones are dropped.
 
@@ -117,7 +128,7 @@ class FollowedArrays:
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
         self._sums: OrderedDict[Hashable, tuple[Amounts, Amounts, HostCursor]] = OrderedDict()  # array, sum
-        self._arrays: OrderedDict[Hashable, tuple[AnyArray, HostCursor]] = OrderedDict()
+        self._arrays: OrderedDict[Hashable, _Followed] = OrderedDict()
         self._elements = 0
 
     def get(self, key: Hashable, make: Callable[[Rows | None], AnyArray]) -> AnyArray:
@@ -130,23 +141,7 @@ class FollowedArrays:
         Returns:
             Shape (hosts, ...), read-only. The next call with this key may change it in place.
         """
-        # An error of ``make`` must not leave an outdated array behind.
-        array, cursor = self._arrays.pop(key, (None, HostCursor(self._changes)))
-        self._elements -= 0 if array is None else array.size
-        rows = cursor.advance()
-        if array is None or rows is None or len(rows) > len(array) * _CHANGED_SHARE_MAX:
-            array = make(None)
-            if not array.flags.writeable:
-                array = array.copy()  # It may be a column, which is not ours to write.
-        elif rows:
-            changed = np.array(rows, dtype=np.intp)
-            array[changed] = make(changed)
-        self._arrays[key] = array, cursor
-        self._elements += array.size
-        while self._elements > _ELEMENTS_MAX and len(self._arrays) > 1:
-            _, (dropped, _) = self._arrays.popitem(last=False)
-            self._elements -= dropped.size
-        view = array.view()
+        view = self._catch_up(key, make).array.view()
         view.flags.writeable = False
         return view
 
@@ -179,3 +174,32 @@ class FollowedArrays:
         view = array.view()
         view.flags.writeable = total.flags.writeable = False
         return view, total
+
+    def sums(self, key: Hashable, make: Callable[[Rows | None], AnyArray]) -> list[float]:
+        """Return the sum of each column of a 2D array, added up again only after hosts changed; see ``get``."""
+        followed = self._catch_up(key, make)
+        if followed.sums is None:
+            followed.sums = [float(np.add.reduce(column)) for column in followed.array.T]
+        return followed.sums
+
+    def _catch_up(self, key: Hashable, make: Callable[[Rows | None], AnyArray]) -> _Followed:
+        """Update an array where hosts changed."""
+        # An error of ``make`` must not leave an outdated array behind.
+        followed = self._arrays.pop(key, None)
+        self._elements -= 0 if followed is None else followed.array.size
+        cursor = HostCursor(self._changes) if followed is None else followed.cursor
+        rows = cursor.advance()
+        if followed is None or rows is None or len(rows) > len(followed.array) * _CHANGED_SHARE_MAX:
+            array = make(None)
+            # It may be a column, which is not ours to write.
+            followed = _Followed(array if array.flags.writeable else array.copy(), cursor)
+        elif rows:
+            changed = np.array(rows, dtype=np.intp)
+            followed.array[changed] = make(changed)
+            followed.sums = None
+        self._arrays[key] = followed
+        self._elements += followed.array.size
+        while self._elements > _ELEMENTS_MAX and len(self._arrays) > 1:
+            _, dropped = self._arrays.popitem(last=False)
+            self._elements -= dropped.array.size
+        return followed

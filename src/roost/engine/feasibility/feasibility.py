@@ -144,6 +144,15 @@ class GroupCheck:
     def judge_host(self, state: State, host: int) -> bool:
         """Judge one host."""
         missing, classes = self.group_count, state.classes
+        if len(self.amounts) == 1 and (self.is_isolated or missing == 1):
+            ((class_id, amount),) = self.amounts
+            free = classes[class_id].free.each
+            for row in self.find_rows(host):
+                if free[row] >= amount:
+                    missing -= 1
+                    if not missing:
+                        return True
+            return False
         for row in self.find_rows(host):
             # The free amount is below 0 where a capacity shrank under its use.
             fits = max(min(classes[class_id].free.each[row] // amount for class_id, amount in self.amounts), 0)

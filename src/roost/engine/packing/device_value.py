@@ -14,7 +14,7 @@ from roost.engine.columns.types import Amounts, Mask, Rows, Scores
 
 # Processors are scarce below this multiple of the need of all free devices. From 1.0 to 1.5 results are much the same.
 _SCARCE_BELOW = 1.2
-_SCARCE_SHARE = 0.2
+SCARCE_SHARE = 0.2  # of a free amount
 # Losses are compared in devices, and rounded to this number of decimals: equal sums of floats differ by less.
 _DECIMALS = 9
 # Cells of a device. A finer division would make each solution of prices slower.
@@ -175,7 +175,7 @@ def _processor_loss(free: Amounts, cpus: Scores, memory: Scores, *, table: Deman
     lost = strand_of(amount, table, cpus=cpus, memory=memory)
     if scarce and len(table.cpus):
         shares = np.concatenate(([0.0], table.cpu_shares))
-        lost += _SCARCE_SHARE * amount * (1.0 - shares[np.searchsorted(table.cpus, cpus, side="right")])
+        lost += SCARCE_SHARE * amount * (1.0 - shares[np.searchsorted(table.cpus, cpus, side="right")])
     elif scarce:
-        lost += _SCARCE_SHARE * amount
+        lost += SCARCE_SHARE * amount
     return lost

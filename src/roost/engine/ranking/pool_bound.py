@@ -1,7 +1,8 @@
 """Bound on the scores of hosts outside a pool, valid while these hosts are untouched.
 
 The raw weights of outside hosts are constant since the pass over all hosts. The best outside score of the pass and the
-extremes of the raw weights bound the outside scores, even after the scales moved.
+extremes of the raw weights bound the outside scores, even after the scales moved. If this bound is too high, because
+equal scores are frequent or the best outside host has joined the pool, the outside hosts are scored again.
 """
 
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from roost.engine.columns.types import Rows, Scores
+from roost.engine.ranking.ranks import contributions, total
 from roost.model.evidence.decision import Scale
 
 _SLACK = 1e-9  # of the sum of multipliers: far more than rounding can add up to
@@ -32,6 +34,8 @@ class PoolBound:
         "_bound_row",
         "_counts",
         "_floating",
+        "_inside",
+        "_is_loose",
         "_limit",
         "_raws",
         "_rows",
@@ -56,6 +60,8 @@ class PoolBound:
         self._floating = floating
         self._base = scales
         self._scales = scales  # the scales of ``_limit``
+        self._inside: list[int] = chosen.tolist()  # positions of survivors in the pool
+        self._is_loose = False  # whether the best outside score may be that of a host in the pool
         self.exists = len(scores) > len(chosen)
         # Extremes by weigher; without outside hosts, infinities that move no end of a scale.
         self.lows = [np.inf] * len(scales)
@@ -64,14 +70,18 @@ class PoolBound:
         self._bound, self._bound_row = -np.inf, -1
         self._limit = -np.inf
         if self.exists:
-            self._measure(scores, chosen)
+            self._find_bound(scores.copy(), chosen)
+            self._find_extremes(chosen)
 
-    def _measure(self, scores: Scores, chosen: Rows) -> None:
-        left = scores.copy()
-        left[chosen] = -np.inf
-        first = int(left.argmax())
-        self._bound = float(left[first])
+    def _find_bound(self, scores: Scores, inside: Rows) -> None:
+        scores[inside] = -np.inf
+        first = int(scores.argmax())
+        self._bound = float(scores[first])
         self._bound_row = int(self._rows[first])
+        self._is_loose = False
+
+    def _find_extremes(self, chosen: Rows) -> None:
+        self._counts = []
         for at, (raw, scale, (low_floats, high_floats)) in enumerate(
             zip(self._raws, self._base, self._floating, strict=True)
         ):
@@ -87,30 +97,53 @@ class PoolBound:
             self._counts.append((lows, highs))
 
     def remove(self, row: int) -> bool:
-        """Remove a survivor from the outside hosts; return whether the extremes of the others are still known."""
+        """Remove a survivor from the outside hosts; return whether the extremes of the others are unchanged."""
         if not self.exists:
             return True
-        before = self._raws[:, np.searchsorted(self._rows, row)].tolist()
-        for weigher, raw in enumerate(before):
+        position = int(np.searchsorted(self._rows, row))
+        self._inside.append(position)
+        self._is_loose = True
+        is_unchanged = True
+        for weigher, raw in enumerate(self._raws[:, position].tolist()):
             lows, highs = self._counts[weigher]
             low_floats, high_floats = self._floating[weigher]
             lows -= low_floats and raw == self.lows[weigher]
             highs -= high_floats and raw == self.highs[weigher]
-            if lows <= 0 or highs <= 0:
-                return False
+            is_unchanged &= lows > 0 and highs > 0
             self._counts[weigher] = (lows, highs)
-        return True
+        if len(self._inside) == len(self._rows):
+            self.exists = False
+            self.lows, self.highs = [np.inf] * len(self.lows), [-np.inf] * len(self.highs)
+            return False
+        if not is_unchanged:
+            self._find_extremes(np.array(self._inside, dtype=np.intp))
+        return is_unchanged
 
     def is_beaten_by(self, score: float, row: int, scales: list[Scale]) -> bool:
         """Return whether a host of the pool ranks before all outside hosts under these scales."""
         if not self.exists:
             return True
-        if scales == self._base:
-            return score > self._bound or (score == self._bound and row < self._bound_row)
-        if scales is not self._scales:
-            self._scales = scales
-            self._limit = self._bound + self._largest_rise(scales)
-        return score > self._limit
+        if scales != self._base:
+            if scales is not self._scales:
+                self._scales = scales
+                self._limit = self._bound + self._largest_rise(scales)
+            if score > self._limit:
+                return True
+            self._score_again(scales)
+        if self._beats_bound(score, row) or not self._is_loose:
+            return self._beats_bound(score, row)
+        self._score_again(scales)
+        return self._beats_bound(score, row)
+
+    def _beats_bound(self, score: float, row: int) -> bool:
+        return score > self._bound or (score == self._bound and row < self._bound_row)
+
+    def _score_again(self, scales: list[Scale]) -> None:
+        """Find the best of the present outside scores: the same numbers as in a pass."""
+        self._base = self._scales = scales
+        found = [contributions(raw, scale) for raw, scale in zip(self._raws, scales, strict=True)]
+        scores = total([part for part in found if part is not None], len(self._rows))
+        self._find_bound(scores, np.array(self._inside, dtype=np.intp))
 
     def _largest_rise(self, scales: list[Scale]) -> float:
         """Return the largest possible rise of an outside score since the pass.

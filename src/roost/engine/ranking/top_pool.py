@@ -157,8 +157,11 @@ class Pool:
 
     def _join(self, row: int, *, passed: bool) -> int | None:
         """Add an outside host; return its position, or None if a new pass is due."""
-        if self._size == self._room or (passed and not self._outside.remove(row)):
+        if self._size == self._room:
             return None
+        if passed and not self._outside.remove(row):
+            self._scales_may_move = True
+            self._ends = self._build_ends(self.scales)
         at = self._at[row] = self._size
         self._rows[at] = row
         self._raw_of.append([])

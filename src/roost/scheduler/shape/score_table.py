@@ -1,8 +1,9 @@
 """Weighers, multipliers, scales and the score table: the second half of the pipeline."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -28,6 +29,10 @@ from roost.scheduler.framework.plugin import (
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.rule_support.aggregate_metadata import lowest_value, unreadable_warnings
 from roost.scheduler.rule_support.ratios import parse_finite
+
+
+class KeptWeigher(Weigher, HostsAlone, Protocol):
+    """A weigher with kept raw weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,8 +70,10 @@ class ScoreTable:
         self._overrides: list[Scores | None] = []  # float64, shape (hosts,): multipliers from aggregates
         self._multipliers: list[float] = []  # from the settings
         self._columns: list[str | None] = []  # the host column with the raw weight, if any
-        # Raw weights equal for all requests: host columns, or valid until facts change; None: compute per request.
-        self._lasting: list[Scores | None] = []
+        # Raw weights of all hosts: host columns, or valid until facts change, or kept since the latest ``refresh``;
+        # None: compute per request.
+        self._raws: list[Scores | None] = []
+        self._kept: list[tuple[int, KeptWeigher]] = []  # positions of the active weighers with kept raw weights
         self.warnings: list[str] = []  # invalid multipliers
         self._flat_scales: list[Scale] = []
         self._may_be_unweighable = False  # an accepted host may have the raw weight NaN
@@ -76,11 +83,18 @@ class ScoreTable:
             weigher for weigher in weighers if implements(weigher, OrdersProviders) and weigher.multiplier != 0.0
         ]
         self._is_overridden = any(override is not None for override in self._overrides)
-        lasting = [raw for raw in self._lasting if raw is not None]
+        lasting = [raw for raw in self._raws if raw is not None]
         self.is_lasting = len(lasting) == len(self._active)  # raw weights are equal for all requests
-        self.is_local = not self._is_overridden and self.is_lasting and not self._may_be_unweighable
-        # Valid until the next epoch, like all attributes.
-        self._lasting_cells: list[Cells] = [raw.data for raw in lasting]
+        # Raw weights of one host depend on that host alone: a change of another host leaves them valid.
+        self.is_local = (
+            len(lasting) + len(self._kept) == len(self._active)
+            and not self._is_overridden
+            and not self._may_be_unweighable
+        )
+        # Valid until the next epoch, like all attributes, except for those of kept raw weights.
+        self._cells: list[Cells] = [np.empty(0).data if raw is None else raw.data for raw in self._raws]
+        self._kept_keys: dict[int, Hashable] = {}
+        self.kept_version = 0  # see ``refresh``
         self._bounds = [
             (at, weigher.minval, weigher.maxval)
             for at, weigher in enumerate(self._active)
@@ -116,15 +130,35 @@ class ScoreTable:
         self._overrides.append(override)
         self._multipliers.append(weigher.multiplier)
         self._columns.append(name)
-        self._lasting.append(raw if name is not None or is_of_facts else None)
+        if name is None and not is_of_facts and implements(weigher, HostsAlone):
+            self._kept.append((len(self._raws), weigher))
+        self._raws.append(raw if name is not None or is_of_facts else None)
         self._may_be_unweighable |= implements(weigher, SupportsUnweighable) and not (is_of_facts and is_complete)
 
     def _raw(self, weigher: Weigher, spec: Spec) -> Scores:
         """Return the raw weights of all hosts: float64, shape (hosts,); kept ones may change at the next call."""
         if not implements(weigher, HostsAlone):
             return weigher.raw(self._all_hosts, spec)
-        key = ("raw weights", weigher, weigher.weight_key(self._all_hosts, spec))
-        return self._all_hosts.follow(key, partial(weigher.raw, spec=spec))
+        return self._keep(weigher, spec, key=weigher.weight_key(self._all_hosts, spec))
+
+    def _keep(self, weigher: Weigher, spec: Spec, *, key: Hashable) -> Scores:
+        return self._all_hosts.follow(("raw weights", weigher, key), partial(_positive_zeros, weigher, spec=spec))
+
+    def refresh(self, spec: Spec) -> int:
+        """Update the kept raw weights of changed hosts.
+
+        Returns:
+            The version of the raw weights: it rises when those of unchanged hosts may have changed, since a weigher
+            has another key.
+        """
+        for at, weigher in self._kept:
+            key = weigher.weight_key(self._all_hosts, spec)
+            if at not in self._kept_keys or self._kept_keys[at] != key:
+                self._kept_keys[at] = key
+                self.kept_version += 1
+            raw = self._raws[at] = self._keep(weigher, spec, key=key)
+            self._cells[at] = raw.data
+        return self.kept_version
 
     def compare(self, rows: Rows, spec: Spec) -> dict[str, str]:
         """Return the comparison of the first of two hosts with the second, by weigher; without equal hosts."""
@@ -140,15 +174,17 @@ class ScoreTable:
         """Return the preference among the providers of a host; None: no preference."""
         if not self._orderers:
             return None
-        host = HostView(self._state, np.array([row], dtype=np.intp))
+        state = self._state
+        host = HostView(state, np.array([row], dtype=np.intp))
 
         def costs_of(class_id: int, amount: int) -> dict[int, float]:
-            name = self._state.class_ids.name_of(class_id)
+            name = state.class_ids.name_of(class_id)
             for weigher in self._orderers:
                 costs = weigher.provider_costs(host, spec, resource_class=name, amount=amount)
                 if costs is not None:
-                    rows = host.class_rows(name).providers[0]
-                    return dict(zip(rows[rows >= 0].tolist(), costs.tolist(), strict=False))
+                    # The places without a provider are the last ones.
+                    rows = [provider for provider in state.class_rows(class_id)[row].tolist() if provider >= 0]
+                    return dict(zip(rows, costs.tolist(), strict=False))
             return {}
 
         return ProviderOrder(costs_of)
@@ -176,10 +212,11 @@ class ScoreTable:
         """
         raws, scales, parts = [], [], []
         count = len(self._all_hosts) if rows is None else len(rows)
-        for weigher, own, override, lasting in zip(
-            self._active, self._multipliers, self._overrides, self._lasting, strict=True
+        self.refresh(spec)
+        for weigher, own, override, known in zip(
+            self._active, self._multipliers, self._overrides, self._raws, strict=True
         ):
-            raw = self._raw(weigher, spec) if lasting is None else lasting
+            raw = _positive_zeros(weigher, self._all_hosts, spec=spec) if known is None else known
             if rows is not None:
                 raw = raw.take(rows)
             if self._may_be_unweighable:
@@ -200,12 +237,12 @@ class ScoreTable:
 
     def cached_scores(self) -> ScoreCache | None:
         """Return the current scores of all hosts; None if they depend on more than hosts."""
-        if not self.is_local or not self._active:
+        if not self.is_local or not self.is_lasting or not self._active:
             return None
         if self._score_cache is None:
             self._score_cache = ScoreCache(
                 alive=self._state.hosts.alive.view,
-                columns=[raw for raw in self._lasting if raw is not None],
+                columns=[raw for raw in self._raws if raw is not None],
                 scales=[Scale(weigher.name, 0.0, 0.0, weigher.multiplier) for weigher in self._active],
                 bounds=[(weigher.minval, weigher.maxval) for weigher in self._active],
                 raws_of=self.raws_of,
@@ -234,8 +271,8 @@ class ScoreTable:
         return shares
 
     def raws_of(self, row: int) -> list[float]:
-        """Return one host's clamped raw weights; valid only if every raw weight is a column."""
-        raws: list[float] = [cells[row] for cells in self._lasting_cells]
+        """Return one host's clamped raw weights; valid only if ``is_local``, after ``refresh``."""
+        raws: list[float] = [cells[row] for cells in self._cells]
         for at, minval, maxval in self._bounds:
             if minval is not None and raws[at] < minval:
                 raws[at] = float(minval)
@@ -244,11 +281,11 @@ class ScoreTable:
         return raws
 
     def raws_of_rows(self, rows: Rows) -> Scores:
-        """Return the clamped raw weights of some hosts: float64, shape (active weighers, rows)."""
+        """Return the clamped raw weights of some hosts: float64, shape (active weighers, rows); see ``raws_of``."""
         raws = np.empty((len(self._active), len(rows)))
-        for at, (weigher, lasting) in enumerate(zip(self._active, self._lasting, strict=True)):
-            assert lasting is not None
-            raws[at] = ranks.clamp(lasting[rows], minval=weigher.minval, maxval=weigher.maxval)
+        for at, (weigher, raw) in enumerate(zip(self._active, self._raws, strict=True)):
+            assert raw is not None
+            raws[at] = ranks.clamp(raw[rows], minval=weigher.minval, maxval=weigher.maxval)
         return raws
 
     def increments(self, amounts: list[tuple[int, int]]) -> list[float] | None:
@@ -260,7 +297,8 @@ class ScoreTable:
         Returns:
             None if unknown, because a raw weight is not a column or has an upper bound.
         """
-        if not self.is_local or any(weigher.maxval is not None for weigher in self._active):
+        is_known = self.is_local and self.is_lasting
+        if not is_known or any(weigher.maxval is not None for weigher in self._active):
             return None
         columns = self._state.hosts.columns
         added = dict.fromkeys(columns, 0.0)
@@ -327,3 +365,9 @@ def check_weighable(weigher: Weigher, raw: Scores, *, hosts: HostView, spec: Spe
         unweighable = np.flatnonzero(np.isnan(raw))
         if len(unweighable):
             raise weigher.unweighable(hosts.subset(unweighable[:1]), spec)
+
+
+def _positive_zeros(weigher: Weigher, hosts: HostView, *, spec: Spec) -> Scores:
+    """Return raw weights without -0.0, which the arithmetic of a pool would turn into 0.0."""
+    raw: Scores = weigher.raw(hosts, spec) + 0.0
+    return raw

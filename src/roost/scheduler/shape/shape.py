@@ -91,6 +91,7 @@ class Shape:
         # A pass costs time per host; beyond this number of touches it is cheaper.
         self._touched_max = max(_TOUCHED_MIN, len(state.hosts) // _HOSTS_PER_TOUCH)
         self._position = self._shared_version = -1  # versions of the state at the last update of the pool
+        self._weights_version = -1  # of the pool's raw weights
 
     def rank(self, count: int, *, is_series: bool = False) -> Ranking:
         """Return the best hosts for one instance of this shape on the current state.
@@ -179,6 +180,8 @@ class Shape:
         """Return the ranking from the pool, updated by the touched hosts; None if a pass is necessary."""
         pool, state, passing = self._pool, self._state, self._passing
         assert pool is not None
+        if self._score_table.refresh(self.spec) != self._weights_version:
+            return None
         if len(touched) <= _ONE_BY_ONE_MAX:
             raws_of = self._score_table.raws_of
             for row in touched:
@@ -292,6 +295,7 @@ class Shape:
                 floating=self._score_table.floating,
                 size=pool_size,
             )
+            self._weights_version = self._score_table.kept_version
         return self._ranking(
             best if rows is None else rows[best],
             left=left,

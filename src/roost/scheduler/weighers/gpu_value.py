@@ -6,15 +6,15 @@ from typing import Annotated, ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.columns.types import Mask, Scores
+from roost.engine.columns.types import Scores
 from roost.engine.packing.device_value import (
     DemandTable,
     DeviceClaim,
     DeviceHosts,
-    device_costs,
     is_scarce,
     loss_by_claim,
 )
+from roost.engine.packing.single_hosts import SingleHosts
 from roost.model.evidence.lesson import Lesson
 from roost.model.names import is_resource_class
 from roost.model.request import Request
@@ -33,6 +33,9 @@ from roost.scheduler.rule_support.demand_counts import (
 
 # Smallest difference, in GPUs, that a comparison of hosts mentions.
 _LEAST_SHOWN = 0.005
+
+# Largest number of hosts that are weighed one by one.
+_ONE_BY_ONE_MAX = 8
 
 _decoder = msgspec.json.Decoder(DemandCounts)
 
@@ -69,13 +72,11 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
     def __init__(self, options: GpuValueOptions) -> None:
         super().__init__(options)
         self._resource_class = options.gpu_value_resource_class
+        self.lesson_name = f"{self.name} {self._resource_class}"  # one document for each resource class
         self._demand = DemandCache(self._resource_class).find
         self._lesson_table = Latest(_decode_table)
-
-    @property
-    def lesson_name(self) -> str:
-        """The name of the learned document: one for each resource class."""
-        return f"{self.name} {self._resource_class}"
+        self._blind_table = Latest(_build_blind_table)
+        self._single_hosts = Latest(SingleHosts)
 
     def observe(self, request: Request) -> DeviceRequest | None:
         """Return the amounts of a request for GPUs."""
@@ -105,9 +106,9 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
         """Return the loss by a part of a GPU on each GPU of a host; for other resource classes None."""
         if resource_class != self._resource_class:
             return None
-        free = host.class_rows(resource_class).free[0]
-        costs = device_costs(np.maximum(free, 0), amount, self._table(host))
-        return np.where(np.isfinite(costs), costs, 1.0)  # It does not fit, so any number will do.
+        single = self._single_hosts(self._table(host))
+        costs = [single.device_cost(free, amount) for free in host.class_rows(resource_class).free[0].tolist()]
+        return np.array([1.0 if cost is None else cost for cost in costs])  # If it does not fit, any number will do.
 
     def compare(self, hosts: HostView, spec: Spec) -> str:
         """Compare the losses of two hosts."""
@@ -117,7 +118,7 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
         return f"strands {abs(second - first):.2f} GPUs {'less' if first < second else 'more'}"
 
     def _losses(self, hosts: HostView, spec: Spec) -> Scores:
-        demand = self._demand(spec.request)
+        demand, table, scarce = self._demand(spec.request), self._table(hosts), self._scarce(hosts)
         providers, free = hosts.class_rows(self._resource_class)
         allowed = []
         for required in demand.required:
@@ -132,7 +133,10 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
         )
         cpus, memory_mb = _free(hosts)
         present = DeviceHosts(cpus=cpus, memory=memory_mb, devices=np.maximum(free, 0))
-        return loss_by_claim(present, claim, self._table(hosts), scarce=self._scarce(hosts))
+        # NumPy's time for each call exceeds that of a few hosts.
+        if len(hosts) <= _ONE_BY_ONE_MAX:
+            return self._single_hosts(table).losses(present, claim, scarce=scarce)
+        return loss_by_claim(present, claim, table, scarce=scarce)
 
     def _version(self, hosts: HostView) -> int:
         lesson = hosts.lesson(self.lesson_name)
@@ -145,20 +149,12 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
             return self._lesson_table(lesson)
         every = hosts.all_hosts()
         key = (self.name, "capacity", self._resource_class, every.epoch)
-        capacities = every.memoize(key, self._capacities)
-        cpus, memory_mb, units = capacities[:, :3].sum(axis=0).tolist()
-        return blind_table(
-            unit=max(int(capacities[:, 3].max(initial=0)), 1),
-            cpus_per_unit=cpus / units if units else 0.0,
-            memory_per_unit=memory_mb / units if units else 0.0,
-        )
+        return self._blind_table(every.memoize(key, self._capacities))
 
     def _scarce(self, hosts: HostView) -> bool:
         """Return whether the hosts with GPUs have few processors for their GPUs."""
-        every, resource_class = hosts.all_hosts(), self._resource_class
-        cpus = every.follow((self.name, "cpus", resource_class), self._free_cpus)
-        units = every.follow((self.name, "units", resource_class), self._free_units)
-        return is_scarce(float(cpus.sum()), float(units.sum()), self._table(hosts))
+        cpus, units = hosts.follow_sums((self.name, "free", self._resource_class), self._free_sums)
+        return is_scarce(cpus, units, self._table(hosts))
 
     def _capacities(self, hosts: HostView) -> Scores:
         """Return processors, memory, GPUs and the largest GPU of each host; 0 for hosts without GPUs."""
@@ -168,19 +164,26 @@ class GpuValue(BaseWeigher[GpuValueOptions]):
         amounts = np.column_stack((cpus, _memory_mb(hosts), units, devices.max(axis=1, initial=0)))
         return np.where((units > 0)[:, np.newaxis], amounts, 0.0)
 
-    def _free_cpus(self, hosts: HostView) -> Scores:
-        """Return the free processors of each host with GPUs, 0 for others."""
-        has_devices: Mask = hosts.class_rows(self._resource_class).providers[:, 0] >= 0
-        return np.where(has_devices, hosts.column("free_vcpus"), 0.0)
-
-    def _free_units(self, hosts: HostView) -> Scores:
-        """Return the free amount of all GPUs of each host."""
-        units: Scores = np.maximum(hosts.class_rows(self._resource_class).free, 0).sum(axis=1).astype(np.float64)
-        return units
+    def _free_sums(self, hosts: HostView) -> Scores:
+        """Return free processors and the free amount of all GPUs of each host; 0 for hosts without GPUs."""
+        providers, free = hosts.class_rows(self._resource_class)
+        sums: Scores = np.empty((len(hosts), 2))
+        sums[:, 0] = np.where(providers[:, 0] >= 0, hosts.column("free_vcpus"), 0.0)
+        sums[:, 1] = np.add.reduce(np.maximum(free, 0), axis=1)
+        return sums
 
 
 def _decode_table(lesson: Lesson) -> DemandTable:
     return demand_table(_decoder.decode(lesson.body))
+
+
+def _build_blind_table(capacities: Scores) -> DemandTable:
+    cpus, memory_mb, units = capacities[:, :3].sum(axis=0).tolist()
+    return blind_table(
+        unit=max(int(capacities[:, 3].max(initial=0)), 1),
+        cpus_per_unit=cpus / units if units else 0.0,
+        memory_per_unit=memory_mb / units if units else 0.0,
+    )
 
 
 def _free(hosts: HostView) -> tuple[Scores, Scores]:
