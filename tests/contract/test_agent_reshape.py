@@ -8,6 +8,7 @@ import pytest
 from tests.support.agents.agent_hosts import HOST, agent_host
 from tests.support.fleets.worlds import uuid_named
 from tests.support.servers.clusters import guests_on
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -205,7 +206,7 @@ def test_reshape_with_many_tries_wins_against_a_busy_client(host):
     assert host.agent.stop() == 0
     with claim_load(host, 1, pause_s=0.02) as counts:
         apply_layout(host, "numa", instances[0])
-    assert len(counts) > 10
+        wait_until(lambda: len(counts) > 10)
     assert used(host) == USED_BY_LAYOUT["numa"]
     delete(host, instances)
     assert used(host) == {}

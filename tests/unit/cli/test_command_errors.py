@@ -32,7 +32,7 @@ def without_progress(text):
     ("words", "code", "message"),
     [
         (["nope"], 2, "roost: No such command 'nope'; see `roost --help`"),
-        (["replay", "--nope"], 2, "roost: No such option '--nope'; see `roost replay --help`"),
+        (["replay", "--xyzzy"], 2, "roost: No such option '--xyzzy'; see `roost replay --help`"),
         (
             ["demo", "--requests", "x"],
             2,

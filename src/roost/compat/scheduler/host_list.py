@@ -1,7 +1,7 @@
 """A list of host states as a ``HostView``, so that Roost's rules can judge the hosts."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -140,6 +140,19 @@ class HostList(HostView):
     def memoize(self, key: object, make: Callable[[HostView], _Array]) -> _Array:
         """Compute a value without caching, because callers may change the host states."""
         return make(self)
+
+    def follow(self, key: Hashable, make: Callable[[HostView], _Array]) -> _Array:
+        """Compute an array without keeping it."""
+        return make(self)
+
+    def follow_with_sum(self, key: Hashable, make: Callable[[HostView], Amounts]) -> tuple[Amounts, Amounts]:
+        """Compute an array and its sum without keeping them."""
+        array = make(self)
+        return array, array.sum(axis=0)
+
+    def follow_sums(self, key: Hashable, make: Callable[[HostView], AnyArray]) -> list[float]:
+        """Compute sums without keeping them."""
+        return [float(column.sum()) for column in make(self).T]
 
     def distinct_values(self, key: object, read: Callable[[HostFacts], _Fact]) -> InternedValues[_Fact]:
         """Return the distinct values of a fact, without caching."""
